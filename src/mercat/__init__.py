@@ -1,0 +1,37 @@
+"""Mercat: faithful maps of high-dimensional data.
+
+Points are placed on the unit sphere so that the angles between any three of them are kept.
+Importing this module is cheap: names load what they need when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Mercat": "mercat._estimator",
+    "embed": "mercat._estimator",
+    "Status": "mercat._status",
+}
+_MODULES: list[str] = []
+
+__all__ = ["Mercat", "Status", "embed"]
+
+if TYPE_CHECKING:
+    from ._estimator import Mercat, embed
+    from ._status import Status
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"mercat.{name}")
+    raise AttributeError(f"module 'mercat' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,105 @@
+"""Where arrays live and how blocks of work are spread.
+
+Numeric code asks `namespace` for the library of its arrays. `Workers` runs a function over
+blocks on threads, hands the results back in the order of the blocks, and holds BLAS to one
+thread meanwhile: block sizes never depend on the number of threads, so neither do the bits.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+Array = Any  # an array of any library that follows the array API standard
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def namespace(array: Array) -> Any:
+    """The array API namespace of an array, NumPy's own at no cost."""
+    if isinstance(array, np.ndarray) and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        return np
+    import array_api_compat
+
+    return array_api_compat.array_namespace(array)
+
+
+def blocks(n: int, size: int) -> list[slice]:
+    """Consecutive slices of at most `size` that cover range(n)."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+class _SingleThreadedBlas:
+    """Holds BLAS to one thread while at least one fit is inside, in any thread.
+
+    threadpoolctl's limits are global to the process: were each fit to save and restore them
+    on its own, one fit that ends would give its threads back to another that still runs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limits: Any = None
+        self._pid = os.getpid()
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if self._inside == 0:
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limits.restore_original_limits()
+
+
+_single_threaded_blas = _SingleThreadedBlas()
+
+
+class Workers:
+    """A context in which `map` spreads blocks over `n_jobs` threads.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of threads, at least 1. It changes the speed, never the result.
+    """
+
+    def __init__(self, n_jobs: int = 1) -> None:
+        self.n_jobs = n_jobs
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        _single_threaded_blas.__enter__()
+        if self.n_jobs > 1:
+            self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="mercat")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+        _single_threaded_blas.__exit__()
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield function(item) for each item, in order, with few results waiting at a time."""
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        waiting: deque[Future[R]] = deque()
+        for item in items:
+            waiting.append(self._pool.submit(function, item))
+            if len(waiting) > 2 * self.n_jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
