@@ -1,0 +1,425 @@
+"""From the sphere to the plane and back: map projections of unit vectors.
+
+=============== ================================ ===========================================
+name            keeps                            the whole sphere becomes
+=============== ================================ ===========================================
+mercator        angles (conformal)               a strip of width 2 pi, without end upwards
+lambert         areas                            a disc of radius 2
+equal_earth     areas                            a rounded oblong; its poles are lines
+mollweide       areas                            an ellipse of half-axes 2 sqrt(2), sqrt(2)
+orthographic    the look of a globe from afar    two unit discs, near side upon far side
+=============== ================================ ===========================================
+
+Lengths are in radii of the sphere. Every projection takes any centre (an oblique map): the
+sphere is first turned so that the centre faces the reader, its north upwards. Centres are
+given in degrees, as on the edges of a map.
+
+No point is ever lost. Where a projection is singular, this is what happens:
+
+- Mercator sends the map's own poles to ``(0, inf)`` and ``(0, -inf)``;
+- Lambert spreads the point opposite to the centre over its rim: it is placed at ``(2, 0)``;
+- Equal Earth draws its poles as lines: a point there is placed in the line's middle;
+- the orthographic far side is laid under the near one: `far_side` tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._sphere import from_lonlat, to_lonlat
+
+__all__ = ["NAMES", "far_side", "inverse", "project", "scale_factors"]
+
+Floats = NDArray[np.float64]
+
+# Half-precision numbers are off by 5e-4 at most: nearer to 1 than this is rounding.
+_UNIT_TOLERANCE = 2e-3
+# How far over the rim (in radii) a position still counts as on it.
+_RIM_TOLERANCE = 1e-9
+
+
+class _Projection:
+    """A projection with its centre at the first axis and north along the third.
+
+    `forward` takes unit vectors to the plane, `backward` takes the plane to unit vectors
+    (NaN off the map), `stretch` gives the half-axes of the ellipse that a small unit circle
+    becomes (Tissot's indicatrix), the larger one first, and `rim` walks around the map once,
+    where the map ends.
+    """
+
+    def forward(self, W: Floats) -> Floats:
+        raise NotImplementedError
+
+    def backward(self, P: Floats) -> Floats:
+        raise NotImplementedError
+
+    def stretch(self, W: Floats) -> Floats:
+        raise NotImplementedError
+
+    def rim(self) -> Floats | None:
+        return None
+
+
+class _Mercator(_Projection):
+    """u = longitude, v = artanh(sin latitude); circles grow by sec(latitude)."""
+
+    def forward(self, W: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            v = np.arcsinh(W[:, 2] / np.hypot(W[:, 0], W[:, 1]))
+        return np.column_stack([np.arctan2(W[:, 1], W[:, 0]), v])
+
+    def backward(self, P: Floats) -> Floats:
+        u, v = P.T
+        # cosh overflows on the way to its true reciprocal, zero, at the pole.
+        with np.errstate(over="ignore"):
+            c = 1 / np.cosh(v)
+        return np.column_stack([c * np.cos(u), c * np.sin(u), np.tanh(v)])
+
+    def stretch(self, W: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            secant = 1 / np.hypot(W[:, 0], W[:, 1])
+        return np.column_stack([secant, secant])
+
+
+class _Lambert(_Projection):
+    """Azimuthal: the distance from the centre becomes the length of the chord to it."""
+
+    def forward(self, W: Floats) -> Floats:
+        away = np.hypot(W[:, 1], W[:, 2])
+        # 1 + x cancels on the far half and 1 - x on the near one: each has its own formula.
+        near = np.sqrt(2 / (1 + np.maximum(W[:, 0], 0)))
+        far = np.sqrt(2 * (1 - np.minimum(W[:, 0], 0))) / np.where(away > 0, away, 1)
+        P = np.where(W[:, 0] >= 0, near, far)[:, None] * W[:, 1:]
+        P[(W[:, 0] < 0) & (away == 0)] = [2.0, 0.0]
+        return P
+
+    def backward(self, P: Floats) -> Floats:
+        quarter = np.sum(P * P, axis=1) / 4
+        off = quarter > 1 + _RIM_TOLERANCE
+        k = np.sqrt(np.clip(1 - quarter, 0, None))
+        return _blank(np.column_stack([1 - 2 * quarter, k * P[:, 0], k * P[:, 1]]), off)
+
+    def stretch(self, W: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            along = np.sqrt(2 / (1 + W[:, 0]))
+        return np.column_stack([along, 1 / along])
+
+    def rim(self) -> Floats:
+        return 2 * _circle()
+
+
+class _Orthographic(_Projection):
+    """The globe seen from infinity: the first axis is dropped."""
+
+    def forward(self, W: Floats) -> Floats:
+        return W[:, 1:].copy()
+
+    def backward(self, P: Floats) -> Floats:
+        depth = 1 - np.sum(P * P, axis=1)
+        W = np.column_stack([np.sqrt(np.clip(depth, 0, None)), P])
+        return _blank(W, depth < -_RIM_TOLERANCE)
+
+    def stretch(self, W: Floats) -> Floats:
+        return np.column_stack([np.ones(len(W)), np.abs(W[:, 0])])
+
+    def rim(self) -> Floats:
+        return _circle()
+
+
+class _PseudoCylinder(_Projection):
+    """Straight parallels: u = longitude * width(t), v = height(t) for a latitude-like t."""
+
+    def forward(self, W: Floats) -> Floats:
+        longitude, _ = to_lonlat(W)
+        width, height, *_ = self._along_meridian(W)
+        return np.column_stack([longitude * width, height])
+
+    def stretch(self, W: Floats) -> Floats:
+        longitude, _ = to_lonlat(W)
+        cosine = np.hypot(W[:, 0], W[:, 1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width, _, dwidth, dheight = self._along_meridian(W)
+            east, shear, north = width / cosine, longitude * dwidth, dheight
+            # Half-axes a >= b of the ellipse have a b = 1 (equal area) and a^2 + b^2 = square.
+            square = east**2 + shear**2 + north**2
+            a = (np.sqrt(square + 2) + np.sqrt(np.clip(square - 2, 0, None))) / 2
+        a[cosine == 0] = np.inf
+        return np.column_stack([a, 1 / a])
+
+    def rim(self) -> Floats:
+        latitude = np.linspace(-np.pi / 2, np.pi / 2, 181)
+        width, height, *_ = self._along_meridian(from_lonlat(np.zeros(len(latitude)), latitude))
+        east = np.column_stack([np.pi * width, height])
+        west = east[::-1] * [-1, 1]
+        return np.concatenate([east, west, east[:1]])
+
+    def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """width, height, and their derivatives by latitude."""
+        raise NotImplementedError
+
+
+class _EqualEarth(_PseudoCylinder):
+    """Savric, Patterson and Jenny (2019), *The Equal Earth map projection*."""
+
+    _A = (1.340264, -0.081106, 0.000893, 0.003796)
+
+    def _polynomial(self, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """The height, and its first and second derivative."""
+        a, b, c, d = self._A
+        s = t * t
+        return (
+            t * (a + s * (b + s * s * (c + s * d))),
+            a + s * (3 * b + s * s * (7 * c + 9 * s * d)),
+            t * (6 * b + s * s * (42 * c + 72 * s * d)),
+        )
+
+    def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        t = np.arcsin(np.sqrt(0.75) * np.clip(W[:, 2], -1, 1))
+        height, slope, bend = self._polynomial(t)
+        width = np.cos(t) / (np.sqrt(0.75) * slope)
+        rate = np.sqrt(0.75) * np.hypot(W[:, 0], W[:, 1]) / np.cos(t)  # dt / dlatitude
+        dwidth = -(np.sin(t) * slope + np.cos(t) * bend) / (np.sqrt(0.75) * slope**2) * rate
+        return width, height, dwidth, slope * rate
+
+    def backward(self, P: Floats) -> Floats:
+        u, v = P.T
+        top = float(self._polynomial(np.array(np.pi / 3))[0])
+        t = np.clip(v, -top, top) / self._A[0]
+        for _ in range(10):  # the height is close to linear: Newton's method needs about six
+            height, slope, _ = self._polynomial(t)
+            t = t + (np.clip(v, -top, top) - height) / slope
+        slope = self._polynomial(t)[1]
+        longitude = np.sqrt(0.75) * u * slope / np.cos(t)
+        latitude = np.arcsin(np.clip(np.sin(t) / np.sqrt(0.75), -1, 1))
+        off = (np.abs(v) > top + _RIM_TOLERANCE) | (np.abs(longitude) > np.pi + _RIM_TOLERANCE)
+        return _blank(from_lonlat(longitude, latitude), off)
+
+
+class _Mollweide(_PseudoCylinder):
+    """u = (2 sqrt(2) / pi) longitude cos t, v = sqrt(2) sin t, 2 t + sin 2 t = pi sin latitude."""
+
+    def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        cosine = np.hypot(W[:, 0], W[:, 1])
+        # In e = pi - 2 |t|, the distance from the pole, the equation is e - sin e = gap.
+        gap = np.pi * cosine**2 / (1 + np.abs(W[:, 2]))
+        e = np.cbrt(6 * gap)
+        for _ in range(8):  # convex, so Newton's steps come down on the root from above
+            slope = 2 * np.sin(e / 2) ** 2
+            e = np.where(slope > 0, e - (e - np.sin(e) - gap) / np.where(slope > 0, slope, 1), e)
+        cos_t, sin_t = np.sin(e / 2), np.copysign(np.cos(e / 2), W[:, 2])
+        rate = np.pi * cosine / (4 * np.where(cos_t > 0, cos_t, 1) ** 2)  # dt / dlatitude
+        across = 2 * np.sqrt(2) / np.pi
+        return across * cos_t, np.sqrt(2) * sin_t, -across * sin_t * rate, np.sqrt(2) * cos_t * rate
+
+    def backward(self, P: Floats) -> Floats:
+        u, v = P.T
+        sin_t = np.clip(v / np.sqrt(2), -1, 1)
+        e = 2 * np.arccos(np.abs(sin_t))
+        cos_t = np.sin(e / 2)
+        gap = (e - np.sin(e)) / np.pi  # 1 - |sin latitude|
+        latitude = np.copysign(np.arctan2(1 - gap, np.sqrt(gap * (2 - gap))), v)
+        # At a pole every longitude is the same point.
+        longitude = np.pi * u / (2 * np.sqrt(2) * np.where(cos_t > 0, cos_t, 1))
+        off = np.hypot(u / 2, v) > np.sqrt(2) + _RIM_TOLERANCE
+        return _blank(from_lonlat(np.clip(longitude, -np.pi, np.pi), latitude), off)
+
+
+_PROJECTIONS: dict[str, _Projection] = {
+    "mercator": _Mercator(),
+    "lambert": _Lambert(),
+    "equal_earth": _EqualEarth(),
+    "mollweide": _Mollweide(),
+    "orthographic": _Orthographic(),
+}
+
+#: Names that `project`, `inverse` and `scale_factors` know.
+NAMES = tuple(_PROJECTIONS)
+
+
+def project(
+    Y: ArrayLike, projection: str = "mercator", *, center: Sequence[float] = (0.0, 0.0)
+) -> Floats:
+    """Project unit vectors to a map.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, 3)
+        Unit vectors.
+    projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
+        The module's table tells what each one keeps.
+    center : (longitude, latitude)
+        What the map is centred on, in degrees; north is upwards.
+
+    Returns
+    -------
+    P : ndarray of shape (n, 2)
+        Positions to the right and upwards, in radii of the sphere. Mercator's own poles lie
+        at ``(0, inf)`` and ``(0, -inf)``.
+
+    Examples
+    --------
+    >>> from mercat.projections import project
+    >>> project([[1, 0, 0], [0, 1, 0], [0.6, 0, 0.8]])
+    array([[0.        , 0.        ],
+           [1.57079633, 0.        ],
+           [0.        , 1.09861229]])
+    >>> project([[0, 1, 0]], "lambert", center=(90, 0))
+    array([[0., 0.]])
+    """
+    return _lookup(projection).forward(unit_vectors(Y) @ _facing(center).T)
+
+
+def inverse(
+    P: ArrayLike, projection: str = "mercator", *, center: Sequence[float] = (0.0, 0.0)
+) -> Floats:
+    """Unit vectors of positions on a map.
+
+    Parameters
+    ----------
+    P : array-like of shape (n, 2)
+        Positions on the map, as `project` gives them.
+    projection, center
+        As in `project`.
+
+    Returns
+    -------
+    Y : ndarray of shape (n, 3)
+        Unit vectors; rows of NaN for positions that are off the map. Mercator's map goes on
+        around the sphere, so no position is off it. An orthographic position belongs to two
+        points, of which the one on the near side is returned.
+
+    Examples
+    --------
+    >>> from mercat.projections import inverse
+    >>> inverse([[0, 0], [0.6, 0], [2, 0]], "orthographic")
+    array([[1. , 0. , 0. ],
+           [0.8, 0.6, 0. ],
+           [nan, nan, nan]])
+    """
+    positions = np.asarray(P, dtype=np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 2:
+        raise ValueError(f"P must have shape (n, 2), got {positions.shape}.")
+    return _lookup(projection).backward(positions) @ _facing(center)
+
+
+def scale_factors(
+    Y: ArrayLike, projection: str = "mercator", *, center: Sequence[float] = (0.0, 0.0)
+) -> Floats:
+    """How much a map stretches around each point.
+
+    A small circle on the sphere becomes an ellipse on the map (Tissot's indicatrix). A
+    conformal map keeps it a circle, an equal-area map keeps its area.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, 3)
+        Unit vectors.
+    projection, center
+        As in `project`.
+
+    Returns
+    -------
+    factors : ndarray of shape (n, 2)
+        The ellipse's larger and smaller half-axis for a circle of radius 1. Mercator has
+        sec(latitude) twice; an equal-area map has factors whose product is 1. A point that a
+        map draws as a line has ``inf``.
+
+    Examples
+    --------
+    >>> from mercat.projections import scale_factors
+    >>> Y = [[1, 0, 0], [0.6, 0, 0.8]]
+    >>> scale_factors(Y, "mercator")
+    array([[1.        , 1.        ],
+           [1.66666667, 1.66666667]])
+    >>> scale_factors(Y, "lambert").prod(axis=1)
+    array([1., 1.])
+    """
+    return _lookup(projection).stretch(unit_vectors(Y) @ _facing(center).T)
+
+
+def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[np.bool_]:
+    """Which points lie on the side of the globe that is turned away.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, 3)
+        Unit vectors.
+    center : (longitude, latitude)
+        What the globe is centred on, in degrees.
+
+    Returns
+    -------
+    far : ndarray of shape (n,)
+        True for points more than 90 degrees from the centre.
+
+    Examples
+    --------
+    >>> from mercat.projections import far_side
+    >>> far_side([[1, 0, 0], [0, 1, 0], [-1, 0, 0]])
+    array([False, False,  True])
+    """
+    # The turn rounds: a point on the rim, 1e-17 behind it, is not far.
+    return np.asarray(unit_vectors(Y) @ _facing(center)[0] < -1e-12)
+
+
+def unit_vectors(Y: ArrayLike, name: str = "Y") -> Floats:
+    """Y as float64 rows of length 1 to the last digit, or an error that says what is wrong."""
+    try:
+        vectors = np.asarray(Y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if vectors.ndim != 2 or vectors.shape[1] != 3:
+        raise ValueError(f"{name} must hold unit vectors of shape (n, 3), got {vectors.shape}.")
+    bad = ~np.isfinite(vectors).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be finite, got NaN or infinity in {bad.sum()} of {len(vectors)} rows, "
+            f"first in row {bad.argmax()}."
+        )
+    length = np.sqrt(np.sum(vectors * vectors, axis=1))
+    bad = np.abs(length - 1) > _UNIT_TOLERANCE
+    if bad.any():
+        raise ValueError(
+            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that are "
+            f"not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
+        )
+    unit: Floats = vectors / length[:, None]
+    return unit
+
+
+def _lookup(projection: str) -> _Projection:
+    if projection not in NAMES:
+        raise ValueError(f"projection must be one of {', '.join(NAMES)}, got {projection!r}.")
+    return _PROJECTIONS[projection]
+
+
+def _facing(center: Any) -> Floats:
+    """The rotation that turns the centre to the first axis, its east to the second."""
+    try:
+        longitude, latitude = (np.deg2rad(float(angle)) for angle in center)
+    except (TypeError, ValueError):
+        raise ValueError(f"center must be (longitude, latitude), got {center!r}.") from None
+    if not (np.isfinite(longitude) and abs(latitude) <= np.pi / 2):
+        raise ValueError(
+            "center must be (longitude, latitude) in degrees, with a latitude from -90 to 90, "
+            f"got {center!r}."
+        )
+    cl, sl, cp, sp = np.cos(longitude), np.sin(longitude), np.cos(latitude), np.sin(latitude)
+    rotation = np.array([[cl * cp, sl * cp, sp], [-sl, cl, 0.0], [-cl * sp, -sl * sp, cp]])
+    # cos(90 degrees) is 6e-17 in floating point: make right angles right, and poles poles.
+    rotation[np.abs(rotation) < 1e-15] = 0
+    return rotation
+
+
+def _circle() -> Floats:
+    angle = np.linspace(0, 2 * np.pi, 361)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _blank(W: Floats, off: NDArray[np.bool_]) -> Floats:
+    W[off] = np.nan
+    return W
