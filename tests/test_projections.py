@@ -183,7 +183,7 @@ def test_scale_at_the_pole(projection):
 
 @pytest.mark.parametrize("projection", NAMES)
 def test_rim_encloses_the_map(projection):
-    rim = projections._PROJECTIONS[projection].rim()
+    rim = projections.rim(projection)
     if projection == "mercator":
         assert rim is None
         return

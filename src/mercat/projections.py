@@ -384,16 +384,26 @@ def unit_vectors(Y: ArrayLike, name: str = "Y") -> Floats:
     bad = np.abs(length - 1) > _UNIT_TOLERANCE
     if bad.any():
         raise ValueError(
-            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that are "
-            f"not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
+            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that "
+            f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
         )
     unit: Floats = vectors / length[:, None]
     return unit
 
 
-def _lookup(projection: str) -> _Projection:
+def check_projection(projection: str) -> None:
+    """Raise an error that lists the projections if this is none of them."""
     if projection not in NAMES:
         raise ValueError(f"projection must be one of {', '.join(NAMES)}, got {projection!r}.")
+
+
+def rim(projection: str) -> Floats | None:
+    """A closed walk around the edge of a map, None for Mercator, which goes on and on."""
+    return _lookup(projection).rim()
+
+
+def _lookup(projection: str) -> _Projection:
+    check_projection(projection)
     return _PROJECTIONS[projection]
 
 

@@ -1,0 +1,72 @@
+"""The points of a figure: how large, how opaque, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._chart import MERCATOR_TOP
+from ._color import Coloring
+
+Floats = NDArray[np.float64]
+
+# More points than this are drawn as an image within vector formats.
+_RASTER_FROM = 20_000
+
+
+def draw(
+    ax: Any,
+    P: Floats,
+    shades: Coloring,
+    *,
+    far: NDArray[np.bool_] | None = None,
+    beyond: NDArray[np.bool_] | None = None,
+    size: float | None = None,
+    alpha: float | None = None,
+) -> None:
+    """Draw points at P, pale those on the far side, at Mercator's edge those beyond it."""
+    n = len(P)
+    nowhere = np.zeros(n, dtype=bool)
+    far = nowhere if far is None else far
+    beyond = nowhere if beyond is None else beyond
+    auto_size, auto_alpha = style(n, *(ax.bbox.size * 72 / ax.figure.dpi))
+    area = auto_size if size is None else size
+    rgba = shades.rgba().copy()
+    rgba[:, 3] *= auto_alpha if alpha is None else alpha
+    rgba[far, 3] *= 0.25
+    # Drawn in the order of the rows, the last class would lie upon all others.
+    order = np.random.default_rng(0).permutation(n)
+    # Missing first, so that they cover nothing, and the far side before the near one.
+    order = order[np.lexsort([~shades.missing[order], ~far[order]])]
+    inside = order[~beyond[order]]
+    # A thin rim tells touching points apart where they are large enough to have one.
+    rim = {"linewidths": 0.3, "edgecolors": "white"} if area > 12 else {"linewidths": 0}
+    ax.scatter(*P[inside].T, s=area, c=rgba[inside], rasterized=n > _RASTER_FROM, zorder=2, **rim)
+    for side, marker in ((1, "^"), (-1, "v")):
+        rows = order[beyond[order] & (np.sign(P[order, 1]) == side)]
+        if len(rows):
+            v = np.full(len(rows), side * MERCATOR_TOP)
+            ax.scatter(
+                P[rows, 0],
+                v,
+                s=max(2 * area, 14),
+                c=shades.rgba()[rows],
+                marker=marker,
+                linewidths=0.5,
+                edgecolors="black",
+                zorder=3,
+            )
+
+
+def style(n: int, width: float, height: float) -> tuple[float, float]:
+    """Area in points squared and opacity of one of n points on axes of a size in points.
+
+    The points would cover a fifth of the axes if none overlapped. They are at most 6 points
+    and at least about half a point across; where that is too large, they grow transparent.
+    """
+    fair = 0.2 * width * height / max(n, 1)
+    size = float(np.clip(fair, 0.25, 36.0))
+    alpha = 0.9 * min(1.0, fair / size) ** 0.4
+    return size, float(max(alpha, 0.1))
