@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -228,11 +229,14 @@ def _draw_shading(ax: Any) -> None:
 
 
 def write_note(ax: Any, sentences: Sequence[str]) -> None:
-    """Small print under the map."""
-    if sentences:
-        ax.set_xlabel(
-            " ".join(sentences), loc="left", fontsize=_SMALL, color=_TEXT, parse_math=False
-        )
+    """Small print under the map, in lines about as long as the map is wide."""
+    if not sentences:
+        return
+    ax.apply_aspect()
+    label = ax.set_xlabel("", loc="left", fontsize=_SMALL, color=_TEXT, parse_math=False)
+    # A letter is about half as wide as the font is high.
+    letters = ax.bbox.width * 72 / ax.figure.dpi / (0.52 * label.get_fontsize())
+    label.set_text(textwrap.fill(" ".join(sentences), max(int(letters), 24)))
 
 
 def describe_center(center: Sequence[float]) -> str:

@@ -82,11 +82,11 @@ def write(
             ha="center",
             va="center",
             fontsize="small",
-            fontweight="medium",
+            fontweight="bold",
             color="#8A8F94" if pale else "#1A1A1A",
             parse_math=False,
             zorder=5,
-            path_effects=[withStroke(linewidth=2.2, foreground="white", alpha=0.85)],
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
         for name, anchor, pale in zip(names, anchors, faint, strict=True)
     ]

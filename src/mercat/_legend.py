@@ -15,15 +15,17 @@ _GAP = 10  # points between the axes' own decorations and the legend
 def draw(ax: Any, shades: Coloring, *, whole_figure: bool = False) -> None:
     """Draw what tells the colours, to the right of the axes or of the whole figure."""
     missing = shades.missing
+    beside = _beside(ax)
     names, colors = _entries(shades) if isinstance(shades, Categories) else ([], [])
     bar = isinstance(shades, Scale) and not missing.all()
     if isinstance(shades, Scale) and bar:
-        _draw_bar(ax, shades, whole_figure)
+        _draw_bar(ax, shades, None if whole_figure else beside)
     if missing.any():
         names.append(f"missing ({missing.sum():,})")
         colors.append(MISSING)
     if names:
-        _draw_list(ax, names, colors, None if bar else shades.title, bar, whole_figure)
+        title = None if bar else shades.title
+        _draw_list(ax, names, colors, title, bar, None if whole_figure else beside)
 
 
 def _entries(shades: Categories) -> tuple[list[str], list[Any]]:
@@ -38,7 +40,7 @@ def _entries(shades: Categories) -> tuple[list[str], list[Any]]:
 
 
 def _draw_list(
-    ax: Any, names: list[str], colors: list[Any], title: str | None, low: bool, whole_figure: bool
+    ax: Any, names: list[str], colors: list[Any], title: str | None, low: bool, beside: Any
 ) -> None:
     from matplotlib.lines import Line2D
 
@@ -55,20 +57,20 @@ def _draw_list(
         "borderaxespad": 0,
         "labelspacing": 0.35,
     }
-    height = ax.figure.bbox.height if whole_figure else ax.bbox.height
+    height = ax.bbox.height if beside else ax.figure.bbox.height
     rows = max(int(height * 72 / ax.figure.dpi / 13), 1)
     style["ncols"] = -(-len(names) // rows)
     # Matplotlib leaves out names that begin with an underscore: they are set afterwards.
     blank = ["."] * len(names)
-    if whole_figure:
-        legend = ax.figure.legend(handles, blank, loc="outside right upper", **style)
+    if beside is None:
+        legend = ax.figure.legend(handles, blank, loc="outside center right", **style)
     else:
         legend = ax.legend(
             handles,
             blank,
             loc="lower left" if low else "center left",
             bbox_to_anchor=(1, 0 if low else 0.5),
-            bbox_transform=_beside(ax),
+            bbox_transform=beside,
             **style,
         )
     for text, name in zip(legend.get_texts(), names, strict=True):
@@ -78,14 +80,14 @@ def _draw_list(
         legend.get_title().set_parse_math(False)
 
 
-def _draw_bar(ax: Any, shades: Scale, whole_figure: bool) -> None:
+def _draw_bar(ax: Any, shades: Scale, beside: Any) -> None:
     style = {"extend": shades.extend}
     figure = ax.figure
-    if whole_figure:
+    if beside is None:
         bar = figure.colorbar(shades.mappable(), ax=figure.axes, shrink=0.7, aspect=25, **style)
     else:
         bottom = 0.16 if shades.missing.any() else 0.04
-        box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=_beside(ax))
+        box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=beside)
         bar = figure.colorbar(shades.mappable(), cax=box, **style)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize="small", length=2.5, width=0.5)

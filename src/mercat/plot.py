@@ -251,8 +251,8 @@ def compare(
         if P.shape[1] == 2:
             _draw_plane(P, shades, ax, **options)
         else:
-            frame = {"projection": projection, "center": center, "legend": False}
-            _draw(P, shades, ax=ax, **frame, **options)
+            frame: dict[str, Any] = {"projection": projection, "center": center, **options}
+            _draw(P, shades, ax=ax, legend=False, **frame)
     if legend:
         _legend.draw(axes[-1], shades, whole_figure=created)
     return np.asarray(axes)
@@ -285,7 +285,7 @@ def _draw(
     if globe:
         notes.append(_count(far, "on the far side (pale)"))
     if beyond.any():
-        notes.append(_count(beyond, "beyond latitude 85.05°, drawn as triangles at the edge"))
+        notes.append(_count(beyond, "beyond 85.05°, at the edge (triangles)"))
     _chart.write_note(ax, notes)
     if legend:
         _legend.draw(ax, shades)
@@ -388,7 +388,7 @@ def _grid(n: int) -> NDArray[Any]:
     _, axes = plt.subplots(
         rows,
         columns,
-        figsize=(1.0 + 3.8 * columns, 3.2 * rows),
+        figsize=(1.0 + 3.6 * columns, 3.2 * rows),
         layout="constrained",
         squeeze=False,
     )
