@@ -29,7 +29,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     """Where to look when nobody says, in whole tens of degrees.
 
     Discs look at the mean direction of the points. Maps with a seam keep the equator and turn
-    the seam to the emptiest meridian, unless the far one (180 degrees) is as good.
+    the seam to the middle of the widest gap, unless the far meridian is as empty.
     """
     if projection in ("lambert", "orthographic"):
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
@@ -40,8 +40,12 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     tens = np.rint(np.rad2deg(longitude) / 10).astype(int) % 36
     count = np.bincount(tens, weight, minlength=36)
     crowd = (np.roll(count, 1) + 2 * count + np.roll(count, -1)) / 4
-    good = np.flatnonzero(crowd <= crowd.min() + 0.002 * len(Y))
-    seam = good[np.abs(good - 18).argmin()]
+    empty = crowd <= crowd.min() + 0.002 * len(Y)
+    if empty[18] or empty.all():
+        return 0.0, 0.0
+    # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
+    steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
+    seam = np.minimum(steps, 36 - steps).min(axis=1).argmax()
     return float((10 * seam) % 360 - 180), 0.0
 
 
@@ -126,13 +130,15 @@ def _draw_edges(ax: Any, center: Sequence[float], bottom: float, top: float) -> 
     """Name the parallels along Mercator's left edge and the meridians along its bottom."""
     v = np.linspace(bottom, top, 2001)
     _, latitude = to_lonlat(inverse(np.column_stack([np.full(len(v), -np.pi), v]), center=center))
-    at, levels = crossings(v, np.rad2deg(latitude), np.array(_parallels("mercator")))
+    small = _is_small(ax)
+    parallels = [-75, -60, 0, 60, 75] if small else _parallels("mercator")
+    at, levels = crossings(v, np.rad2deg(latitude), np.array(parallels))
     ax.set_yticks(at, [_degrees(level, "N", "S") for level in levels])
     u = np.linspace(-np.pi, np.pi, 2001)
     longitude, _ = to_lonlat(inverse(np.column_stack([u, np.full(len(u), bottom)]), center=center))
     # Steps of more than half a turn are jumps from 180 to -180 degrees.
     degrees = np.rad2deg(np.unwrap(longitude))
-    at, levels = crossings(u, degrees, np.arange(-720, 721, 60))
+    at, levels = crossings(u, degrees, np.arange(-720, 721, 120 if small else 60))
     ax.set_xticks(at, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
     _style_ticks(ax)
 
@@ -156,7 +162,7 @@ def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], 
 
 def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
     """Say along the right edge how many times larger than at the equator things are drawn."""
-    factors = np.array([1, 1.5, 2, 3, 5, 10])
+    factors = np.array([1, 2, 5] if _is_small(ax) else [1, 1.5, 2, 3, 5, 10])
     v = np.arccosh(factors)
     at = np.concatenate([-v[:0:-1], v])
     names = [
@@ -167,6 +173,11 @@ def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
     right.set_yticks(at[inside], [name for name, keep in zip(names, inside, strict=True) if keep])
     right.set_ylabel("stretch", fontsize=_SMALL, color=_TEXT)
     _style_ticks(right)
+
+
+def _is_small(ax: Any) -> bool:
+    """Whether all the numbers of a full-size map would run into each other."""
+    return bool(min(ax.bbox.size) * 72 / ax.figure.dpi < 140)
 
 
 def _style_ticks(ax: Any) -> None:

@@ -143,13 +143,13 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     wrong = [kind.__name__ for kind in kinds if not issubclass(kind, (str, np.bool_, Real))]
     if wrong:
         raise ValueError(f"{name} must hold numbers or text, got {wrong[0]}.")
-    if any(issubclass(kind, (str, bool, np.bool_)) for kind in kinds):
+    if not kinds or any(issubclass(kind, (str, bool, np.bool_)) for kind in kinds):
         return _by_name(known, missing, title)
     numbers = np.full(n, np.nan)
     numbers[~missing] = known.astype(np.float64)
     if np.isinf(numbers).any():
         raise ValueError(f"{name} must be finite or missing, got infinity.")
-    if kinds and all(issubclass(kind, Integral) for kind in kinds):
+    if all(issubclass(kind, Integral) for kind in kinds):
         groups = {int(entry) for entry in np.unique(numbers[~missing])}
         if len(groups) <= MAX_INTEGER_CATEGORIES:
             return _by_name(numbers[~missing].astype(int), missing, title)

@@ -7,77 +7,86 @@ from typing import Any
 from ._color import Categories, Coloring, Scale
 from ._palette import MISSING
 
-# The most entries of a legend; what is left out is counted in its last line.
-_MOST = 60
 _GAP = 10  # points between the axes' own decorations and the legend
+_ROW = 13  # points that a row of a legend is high
+_MOST = 60  # entries of a legend; those left out are counted in its last but one row
+
+Entry = tuple[str, Any]  # a name and its colour
 
 
-def draw(ax: Any, shades: Coloring, *, whole_figure: bool = False) -> None:
-    """Draw what tells the colours, to the right of the axes or of the whole figure."""
-    missing = shades.missing
-    beside = _beside(ax)
-    names, colors = _entries(shades) if isinstance(shades, Categories) else ([], [])
-    bar = isinstance(shades, Scale) and not missing.all()
-    if isinstance(shades, Scale) and bar:
-        _draw_bar(ax, shades, None if whole_figure else beside)
-    if missing.any():
-        names.append(f"missing ({missing.sum():,})")
-        colors.append(MISSING)
-    if names:
-        title = None if bar else shades.title
-        _draw_list(ax, names, colors, title, bar, None if whole_figure else beside)
+def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = False) -> None:
+    """Draw what tells the colours, to the right of the axes or of the whole figure.
+
+    A new figure is made wider for a wide legend; on given axes, a legend takes half of their
+    width at most, and counts the entries for which there is no room.
+    """
+    beside = None if whole_figure else _beside(ax)
+    missing, title = shades.missing, shades.title
+    if isinstance(shades, Scale) and not missing.all():
+        _draw_bar(ax, shades, beside)
+        title = None
+    names: list[Entry] = []
+    if isinstance(shades, Categories):
+        names = [(shades.names[code], shades.colors[code]) for code in shades.present]
+    rest: list[Entry] = [(f"missing ({missing.sum():,})", MISSING)] if missing.any() else []
+    if not names and not rest:
+        return
+    height = (ax if beside else ax.figure).bbox.height * 72 / ax.figure.dpi
+    rows = max(int(height / _ROW) - bool(title), 1)
+    columns = -(-min(len(names) + len(rest), _MOST) // rows)
+    low = isinstance(shades, Scale) and title is None
+    legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, title, low, beside)
+    while not new and columns > 1 and legend.get_window_extent().width > ax.bbox.width / 2:
+        legend.remove()
+        columns -= 1
+        legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, title, low, beside)
+    if new:
+        wider = legend.get_window_extent().width / ax.figure.dpi - 1.2
+        ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
 
 
-def _entries(shades: Categories) -> tuple[list[str], list[Any]]:
-    codes = shades.present
-    shown = codes if len(codes) <= _MOST else codes[: _MOST - 1]
-    names = [shades.names[code] for code in shown]
-    colors = [shades.colors[code] for code in shown]
-    if len(shown) < len(codes):
-        names.append(f"and {len(codes) - len(shown)} more")
-        colors.append("none")
-    return names, colors
+def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
+    """The entries, of which there are no more than this, with the rest at their end."""
+    most = min(most, _MOST)
+    if len(names) + len(rest) <= most:
+        return names + rest
+    kept = max(most - len(rest) - 1, 0)
+    return [*names[:kept], (f"and {len(names) - kept:,} more", "none"), *rest]
 
 
 def _draw_list(
-    ax: Any, names: list[str], colors: list[Any], title: str | None, low: bool, beside: Any
-) -> None:
+    ax: Any, entries: list[Entry], columns: int, title: str | None, low: bool, beside: Any
+) -> Any:
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], linestyle="", marker="o", markersize=5, color=color, markeredgewidth=0)
-        for color in colors
+        for _, color in entries
     ]
+    # Matplotlib leaves out names that begin with an underscore: they are set afterwards.
+    blank = ["."] * len(entries)
     style = {
+        "ncols": columns,
         "fontsize": "small",
         "frameon": False,
+        "alignment": "left",
         "handletextpad": 0.2,
         "columnspacing": 1.0,
         "borderpad": 0,
         "borderaxespad": 0,
         "labelspacing": 0.35,
     }
-    height = ax.bbox.height if beside else ax.figure.bbox.height
-    rows = max(int(height * 72 / ax.figure.dpi / 13), 1)
-    style["ncols"] = -(-len(names) // rows)
-    # Matplotlib leaves out names that begin with an underscore: they are set afterwards.
-    blank = ["."] * len(names)
     if beside is None:
         legend = ax.figure.legend(handles, blank, loc="outside center right", **style)
     else:
-        legend = ax.legend(
-            handles,
-            blank,
-            loc="lower left" if low else "center left",
-            bbox_to_anchor=(1, 0 if low else 0.5),
-            bbox_transform=beside,
-            **style,
-        )
-    for text, name in zip(legend.get_texts(), names, strict=True):
+        style |= {"bbox_to_anchor": (1, 0 if low else 0.5), "bbox_transform": beside}
+        legend = ax.legend(handles, blank, loc="lower left" if low else "center left", **style)
+    for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
         legend.set_title(title, prop={"size": "small"})
         legend.get_title().set_parse_math(False)
+    return legend
 
 
 def _draw_bar(ax: Any, shades: Scale, beside: Any) -> None:
@@ -112,18 +121,17 @@ def settle(ax: Any) -> None:
     A figure with a layout engine makes room for the legend by itself. In one without, the
     axes give way, so that neither a neighbour nor the figure's edge cuts the legend.
     """
-    figure = ax.figure
-    engine = figure.get_layout_engine()
+    root = ax.figure.figure  # of a subfigure, the figure it is part of
+    engine = root.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)
+        engine.execute(root)
         ax.apply_aspect()
         return
     slot = ax.get_position(original=True)
-    for _ in range(2):  # a narrower map is lower, too, and may want a narrower legend's place
+    for _ in range(2):  # a narrower map is lower, and what is written beside it may move
         ax.apply_aspect()
-        drawn = ax.get_tightbbox()
-        over = drawn.x1 / figure.bbox.width - slot.x1
+        drawn = ax.get_tightbbox().transformed(ax.figure.transSubfigure.inverted())
         own = ax.get_position(original=True)
-        if over > 0:
-            ax.set_position([own.x0, own.y0, max(own.width - over, 0.1 * slot.width), own.height])
+        over = max(drawn.x1 - slot.x1, 0)
+        ax.set_position([own.x0, own.y0, max(own.width - over, 0.1 * slot.width), own.height])
     ax.apply_aspect()

@@ -254,7 +254,7 @@ def compare(
             frame: dict[str, Any] = {"projection": projection, "center": center, **options}
             _draw(P, shades, ax=ax, legend=False, **frame)
     if legend:
-        _legend.draw(axes[-1], shades, whole_figure=created)
+        _legend.draw(axes[-1], shades, new=created, whole_figure=created)
     return np.asarray(axes)
 
 
@@ -277,6 +277,7 @@ def _draw(
     _check_style(size, alpha)
     center = _chart.default_center(Y, projection) if center is None else center
     P = project(Y, projection, center=center)
+    new = ax is None
     ax = _new_axes(_chart.aspect(projection, P)) if ax is None else _checked(ax)
     globe = projection == "orthographic"
     far = far_side(Y, center=center) & globe
@@ -288,10 +289,10 @@ def _draw(
         notes.append(_count(beyond, "beyond 85.05°, at the edge (triangles)"))
     _chart.write_note(ax, notes)
     if legend:
-        _legend.draw(ax, shades)
+        _legend.draw(ax, shades, new=new)
     _legend.settle(ax)
     _marks.draw(ax, P, shades, far=far, beyond=beyond, size=size, alpha=alpha)
-    if groups is not None:
+    if groups is not None and groups.present:
         middles = np.array([_labels.median_direction(Y[rows]) for rows in groups.members()])
         anchors = project(middles, projection, center=center)
         if projection == "mercator":  # a pole's name goes to the edge, like its points
@@ -315,7 +316,7 @@ def _draw_plane(
     _chart.draw_plane(_checked(ax), P)
     _legend.settle(ax)
     _marks.draw(ax, P, shades, size=size, alpha=alpha)
-    if groups is not None:
+    if groups is not None and groups.present:
         anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
         _labels.write(ax, anchors, groups.shown())
 
@@ -376,7 +377,7 @@ def _new_axes(aspect: float) -> Axes:
     import matplotlib.pyplot as plt
 
     height = min(5.6 / aspect + 0.7, 6.3)
-    return plt.subplots(figsize=(7.2, height), layout="constrained")[1]
+    return plt.subplots(figsize=(7.2, height), layout=_layout())[1]
 
 
 def _grid(n: int) -> NDArray[Any]:
@@ -389,12 +390,18 @@ def _grid(n: int) -> NDArray[Any]:
         rows,
         columns,
         figsize=(1.0 + 3.6 * columns, 3.2 * rows),
-        layout="constrained",
+        layout=_layout(),
         squeeze=False,
     )
     for ax in axes.flat[n:]:
         ax.remove()
     return np.asarray(axes.flat[:n])
+
+
+def _layout() -> Any:
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
 
 
 def _require_matplotlib() -> None:

@@ -1,0 +1,636 @@
+"""Figures: every point drawn where it belongs, in its colour, with nothing covered or lost."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+import pandas as pd  # noqa: E402
+import polars as pl  # noqa: E402
+from matplotlib.colors import to_rgba  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.decomposition import PCA  # noqa: E402
+
+from mercat import _chart, _labels, _marks, plot  # noqa: E402
+from mercat._color import Categories, Scale, read  # noqa: E402
+from mercat._palette import MISSING, OKABE_ITO, categorical, seen, to_rgb  # noqa: E402
+from mercat._sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
+from mercat.projections import NAMES, far_side, project  # noqa: E402
+
+DIGITS = load_digits()
+Y = normalize(PCA(3, random_state=0).fit_transform(DIGITS.data))[:600]
+DIGIT = DIGITS.target[:600]
+NAMED = np.array([f"digit {digit}" for digit in DIGIT])
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def at(longitude, latitude):
+    return from_lonlat(np.deg2rad(np.atleast_1d(longitude)), np.deg2rad(np.atleast_1d(latitude)))
+
+
+def drawn(ax):
+    """Positions and colours of all points on the axes, the pieces of a picture apart."""
+    P = np.concatenate([np.asarray(points.get_offsets()) for points in ax.collections])
+    rgba = np.concatenate([points.get_facecolor() for points in ax.collections])
+    return P, rgba
+
+
+def rows_of(P, expected):
+    """For each drawn position the row it stands for."""
+    from scipy.spatial import cKDTree
+
+    distance, rows = cKDTree(expected).query(P)
+    assert distance.max() < 1e-9
+    return rows
+
+
+def legend_names(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# --- colours -------------------------------------------------------------------------------
+
+
+def test_palette_starts_with_okabe_ito_and_only_grows():
+    assert categorical(8) == OKABE_ITO
+    assert categorical(30)[:20] == categorical(20)
+    assert len(set(categorical(60))) == 60
+
+
+@pytest.mark.parametrize(("n", "least"), [(8, 0.075), (20, 0.07), (30, 0.05)])
+def test_palette_is_told_apart_by_every_reader(n, least):
+    # For comparison: Okabe and Ito's own eight come as close as 0.076.
+    colors = seen(np.array([to_rgb(color) for color in (*categorical(n), MISSING)]))
+    distance = np.linalg.norm(colors[:, :, None] - colors[:, None], axis=-1)
+    distance[:, np.arange(n + 1), np.arange(n + 1)] = np.inf
+    assert distance.min() > (least if n > 8 else 0.07)
+
+
+def test_seen():
+    # White and black by definition of OKLab; greys are grey to everyone; red in Ottosson's table.
+    grey = seen(np.array([[1, 1, 1], [0, 0, 0], [0.5, 0.5, 0.5]], dtype=float))
+    np.testing.assert_allclose(grey[:, 0], np.tile([1, 0, 0], (4, 1)), atol=1e-4)
+    np.testing.assert_allclose(grey[:, 1], 0, atol=1e-6)
+    np.testing.assert_allclose(grey[:, 2, 1:], 0, atol=1e-4)
+    red = seen(np.array([[1.0, 0, 0]]))[0, 0]
+    np.testing.assert_allclose(red, [0.62796, 0.22486, 0.12585], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("column", "codes", "names"),
+    [
+        (["b10", "b9", None], [1, 0, -1], ["b9", "b10"]),
+        (["b", float("nan"), "a"], [1, -1, 0], ["a", "b"]),
+        (np.array(["x", "y", "x"]), [0, 1, 0], ["x", "y"]),
+        ([3, 1, None], [1, 0, -1], ["1", "3"]),
+        (np.array([7, 7, 5]), [1, 1, 0], ["5", "7"]),
+        ([True, None, False], [1, -1, 0], ["False", "True"]),
+        ([None, None, None], [-1, -1, -1], []),
+        (pd.Series(["a", None, "b"]), [0, -1, 1], ["a", "b"]),
+        (pd.Series([2, pd.NA, 1], dtype="Int64"), [1, -1, 0], ["1", "2"]),
+        (pd.Categorical(["x", None, "y"], ["y", "z", "x"]), [2, -1, 0], ["y", "z", "x"]),
+        (pd.Series(pd.Categorical([3, 1, None])), [1, 0, -1], ["1", "3"]),
+        (pl.Series(["u", None, "v"]), [0, -1, 1], ["u", "v"]),
+        (pl.Series([2, None, 1]), [1, -1, 0], ["1", "2"]),
+        (pl.Series(["a", "b", None], dtype=pl.Enum(["b", "a"])), [1, 0, -1], ["b", "a"]),
+        (pl.Series(["b", "a", None], dtype=pl.Categorical), [1, 0, -1], ["a", "b"]),
+    ],
+)
+def test_read_categories(column, codes, names):
+    read_column = read(column, 3)
+    assert isinstance(read_column, Categories)
+    assert read_column.codes.tolist() == codes
+    assert read_column.names == names
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.5, np.nan, 3]),
+        [1.5, None, 3],
+        pd.Series([1.5, None, 3]),
+        pd.Series([1.5, pd.NA, 3], dtype="Float64"),
+        pl.Series([1.5, None, 3]),
+    ],
+)
+def test_read_numbers(column):
+    scale = read(column, 3)
+    assert isinstance(scale, Scale)
+    np.testing.assert_array_equal(scale.values, [1.5, np.nan, 3])
+
+
+def test_many_integers_are_numbers():
+    assert isinstance(read(np.arange(20), 20), Categories)
+    assert isinstance(read(np.arange(21), 21), Scale)
+
+
+@pytest.mark.parametrize(
+    ("color", "message"),
+    [
+        ([1, 2], "color must have one value for each of the 600 points, got 2"),
+        (np.ones((600, 3)), r"got shape \(600, 3\)"),
+        (np.full(600, 1j), "color must hold numbers or text, got complex128"),
+        (pd.Series(pd.to_datetime(["2020-01-01"] * 600)), "numbers or text, got datetime64"),
+        ([object()] * 600, "numbers or text, got object"),
+        (np.full(600, np.inf), "finite or missing, got infinity"),
+        ("no colour", "colours that matplotlib knows, got 'no colour'"),
+    ],
+)
+def test_bad_colors(color, message):
+    with pytest.raises(ValueError, match=message):
+        plot.map(Y, color)
+    assert plt.get_fignums() == []
+
+
+def test_palettes():
+    names = np.where(Y[:, 0] > 0, "a", "b")
+    for palette in ({"a": "red", "b": "blue", "c": "green"}, ["red", "blue"]):
+        P, rgba = drawn(plot.map(Y, names, palette=palette, center=(0, 0)))
+        east = names[rows_of(P, np.clip(project(Y), -np.pi, np.pi))] == "a"
+        assert (rgba[east, 0] == 1).all()
+        assert (rgba[~east, 2] == 1).all()
+    for palette, message in [
+        ({"a": "red"}, r"a colour for each category, got none for \['b'\]"),
+        (["red"], "at least 2 colours, one for each category, got 1"),
+        ("viridis", "a list or a dict of colours for categories, got 'viridis'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            plot.map(Y, names, palette=palette)
+    with pytest.raises(ValueError, match="palette must be a matplotlib colour map, got 'nope'"):
+        plot.map(Y, Y[:, 0], palette="nope")
+    with pytest.raises(ValueError, match="palette needs a color"):
+        plot.map(Y, palette="viridis")
+
+
+# --- points --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("projection", NAMES)
+@pytest.mark.parametrize("center", [(0, 0), (70, -40)])
+def test_every_point_is_drawn_in_its_place_and_colour(projection, center):
+    ax = plot.map(Y, DIGIT, projection=projection, center=center)
+    P, rgba = drawn(ax)
+    expected = project(Y, projection, center=center)
+    if projection == "mercator":
+        expected[:, 1] = np.clip(expected[:, 1], -np.pi, np.pi)
+    rows = rows_of(P, expected)
+    assert sorted(rows) == list(range(len(Y)))
+    colors = np.array([to_rgba(color)[:3] for color in categorical(10)])
+    np.testing.assert_allclose(rgba[:, :3], colors[DIGIT[rows]])
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    assert (low < P).all()
+    assert (high > P).all()
+
+
+def test_numbers_follow_the_color_map():
+    values = np.linspace(-1, 3, len(Y))
+    P, rgba = drawn(plot.map(Y, values, projection="lambert", center=(0, 0), palette="cividis"))
+    rows = rows_of(P, project(Y, "lambert"))
+    expected = matplotlib.colormaps["cividis"]((values[rows] + 1) / 4)
+    np.testing.assert_allclose(rgba[:, :3], expected[:, :3])
+
+
+def test_order_is_mixed_and_always_the_same():
+    sorted_classes = np.sort(DIGIT)
+    first, second = (
+        drawn(plot.map(Y, sorted_classes, projection="lambert", center=(0, 0)))[0] for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+    rows = rows_of(first, project(Y, "lambert"))
+    # The last tenth drawn has all ten classes, not the last one alone.
+    assert len(set(sorted_classes[rows[-60:]])) == 10
+
+
+def test_style_by_hand():
+    # 1000 points on 400 x 250 points: a fifth of 100,000, over 1000, is 20.
+    assert _marks.style(1000, 400, 250) == (20.0, 0.9)
+    assert _marks.style(100, 400, 250)[0] == 36
+    size, alpha = _marks.style(1_000_000, 400, 250)
+    assert size == 0.25
+    np.testing.assert_allclose(alpha, 0.9 * 0.08**0.4)
+    alphas = [_marks.style(10**k, 400, 250)[1] for k in range(2, 9)]
+    assert alphas == sorted(alphas, reverse=True)
+    assert alphas[-1] == 0.1
+
+
+def test_size_and_alpha_are_used():
+    ax = plot.map(Y, size=5, alpha=0.5, projection="lambert")
+    assert ax.collections[0].get_sizes().tolist() == [5]
+    assert (ax.collections[0].get_facecolor()[:, 3] == 0.5).all()
+
+
+def test_rasterized_when_many():
+    few, many = fibonacci_grid(20_000, np), fibonacci_grid(20_001, np)
+    assert not plot.map(few).collections[0].get_rasterized()
+    assert plot.map(many).collections[0].get_rasterized()
+
+
+def test_points_beyond_mercator_are_marked_and_counted():
+    poles = np.concatenate([Y[:50], [[0, 0, 1], [0, 0, -1]], at(30, 86), at(30, 85)])
+    ax = plot.map(poles, center=(0, 0))
+    inside, north, south = ax.collections
+    beyond = np.abs(np.rad2deg(np.arcsin(poles[:, 2]))) > 85.0511
+    assert beyond[-4:].tolist() == [True, True, True, False]
+    assert len(inside.get_offsets()) == (~beyond).sum()
+    np.testing.assert_allclose(north.get_offsets()[:, 1], np.pi)
+    np.testing.assert_allclose(south.get_offsets()[:, 1], -np.pi)
+    assert len(north.get_offsets()) + len(south.get_offsets()) == beyond.sum()
+    assert np.isclose(north.get_offsets()[:, 0], np.deg2rad(30)).any()
+    assert f"{beyond.sum()} of 54 points are beyond 85.05°" in ax.get_xlabel().replace("\n", " ")
+
+
+def test_mercator_extends_to_the_farthest_point():
+    ax = plot.map(np.concatenate([at(0, 70), at(10, -10)]), center=(0, 0))
+    bottom, top = ax.get_ylim()
+    np.testing.assert_allclose(top, np.arcsinh(np.tan(np.deg2rad(70))) + 0.06)
+    np.testing.assert_allclose(bottom, -np.arcsinh(1) - 0.06)
+    assert ax.get_xlabel() == ""
+
+
+def test_mercator_tells_its_stretch():
+    ax = plot.map(at([0, 0], [80, -80]), center=(0, 0))
+    (right,) = ax.child_axes
+    ticks = {
+        label.get_text(): abs(where)
+        for label, where in zip(right.get_yticklabels(), right.get_yticks(), strict=True)
+    }
+    # A stretch of 2 is at 60 degrees, which is drawn at ln(2 + sqrt 3).
+    np.testing.assert_allclose(ticks["\N{MULTIPLICATION SIGN}2"], np.log(2 + np.sqrt(3)))
+    assert ticks["\N{MULTIPLICATION SIGN}1"] == 0
+    assert "\N{MULTIPLICATION SIGN}10" not in ticks  # beyond 80 degrees, where it is 5.8
+
+
+def test_globe_dims_and_counts_the_far_side():
+    ax = plot.globe(Y, DIGIT, center=(20, 10))
+    P, rgba = drawn(ax)
+    far = far_side(Y, center=(20, 10))
+    assert f"{far.sum()} of 600 points are on the far side" in ax.get_xlabel().replace("\n", " ")
+    # The far side comes first, so that the near one lies upon it.
+    faint = rgba[:, 3] < 0.5 * rgba[:, 3].max()
+    assert faint.tolist() == [True] * far.sum() + [False] * (~far).sum()
+    expected = project(Y, "orthographic", center=(20, 10))
+    assert sorted(rows_of(P[faint], expected)) == np.flatnonzero(far).tolist()
+
+
+# --- chart ---------------------------------------------------------------------------------
+
+
+def test_crossings_by_hand():
+    x = np.linspace(0, 4, 41)
+    where, levels = _chart.crossings(x, (x - 2) ** 2, np.array([1, 4, 9]))
+    np.testing.assert_allclose(where, [1, 3, 0, 4], atol=1e-9)
+    assert levels == [1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("projection", NAMES)
+def test_graticule_has_no_line_across_the_map(projection):
+    for center in [(0, 0), (50, 35), (10, 90)]:
+        steps = np.diff(_chart.graticule(projection, center), axis=0)
+        length = np.linalg.norm(steps, axis=1)
+        assert np.isnan(length).any()
+        assert np.nanmax(length) < 1
+
+
+def test_edges_name_latitude_and_longitude():
+    ax = plot.map(at([0, 0], [70, -70]), center=(40, 0))
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == ["120°W", "60°W", "0°", "60°E", "120°E", "180°"]
+    np.testing.assert_allclose(ax.get_xticks()[2], np.deg2rad(-40), atol=1e-6)
+    latitudes = dict(
+        zip([t.get_text() for t in ax.get_yticklabels()], ax.get_yticks(), strict=True)
+    )
+    np.testing.assert_allclose(latitudes["60°S"], -np.log(2 + np.sqrt(3)), atol=1e-6)
+
+
+def test_default_center_cuts_where_it_is_empty():
+    rng = np.random.default_rng(0)
+
+    def around(longitude):
+        return at(longitude + rng.normal(0, 20, 400), rng.normal(0, 20, 400))
+
+    assert _chart.default_center(around(0), "mercator") == (0, 0)
+    longitude, latitude = _chart.default_center(around(180), "mercator")
+    assert latitude == 0
+    assert abs(longitude) > 150  # the middle of the gap, not its first empty meridian
+    assert _chart.default_center(around(100), "lambert") == (100, 0)
+    assert _chart.default_center(fibonacci_grid(5000, np), "mollweide") == (0, 0)
+
+
+# --- legend --------------------------------------------------------------------------------
+
+
+def assert_beside(ax, artist):
+    figure = ax.figure
+    figure.canvas.draw()
+    box = artist.get_window_extent()
+    assert box.x0 > ax.bbox.x1
+    assert box.x1 <= figure.bbox.x1
+    assert box.y0 >= 0
+    for child in ax.child_axes:
+        if child is not artist:
+            assert box.x0 >= child.get_tightbbox().x1 - 1
+
+
+@pytest.mark.parametrize("layout", ["new", "none", "constrained"])
+@pytest.mark.parametrize("projection", ["mercator", "mollweide", "orthographic"])
+def test_legend_covers_nothing(projection, layout):
+    ax = None if layout == "new" else plt.subplots(layout=layout)[1]
+    ax = plot.map(Y, NAMED, projection=projection, ax=ax)
+    assert legend_names(ax) == [f"digit {k}" for k in range(10)]
+    assert_beside(ax, ax.get_legend())
+    ax = None if layout == "new" else plt.subplots(layout=layout)[1]
+    ax = plot.map(Y, Y[:, 0], projection=projection, ax=ax)
+    assert_beside(ax, ax.child_axes[-1])
+
+
+def test_legend_keeps_off_the_neighbour():
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    plot.map(Y, NAMED, ax=left)
+    left.figure.canvas.draw()
+    assert left.get_legend().get_window_extent().x1 <= right.bbox.x0
+
+
+def test_missing_is_grey_named_and_beneath():
+    names = NAMED.astype(object)
+    names[::3] = None
+    for color in (names, pd.Series(names, name="digit"), np.where(DIGIT > 4, np.nan, 1.0 * DIGIT)):
+        missing = pd.isna(color)
+        ax = plot.map(Y, color, projection="lambert", center=(0, 0))
+        P, rgba = drawn(ax)
+        rows = rows_of(P, project(Y, "lambert"))
+        grey = np.isclose(rgba[:, :3], to_rgba(MISSING)[:3]).all(axis=1)
+        np.testing.assert_array_equal(grey, np.asarray(missing)[rows])
+        assert grey[: grey.sum()].all()
+        assert legend_names(ax)[-1] == f"missing ({missing.sum()})"
+
+
+def test_titles_come_from_the_column():
+    ax = plot.map(Y, pd.Series(NAMED, name="cell_type"))
+    assert ax.get_legend().get_title().get_text() == "cell_type"
+    ax = plot.map(Y, pl.Series("depth", Y[:, 0]))
+    assert ax.child_axes[-1].get_ylabel() == "depth"
+
+
+def test_names_are_taken_literally():
+    names = np.where(Y[:, 0] > 0, "_private", r"$\frac{$")
+    ax = plot.map(Y, names, labels=True)
+    assert legend_names(ax) == [r"$\frac{$", "_private"]
+    ax.figure.canvas.draw()
+
+
+def test_crowded_legend_counts_what_it_leaves_out():
+    names = np.array([f"group {k}" for k in np.arange(600) % 100])
+    ax = plot.map(Y, names)
+    assert len(legend_names(ax)) == 60
+    assert legend_names(ax)[-1] == "and 41 more"
+    ax = plot.map(Y, names, ax=plt.subplots(figsize=(4, 3))[1])
+    shown = legend_names(ax)
+    assert shown[-1] == f"and {100 - len(shown) + 1} more"
+
+
+def test_unused_categories_keep_their_colours():
+    column = pd.Categorical(["b"] * 600, ["a", "b", "c"])
+    ax = plot.map(Y, column)
+    assert legend_names(ax) == ["b"]
+    np.testing.assert_allclose(drawn(ax)[1][0, :3], to_rgba(OKABE_ITO[1])[:3])
+
+
+def test_limits_show_in_the_bar():
+    ax = plot.map(Y, np.linspace(0, 10, 600), limits=(2, 20))
+    scale = ax.child_axes[-1]
+    assert scale.get_ylim() == (2, 20)
+    assert scale._colorbar.extend == "min"
+    for limits, message in [((3, 3), r"low < high, got \(3, 3\)"), (4, r"\(low, high\), got 4")]:
+        with pytest.raises(ValueError, match=message):
+            plot.map(Y, Y[:, 0], limits=limits)
+    with pytest.raises(ValueError, match="limits needs a color of numbers"):
+        plot.map(Y, NAMED, limits=(0, 1))
+
+
+# --- names on the map ----------------------------------------------------------------------
+
+
+def test_median_direction():
+    # Three on the equator about 90 degrees, and one far away that would drag the mean.
+    points = np.concatenate([at([88, 90, 92], [0, 0, 0]), at(-90, 5)])
+    median = _labels.median_direction(points)
+    assert np.linalg.norm(median - at(90, 0)[0]) < 0.04
+    np.testing.assert_allclose(np.linalg.norm(median), 1)
+    np.testing.assert_allclose(_labels.median_direction(at(20, 50)), at(20, 50)[0])
+    assert np.isfinite(_labels.median_direction(np.array([[1.0, 0, 0], [-1, 0, 0]]))).all()
+
+
+def test_spread():
+    room = np.array([[0, 0], [100, 100]])
+    sizes = np.tile([20.0, 10.0], (8, 1))
+    apart = np.array([[10.0 + 30 * k, 50] for k in range(3)])
+    np.testing.assert_array_equal(_labels.spread(apart, sizes[:3], room), apart)
+    moved = _labels.spread(np.full((8, 2), 50.0), sizes, room)
+    gap = np.abs(moved[:, None] - moved[None])
+    free = (gap[..., 0] >= 20 - 0.01) | (gap[..., 1] >= 10 - 0.01)
+    assert free[~np.eye(8, dtype=bool)].all()
+    assert (moved >= [10, 5]).all()
+    assert (moved <= [90, 95]).all()
+
+
+@pytest.mark.parametrize("projection", NAMES)
+def test_labels_stand_apart(projection):
+    ax = plot.map(Y, DIGIT, labels=NAMED, projection=projection)
+    ax.figure.canvas.draw()
+    texts = [text for text in ax.texts if text.get_text().startswith("digit")]
+    assert sorted(text.get_text() for text in texts) == sorted(set(NAMED))
+    boxes = [text.get_window_extent() for text in texts]
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:k])
+
+
+def test_labels_at_the_middle_of_their_points():
+    Z = np.concatenate([at([-60, -50, -40], [10, 10, 10]), at([60, 61, 62], [-30, -30, -30])])
+    ax = plot.map(Z, list("aaabbb"), labels=True, center=(0, 0))
+    where = {text.get_text(): text.xy for text in ax.texts}
+    np.testing.assert_allclose(where["a"], project(at(-50, 10))[0], atol=0.02)
+    np.testing.assert_allclose(where["b"], project(at(61, -30))[0], atol=0.02)
+
+
+def test_bad_labels():
+    with pytest.raises(ValueError, match="labels=True needs a color of categories"):
+        plot.map(Y, labels=True)
+    with pytest.raises(ValueError, match="labels must have one value for each of the 600"):
+        plot.map(Y, labels=["a"])
+    with pytest.raises(ValueError, match="labels must be names of groups, got numbers"):
+        plot.map(Y, labels=Y[:, 0])
+
+
+# --- trust, compare ------------------------------------------------------------------------
+
+
+def test_trust():
+    model = SimpleNamespace(embedding_=Y, point_loss_=np.linspace(0, 1, 600))
+    ax = plot.trust(model, projection="lambert", center=(0, 0))
+    P, rgba = drawn(ax)
+    rows = rows_of(P, project(Y, "lambert"))
+    expected = matplotlib.colormaps["viridis_r"](model.point_loss_[rows])
+    np.testing.assert_allclose(rgba[:, :3], expected[:, :3])
+    assert "angle loss" in ax.child_axes[-1].get_ylabel()
+    with pytest.raises(ValueError, match="got SimpleNamespace without embedding_ and point_loss_"):
+        plot.trust(SimpleNamespace())
+    model.point_loss_ = [1.0]
+    with pytest.raises(ValueError, match=r"model\.point_loss_ must have one value for each"):
+        plot.trust(model)
+
+
+def test_compare():
+    flat = DIGITS.data[:600, 20:22] + 0.0
+    axes = plot.compare({"globe": Y, "plane": flat, "again": Y}, NAMED, center=(0, 0))
+    assert [ax.get_title() for ax in axes] == ["globe", "plane", "again"]
+    P, _ = drawn(axes[1])
+    np.testing.assert_array_equal(np.sort(P, axis=0), np.sort(flat, axis=0))
+    np.testing.assert_allclose(
+        np.sort(drawn(axes[0])[0][:, 0]), np.sort(project(Y)[:, 0]), atol=1e-12
+    )
+    figure = axes[0].figure
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == sorted(set(NAMED))
+    figure.canvas.draw()
+    for ax in axes:
+        assert ax.get_legend() is None
+        assert ax.get_tightbbox().x1 < legend.get_window_extent().x0
+
+
+def test_compare_on_given_axes_and_with_numbers():
+    _, given = plt.subplots(2, 1, layout="constrained")
+    axes = plot.compare({"a": Y, "b": Y[:, :2]}, Y[:, 0], axes=given, labels=NAMED)
+    assert list(axes) == list(given)
+    assert_beside(axes[1], axes[1].child_axes[-1])
+    axes = plot.compare({"a": Y, "b": Y, "c": Y, "d": Y}, Y[:, 0])
+    assert len(axes[0].figure.axes) == 5  # with the colour bar
+
+
+def test_bad_comparisons():
+    with pytest.raises(ValueError, match=r"must all hold the same points, got \{'a': 600, 'b': 3"):
+        plot.compare({"a": Y, "b": Y[:3]})
+    with pytest.raises(ValueError, match="same points"):
+        plot.compare({})
+    with pytest.raises(ValueError, match=r"embeddings\['b'\] must hold vectors of length 1"):
+        plot.compare({"a": Y, "b": 2 * Y})
+    with pytest.raises(ValueError, match=r"embeddings\['a'\] must hold at least one point and no"):
+        plot.compare({"a": np.full((3, 2), np.nan)})
+    with pytest.raises(ValueError, match="axes must be 2, one for each embedding, got 1"):
+        plot.compare({"a": Y, "b": Y}, axes=[plt.subplots()[1]])
+
+
+# --- manners -------------------------------------------------------------------------------
+
+
+def test_draws_on_the_given_axes_and_changes_no_settings():
+    before = dict(matplotlib.rcParams)
+    _, (left, right) = plt.subplots(1, 2)
+    plt.sca(right)
+    assert plot.map(Y, NAMED, labels=True, ax=left) is left
+    assert plot.globe(Y, Y[:, 0], ax=left) is left
+    assert plt.gca() is right
+    assert not right.has_data()
+    assert len(plt.get_fignums()) == 1
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_given_axes_need_no_pyplot_and_import_is_light():
+    code = """
+import sys
+from mercat import plot
+assert "matplotlib" not in sys.modules
+from matplotlib.figure import Figure
+for layout in (None, "constrained"):
+    ax = Figure(layout=layout).subplots()
+    plot.map([[1, 0, 0], [0, 1, 0]], ["a", "b"], labels=True, ax=ax)
+    plot.globe([[1, 0, 0], [0, 1, 0]], [0.5, None], ax=ax.figure.add_subplot(212))
+    ax.figure.canvas.draw()
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_missing_matplotlib_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for call in (
+        lambda: plot.map(Y),
+        lambda: plot.globe(Y),
+        lambda: plot.compare({"a": Y}),
+        lambda: plot.trust(SimpleNamespace(embedding_=Y, point_loss_=Y[:, 0])),
+    ):
+        with pytest.raises(ImportError, match=r'pip install "mercat\[plot\]"'):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"projection": "peters"}, "projection must be one of mercator, lambert, equal_earth, "),
+        ({"center": (0, 100)}, "latitude from -90 to 90"),
+        ({"size": 0}, "size must be positive, got 0"),
+        ({"alpha": 1.5}, "alpha must be above 0 and at most 1, got 1.5"),
+        ({"ax": "here"}, "ax must be plain matplotlib Axes, got 'here'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        plot.map(Y, **options)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.where(Y > 0.99, np.nan, Y), "Y must be finite, got NaN"),
+        (3 * Y, "Y must hold vectors of length 1"),
+        (Y[:, :2], r"shape \(n, 3\), got \(600, 2\)"),
+        (Y[:0], "Y must hold at least one point, got none"),
+    ],
+)
+def test_bad_embeddings(bad, message):
+    for function in (plot.map, plot.globe):
+        with pytest.raises(ValueError, match=message):
+            function(bad)
+
+
+def test_three_dimensional_axes_are_refused():
+    ax = plt.figure().add_subplot(projection="polar")
+    with pytest.raises(ValueError, match="ax must be plain matplotlib Axes"):
+        plot.map(Y, ax=ax)
+
+
+def test_one_point_and_constant_numbers():
+    plot.map([[1, 0, 0]], [2.5], labels=["only"]).figure.canvas.draw()
+    plot.globe([[0, 0, -1]], [None]).figure.canvas.draw()
+
+
+def test_subfigures():
+    figure = plt.figure(figsize=(10, 4))
+    _, right = figure.subfigures(1, 2)
+    ax = plot.map(Y, NAMED, ax=right.subplots())
+    figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
+    assert ax.bbox.width > 100
+
+
+def test_guide_runs():
+    guide = Path(__file__).parents[1] / "docs" / "plotting.md"
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testfile(str(guide), module_relative=False, optionflags=flags)
+    assert result.attempted > 10
+    assert result.failed == 0
