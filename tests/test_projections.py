@@ -135,6 +135,11 @@ def test_inverse_is_nan_off_the_map(projection, off):
     assert np.isnan(inverse([off, (0, 0)], projection)).all(axis=1).tolist() == [True, False]
 
 
+def test_right_angles_are_exact():
+    # Seen from the north pole, the map's own north is at longitude 180 degrees.
+    assert project([[-1, 0, 0]], center=(0, 90)).tolist() == [[0, np.inf]]
+
+
 def test_mercator_goes_around():
     np.testing.assert_allclose(inverse([[0.5 + 2 * np.pi, 0.3]]), inverse([[0.5, 0.3]]), atol=1e-12)
 

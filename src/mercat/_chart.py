@@ -210,6 +210,8 @@ def _name_parallels(ax: Any, projection: str, center: Sequence[float], edge: Flo
     at, levels = crossings(left[:, 1], np.rad2deg(latitude), np.array(_parallels(projection)))
     for v, level in zip(at, levels, strict=True):
         u = np.interp(v, left[:, 1], left[:, 0])
+        if u > 0.25 * edge[:, 0].min():  # at the top or the bottom: neither left nor right of it
+            continue
         ax.annotate(
             _degrees(level, "N", "S"),
             (u, v),

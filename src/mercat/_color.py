@@ -181,9 +181,10 @@ def _declared(values: Any, title: str | None) -> Categories | None:
 
 def _entries(values: Any, name: str) -> NDArray[Any]:
     """The column as a NumPy array: numbers where it can, objects where it must."""
+    library = type(values).__module__.partition(".")[0]
+    missing = {"pandas": "isna", "polars": "is_null"}.get(library)
     # Whole numbers some of which are missing would come as floats from a frame's column.
-    missing = {"pandas": "isna", "polars": "is_null"}.get(type(values).__module__.partition(".")[0])
-    if missing and getattr(values, missing)().any():
+    if missing and len(values.shape) == 1 and getattr(values, missing)().any():
         values = values.to_list()
     try:
         # NumPy would make text of a list that has text and NaN.
