@@ -329,6 +329,10 @@ def test_default_center_cuts_where_it_is_empty():
     longitude, latitude = _chart.default_center(around(180), "mercator")
     assert latitude == 0
     assert abs(longitude) > 150  # the middle of the gap, not its first empty meridian
+    # All meridians are crowded but one, at -50 degrees, with fewer points on it than elsewhere.
+    rest = np.setdiff1d(np.arange(-180, 180, 10), [-50])
+    ring = at(np.concatenate([np.repeat(rest, 9), [-50] * 3]), np.zeros(9 * 35 + 3))
+    assert _chart.default_center(ring, "mercator") == (130, 0)
     assert _chart.default_center(around(100), "lambert") == (100, 0)
     assert _chart.default_center(fibonacci_grid(5000, np), "mollweide") == (0, 0)
 
@@ -365,6 +369,13 @@ def test_legend_keeps_off_the_neighbour():
     plot.map(Y, NAMED, ax=left)
     left.figure.canvas.draw()
     assert left.get_legend().get_window_extent().x1 <= right.bbox.x0
+
+
+def test_notes_stay_within_small_figures():
+    ax = plot.map(fibonacci_grid(2000, np), ax=plt.subplots(figsize=(3, 2))[1])
+    ax.figure.canvas.draw()
+    assert "beyond" in ax.get_xlabel()
+    assert ax.xaxis.label.get_window_extent().y0 >= 0
 
 
 def test_missing_is_grey_named_and_beneath():

@@ -45,7 +45,8 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
         return 0.0, 0.0
     # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
     steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
-    seam = np.minimum(steps, 36 - steps).min(axis=1).argmax()
+    gap = np.minimum(steps, 36 - steps).min(axis=1)
+    seam = np.lexsort([crowd, -gap])[0]  # of two in the middle, the emptier one
     return float((10 * seam) % 360 - 180), 0.0
 
 

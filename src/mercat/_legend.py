@@ -119,7 +119,7 @@ def settle(ax: Any) -> None:
     """Give the axes the place they will have when drawn.
 
     A figure with a layout engine makes room for the legend by itself. In one without, the
-    axes give way, so that neither a neighbour nor the figure's edge cuts the legend.
+    axes give way, so that neither a neighbour nor the figure's edge cuts the legend or a note.
     """
     root = ax.figure.figure  # of a subfigure, the figure it is part of
     engine = root.get_layout_engine()
@@ -128,10 +128,12 @@ def settle(ax: Any) -> None:
         ax.apply_aspect()
         return
     slot = ax.get_position(original=True)
-    for _ in range(2):  # a narrower map is lower, and what is written beside it may move
+    for _ in range(4):  # a narrower map is lower too, which moves what is written around it
         ax.apply_aspect()
         drawn = ax.get_tightbbox().transformed(ax.figure.transSubfigure.inverted())
+        right, under = max(drawn.x1 - slot.x1, 0), max(0.01 - drawn.y0, 0)
         own = ax.get_position(original=True)
-        over = max(drawn.x1 - slot.x1, 0)
-        ax.set_position([own.x0, own.y0, max(own.width - over, 0.1 * slot.width), own.height])
+        width = max(own.width - right, 0.1 * slot.width)
+        height = max(own.height - under, 0.1 * slot.height)
+        ax.set_position([own.x0, own.y1 - height, width, height])
     ax.apply_aspect()
