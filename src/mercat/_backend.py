@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
+_NUMPY_IS_STANDARD = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def namespace(array: Array) -> Any:
     """The array API namespace of an array, NumPy's own at no cost."""
-    if isinstance(array, np.ndarray) and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    if _NUMPY_IS_STANDARD and isinstance(array, np.ndarray):
         return np
     import array_api_compat
 

@@ -42,6 +42,12 @@ def tangent_frame(Y: Array) -> tuple[Array, Array]:
     return U, V
 
 
+def tangent(vectors: Array, Y: Array) -> Array:
+    """The part of each vector that is tangent to the sphere at the row of Y."""
+    xp = namespace(Y)
+    return vectors - xp.vecdot(vectors, Y)[:, None] * Y
+
+
 def geodesic(P: Array, Q: Array) -> Array:
     """Arc length between the rows of P and the rows of Q, exact for near and far pairs.
 

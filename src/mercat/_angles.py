@@ -1,0 +1,350 @@
+r"""The definition: how well the angles of X are kept by Y on the sphere.
+
+For an apex i and two legs j, k let :math:`a_{jk} = \cos\angle X_j X_i X_k` and
+:math:`b_{jk} = \cos\angle Y_j Y_i Y_k`, the latter between geodesics. The loss is the root mean
+square of
+
+.. math:: a_{jk} - \alpha - \beta\, b_{jk}
+
+over all triples: the paper's loss for :math:`(\alpha, \beta) = (0, 1)`, the calibrated one for the
+:math:`(\alpha, \beta)` of the least-squares fit, where it equals
+:math:`\mathrm{sd}(a) \sqrt{1 - \mathrm{corr}(a, b)^2}`.
+
+`triple_cosines` and `angle_loss` say this over explicit triples, in plain NumPy. What follows them is
+the same sum in blocks, without ever forming a triple. At apex i stack the unit directions to the legs
+in data space as rows of :math:`A` (m x r) and in the tangent plane at :math:`Y_i` as rows of
+:math:`B` (m x 2). Then :math:`a = A A^T`, :math:`b = B B^T`, and every sum over pairs of legs is a sum
+over small matrices,
+
+.. math:: \sum a b = |A^T B|^2,\quad \sum b^2 = |B^T B|^2,\quad \sum b = |B^T 1|^2,
+
+so that all triples cost O(n^2 r) and not O(n^3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._backend import Array, namespace
+from ._sphere import tangent_frame
+
+# ------------------------------------------------------------------ the readable definition
+
+
+def triple_cosines(X: np.ndarray, triples: np.ndarray) -> np.ndarray:
+    """Cosine of the angle at X[i] between X[j] and X[k], for rows (i, j, k) of `triples`.
+
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> triple_cosines(X, np.array([[0, 1, 2]]))
+    array([0.70710678])
+    """
+    i, j, k = triples.T
+    p, q = X[j] - X[i], X[k] - X[i]
+    return np.sum(p * q, 1) / (np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1))
+
+
+def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
+    """Cosine of the angle at Y[i] between the geodesics to Y[j] and Y[k], by plane normals.
+
+    >>> Y = np.eye(3)  # an octant: three right angles
+    >>> spherical_triple_cosines(Y, np.array([[0, 1, 2]]))
+    array([0.])
+    """
+    i, j, k = triples.T
+    p, q = np.cross(Y[i], Y[j]), np.cross(Y[i], Y[k])
+    return np.sum(p * q, 1) / (np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1))
+
+
+def angle_loss(
+    X: np.ndarray, Y: np.ndarray, triples: np.ndarray, alpha: float = 0.0, beta: float = 1.0
+) -> float:
+    """Root mean square of a - alpha - beta b over explicit triples."""
+    residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
+    return float(np.sqrt(np.mean(residual**2)))
+
+
+def angle_gradient(
+    X: np.ndarray, Y: np.ndarray, triples: np.ndarray, alpha: float = 0.0, beta: float = 1.0
+) -> np.ndarray:
+    """Gradient of the mean *squared* residual with respect to Y, tangent to the sphere.
+
+    With p, q the unit tangents at Y[i] to its legs and b = p . q, turning the leg at distance d by
+    a small step moves its tangent by the step's part across the geodesic over sin d.
+    """
+    i, j, k = triples.T
+    residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
+    pull = (-2 * beta / len(triples)) * residual[:, None]
+    gradient = np.zeros_like(Y)
+    for leg, other in ((j, k), (k, j)):
+        cos_d = np.sum(Y[i] * Y[leg], 1, keepdims=True)
+        tangent = Y[leg] - cos_d * Y[i]
+        sin_d = np.linalg.norm(tangent, axis=1, keepdims=True)
+        across = np.cross(Y[i], tangent / sin_d)
+        toward = Y[other] - np.sum(Y[i] * Y[other], 1, keepdims=True) * Y[i]
+        toward /= np.linalg.norm(toward, axis=1, keepdims=True)
+        step = pull * np.sum(across * toward, 1, keepdims=True) * across / sin_d
+        np.add.at(gradient, leg, step)
+        np.add.at(gradient, i, -cos_d * step)
+    return gradient
+
+
+# ------------------------------------------------------------------ the same in blocks
+
+
+class Legs(NamedTuple):
+    """The data's side of a block of b apices and m legs: constants while Y moves.
+
+    `X_apex` is b x r. `X_legs` has r + 1 columns, the last of them ones, so that one product gives a
+    weighted sum of legs and the sum of the weights; it is m x (r + 1) where the apices share their legs,
+    b x m x (r + 1) where each has its own. `inverse_distance` (b x m) is zero where two points coincide:
+    such a leg has no direction and takes no part. `mask` is 1 for the others, or None where all take
+    part.
+    """
+
+    X_apex: Array
+    X_legs: Array
+    inverse_distance: Array
+    mask: Array | None
+
+
+class Bearings(NamedTuple):
+    """The map's side: unit directions from each apex to each leg, in tangent frames `U`, `V` (b x 3).
+
+    `B1`, `B2` and `inverse_sine` are b x m, zero for legs that take no part.
+    """
+
+    B1: Array
+    B2: Array
+    inverse_sine: Array
+    U: Array
+    V: Array
+
+
+class Sums(NamedTuple):
+    """What an apex remembers of its legs: M = A^T B (b x r each), S = B^T B, t = B^T 1 (b each)."""
+
+    M1: Array
+    M2: Array
+    S11: Array
+    S12: Array
+    S22: Array
+    t1: Array
+    t2: Array
+
+
+class Calibration(NamedTuple):
+    """The line a = alpha + beta b that the cosines are measured against."""
+
+    alpha: float
+    beta: float
+
+
+ABSOLUTE = Calibration(0.0, 1.0)
+
+
+def _combine(weights: Array, P: Array) -> Array:
+    """Sum over legs: weights (b x m) with points (m x c) shared or (b x m x c) owned, to b x c."""
+    return weights @ P if P.ndim == 2 else (weights[:, None, :] @ P)[:, 0, :]
+
+
+def _dot(vectors: Array, P: Array) -> Array:
+    """Inner products: vectors (b x c) with points (m x c) shared or (b x m x c) owned, to b x m."""
+    return vectors @ P.T if P.ndim == 2 else (P @ vectors[:, :, None])[:, :, 0]
+
+
+def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
+    """1 / |x_i - x_j| (b x m), zero where the points coincide.
+
+    Shared legs' distances come from inner products, one matrix product; where these cancel (points much
+    nearer to each other than to the origin) they are computed anew from the differences.
+    """
+    xp = namespace(X_apex)
+    if X_legs.ndim == 3:
+        difference = X_legs - X_apex[:, None, :]
+        squared = xp.vecdot(difference, difference)
+    else:
+        norms = xp.vecdot(X_apex, X_apex)[:, None] + xp.vecdot(X_legs, X_legs)[None, :]
+        squared = X_apex @ X_legs.T
+        squared *= -2
+        squared += norms
+        # A relative error of about eps / threshold remains where the inner products are trusted.
+        norms *= 3e-3 if X_apex.dtype.itemsize <= 4 else 1e-8
+        rows, columns = xp.nonzero(squared <= norms)
+        for start in range(0, rows.shape[0], 1 << 16):
+            i, j = rows[start : start + (1 << 16)], columns[start : start + (1 << 16)]
+            difference = X_apex[i, :] - X_legs[j, :]
+            squared[i, j] = xp.vecdot(difference, difference)
+    zero = squared == 0
+    if bool(xp.any(zero)):
+        squared[zero] = xp.inf
+    return 1 / xp.sqrt(squared)
+
+
+def legs_of(X_apex: Array, X_legs: Array) -> Legs:
+    """Prepare a block of apices and its legs."""
+    xp = namespace(X_apex)
+    inverse_distance = inverse_distances(X_apex, X_legs)
+    present = inverse_distance != 0
+    mask = None if bool(xp.all(present)) else xp.astype(present, X_apex.dtype)
+    with_ones = xp.concat([X_legs, xp.ones_like(X_legs[..., :1])], axis=-1)
+    return Legs(X_apex, with_ones, inverse_distance, mask)
+
+
+def bearings(
+    Y_apex: Array, Y_legs: Array, mask: Array | None, softening: float | None = None
+) -> Bearings:
+    r"""Directions from each apex to each leg along the sphere.
+
+    A direction has a jump where two points meet. `softening` rounds it off: the tangent is
+    :math:`c / \sqrt{|c|^2 + \varepsilon}`, with c the leg's place in the tangent plane, whose length is
+    the sine of the distance. By default epsilon is the rounding of the numbers, which bounds the gradient
+    at coincident and antipodal points and is felt nowhere else.
+    """
+    xp = namespace(Y_apex)
+    U, V = tangent_frame(Y_apex)
+    B1 = _dot(U, Y_legs)
+    B2 = _dot(V, Y_legs)
+    squared_sine = B1 * B1
+    squared_sine += B2 * B2
+    squared_sine += xp.finfo(squared_sine.dtype).eps if softening is None else softening
+    inverse_sine = 1 / xp.sqrt(squared_sine)
+    if mask is not None:
+        inverse_sine *= mask
+    B1 *= inverse_sine
+    B2 *= inverse_sine
+    return Bearings(B1, B2, inverse_sine, U, V)
+
+
+def apex_sums(legs: Legs, b: Bearings) -> Sums:
+    """A^T B, B^T B and B^T 1 at each apex of a block."""
+    xp = namespace(b.B1)
+
+    def data_sum(B: Array) -> Array:
+        weighted = _combine(B * legs.inverse_distance, legs.X_legs)
+        return weighted[:, :-1] - weighted[:, -1:] * legs.X_apex
+
+    ones = xp.ones_like(b.inverse_sine[0, :])
+    return Sums(
+        data_sum(b.B1),
+        data_sum(b.B2),
+        xp.vecdot(b.B1, b.B1),
+        xp.vecdot(b.B1, b.B2),
+        xp.vecdot(b.B2, b.B2),
+        b.B1 @ ones,
+        b.B2 @ ones,
+    )
+
+
+def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
+    """Count, sum and sum of squares of a over ordered pairs of distinct legs: constants of X."""
+    X_legs, inverse_distance = legs.X_legs[..., :-1], legs.inverse_distance
+    xp = namespace(X_legs)
+    m, r = X_legs.shape[-2:]
+    A = X_legs - legs.X_apex[:, None, :]
+    A *= inverse_distance[:, :, None]
+    A_t = xp.permute_dims(A, (0, 2, 1))
+    gram = A_t @ A if r <= m else A @ A_t
+    total = xp.sum(A, axis=1)
+    valid = xp.sum(xp.astype(inverse_distance != 0, X_legs.dtype), axis=1)
+    return valid * (valid - 1), xp.vecdot(total, total) - valid, xp.sum(gram * gram, axis=(1, 2)) - valid
+
+
+def map_moments(s: Sums) -> tuple[Array, Array, Array]:
+    """Sums of b, b^2 and ab over ordered pairs of distinct legs, for each apex."""
+    xp = namespace(s.t1)
+    with_itself = s.S11 + s.S22
+    b = s.t1 * s.t1 + s.t2 * s.t2
+    bb = s.S11 * s.S11 + 2 * s.S12 * s.S12 + s.S22 * s.S22
+    ab = xp.vecdot(s.M1, s.M1) + xp.vecdot(s.M2, s.M2)
+    return b - with_itself, bb - with_itself, ab - with_itself
+
+
+def pull(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> tuple[Array, Array]:
+    r"""Gradient of the summed squared residuals with respect to each leg's place in the tangent plane.
+
+    With respect to the directions it is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T]`; a direction
+    :math:`B_j = c_j / |c_j|` only feels the part of it across itself, over the length of c. Returns the two
+    components, b x m each.
+    """
+    xp = namespace(b.B1)
+    alpha, beta = calibration
+
+    def component(M: Array, S1: Array, S2: Array, t: Array) -> Array:
+        centred = xp.concat([M, -xp.vecdot(M, legs.X_apex)[:, None]], axis=1)
+        g = _dot(centred, legs.X_legs)
+        g *= -legs.inverse_distance
+        g += b.B1 * (beta * S1)[:, None]
+        g += b.B2 * (beta * S2)[:, None]
+        g += (alpha * t)[:, None]
+        return g
+
+    g1 = component(s.M1, s.S11, s.S12, s.t1)
+    g2 = component(s.M2, s.S12, s.S22, s.t2)
+    g2 *= b.B1
+    g1 *= b.B2
+    g2 -= g1  # the part of g across the direction, along (-B2, B1)
+    g2 *= b.inverse_sine
+    g2 *= 4 * beta
+    return -b.B2 * g2, b.B1 * g2
+
+
+def apex_gradient(
+    legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: Sums, calibration: Calibration
+) -> tuple[Array, Array]:
+    """Gradient of the summed squared residuals at a block of apices.
+
+    Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
+    tangent to the sphere.
+    """
+    xp = namespace(Y_apex)
+    g1, g2 = pull(legs, b, s, calibration)
+    if Y_legs.ndim == 2:
+        to_legs = g1.T @ b.U + g2.T @ b.V
+    else:
+        to_legs = g1[:, :, None] * b.U[:, None, :] + g2[:, :, None] * b.V[:, None, :]
+    # Moving the apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
+    cosine = _dot(Y_apex, Y_legs)
+    to_apices = -xp.vecdot(g1, cosine)[:, None] * b.U - xp.vecdot(g2, cosine)[:, None] * b.V
+    return to_apices, to_legs
+
+
+# ------------------------------------------------------------------ from sums to losses
+
+
+class Moments(NamedTuple):
+    """Sums over ordered pairs of distinct legs of 1, a, a^2, b, b^2 and ab; an array an apex or totals."""
+
+    count: Array
+    a: Array
+    aa: Array
+    b: Array
+    bb: Array
+    ab: Array
+
+
+def total(moments: Moments) -> Moments:
+    """The moments of all apices together, as Python floats."""
+    return Moments(*(float(m.sum()) for m in moments))
+
+
+def mean_square(m: Moments, calibration: Calibration) -> Array:
+    """Mean of (a - alpha - beta b)^2; zero where there is no pair."""
+    alpha, beta = calibration
+    squares = m.aa - 2 * alpha * m.a - 2 * beta * m.ab
+    squares = squares + alpha * alpha * m.count + 2 * alpha * beta * m.b + beta * beta * m.bb
+    return squares / (m.count + (m.count == 0))
+
+
+def calibrate(m: Moments) -> tuple[Calibration, float]:
+    """The least-squares line through the cosines of all triples, and their Pearson correlation."""
+    n = max(m.count, 1.0)
+    a, b = m.a / n, m.b / n
+    covariance = m.ab / n - a * b
+    variance_a = max(m.aa / n - a * a, 0.0)
+    variance_b = max(m.bb / n - b * b, 0.0)
+    beta = covariance / variance_b if variance_b > 0 else 0.0
+    spread = (variance_a * variance_b) ** 0.5
+    correlation = covariance / spread if spread > 0 else 0.0
+    return Calibration(a - beta * b, beta), min(max(correlation, -1.0), 1.0)

@@ -1,0 +1,531 @@
+"""`Mercat`: the door. Checks its input, then walks the path: denoise, solve, place, turn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._algorithm1 import solve_algorithm1
+from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
+from ._backend import Workers, blocks
+from ._exact import AngleLoss, Fit, solve_exact
+from ._initial import pca_positions
+from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
+from ._progress import Progress, reporter
+from ._rotation import equator_rotation
+from ._sphere import normalize
+from ._spectral import (
+    ROWS_A_BLOCK,
+    FromDistances,
+    Spectral,
+    fit_distances,
+    fit_spectral,
+    project_all,
+    project_block,
+)
+from ._status import Status
+
+_EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
+_EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
+_FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
+_BATCH_SIZE = 64
+
+
+class _Placer(NamedTuple):
+    """All that places a row of X on the finished map, the same for training rows and new ones."""
+
+    spectral: Spectral | FromDistances
+    landmarks: Landmarks
+
+    def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """X_hat and positions of at most ROWS_A_BLOCK rows, before the map is turned."""
+        X_hat = project_block(self.spectral, rows).astype(np.float32)
+        Y = place(X_hat, self.landmarks)
+        return X_hat[: rows.shape[0]], Y[: rows.shape[0]]
+
+
+class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Map of high-dimensional data on the unit sphere that keeps the angles between points.
+
+    Points are placed on :math:`S^2` so that for any three of them the angle at each, between the
+    geodesics to the other two, matches the angle in the data. This keeps structure at every scale: which
+    clusters are between which others, which way a branch leads, how dense a region is.
+
+    Parameters
+    ----------
+    objective : {"calibrated", "absolute"}, default="calibrated"
+        "absolute" is the paper's loss, the root mean squared difference between the cosines a of the data
+        and b of the map. "calibrated" measures it after the best line a = alpha + beta b, and so maximises
+        their Pearson correlation: in high dimension cosines crowd around 1/2, which no surface can imitate.
+    n_spectral : int, "auto" or None, default=50
+        Number of principal components that the data are denoised to. "auto" keeps those that stand above
+        the noise, by ScreeNOT. None takes the data as they are.
+    metric : {"euclidean", "cosine", "correlation", "precomputed"}, default="euclidean"
+        The geometry of the data. For "precomputed", X is the square matrix of distances.
+    solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
+        "exact" minimises over all triples, in O(n^2) a step. "landmarks" does so for a random sample and
+        places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
+        beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
+    n_landmarks : int, default=500
+        Size of that sample. More landmarks: a little more faithful, in proportion slower.
+    init : "pca" or array of shape (n, 3), default="pca"
+        First positions: two principal components wrapped around half of the sphere, or given ones (of
+        which the directions count).
+    max_iter : int or None, default=None
+        Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
+        the data are taken in batches.
+    tol : float, default=1e-4
+        Stop when the loss falls by less than this fraction an iteration. Not used by "algorithm1".
+    random_state : int, numpy Generator or RandomState, or None, default=None
+        Seed of the choice of landmarks. The same seed gives the same bits, on any number of threads.
+    n_jobs : int or None, default=-1
+        Number of threads; -1 for all cores, None for 1 (unless in a joblib context). It changes the time
+        taken and nothing else.
+    verbose : bool, default=False
+        Show progress bars.
+    callback : callable or None, default=None
+        Called as ``callback(iteration, loss, Y)`` after each iteration of the solver, with the positions
+        so far (of the landmarks, in case of "landmarks"). Return true to stop.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n, 3)
+        Unit vectors, turned so that most lie near the equator and the seam of a map lies where the fewest
+        do.
+    landmarks_ : array of int
+        Rows of X that `transform` places others against.
+    loss_ : float
+        Root mean squared residual of the cosines: over all triples for "exact", over all points as apices
+        and 64 landmarks each as legs for "landmarks".
+    correlation_ : float
+        Pearson correlation between the cosines of data and map, over the same triples.
+    calibration_ : tuple (alpha, beta)
+        The line that cosines are measured against; (0, 1) for "absolute".
+    point_loss_ : array of shape (n,)
+        The loss at each point: where it is high, the map is not to be trusted.
+    history_ : array
+        Loss after each iteration of the solver. (It is the softened loss that the solver descends.)
+    n_iter_ : int
+        Number of iterations.
+    status_ : Status
+        How the fit ended; its text is a sentence.
+    components_ : array of shape (r, n_features) or None
+        Principal axes. None for n_spectral=None and for precomputed distances.
+    mean_ : array of shape (n_features,) or None
+        Mean of the rows, after what the metric does to them. None for precomputed distances.
+    explained_variance_ : array of shape (r,)
+        Variance along each axis.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : array of str
+        Their names, where X has such.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercat import Mercat
+    >>> X, labels = load_digits(return_X_y=True)
+    >>> model = Mercat(random_state=0)
+    >>> Y = model.fit_transform(X)
+    >>> Y.shape
+    (1797, 3)
+    >>> print(model.status_)
+    The loss stopped falling: the fit converged.
+    >>> model.transform(X[:5]).shape
+    (5, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        objective: str = "calibrated",
+        n_spectral: int | str | None = 50,
+        metric: str = "euclidean",
+        solver: str = "auto",
+        n_landmarks: int = 500,
+        init: Any = "pca",
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        verbose: bool = False,
+        callback: Callable[[int, float, np.ndarray], Any] | None = None,
+    ) -> None:
+        self.objective = objective
+        self.n_spectral = n_spectral
+        self.metric = metric
+        self.solver = solver
+        self.n_landmarks = n_landmarks
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    # ------------------------------------------------------------------ public methods
+
+    def fit(self, X: Any, y: Any = None) -> Mercat:
+        """Fit the map.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+            The data; for metric="precomputed", distances of shape (n, n).
+        y : ignored
+
+        Returns
+        -------
+        self : Mercat
+        """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit the map and return `embedding_`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+            The data; for metric="precomputed", distances of shape (n, n).
+        y : ignored
+
+        Returns
+        -------
+        Y : array of shape (n, 3)
+            Unit vectors.
+        """
+        self._fit(X)
+        return self.embedding_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Place points on the fitted map, each on its own: the batch they come in does not matter.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (m, n_features)
+            New data; for metric="precomputed", their distances to the training points, (m, n).
+
+        Returns
+        -------
+        Y : array of shape (m, 3)
+            Unit vectors.
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        with Workers(effective_n_jobs(self.n_jobs)) as workers, Progress(self.verbose) as progress:
+            progress.phase("placing", X.shape[0], "point")
+            parts = []
+            for _, Y in workers.map(
+                lambda b: self._placer.block(X[b]), blocks(X.shape[0], ROWS_A_BLOCK)
+            ):
+                parts.append(_turned(Y, self._rotation))
+                progress.advance(len(Y))
+        return np.concatenate(parts).astype(_output_type(X), copy=False)
+
+    # ------------------------------------------------------------------ the path
+
+    def _fit(self, X: Any) -> None:
+        X = self._validate(X, reset=True)
+        rng = _generator(self.random_state)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
+            progress.phase("denoising", None, "step")
+            spectral = self._denoise(X, rng, workers)
+            solver = self.solver
+            if solver == "auto":
+                solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
+            solve = self._solve_landmarks if solver == "landmarks" else self._solve_all
+            fit, self._placer = solve(solver, X, spectral, rng, workers, progress)
+        self._rotation = equator_rotation(fit.Y)
+        self.embedding_ = _turned(fit.Y, self._rotation).astype(_output_type(X), copy=False)
+        self._n_features_out = 3
+        self.loss_ = fit.loss
+        self.correlation_ = fit.correlation
+        self.calibration_ = tuple(fit.calibration)
+        self.point_loss_ = fit.point_loss
+        self.history_ = np.array(fit.history)
+        self.n_iter_ = len(fit.history)
+        self.status_ = fit.status
+        if fit.status is Status.MAX_ITER:
+            warnings.warn(
+                f"{fit.status} Raise max_iter (now {self._max_iter(500)}) or tol ({self.tol}).",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _denoise(
+        self, X: Any, rng: np.random.Generator, workers: Workers
+    ) -> Spectral | FromDistances:
+        if self.metric == "precomputed":
+            distances = fit_distances(X, self.n_spectral)
+            self.components_ = self.mean_ = None
+            self.explained_variance_ = distances.explained_variance
+            return distances
+        spectral = fit_spectral(X, self.n_spectral, metric=self.metric, workers=workers, rng=rng)
+        self.components_, self.mean_ = spectral.components, spectral.mean
+        self.explained_variance_ = spectral.explained_variance
+        return spectral
+
+    def _solve_landmarks(
+        self,
+        solver: str,
+        X: Any,
+        spectral: Spectral | FromDistances,
+        rng: np.random.Generator,
+        workers: Workers,
+        progress: Progress,
+    ) -> tuple[Fit, _Placer]:
+        """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
+        n = X.shape[0]
+        self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
+        X_hat = project_all(spectral, X[self.landmarks_], workers)
+        fit = self._descend(X_hat, self.landmarks_, workers, progress)
+        placer = _prepared(spectral, X_hat, fit)
+        progress.phase("placing", n, "point")
+
+        def part(block: slice) -> tuple[np.ndarray, Moments]:
+            X_block, Y_block = placer.block(X[block])
+            # Each block is judged by other landmarks, so that together they speak for all.
+            start = block.start // ROWS_A_BLOCK * 61
+            return Y_block, placed_moments(X_block, Y_block, placer.landmarks, start)
+
+        positions, moments = [], []
+        for Y_block, moments_block in workers.map(part, blocks(n, ROWS_A_BLOCK)):
+            positions.append(Y_block)
+            moments.append([m.astype(np.float64) for m in moments_block])
+            progress.advance(len(Y_block))
+        judged = Moments(*(np.concatenate(m) for m in zip(*moments, strict=True)))
+        totals = total(judged)
+        loss = np.sqrt(max(mean_square(totals, fit.calibration), 0.0))
+        point_loss = np.sqrt(np.maximum(mean_square(judged, fit.calibration), 0))
+        return fit._replace(
+            Y=np.concatenate(positions),
+            loss=float(loss),
+            correlation=calibrate(totals)[1],
+            point_loss=point_loss,
+        ), placer
+
+    def _solve_all(
+        self,
+        solver: str,
+        X: Any,
+        spectral: Spectral | FromDistances,
+        rng: np.random.Generator,
+        workers: Workers,
+        progress: Progress,
+    ) -> tuple[Fit, _Placer]:
+        """Solve all points together; a sample of them serves `transform`."""
+        n = X.shape[0]
+        X_hat = project_all(spectral, X, workers)
+        if solver == "exact":
+            fit = self._descend(X_hat, np.arange(n), workers, progress)
+        else:
+            fit = self._run_algorithm1(X_hat, rng, workers, progress)
+        self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
+        chosen = fit._replace(Y=fit.Y[self.landmarks_])
+        return fit, _prepared(spectral, X_hat[self.landmarks_], chosen)
+
+    def _descend(
+        self, X_hat: np.ndarray, rows: np.ndarray, workers: Workers, progress: Progress
+    ) -> Fit:
+        start = pca_positions(X_hat) if isinstance(self.init, str) else self._given_init()[rows]
+        progress.phase("solving", None, "iteration")
+        return solve_exact(
+            X_hat,
+            start,
+            calibrated=self.objective == "calibrated",
+            max_iter=self._max_iter(500),
+            tol=self.tol,
+            workers=workers,
+            report=reporter(progress, self.callback),
+        )
+
+    def _run_algorithm1(
+        self, X_hat: np.ndarray, rng: np.random.Generator, workers: Workers, progress: Progress
+    ) -> Fit:
+        n = len(X_hat)
+        full_batch = n <= _FULL_BATCH_UP_TO
+        max_iter = self._max_iter(1000 if full_batch else 250)
+        progress.phase("solving", max_iter, "iteration")
+        Y, history, status = solve_algorithm1(
+            X_hat,
+            None if isinstance(self.init, str) else self._given_init(),
+            max_iter=max_iter,
+            milestones=[round(0.35 * max_iter)],
+            batch_size=None if full_batch else _BATCH_SIZE,
+            rng=rng,
+            workers=workers,
+            report=reporter(progress, self.callback),
+        )
+        judged = np.arange(n)
+        if n > _EXACT_LOSS_UP_TO:
+            judged = rng.permutation(n)[:_EXACT_LOSS_UP_TO]
+        loss = AngleLoss(X_hat[judged], calibrated=False, workers=workers)
+        value, _ = loss.evaluate(Y[judged])
+        point_loss = np.full(n, np.nan)
+        point_loss[judged] = loss.point_loss(Y[judged])
+        return Fit(Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status)
+
+    # ------------------------------------------------------------------ checks
+
+    def _validate(self, X: Any, *, reset: bool) -> Any:
+        if reset:
+            self._check_parameters()
+        precomputed = self.metric == "precomputed"
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=False if precomputed else "csr",
+            dtype="numeric",
+            ensure_min_samples=4 if reset else 1,
+        )
+        if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
+            X = X.astype(np.float64)
+        if precomputed:
+            _check_distances(X, square=reset)
+        if reset and not isinstance(self.init, str) and len(self._given_init()) != X.shape[0]:
+            raise ValueError(
+                f"init must have a row for each of the {X.shape[0]} points of X, "
+                f"got {len(self._given_init())}."
+            )
+        return X
+
+    def _check_parameters(self) -> None:
+        _check_choice("objective", self.objective, ("calibrated", "absolute"))
+        _check_choice(
+            "metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed")
+        )
+        _check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
+        if self.solver == "algorithm1" and self.objective != "absolute":
+            raise ValueError(
+                "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
+                f"got objective={self.objective!r}."
+            )
+        if self.n_spectral is not None and self.n_spectral != "auto":
+            _check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
+        _check_integer("n_landmarks", self.n_landmarks, 4)
+        if self.max_iter is not None:
+            _check_integer("max_iter", self.max_iter, 1, " (or None)")
+        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 <= self.tol < 1:
+            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}.")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
+        if isinstance(self.init, str):
+            _check_choice("init", self.init, ("pca",))
+        else:
+            self._given_init()
+
+    def _given_init(self) -> np.ndarray:
+        init = np.asarray(self.init, dtype=np.float64)
+        if init.ndim != 2 or init.shape[1] != 3:
+            raise ValueError(f"init must be 'pca' or an array of shape (n, 3), got {init.shape}.")
+        if not np.isfinite(init).all():
+            raise ValueError("init must be finite, got NaN or infinity.")
+        if not (np.abs(init).max(axis=1) > 0).all():
+            raise ValueError("init must have no row of zeros: a zero vector has no direction.")
+        directions = np.asarray(normalize(init))
+        rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(init))))
+        if rank < 3:
+            raise ValueError(
+                f"init must span three dimensions, got rank {rank}: points on one great circle "
+                "cannot leave it."
+            )
+        return directions
+
+    def _max_iter(self, default: int) -> int:
+        return default if self.max_iter is None else int(self.max_iter)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.metric != "precomputed"
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.positive_only = self.metric == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def embed(X: Any, **parameters: Any) -> np.ndarray:
+    """Unit vectors (n, 3) of the rows of X: `Mercat(**parameters).fit_transform(X)`.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, n_features)
+        The data.
+    **parameters
+        Parameters of `Mercat`.
+
+    Returns
+    -------
+    Y : array of shape (n, 3)
+        Unit vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat import embed
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> embed(X, random_state=0).shape
+    (100, 3)
+    """
+    return Mercat(**parameters).fit_transform(X)
+
+
+def _prepared(spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit) -> _Placer:
+    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration)
+    return _Placer(spectral, as_type(landmarks, np.float32))
+
+
+def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    return np.asarray(normalize(Y.astype(np.float64) @ rotation.T))
+
+
+def _output_type(X: Any) -> Any:
+    return np.float32 if X.dtype == np.float32 else np.float64
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    return np.random.default_rng(random_state)
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        allowed = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+
+
+def _check_integer(name: str, value: Any, least: int, more: str = "") -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}.")
+
+
+def _check_distances(distances: np.ndarray, *, square: bool) -> None:
+    if square and distances.shape[0] != distances.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
+        )
+    if distances.min() < 0:
+        raise ValueError(
+            f"X must hold no negative distances for metric='precomputed', got {distances.min()}."
+        )
+    if square:
+        gap = float(np.abs(distances - distances.T).max())
+        if gap > 1e-6 * float(distances.max()):
+            raise ValueError(
+                "X must be symmetric for metric='precomputed', "
+                f"got distances that differ by {gap:.3g} from their transposed."
+            )
+        if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
+            raise ValueError("X must have a zero diagonal for metric='precomputed'.")

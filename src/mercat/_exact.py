@@ -1,0 +1,215 @@
+"""The exact solver: all triples, the full gradient, L-BFGS on the sphere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ._angles import (
+    ABSOLUTE,
+    Bearings,
+    Calibration,
+    Legs,
+    Moments,
+    Sums,
+    apex_gradient,
+    apex_sums,
+    bearings,
+    calibrate,
+    data_moments,
+    legs_of,
+    map_moments,
+    mean_square,
+    total,
+)
+from ._backend import Workers, blocks
+from ._sphere import normalize
+from ._status import Status
+
+# Told of each iteration: its number, the loss, the positions. True asks to stop.
+Report = Callable[[int, float, np.ndarray], bool]
+
+_PAIRS_A_BLOCK = 1 << 16  # what fits the cache of a core
+_PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
+_WINDOW = 5  # iterations over which the fall of the loss is judged
+_SOFTENING = (0.1, 0.01)  # over n, in turn: squares of a tenth and a thirtieth of the spacing, about
+_PERFECT = 1e-6  # a loss below which there is nothing left to gain
+
+
+class Fit(NamedTuple):
+    """What a solver hands back."""
+
+    Y: np.ndarray
+    calibration: Calibration
+    loss: float
+    correlation: float
+    point_loss: np.ndarray
+    history: list[float]
+    status: Status
+
+
+class AngleLoss:
+    """Mean squared residual over all triples of X and Y, and its gradient, in blocks of apices.
+
+    Parameters
+    ----------
+    X : (n, r) array
+        Denoised data, in the precision to compute in.
+    calibrated : bool
+        Fit (alpha, beta) to the triples at each evaluation. By the envelope theorem the gradient is then
+        the one with (alpha, beta) held at their optimum.
+    """
+
+    def __init__(self, X: np.ndarray, *, calibrated: bool, workers: Workers) -> None:
+        n = len(X)
+        self.X = X
+        self.calibrated = calibrated
+        self.calibration = ABSOLUTE
+        self.correlation = 0.0
+        self.softening: float | None = None
+        self._workers = workers
+        self._blocks = blocks(n, max(16, min(256, _PAIRS_A_BLOCK // n)))
+        self._keep = n * n <= _PAIRS_KEPT
+        self._legs = list(workers.map(self._prepare, self._blocks)) if self._keep else None
+        constants = [self._data_moments(s) for s in blocks(n, max(1, _PAIRS_A_BLOCK * 8 // X.size))]
+        self._count, self._a, self._aa = (np.concatenate(c) for c in zip(*constants, strict=True))
+
+    def _prepare(self, block: slice) -> Legs:
+        return legs_of(self.X[block], self.X)
+
+    def _data_moments(self, block: slice) -> tuple[np.ndarray, ...]:
+        return tuple(m.astype(np.float64) for m in data_moments(self._prepare(block)))
+
+    def _block_legs(self, k: int) -> Legs:
+        return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
+
+    def _sums(self, Y: np.ndarray, k: int) -> tuple[Bearings | None, Sums]:
+        legs = self._block_legs(k)
+        b = bearings(Y[self._blocks[k]], Y, legs.mask, self.softening)
+        return (b if self._keep else None), apex_sums(legs, b)
+
+    def _gradient(
+        self, Y: np.ndarray, k: int, b: Bearings | None, s: Sums
+    ) -> tuple[np.ndarray, np.ndarray]:
+        legs, block = self._block_legs(k), self._blocks[k]
+        if b is None:
+            b = bearings(Y[block], Y, legs.mask, self.softening)
+        return apex_gradient(legs, Y[block], Y, b, s, self.calibration)
+
+    def moments(self, sums: list[Sums]) -> Moments:
+        """The moments at each apex, in double precision."""
+        parts = [[m.astype(np.float64) for m in map_moments(s)] for s in sums]
+        b, bb, ab = (np.concatenate(p) for p in zip(*parts, strict=True))
+        return Moments(self._count, self._a, self._aa, b, bb, ab)
+
+    def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
+        """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere."""
+        Y = Y.astype(self.X.dtype, copy=False)
+        indices = range(len(self._blocks))
+        found = list(self._workers.map(lambda k: self._sums(Y, k), indices))
+        totals = total(self.moments([s for _, s in found]))
+        line, self.correlation = calibrate(totals)
+        if self.calibrated:
+            self.calibration = line
+        gradient = np.zeros(Y.shape)
+        parts = self._workers.map(lambda k: self._gradient(Y, k, *found[k]), indices)
+        for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
+            gradient[block] += to_apices
+            gradient += to_legs
+        gradient /= max(totals.count, 1.0)
+        return max(mean_square(totals, self.calibration), 0.0), gradient
+
+    def point_loss(self, Y: np.ndarray) -> np.ndarray:
+        """Root mean squared residual over the pairs of legs of each apex."""
+        Y = Y.astype(self.X.dtype, copy=False)
+        sums = self._workers.map(lambda k: self._sums(Y, k)[1], range(len(self._blocks)))
+        squares = mean_square(self.moments(list(sums)), self.calibration)
+        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+
+
+def solve_exact(
+    X: np.ndarray,
+    Y: np.ndarray,
+    *,
+    calibrated: bool,
+    max_iter: int,
+    tol: float,
+    workers: Workers,
+    report: Report,
+) -> Fit:
+    """Minimise the loss over all triples from the start Y.
+
+    The directions jump where two points meet, which strews local minima between neighbours. So the loss
+    is first minimised with these jumps rounded off at a tenth of the points' spacing, then less. The
+    descent is in single precision, finer than the rounding-off; what is reported of its end is in double.
+    """
+    history: list[float] = []
+    objective = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers)
+    for softening in _SOFTENING:
+        objective.softening = softening / len(X)
+        Y, status = _descend(objective, Y, max_iter, tol, history, report)
+        if status in (Status.CALLBACK, Status.MAX_ITER):
+            break
+    objective = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
+    value, _ = objective.evaluate(Y)
+    return Fit(
+        Y,
+        objective.calibration,
+        float(np.sqrt(value)),
+        objective.correlation,
+        objective.point_loss(Y),
+        history,
+        status,
+    )
+
+
+def _descend(
+    objective: AngleLoss,
+    Y: np.ndarray,
+    max_iter: int,
+    tol: float,
+    history: list[float],
+    report: Report,
+) -> tuple[np.ndarray, Status]:
+    """Run L-BFGS from Y and add the loss of each iteration to `history`.
+
+    The unit vectors are the directions of free vectors in R^3, to which L-BFGS applies as it is: the
+    gradient is tangent, so that lengths hardly change.
+    """
+    start = len(history)
+    stopped: list[Status] = []
+
+    def function(z: np.ndarray) -> tuple[float, np.ndarray]:
+        Z = z.reshape(-1, 3)
+        length = np.linalg.norm(Z, axis=1, keepdims=True)
+        value, gradient = objective.evaluate(Z / length)
+        return value, (gradient / length).ravel()
+
+    def after_iteration(intermediate_result: Any) -> None:
+        loss = float(np.sqrt(intermediate_result.fun))
+        history.append(loss)
+        if report(len(history), loss, normalize(intermediate_result.x.reshape(-1, 3))):
+            stopped.append(Status.CALLBACK)
+            raise StopIteration
+        recent = history[start:][-1 - _WINDOW :]
+        if loss < _PERFECT or (
+            len(recent) > _WINDOW and recent[0] - loss <= tol * _WINDOW * recent[0]
+        ):
+            stopped.append(Status.CONVERGED)
+            raise StopIteration
+
+    limits = {"maxiter": max_iter - start, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 0.0}
+    result = minimize(
+        function,
+        Y.astype(np.float64).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=after_iteration,
+        options=limits,
+    )
+    if not stopped:
+        stopped.append(Status.MAX_ITER if len(history) >= max_iter else Status.PRECISION)
+    return normalize(result.x.reshape(-1, 3)), stopped[-1]

@@ -1,0 +1,270 @@
+r"""Placing points one by one against landmarks that stay where they are.
+
+A point x at y takes part in two kinds of triples: as the apex over pairs of landmarks, and as a leg at
+each landmark l, paired with every other landmark. For the second kind everything that does not depend
+on x is summed once: with :math:`S_l, M_l, t_l` of `Sums` and a the direction from landmark l to x, the
+squared residuals of the leg's pairs are, up to a constant,
+
+.. math:: f_l(b) = \tfrac12 b^T \sigma_l b + K_l \cdot b, \qquad \sigma_l = 4 \beta^2 S_l, \quad
+          K_l = -4 \beta\, a^T M_l + 4 \alpha \beta\, t_l
+
+with b the bearing of y at l, so that a step costs O(1) a landmark. The energy of a point has two
+unknowns. Its global minimum is looked for among candidates (all leg terms at all candidates are one
+matrix product), then followed by BFGS. Nothing depends on the other points of a block: a point goes to
+the same place whatever company it arrives in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ._angles import (
+    Bearings,
+    Calibration,
+    Legs,
+    Moments,
+    Sums,
+    apex_sums,
+    bearings,
+    data_moments,
+    legs_of,
+    map_moments,
+    pull,
+)
+from ._backend import Array, namespace
+from ._sphere import fibonacci_grid, tangent, tangent_frame
+
+N_APEX_LEGS = 128  # legs of the placed point as an apex: the first landmarks, a random sample
+N_LEGS = 64  # legs over which the loss of a placed point is measured, as in the paper
+_N_GRID = 512  # candidates, spread over the sphere
+_N_SCREEN = 192  # landmarks whose leg terms screen the candidates
+_N_KEPT = 4  # candidates whose full energy is compared
+_STEPS = 8  # BFGS steps a point
+_LONGEST_STEP = 0.3  # radians
+_SOFTENING = 0.001  # over the number of landmarks: finer than at the end of the exact solver
+
+
+class Landmarks(NamedTuple):
+    """Landmarks with what they remember of each other, ready to place points against."""
+
+    X: Array  # (L, r) data
+    Y: Array  # (L, 3) positions
+    U: Array  # (L, 3) tangent frames
+    V: Array
+    sigma11: Array  # (L,) the quadratic part of a leg's energy
+    sigma12: Array
+    sigma22: Array
+    P1: Array  # (L, r) -4 beta M, the data part of its linear part
+    P2: Array
+    p1: Array  # (L,) P . x_l
+    p2: Array
+    T1: Array  # (L,) 4 alpha beta t, the constant part of its linear part
+    T2: Array
+    candidates: Array  # (G, 3)
+    C1: Array  # (screened landmarks, G) bearings of the candidates at the landmarks
+    C2: Array
+    C0: Array  # (G,) quadratic parts at the candidates
+    calibration: Calibration
+    softening: float
+
+
+def prepare_landmarks(X: Array, Y: Array, calibration: Calibration) -> Landmarks:
+    """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
+
+    The arrays are best in double precision; `Landmarks` of a lower one come from `as_type`.
+    """
+    xp = namespace(X)
+    alpha, beta = calibration
+    softening = _SOFTENING / X.shape[0]
+    legs = legs_of(X, X)
+    s = apex_sums(legs, bearings(Y, Y, legs.mask, softening))
+    quadratic = 4 * beta * beta
+    sigma11, sigma12, sigma22 = quadratic * s.S11, quadratic * s.S12, quadratic * s.S22
+    P1, P2 = -4 * beta * s.M1, -4 * beta * s.M2
+    U, V = tangent_frame(Y)
+    candidates = fibonacci_grid(_N_GRID, xp, dtype=X.dtype)
+    screen = slice(0, min(_N_SCREEN, X.shape[0]))
+    c = bearings(Y[screen, :], candidates, None, softening)
+    C0 = 0.5 * (
+        sigma11[screen] @ (c.B1 * c.B1)
+        + 2 * (sigma12[screen] @ (c.B1 * c.B2))
+        + sigma22[screen] @ (c.B2 * c.B2)
+    )
+    return Landmarks(
+        X, Y, U, V, sigma11, sigma12, sigma22,
+        P1, P2, xp.vecdot(P1, X), xp.vecdot(P2, X),
+        4 * alpha * beta * s.t1, 4 * alpha * beta * s.t2,
+        candidates, c.B1, c.B2, C0, calibration, softening,
+    )  # fmt: skip
+
+
+def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
+    """The landmarks in another precision."""
+    xp = namespace(landmarks.X)
+    return Landmarks(*(xp.astype(a, dtype) for a in landmarks[:-2]), *landmarks[-2:])
+
+
+class _Energy:
+    """Energy of a block of b points as functions of their positions."""
+
+    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+        self.landmarks = k = landmarks
+        n_landmarks, m = k.X.shape[0], min(N_APEX_LEGS, k.X.shape[0])
+        legs = legs_of(X, k.X)
+        self.mask = legs.mask
+        self.K1 = self._linear(X, k.P1, k.p1, k.T1, legs)
+        self.K2 = self._linear(X, k.P2, k.p2, k.T2, legs)
+        xp = namespace(X)
+        near = xp.asarray(legs.inverse_distance[:, :m], copy=True)
+        mask = None if legs.mask is None else legs.mask[:, :m]
+        self.apex_legs = Legs(X, legs.X_legs[:m, :], near, mask)
+        # The sampled pairs of the apex stand for all pairs of landmarks.
+        self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
+
+    @staticmethod
+    def _linear(X: Array, P: Array, p: Array, T: Array, legs: Legs) -> Array:
+        K = X @ P.T
+        K -= p
+        K *= legs.inverse_distance
+        K += T
+        if legs.mask is not None:
+            K *= legs.mask
+        return K
+
+    def screen(self) -> Array:
+        """Leg energy at each candidate (b x G), from a sample of the landmarks."""
+        k = self.landmarks
+        m = k.C1.shape[0]
+        E = self.K1[:, :m] @ k.C1
+        E += self.K2[:, :m] @ k.C2
+        E += k.C0
+        E *= k.X.shape[0] / m
+        return E
+
+    def __call__(self, Y: Array) -> tuple[Array, Array]:
+        """Energy (b) and its tangent gradient (b x 3)."""
+        leg_energy, leg_gradient = self._as_leg(Y)
+        apex_energy, apex_gradient = self._as_apex(Y)
+        return leg_energy + apex_energy, tangent(leg_gradient + apex_gradient, Y)
+
+    def _as_leg(self, Y: Array) -> tuple[Array, Array]:
+        xp = namespace(Y)
+        k = self.landmarks
+        B1 = Y @ k.U.T
+        B2 = Y @ k.V.T
+        inverse_sine = B1 * B1
+        inverse_sine += B2 * B2
+        inverse_sine += k.softening
+        inverse_sine = 1 / xp.sqrt(inverse_sine)
+        if self.mask is not None:
+            inverse_sine *= self.mask
+        B1 *= inverse_sine
+        B2 *= inverse_sine
+        g1 = B1 * k.sigma11
+        g1 += B2 * k.sigma12
+        g2 = B1 * k.sigma12
+        g2 += B2 * k.sigma22
+        quadratic = xp.vecdot(g1, B1) + xp.vecdot(g2, B2)
+        energy = quadratic / 2 + xp.vecdot(self.K1, B1) + xp.vecdot(self.K2, B2)
+        g1 += self.K1
+        g2 += self.K2
+        g2 *= B1
+        g1 *= B2
+        g2 -= g1  # the part of g across the bearing, along (-B2, B1)
+        g2 *= inverse_sine
+        B1 *= g2
+        B2 *= g2
+        return energy, B1 @ k.V - B2 @ k.U
+
+    def _as_apex(self, Y: Array) -> tuple[Array, Array]:
+        xp = namespace(Y)
+        energy, Y_legs, b, s = self._apex_state(Y)
+        g1, g2 = pull(self.apex_legs, b, s, self.landmarks.calibration)
+        cosine = Y @ Y_legs.T
+        gradient = -xp.vecdot(g1, cosine)[:, None] * b.U - xp.vecdot(g2, cosine)[:, None] * b.V
+        return energy, self.apex_weight * gradient
+
+    def as_apex(self, Y: Array) -> Array:
+        """Energy (b) of the points as apices alone."""
+        return self._apex_state(Y)[0]
+
+    def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, Sums]:
+        k = self.landmarks
+        legs, (alpha, beta) = self.apex_legs, k.calibration
+        Y_legs = k.Y[: legs.inverse_distance.shape[1], :]
+        b = bearings(Y, Y_legs, legs.mask, k.softening)
+        s = apex_sums(legs, b)
+        sum_b, sum_bb, sum_ab = map_moments(s)
+        energy = beta * beta * sum_bb - 2 * beta * sum_ab + 2 * alpha * beta * sum_b
+        return self.apex_weight * energy, Y_legs, b, s
+
+
+def place(X: Array, landmarks: Landmarks) -> Array:
+    """Positions (b x 3) of a block of points X (b x r), each at the minimum of its own energy."""
+    energy = _Energy(X, landmarks)
+    return _bfgs(energy, _best_candidate(energy))
+
+
+def _best_candidate(energy: _Energy) -> Array:
+    """The candidate of lowest energy, among the few that the leg terms rank first."""
+    legs = energy.screen()
+    xp = namespace(legs)
+    candidates = energy.landmarks.candidates
+    column = xp.arange(legs.shape[1])[None, :]
+    lowest = xp.full_like(legs[:, 0], xp.inf)
+    best = xp.zeros_like(energy.K1[:, :3])
+    for _ in range(_N_KEPT):
+        index = xp.argmin(legs, axis=1)
+        Y = xp.take(candidates, index, axis=0)
+        E = xp.min(legs, axis=1) + energy.as_apex(Y)
+        better = E < lowest
+        best = xp.where(better[:, None], Y, best)
+        lowest = xp.where(better, E, lowest)
+        legs[column == index[:, None]] = xp.inf
+    return best
+
+
+def _bfgs(energy: _Energy, Y: Array) -> Array:
+    """A fixed number of BFGS steps from Y, each point on its own; only a step down is taken."""
+    xp = namespace(Y)
+
+    def length(vectors: Array) -> Array:
+        return xp.sqrt(xp.vecdot(vectors, vectors))
+
+    def outer(u: Array, v: Array) -> Array:
+        return u[:, :, None] * v[:, None, :]
+
+    tiny = xp.finfo(Y.dtype).smallest_normal
+    E, g = energy(Y)
+    H = (xp.eye(3, dtype=Y.dtype)[None, :, :] * 0.05) / (length(g) + tiny)[:, None, None]
+    for _ in range(_STEPS):
+        step = tangent(-(H @ g[:, :, None])[:, :, 0], Y)
+        longest = xp.minimum(_LONGEST_STEP / (length(step) + tiny), xp.ones_like(E))
+        Y_new = Y + step * longest[:, None]
+        Y_new = Y_new / length(Y_new)[:, None]
+        E_new, g_new = energy(Y_new)
+        s, y = Y_new - Y, g_new - g
+        sy = xp.vecdot(s, y)
+        curved = sy > 1e-3 * length(s) * length(y)
+        rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
+        Hy = (H @ y[:, :, None])[:, :, 0]
+        update = ((1 + xp.vecdot(y, Hy) * rho) * rho)[:, None, None] * outer(s, s)
+        update = update - rho[:, None, None] * (outer(s, Hy) + outer(Hy, s))
+        better = E_new <= E
+        stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
+        H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
+        Y = xp.where(better[:, None], Y_new, Y)
+        g = xp.where(better[:, None], g_new, g)
+        E = xp.where(better, E_new, E)
+    return Y
+
+
+def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int) -> Moments:
+    """Moments of placed points as apices over N_LEGS landmarks, counted from `start` around."""
+    xp = namespace(X)
+    n_landmarks = landmarks.X.shape[0]
+    chosen = (xp.arange(min(N_LEGS, n_landmarks)) + start) % n_landmarks
+    legs = legs_of(X, xp.take(landmarks.X, chosen, axis=0))
+    Y_legs = xp.take(landmarks.Y, chosen, axis=0)
+    s = apex_sums(legs, bearings(Y, Y_legs, legs.mask))
+    return Moments(*data_moments(legs), *map_moments(s))

@@ -1,0 +1,353 @@
+"""X to X_hat: the leading principal components, from dense, sparse or precomputed data.
+
+The rows are read in blocks, centred on the way and never copied whole; a sparse matrix stays sparse.
+X_hat comes in units of the data's overall spread, so that nothing downstream over- or underflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from ._backend import Workers, blocks
+
+_SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
+_OVERSAMPLING = 10
+_POWER_ITERATIONS = 6
+_VALUES_A_BLOCK = 1 << 21
+_MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
+ROWS_A_BLOCK = 512  # rows that are projected and placed together
+
+
+class Spectral(NamedTuple):
+    """The way from a row of X to a row of X_hat: (x - mean) components^T / unit.
+
+    `components` is None where the data are taken as they are.
+    """
+
+    mean: np.ndarray
+    components: np.ndarray | None
+    explained_variance: np.ndarray
+    unit: float
+    metric: str
+
+    def project(self, X: Any) -> np.ndarray:
+        """X_hat (b x r) of the rows of X (b x d), in double precision."""
+        rows, offset = prepare_rows(X, self.metric)
+        if scipy.sparse.issparse(rows) and self.components is not None:
+            product = rows @ self.components.T
+            product -= np.outer(offset, self.components.sum(axis=1))
+            product -= self.mean @ self.components.T
+        else:
+            dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+            product = dense - offset[:, None] - self.mean
+            if self.components is not None:
+                product = product @ self.components.T
+        return np.asarray(product / self.unit)
+
+
+def prepare_rows(X: Any, metric: str) -> tuple[Any, np.ndarray]:
+    """Rows whose Euclidean geometry is that of the metric, less an offset a row: rows - offset 1^T.
+
+    The offset is kept apart so that a sparse matrix stays sparse.
+    """
+    rows = X.astype(np.float64)
+    offset = np.zeros(X.shape[0])
+    if metric == "euclidean":
+        return rows, offset
+    # The largest entry first, so that squares neither overflow nor vanish.
+    largest = abs(rows).max(axis=1)
+    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
+    rows = _scale_rows(rows, 1 / np.where(largest > 0, largest, 1))
+    if metric == "correlation":
+        offset = np.asarray(rows.mean(axis=1)).ravel()
+    squares = rows.multiply(rows) if scipy.sparse.issparse(rows) else rows * rows
+    length = np.asarray(squares.sum(axis=1)).ravel() - X.shape[1] * offset**2
+    # A constant row has no direction under "correlation": rounding must not give it one.
+    length = np.sqrt(np.where(length > 1e-14 * X.shape[1], length, np.inf))
+    return _scale_rows(rows, 1 / length), offset / length
+
+
+def _scale_rows(rows: Any, factors: np.ndarray) -> Any:
+    if scipy.sparse.issparse(rows):
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ rows)
+    return rows * factors[:, None]
+
+
+class _Centred:
+    """The matrix (rows - mean) / unit of a data set, in products and in blocks."""
+
+    def __init__(self, X: Any, metric: str, workers: Workers) -> None:
+        self.X, self.metric, self.workers = X, metric, workers
+        self.n, self.d = X.shape
+        self.sparse = scipy.sparse.issparse(X)
+        per_row = max(1, X.nnz // self.n) if self.sparse else self.d
+        self.blocks = blocks(self.n, max(64, _VALUES_A_BLOCK // per_row))
+        self.mean, self.unit = self._center()
+        exact_in_single = np.can_cast(X.dtype, np.float32)
+        self.dtype = np.float32 if exact_in_single and metric == "euclidean" else np.float64
+
+    def _rows(self, block: slice) -> tuple[Any, np.ndarray]:
+        return prepare_rows(self.X[block], self.metric)
+
+    def _center(self) -> tuple[np.ndarray, float]:
+        def extent(block: slice) -> tuple[np.ndarray, float]:
+            rows, offset = self._rows(block)
+            with np.errstate(over="ignore"):
+                mean = np.asarray(rows.sum(axis=0) / self.n).ravel() - offset.sum() / self.n
+            return mean, float(abs(rows).max()) if 0 not in rows.shape else 0.0
+
+        found = list(self.workers.map(extent, self.blocks))
+        largest = max(found_largest for _, found_largest in found)
+        mean = np.sum([found_mean for found_mean, _ in found], axis=0)
+        return mean, largest if largest > 0 else 1.0
+
+    def block(self, block: slice) -> np.ndarray:
+        """Rows of a block as a dense array in the working precision."""
+        rows, offset = self._rows(block)
+        dense = rows.toarray() if self.sparse else rows
+        dense -= self.mean
+        dense -= offset[:, None]
+        dense /= self.unit
+        return np.asarray(dense.astype(self.dtype))
+
+    def _sum(self, function: Callable[[slice], np.ndarray]) -> np.ndarray:
+        total: np.ndarray | None = None
+        for part in self.workers.map(function, self.blocks):
+            total = part.astype(np.float64) if total is None else total + part
+        assert total is not None
+        return total
+
+    def covariance(self) -> np.ndarray:
+        """d x d sum of outer products."""
+
+        def part(block: slice) -> np.ndarray:
+            dense = self.block(block)
+            return np.asarray(dense.T @ dense)
+
+        return self._sum(part)
+
+    def gram(self) -> np.ndarray:
+        """n x n inner products, for few rows."""
+        dense = np.concatenate([self.block(block) for block in self.blocks])
+        return np.asarray(dense @ dense.T, dtype=np.float64)
+
+    def times(self, Q: np.ndarray) -> np.ndarray:
+        """The matrix times Q (d x k)."""
+
+        def part(block: slice) -> np.ndarray:
+            if not self.sparse:
+                return np.asarray(self.block(block) @ Q.astype(self.dtype))
+            rows, offset = self._rows(block)
+            product = rows @ Q - np.outer(offset, Q.sum(axis=0)) - self.mean @ Q
+            return np.asarray(product / self.unit)
+
+        return np.concatenate(list(self.workers.map(part, self.blocks)))
+
+    def transposed_times(self, P: np.ndarray) -> np.ndarray:
+        """The transposed matrix times P (n x k)."""
+
+        def part(block: slice) -> np.ndarray:
+            if not self.sparse:
+                return np.asarray(self.block(block).T @ P[block].astype(self.dtype))
+            rows, offset = self._rows(block)
+            product = rows.T @ P[block] - np.outer(self.mean, P[block].sum(axis=0))
+            return np.asarray((product - offset @ P[block]) / self.unit)
+
+        return self._sum(part)
+
+
+def fit_spectral(
+    X: Any,
+    n_spectral: int | str | None,
+    *,
+    metric: str,
+    workers: Workers,
+    rng: np.random.Generator,
+) -> Spectral:
+    """Principal components of X: the leading `n_spectral`, those above the noise ("auto"), or None."""
+    centred = _Centred(X, metric, workers)
+    n, d = X.shape
+    if n_spectral is None:
+        spread = np.sqrt(sum(float((centred.block(b) ** 2).sum()) for b in centred.blocks) / n)
+        unit = centred.unit * spread if spread > 0 else 1.0
+        return Spectral(centred.mean, None, np.empty(0), unit, metric)
+    if n_spectral == "auto":
+        n_spectral = _signal_rank(X, centred, metric, workers, rng)
+    values, components = _leading_components(centred, int(n_spectral), rng)
+    # Directions without variance carry nothing but rounding.
+    kept = max(1, int(np.sum(values > values[:1] * max(n, d) * np.finfo(centred.dtype).eps ** 2)))
+    values, components = values[:kept], components[:kept]
+    signs = components[np.arange(kept), np.abs(components).argmax(axis=1)]
+    components = components * np.where(signs < 0, -1, 1)[:, None]
+    spread = float(np.sqrt(values.sum() / n))
+    with np.errstate(over="ignore"):
+        variance = values / (n - 1) * centred.unit**2
+    return Spectral(
+        centred.mean, components, variance, centred.unit * spread if spread > 0 else 1.0, metric
+    )
+
+
+def _leading_components(
+    centred: _Centred, k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest squared singular values and their right singular vectors (k x d)."""
+    n, d = centred.n, centred.d
+    k = min(k, n, d)
+    if d <= _SMALL:
+        values, vectors = _largest_eigenvectors(centred.covariance(), k)
+        return values, vectors.T
+    if n <= _SMALL:
+        values, vectors = _largest_eigenvectors(centred.gram(), k)
+        components = centred.transposed_times(vectors)
+        length = np.linalg.norm(components, axis=0)
+        return values, (components / np.where(length > 0, length, 1)).T
+    size = min(k + _OVERSAMPLING, n, d)
+    Q = np.linalg.qr(rng.standard_normal((d, size)))[0]
+    for _ in range(_POWER_ITERATIONS):
+        P = np.linalg.qr(centred.times(Q).astype(np.float64))[0]
+        Q = np.linalg.qr(centred.transposed_times(P))[0]
+    left, values, right = np.linalg.svd(centred.times(Q).astype(np.float64), full_matrices=False)
+    del left
+    return values[:k] ** 2, (right @ Q.T)[:k]
+
+
+def _largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    size = len(matrix)
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - k, size - 1))
+    return np.maximum(values[::-1], 0), vectors[:, ::-1]
+
+
+def _signal_rank(
+    X: Any, centred: _Centred, metric: str, workers: Workers, rng: np.random.Generator
+) -> int:
+    """How many components stand above the noise, by ScreeNOT.
+
+    Where both sides are large, a sample of rows stands for all of them.
+    """
+    n, d = X.shape
+    if d <= _SMALL:
+        values = scipy.linalg.eigvalsh(centred.covariance())
+        return screenot_rank(np.sqrt(np.maximum(values[-min(n, d) :], 0)), (n, d))
+    if n > _SMALL:
+        n = _SMALL
+        centred = _Centred(X[np.sort(rng.choice(X.shape[0], n, replace=False))], metric, workers)
+    values = scipy.linalg.eigvalsh(centred.gram())
+    return screenot_rank(np.sqrt(np.maximum(values, 0)), (n, d))
+
+
+def screenot_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
+    """Number of singular values above the ScreeNOT threshold, at least 2 where there are 2."""
+    above = int(np.sum(singular_values > screenot_threshold(singular_values, shape)))
+    return max(above, min(2, len(singular_values)))
+
+
+def screenot_threshold(
+    singular_values: np.ndarray, shape: tuple[int, int], max_rank: int | None = None
+) -> float:
+    r"""The hard threshold of Donoho, Gavish and Romanov (2023) for noise of unknown covariance.
+
+    The `max_rank` largest values may be signal: they are replaced by what the bulk below them foretells
+    (the edge of a spectrum falls off as a power 2/3 of the index). The threshold y then solves
+    :math:`y\, D'(y) / D(y) = -4` with the D-transform :math:`D = \varphi\,(\gamma \varphi + (1 - \gamma)/y)`,
+    :math:`\varphi(y) = \mathrm{mean}\; y / (y^2 - z^2)` over the noise values z.
+    """
+    values = np.sort(np.asarray(singular_values, dtype=np.float64))
+    p = len(values)
+    k = min(_MAX_SIGNAL_RANK, p // 4) if max_rank is None else max_rank
+    if p < 4 or values[-k - 1] == 0:
+        return 0.0
+    unit = values[-k - 1]
+    noise = values / unit
+    if k > 0:
+        step = noise[-k - 1] - noise[-2 * k - 1]
+        power = (1 - (np.arange(k) / k) ** (2 / 3)) / (2 ** (2 / 3) - 1)
+        noise[p - k :] = (noise[-k - 1] + power * step)[::-1]
+    gamma = min(shape) / max(shape)
+
+    def slope(y: float) -> float:
+        gap = y * y - noise * noise
+        phi, phi_slope = np.mean(y / gap), -np.mean((y * y + noise * noise) / gap**2)
+        other, other_slope = gamma * phi + (1 - gamma) / y, gamma * phi_slope - (1 - gamma) / y**2
+        return float(y * (phi_slope / phi + other_slope / other))
+
+    low, high = noise[-1], noise[-1] + 1.0
+    while slope(high) < -4:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < -4 else (low, middle)
+    return float((low + high) / 2 * unit)
+
+
+def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.ndarray:
+    """X_hat of all rows, in the units of the data's overall spread."""
+    rng = np.random.default_rng(random_state)
+    with Workers(1) as workers:
+        spectral = fit_spectral(X, n_spectral, metric="euclidean", workers=workers, rng=rng)
+        return project_all(spectral, X, workers)
+
+
+def project_all(spectral: Any, X: Any, workers: Workers) -> np.ndarray:
+    """X_hat of all rows of X, a block at a time."""
+    row_blocks = blocks(X.shape[0], ROWS_A_BLOCK)
+    parts = list(workers.map(lambda b: project_block(spectral, X[b]), row_blocks))
+    return np.concatenate(parts)[: X.shape[0]]
+
+
+def project_block(spectral: Any, rows: Any) -> np.ndarray:
+    """X_hat of at most ROWS_A_BLOCK rows, filled up to exactly that many by repeating the last.
+
+    Products of one fixed shape give a row the same bits whatever rows come with it.
+    """
+    if not scipy.sparse.issparse(rows):
+        return np.asarray(spectral.project(_fill_up(rows)))
+    return _fill_up(spectral.project(rows))
+
+
+def _fill_up(rows: np.ndarray) -> np.ndarray:
+    missing = ROWS_A_BLOCK - rows.shape[0]
+    return np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
+
+
+# ------------------------------------------------------------------ precomputed distances
+
+
+class FromDistances(NamedTuple):
+    """The way from distances to the training points to X_hat, by Gower's formula."""
+
+    mean: np.ndarray  # (n,) mean squared distance of each training point, in units
+    axes: np.ndarray  # (n, r) eigenvectors over square roots of eigenvalues
+    explained_variance: np.ndarray
+    unit: float
+    spread: float
+
+    def project(self, distances: Any) -> np.ndarray:
+        """X_hat (b x r) of points with the given distances (b x n) to the training points."""
+        squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
+        gram = -0.5 * (squares - squares.mean(axis=1, keepdims=True) - self.mean + self.mean.mean())
+        return np.asarray(gram @ self.axes / self.spread)
+
+
+def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDistances:
+    """Classical scaling of a matrix of distances; directions of negative weight are left out."""
+    n = len(distances)
+    unit = float(distances.max()) or 1.0
+    squares = (distances / unit) ** 2
+    mean = squares.mean(axis=0)
+    gram = -0.5 * (squares - mean[:, None] - mean[None, :] + mean.mean())
+    k = n if n_spectral is None or n_spectral == "auto" else min(int(n_spectral), n)
+    values, vectors = _largest_eigenvectors(gram, k)
+    if n_spectral == "auto":
+        k = screenot_rank(np.sqrt(values), (n, n))
+    k = max(1, min(k, int(np.sum(values > 1e-12 * values[:1] * n))))
+    values, vectors = values[:k], vectors[:, :k]
+    signs = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
+    vectors = vectors * np.where(signs < 0, -1, 1)
+    spread = float(np.sqrt(values.sum() / n)) or 1.0
+    axes = vectors / np.sqrt(np.where(values > 0, values, 1))
+    return FromDistances(mean, axes, values / max(n - 1, 1) * unit**2, unit, spread)
