@@ -16,7 +16,7 @@ _HOME = {
     "embed": "mercat._estimator",
     "Status": "mercat._status",
 }
-_MODULES: list[str] = []
+_MODULES: list[str] = ["datasets", "metrics"]
 
 __all__ = ["Mercat", "Status", "embed"]
 
