@@ -15,7 +15,7 @@ SLACK = 1e-9  # relative, so that equal distances stay equal through rounding
 
 def nearest(points: Points, queries: Indices, k: int) -> Indices:
     """The k nearest points of each query point (m, k), nearest first, itself excluded."""
-    centred = points.coordinates - _centre(points)
+    centred = points.coordinates - _centre(points).astype(points.coordinates.dtype)
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
     found = finder.kneighbors(centred[queries], return_distance=False)
     itself = found == queries[:, None]
@@ -37,8 +37,7 @@ def ranks(points: Points, queries: Indices, others: Indices) -> Indices:
 
 def _centre(points: Points) -> Floats:
     # Squared distances as |p|^2 - 2 p.q + |q|^2 cancel where the data lies far from zero.
-    mean = points.coordinates.mean(axis=0, dtype=np.float64)
-    return np.asarray(mean.astype(points.coordinates.dtype))
+    return np.asarray(points.coordinates.mean(axis=0, dtype=np.float64))
 
 
 def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
@@ -46,7 +45,7 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
     n = len(points)
 
     def centred(rows: Indices | slice) -> Floats:
-        return (points.coordinates[rows] - centre).astype(np.float64)
+        return np.asarray(points.coordinates[rows] - centre)  # in float64, as the centre is
 
     def count(rows: slice) -> Indices:
         Q = centred(queries[rows])
