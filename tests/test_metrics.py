@@ -167,12 +167,18 @@ def test_triplets_match_enumeration(rng):
     assert random_triplet_accuracy(X, Y) == pytest.approx(np.mean(agree))
 
 
+def test_triplets_are_counted_as_coin_flips(many):
+    score = random_triplet_accuracy(*many, n_triplets=400)
+    assert score.standard_error == pytest.approx(np.sqrt(score * (1 - score) / 400))
+
+
 def test_random_tuples_are_distinct_and_uniform():
     from mercat.metrics._distance import _random_tuples
 
     i, j, k = _random_tuples(4, 3, 24_000, np.random.default_rng(0))
+    assert np.all((i != j) & (j != k) & (k != i))
     _, counts = np.unique(100 * i + 10 * j + k, return_counts=True)
-    assert len(counts) == 24  # 4 * 3 * 2 ordered triples, none with a repetition
+    assert len(counts) == 24  # 4 * 3 * 2 ordered triples
     assert np.all(np.abs(counts - 1000) < 5 * np.sqrt(1000))
 
 
@@ -224,7 +230,8 @@ def test_neighbors_on_the_sphere_are_geodesic(clouds):
 
 def test_many_duplicates_are_no_neighbors_of_themselves():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    # Nine other copies at distance 0, whichever the search finds first.
+    # Nine other copies at distance 0: a search for the nearest four may miss the point itself.
+    assert neighborhood_preservation(X, X, k=3) == 1
     assert neighborhood_preservation(X, X, k=9) == 1
 
 

@@ -6,15 +6,8 @@ download nothing, and say what to download where a file is missing.
 """
 
 from ._dataset import Dataset
-from ._real import (
-    from_npz,
-    hela_cell_cycle,
-    mammoth,
-    mnist_even,
-    pancreas,
-    paul15,
-    tabula_sapiens_blood,
-)
+from ._real import from_npz, mammoth, mnist_even
+from ._single_cell import hela_cell_cycle, pancreas, paul15, tabula_sapiens_blood
 from ._synthetic import (
     Spiked,
     circle,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,8 +54,8 @@ class Dataset(tuple[Any, npt.NDArray[Any]]):
         dataset.source = source
         return dataset
 
-    def __getnewargs_ex__(self) -> tuple[tuple[Any, Any], Mapping[str, Any]]:
-        return tuple(self), dict(vars(self))
+    def __getnewargs__(self) -> tuple[Any, npt.NDArray[Any]]:  # for copies and pickles
+        return self.X, self.labels
 
     @property
     def X(self) -> Any:

@@ -93,8 +93,8 @@ def circle(n_samples: int = 900, *, noise: float = 0.01, random_state: Seed = 0)
     - densMAP, 6 draws: .90 ± .02 and .88 ± .03 with ``noise=0.01``, .87 ± .02 and .77 ± .02
       with ``noise=0.1``; the paper .90 and .89.
 
-    UMAP and t-SNE tell the readings apart less well: the paper's numbers for them are below
-    those of current versions with either.
+    UMAP and t-SNE do not decide: with either reading their current versions keep angles and
+    distances better than the paper reports for them.
 
     Examples
     --------

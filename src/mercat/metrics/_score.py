@@ -40,9 +40,6 @@ class Score(float):
         score.standard_error = float(standard_error)
         return score
 
-    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
-        return float(self), self.standard_error
-
     def __repr__(self) -> str:
         return f"Score({float(self)!r}, standard_error={self.standard_error!r})"
 
