@@ -1,0 +1,141 @@
+"""Tables of single cells: reading them with their annotation, and the filters of the paper."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ._files import import_anndata, import_h5py, open_text
+
+ATTRIBUTE = re.compile(r'(\w+) "([^"]*)"')
+MITOCHONDRION = {"chrM", "M", "MT", "chrMT"}
+
+
+@dataclass
+class Cells:
+    """Expression X (cells x genes, dense or CSR) with annotation of cells and genes by name."""
+
+    X: Any
+    cells: Mapping[str, npt.NDArray[Any]]
+    genes: Mapping[str, npt.NDArray[Any]]
+
+    def keep_cells(self, mask: npt.NDArray[np.bool_]) -> Cells:
+        return Cells(self.X[mask], {k: v[mask] for k, v in self.cells.items()}, self.genes)
+
+    def keep_genes(self, mask: npt.NDArray[np.bool_]) -> Cells:
+        return Cells(self.X[:, mask], self.cells, {k: v[mask] for k, v in self.genes.items()})
+
+    def annotation(self, name: str, source: Path) -> npt.NDArray[np.str_]:
+        """A column of the cells as strings, "unassigned" where it is missing."""
+        if name not in self.cells:
+            raise ValueError(
+                f"{source} must annotate its cells with {name!r}, got {sorted(self.cells)}."
+            )
+        values = self.cells[name].astype(object)
+        missing = np.array([value is None or value != value for value in values], dtype=bool)
+        return np.where(missing, "unassigned", values).astype(str)
+
+
+def read_cells(path: Path) -> Cells:
+    """Cells from a loom file, or from an h5ad file of any age."""
+    return _read_loom(path) if path.suffix == ".loom" else _read_h5ad(path)
+
+
+def _read_h5ad(path: Path) -> Cells:
+    anndata = import_anndata()
+    with warnings.catch_warnings():
+        # Files of 2019 are read as they are; that their format is old is not the user's doing.
+        warnings.simplefilter("ignore")
+        data = anndata.read_h5ad(path)
+    X: Any = data.X
+    X = sparse.csr_array(X) if hasattr(X, "tocsr") else np.asarray(X)
+    cells = {name: data.obs[name].to_numpy() for name in data.obs} | {
+        "name": data.obs_names.to_numpy()
+    }
+    genes = {"name": data.var_names.to_numpy().astype(str)}
+    if "feature_name" in data.var:
+        # CELLxGENE: Ensembl ids as the index, symbols in a column.
+        genes = {"name": data.var["feature_name"].to_numpy().astype(str), "id": genes["name"]}
+    return Cells(X, cells, genes)
+
+
+def _read_loom(path: Path) -> Cells:
+    """A loom file holds genes x cells, with a dataset an annotation."""
+    with import_h5py().File(path, "r") as file:
+        X = np.ascontiguousarray(file["matrix"][()].T)
+        cells, genes = (
+            {name: _strings(group[name][()]) for name in group}
+            for group in (file["col_attrs"], file["row_attrs"])
+        )
+    cells["name"] = cells.get("CellID", np.arange(len(X)).astype(str))
+    if "Gene" not in genes:
+        raise ValueError(f"{path} must name its genes in row_attrs/Gene, got {sorted(genes)}.")
+    known = {"name": genes["Gene"]}
+    if "Accession" in genes:
+        known["id"] = genes["Accession"]
+    return Cells(X, cells, known)
+
+
+def _strings(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.char.decode(values.astype(bytes)) if values.dtype.kind in "OS" else values
+
+
+def keep_protein_coding(
+    cells: Cells, genes: str | os.PathLike[str] | Iterable[str], *, mitochondrial: bool
+) -> Cells:
+    """Only the genes that a GTF annotation, or a list of names or ids, calls protein-coding."""
+    if isinstance(genes, str | os.PathLike):
+        coding = _coding_in_gtf(Path(genes), mitochondrial=mitochondrial)
+    else:
+        coding = {_unversioned(gene) for gene in genes}
+    mask = np.zeros(cells.X.shape[1], dtype=bool)
+    for names in cells.genes.values():
+        mask |= np.array([_unversioned(name) in coding for name in names], dtype=bool)
+    if not mask.any():
+        some = ", ".join(next(iter(cells.genes.values()))[:3])
+        raise ValueError(
+            f"protein_coding must name genes of the data, got none of them: the data has {some}."
+        )
+    return cells.keep_genes(mask)
+
+
+def _coding_in_gtf(path: Path, *, mitochondrial: bool) -> set[str]:
+    """Names and ids of protein-coding genes in a GTF file of Gencode or Ensembl."""
+    coding: set[str] = set()
+    with open_text(path) as file:
+        for line in file:
+            fields = line.rstrip("\n").split("\t")
+            if len(fields) < 9 or fields[2] != "gene":
+                continue
+            about = dict(ATTRIBUTE.findall(fields[8]))
+            kind = about.get("gene_type", about.get("gene_biotype"))
+            if kind == "protein_coding" and (mitochondrial or fields[0] not in MITOCHONDRION):
+                coding |= {
+                    _unversioned(about[key]) for key in ("gene_id", "gene_name") if key in about
+                }
+    return coding
+
+
+def _unversioned(gene: str) -> str:
+    """An Ensembl id without its version; names, which may hold a dot, as they are."""
+    return gene.split(".")[0] if gene.startswith("ENS") else gene
+
+
+def keep_expressed(cells: Cells) -> Cells:
+    """Only the genes whose expression summed over cells is above zero."""
+    return cells.keep_genes(np.asarray(cells.X.sum(axis=0)).ravel() > 0)
+
+
+def normalize_counts(X: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Counts scaled to 10,000 a cell, then log(1 + x)."""
+    total = X.sum(axis=1, keepdims=True, dtype=np.float64)
+    return np.log1p(X / np.where(total > 0, total, 1) * 1e4).astype(np.float32)

@@ -1,0 +1,137 @@
+"""Reading files as their sources distribute them. Nothing here unpickles or downloads."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+Folder = str | os.PathLike[str] | None
+
+IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+def find(folder: Folder, names: Sequence[str], advice: str) -> Path:
+    """The first of `names` that is in the folder, or an error that says how to get it."""
+    folder = folder if folder is not None else os.environ.get("MERCAT_DATA")
+    if folder is None:
+        raise FileNotFoundError(
+            "No folder to read from: pass folder, or set the environment variable MERCAT_DATA. "
+            f"{advice}"
+        )
+    for name in names:
+        path = Path(folder).expanduser() / name
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"{folder} has none of {', '.join(names)}. {advice}")
+
+
+def open_text(path: Path) -> TextIO:
+    """A text file, compressed if its name ends in .gz."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8", newline="")
+
+
+def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
+
+
+def read_json(path: Path) -> Any:
+    with open_text(path) as file:
+        return json.load(file)
+
+
+def read_idx(path: Path) -> npt.NDArray[Any]:
+    """An array in the IDX format of MNIST: type, shape, then the numbers, big-endian."""
+    raw = path.read_bytes()
+    if path.suffix == ".gz":
+        raw = gzip.decompress(raw)
+    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in IDX_TYPES:
+        raise ValueError(f"{path} is not an IDX file: it starts with {raw[:4]!r}.")
+    n_axes = raw[3]
+    start = 4 + 4 * n_axes
+    shape = struct.unpack(f">{n_axes}I", raw[4:start])
+    values = np.frombuffer(raw, dtype=IDX_TYPES[raw[2]], offset=start)
+    if values.size != np.prod(shape, dtype=int):
+        raise ValueError(f"{path} is cut short: {values.size} values for the shape {shape}.")
+    return values.reshape(shape)
+
+
+def read_arff(path: Path) -> npt.NDArray[np.float32]:
+    """The dense rows of an ARFF file whose values are all numbers."""
+    with open_text(path) as file:
+        for line in file:
+            if line.strip().lower() == "@data":
+                return np.loadtxt(
+                    file, dtype=np.float32, delimiter=",", comments="%", quotechar="'"
+                )
+    raise ValueError(f"{path} is not an ARFF file: it has no line @DATA.")
+
+
+def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str]]:
+    """A matrix with names of rows and columns, separated by tabs or commas.
+
+    The header may leave out the corner above the row names, as R does.
+    """
+    with open_text(path) as file:
+        lines = csv.reader(file, delimiter=_delimiter(file))
+        header = next(lines)
+        names, rows = [], []
+        for name, *values in lines:
+            names.append(name)
+            rows.append(np.array(values, dtype=np.float32))
+    columns = header if rows and len(header) == len(rows[0]) else header[1:]
+    if any(len(row) != len(columns) for row in rows):
+        raise ValueError(f"{path} has rows whose length is not that of its header.")
+    return np.array(rows), names, columns
+
+
+def read_columns(path: Path, *wanted: str) -> list[list[str]]:
+    """Columns of a table of text by name."""
+    with open_text(path) as file:
+        lines = csv.DictReader(file, delimiter=_delimiter(file))
+        missing = set(wanted) - set(lines.fieldnames or ())
+        if missing:
+            raise ValueError(
+                f"{path} must have the columns {', '.join(wanted)}, got {lines.fieldnames}."
+            )
+        rows = list(lines)
+    return [[row[name] for row in rows] for name in wanted]
+
+
+def _delimiter(file: TextIO) -> str:
+    start = file.tell()
+    delimiter = "\t" if "\t" in file.readline() else ","
+    file.seek(start)
+    return delimiter
+
+
+def import_h5py() -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(
+            'Reading HDF5 files needs h5py, which is not installed: pip install "mercat[anndata]"'
+        ) from error
+    return h5py
+
+
+def import_anndata() -> Any:
+    try:
+        import anndata
+    except ImportError as error:
+        raise ImportError(
+            "Reading h5ad files needs anndata, which is not installed: "
+            'pip install "mercat[anndata]"'
+        ) from error
+    return anndata

@@ -1,0 +1,267 @@
+"""The paper's single cells, read from files that the user has downloaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._cells import (
+    Cells,
+    keep_expressed,
+    keep_protein_coding,
+    normalize_counts,
+    read_cells,
+)
+from ._dataset import Dataset
+from ._files import Folder, find, import_h5py, read_columns, read_table
+from ._real import from_npz
+
+Genes = bool | str | os.PathLike[str] | Iterable[str]
+
+# Types of the clusters 1 to 19, as scanpy names them.
+PAUL15_TYPES = ["Ery"] * 6 + ["MEP", "Mk", "GMP", "GMP", "DC", "Baso", "Baso"]
+PAUL15_TYPES += ["Mo", "Mo", "Neu", "Neu", "Eos", "Lymph"]
+HELA_MATRIX = "GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt"
+
+
+def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
+    """Blood formation in the mouse's bone marrow: 2730 cells by 3451 genes (Paul et al. 2015).
+
+    Parameters
+    ----------
+    folder : str or path, optional
+        Where the file is. By default the environment variable MERCAT_DATA. One of
+
+        - ``paul15.npz``, prepared, with X and labels, used as it is;
+        - ``paul15.h5``, as scanpy and the PAGA repository use it.
+    normalize : bool, default=True
+        Scale the counts to 10,000 a cell and take log(1 + x). The paper says that it used
+        pre-processed data, not how.
+
+    Returns
+    -------
+    Dataset
+        X over the informative genes that the file lists, and the cluster of each cell with
+        its type, such as "7MEP".
+
+    Examples
+    --------
+    >>> from mercat import datasets
+    >>> X, cluster = datasets.paul15("data")  # doctest: +SKIP
+    """
+    path = find(
+        folder,
+        ["paul15.npz", "paul15.h5", "paul15/paul15.h5"],
+        "For Paul15, download https://falexwolf.de/data/paul15.h5 into the folder. It is the "
+        "file behind scanpy.datasets.paul15.",
+    )
+    if path.suffix == ".npz":
+        return from_npz(path)
+    with import_h5py().File(path, "r") as file:
+        X = file["data.debatched"][()].T.astype(np.float32)
+        genes = file["data.debatched_rownames"][()].astype(str)
+        cells = file["data.debatched_colnames"][()].astype(str)
+        clusters = file["cluster.id"][()].ravel().astype(int)
+        informative = file["info.genes_strings"][()].astype(str)
+    # Equivalent names of a gene are joined by semicolons: the first one counts.
+    genes, first = np.unique([gene.split(";")[0] for gene in genes], return_index=True)
+    wanted = np.isin(genes, informative)
+    X = X[:, first[wanted]]
+    labels = [f"{cluster}{PAUL15_TYPES[cluster - 1]}" for cluster in clusters]
+    return Dataset(
+        normalize_counts(X) if normalize else X,
+        labels,
+        feature_names=genes[wanted],
+        sample_names=cells,
+        source=str(path),
+    )
+
+
+def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
+    """Development of the mouse's pancreas: cells of days 12.5 to 15.5 (GSE132188).
+
+    Keeps protein-coding genes that are expressed in at least one cell. Labels are the
+    clusters of Figure 3 of Bastidas-Ponce et al. (2019); a cell outside of them is
+    "unassigned".
+
+    Parameters
+    ----------
+    folder : str or path, optional
+        Where the file is. By default the environment variable MERCAT_DATA. One of
+
+        - ``pancreas.npz``, prepared, with X and labels, used as it is;
+        - ``GSE132188_adata.h5ad.h5``, or ``pancreas.h5ad`` or ``pancreas.loom`` with the
+          same annotation.
+    protein_coding : bool, str, path or iterable of str, default=True
+        Genes to keep. True: the protein-coding ones of
+        ``Mus_musculus.GRCm39.110.gtf.gz`` in the folder, the annotation that the paper
+        used. A path: those of another GTF file. An iterable: names or Ensembl ids. False: all.
+
+    Returns
+    -------
+    Dataset
+        X as the file holds it, normalised already, sparse if it is sparse there.
+
+    Examples
+    --------
+    >>> from mercat import datasets
+    >>> X, cluster = datasets.pancreas("data", protein_coding=False)  # doctest: +SKIP
+    """
+    path = find(
+        folder,
+        ["pancreas.npz", "GSE132188_adata.h5ad.h5", "pancreas.h5ad", "pancreas.loom"],
+        "For the pancreas, download https://ftp.ncbi.nlm.nih.gov/geo/series/GSE132nnn/GSE132188/"
+        "suppl/GSE132188_adata.h5ad.h5 into the folder.",
+    )
+    if path.suffix == ".npz":
+        return from_npz(path)
+    genes = _annotation(
+        path,
+        protein_coding,
+        "Mus_musculus.GRCm39.110.gtf.gz",
+        "https://ftp.ensembl.org/pub/release-110/gtf/mus_musculus/",
+    )
+    cells = read_cells(path)
+    return _expressed(cells, genes, "clusters_fig3_final", path, mitochondrial=True)
+
+
+def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
+    """Human blood of the Tabula Sapiens: the cells of the assay 10x 3' v3.
+
+    Keeps protein-coding genes, those of the mitochondrion excluded, that are expressed in at
+    least one of these cells. Labels are the annotated cell types.
+
+    Parameters
+    ----------
+    folder : str or path, optional
+        Where the file is. By default the environment variable MERCAT_DATA. One of
+
+        - ``tabula_sapiens_blood.npz``, prepared, with X and labels, used as it is;
+        - ``tabula_sapiens_blood.h5ad`` or ``tabula_sapiens_blood.loom``.
+    protein_coding : bool, str, path or iterable of str, default=True
+        Genes to keep. True: the protein-coding ones of ``gencode.v38.annotation.gtf.gz`` in
+        the folder, the annotation that the paper used. A path: those of another GTF file.
+        An iterable: names or Ensembl ids. False: all.
+
+    Returns
+    -------
+    Dataset
+        X as the file holds it, normalised already, sparse if it is sparse there.
+
+    Examples
+    --------
+    >>> from mercat import datasets
+    >>> X, cell_type = datasets.tabula_sapiens_blood("data")  # doctest: +SKIP
+    """
+    name = "tabula_sapiens_blood"
+    path = find(
+        folder,
+        [f"{name}.npz", f"{name}.h5ad", f"{name}.loom"],
+        "For Tabula Sapiens, open https://cellxgene.cziscience.com/collections/"
+        'e5f58829-1a66-40b5-a624-9046778e74f5, download "Tabula Sapiens - Blood" as h5ad and '
+        f"save it in the folder as {name}.h5ad.",
+    )
+    if path.suffix == ".npz":
+        return from_npz(path)
+    genes = _annotation(
+        path,
+        protein_coding,
+        "gencode.v38.annotation.gtf.gz",
+        "https://ftp.ebi.ac.uk/pub/databases/gencode/Gencode_human/release_38/",
+    )
+    cells = read_cells(path)
+    cells = cells.keep_cells(cells.annotation("assay", path) == "10x 3' v3")
+    if cells.X.shape[0] == 0:
+        raise ValueError(f'{path} must hold cells of the assay "10x 3\' v3", got none.')
+    return _expressed(cells, genes, "cell_type", path, mitochondrial=False)
+
+
+def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset:
+    """HeLa cells with their phase of the cell cycle (Schwabe et al. 2020, GSE142277).
+
+    Cells without a phase, which Revelio filters out, are left out; of the genes, those that
+    are expressed in at least one cell are kept.
+
+    Parameters
+    ----------
+    folder : str or path, optional
+        Where the files are. By default the environment variable MERCAT_DATA. Either
+        ``hela_cell_cycle.npz``, prepared, with X and labels, used as it is; or both of
+
+        - ``GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt``, also with .gz: the
+          exonic counts of the wild type, genes by cells, from GEO;
+        - ``hela_phases.csv``: the columns cell and phase, as estimated by Revelio.
+    normalize : bool, default=True
+        Scale the counts to 10,000 a cell and take log(1 + x). The paper does not say how it
+        normalised them.
+
+    Returns
+    -------
+    Dataset
+        X and the phase of each cell.
+
+    Examples
+    --------
+    >>> from mercat import datasets
+    >>> X, phase = datasets.hela_cell_cycle("data")  # doctest: +SKIP
+    """
+    advice = (
+        f"For the HeLa cells, download {HELA_MATRIX}.gz from "
+        "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc=GSM4224315 into the folder. For the "
+        "phases, run getCellCyclePhaseAssignInformation of "
+        "https://github.com/danielschw188/Revelio in R and save them there with "
+        "write.csv(data.frame(cell = myData@cellInfo$cellID, phase = myData@cellInfo$ccPhase), "
+        '"hela_phases.csv", row.names = FALSE).'
+    )
+    path = find(folder, ["hela_cell_cycle.npz", f"{HELA_MATRIX}.gz", HELA_MATRIX], advice)
+    if path.suffix == ".npz":
+        return from_npz(path)
+    columns = read_columns(find(folder, ["hela_phases.csv"], advice), "cell", "phase")
+    phases = dict(zip(*columns, strict=True))
+    matrix, genes, names = read_table(path)
+    known = np.isin(names, list(phases))
+    if not known.any():
+        raise ValueError(f"hela_phases.csv must name cells of {path}, got none of {names[:3]}.")
+    cells = Cells(
+        np.ascontiguousarray(matrix.T), {"name": np.array(names)}, {"name": np.array(genes)}
+    )
+    cells = keep_expressed(cells.keep_cells(known))
+    return Dataset(
+        normalize_counts(cells.X) if normalize else cells.X,
+        [phases[name] for name in cells.cells["name"]],
+        feature_names=cells.genes["name"],
+        sample_names=cells.cells["name"],
+        source=str(path),
+    )
+
+
+def _annotation(path: Path, protein_coding: Genes, name: str, where: str) -> Any:
+    """The genes to keep: None for all, a GTF file, or a list."""
+    if protein_coding is False:
+        return None
+    if protein_coding is not True:
+        return protein_coding
+    return find(
+        path.parent,
+        [name, name.removesuffix(".gz")],
+        f"To keep protein-coding genes only, download {where}{name} into the folder, or name "
+        "another GTF file as protein_coding; protein_coding=False keeps all genes.",
+    )
+
+
+def _expressed(cells: Cells, genes: Any, label: str, path: Path, *, mitochondrial: bool) -> Dataset:
+    labels = cells.annotation(label, path)
+    if genes is not None:
+        cells = keep_protein_coding(cells, genes, mitochondrial=mitochondrial)
+    cells = keep_expressed(cells)
+    return Dataset(
+        cells.X,
+        labels,
+        feature_names=cells.genes["name"],
+        sample_names=cells.cells["name"],
+        source=str(path),
+    )

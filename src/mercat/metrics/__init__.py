@@ -1,0 +1,28 @@
+"""How faithful an embedding is: measures for maps on the sphere, in the plane and in space.
+
+The first four are those of the paper. Each takes the data X and the embedding Y, row by row,
+and returns a :class:`Score`: a float that carries the standard error of its sample. Small
+data is measured in full, large data on a seeded sample in bounded memory.
+"""
+
+from ._angle import angle_preservation
+from ._density import density_preservation
+from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
+from ._neighborhood import continuity, knn_accuracy, neighborhood_preservation, trustworthiness
+from ._report import report
+from ._score import Report, Score
+
+__all__ = [
+    "Report",
+    "Score",
+    "angle_preservation",
+    "centroid_preservation",
+    "continuity",
+    "density_preservation",
+    "distance_preservation",
+    "knn_accuracy",
+    "neighborhood_preservation",
+    "random_triplet_accuracy",
+    "report",
+    "trustworthiness",
+]

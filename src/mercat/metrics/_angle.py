@@ -1,0 +1,161 @@
+"""Angle preservation: do three points make the same angle in the embedding as in the data?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import cpu_count
+
+from .._backend import Workers, blocks
+from ._points import (
+    BLOCK,
+    Floats,
+    Geometry,
+    Indices,
+    Points,
+    check_at_least,
+    check_pair,
+    sample_points,
+)
+from ._score import Score
+
+
+def angle_preservation(
+    X: Any,
+    Y: Any,
+    *,
+    geometry: Geometry = "auto",
+    n_legs: int = 64,
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""Pearson correlation between the angles of the data and those of the embedding.
+
+    At each point i, `n_legs` other points are drawn, and the angle at i between every two of
+    them, j and k, is taken in X and in Y:
+
+    .. math:: \mathrm{corr}\big(\angle X_j X_i X_k,\ \angle Y_j Y_i Y_k\big)
+
+    with angles in radians (not their cosines). On the sphere the angle is the one between
+    the two geodesics that leave :math:`Y_i`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The data, dense.
+    Y : array-like of shape (n, p)
+        The embedding.
+    geometry : {"auto", "sphere", "euclidean"}, default="auto"
+        Where Y lives. "auto": on the sphere if it has three columns of unit vectors.
+    n_legs : int, default=64
+        Other points a point, as in the paper. All of them if there are no more.
+    n_points : int or None, default=5000
+        Points at which angles are taken: a random sample of this size where n is larger.
+        None: all.
+    random_state : int, Generator or None, default=0
+        Seed of the samples.
+
+    Returns
+    -------
+    Score
+        The correlation, in [-1, 1], and its standard error: 0 if all points and all legs
+        were used. nan if either set of angles is constant.
+
+    Notes
+    -----
+    Two points that coincide, in X or in Y, or that are antipodes on the sphere, have no
+    direction between them. Angles with such a leg are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import angle_preservation
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> print(angle_preservation(X, 3 * X + 1))
+    1.0000
+    >>> print(angle_preservation(X, X * [1, 2]))
+    0.939
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    check_at_least("n_legs", n_legs, 2)
+    rng = np.random.default_rng(random_state)
+    n = len(data)
+    apexes = sample_points(n, n_points, rng)
+    n_legs = min(n_legs, n - 1)
+
+    def moments(block: tuple[Indices, Indices]) -> Floats:
+        return _moments(data, embedding, *block)
+
+    width = max(n_legs, data.coordinates.shape[1])
+    size = max(1, BLOCK // (n_legs * width))
+    with Workers(cpu_count()) as workers:
+        drawn = _draw_legs(apexes, n, n_legs, size, rng)
+        M = np.concatenate(list(workers.map(moments, drawn)))
+    return _correlation(M, n)
+
+
+def _draw_legs(
+    apexes: Indices, n: int, n_legs: int, size: int, rng: np.random.Generator
+) -> Iterator[tuple[Indices, Indices]]:
+    """Blocks of apexes, each apex with its own legs: distinct, and never the apex."""
+    for block in blocks(len(apexes), size):
+        apex = apexes[block]
+        legs = np.stack([rng.choice(n - 1, n_legs, replace=False, shuffle=False) for _ in apex])
+        legs += legs >= apex[:, None]
+        yield apex, legs
+
+
+def _moments(data: Points, embedding: Points, apexes: Indices, legs: Indices) -> Floats:
+    """Sums of 1, a, b, a^2, b^2, ab over the other legs, for each apex and leg (b, m, 6)."""
+    A, in_data = data.directions(apexes, legs)
+    B, in_embedding = embedding.directions(apexes, legs)
+    exists = in_data & in_embedding
+    pairs = (exists[:, :, None] & exists[:, None, :]).astype(np.float64)
+    diagonal = np.arange(legs.shape[1])
+    pairs[:, diagonal, diagonal] = 0
+    a, b = _angles(A) * pairs, _angles(B) * pairs
+    products = [np.einsum("bjk,bjk->bj", p, q) for p, q in ((a, a), (b, b), (a, b))]
+    return np.stack([pairs.sum(axis=2), a.sum(axis=2), b.sum(axis=2), *products], axis=2)
+
+
+def _angles(directions: Floats) -> Floats:
+    cosines = directions @ directions.transpose(0, 2, 1)
+    np.clip(cosines, -1, 1, out=cosines)
+    return np.arccos(cosines, out=cosines)
+
+
+def _correlation(M: Floats, n: int) -> Score:
+    """Pearson's correlation from the moments of every leg, and its standard error.
+
+    Sampling has two stages, apexes out of n and legs out of n - 1. The influence of an angle
+    on the correlation, z_a z_b - rho/2 (z_a^2 + z_b^2), is linear in the moments, so its mean
+    over a leg or an apex needs no second pass over the angles.
+    """
+    n_apexes, n_legs = M.shape[:2]
+    total = M.sum(axis=(0, 1))
+    if total[0] == 0:
+        return Score(np.nan, np.nan)
+    _, mean_a, mean_b, aa, bb, ab = total / total[0]
+    var_a, var_b = aa - mean_a**2, bb - mean_b**2
+    if min(var_a, var_b) <= 1e-14:  # the rounding of a sum of squares near pi^2
+        return Score(np.nan, np.nan)
+    spread = np.sqrt(var_a * var_b)
+    rho = float(np.clip((ab - mean_a * mean_b) / spread, -1, 1))
+    coefficients = np.array(
+        [
+            mean_a * mean_b / spread - rho / 2 * (mean_a**2 / var_a + mean_b**2 / var_b),
+            rho * mean_a / var_a - mean_b / spread,
+            rho * mean_b / var_b - mean_a / spread,
+            -rho / (2 * var_a),
+            -rho / (2 * var_b),
+            1 / spread,
+        ]
+    )
+    by_leg = M @ coefficients / (total[0] / (n_apexes * n_legs))
+    between = np.var(by_leg.mean(axis=1), ddof=1)
+    # A mean over pairs of legs: each leg is in it twice, hence the 4.
+    within = 4 * np.mean(np.var(by_leg, axis=1, ddof=1)) / n_legs * (1 - n_legs / (n - 1))
+    taken = n_apexes / n
+    return Score(rho, float(np.sqrt(((1 - taken) * between + taken * within) / n_apexes)))

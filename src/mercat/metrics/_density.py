@@ -1,0 +1,68 @@
+"""Density preservation: is the embedding crowded where the data is crowded?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._correlation import pearson
+from ._nearest import count_within, nearest
+from ._points import Floats, Geometry, Indices, Points, check_k, check_pair, sample_points
+from ._score import Score
+
+
+def density_preservation(
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 25,
+    geometry: Geometry = "auto",
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""Pearson correlation between the local densities of the data and of the embedding.
+
+    The density at a point is the number of points in a ball around it. One radius serves all
+    balls of a space: the mean distance of a point to its k-th nearest neighbour there.
+
+    .. math:: \mathrm{corr}\big(\#\{j : d(X_i, X_j) \le \bar k_X\},\
+              \#\{j : d(Y_i, Y_j) \le \bar k_Y\}\big)
+
+    Parameters
+    ----------
+    X, Y, geometry, random_state
+        As in :func:`angle_preservation`.
+    k : int, default=25
+        The neighbour whose mean distance is the radius.
+    n_points : int or None, default=5000
+        Points at which the density is taken: a random sample of this size where n is larger.
+        The points in their balls are counted among all n. None: all.
+
+    Returns
+    -------
+    Score
+        The correlation, in [-1, 1], and its standard error. nan if either density is
+        constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import density_preservation
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> print(density_preservation(X, 2 * X), density_preservation(X, X[:, :2]))
+    1.0000 0.744
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    check_k(k, len(data))
+    queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
+    in_data, in_embedding = (_density(points, queries, k) for points in (data, embedding))
+    return pearson(in_data, in_embedding, len(data))
+
+
+def _density(points: Points, queries: Indices, k: int) -> Floats:
+    """Points within the mean distance of the k-th neighbour, for each query point."""
+    kth = nearest(points, queries, k)[:, -1]
+    radius = float(np.mean(points.distances(queries, kth)))
+    radii = np.full((len(queries), 1), radius)
+    return count_within(points, queries, radii)[:, 0].astype(np.float64)

@@ -1,0 +1,188 @@
+"""Distances kept: their order over pairs, over triplets, and between the centres of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._sphere import normalize
+from ._correlation import spearman
+from ._points import (
+    Geometry,
+    Indices,
+    Points,
+    check_at_least,
+    check_labels,
+    check_pair,
+)
+from ._score import Score
+
+
+def distance_preservation(
+    X: Any,
+    Y: Any,
+    *,
+    geometry: Geometry = "auto",
+    n_pairs: int = 1_000_000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""Spearman's rank correlation between the distances of the data and of the embedding.
+
+    .. math:: \mathrm{corr}\big(\mathrm{rank}\, d(X_i, X_j),\ \mathrm{rank}\, d(Y_i, Y_j)\big)
+              \quad \text{over pairs } i < j
+
+    Euclidean distances in X; in Y Euclidean, or arc lengths on the sphere.
+
+    Parameters
+    ----------
+    X, Y, geometry, random_state
+        As in :func:`angle_preservation`.
+    n_pairs : int, default=1_000_000
+        All pairs are used if there are no more than this many (n up to 1414), else a random
+        sample of this size, with replacement.
+
+    Returns
+    -------
+    Score
+        The correlation, in [-1, 1], and its standard error. nan if all distances are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import distance_preservation
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> print(distance_preservation(X, [[0.0], [2.0], [3.0]]))
+    0.5000
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    check_at_least("n_pairs", n_pairs, 2)
+    n = len(data)
+    exact = n * (n - 1) // 2 <= n_pairs
+    if exact:
+        i, j = np.triu_indices(n, 1)
+    else:
+        i, j = _random_tuples(n, 2, n_pairs, np.random.default_rng(random_state))
+    return spearman(data.distances(i, j), embedding.distances(i, j), exact=exact)
+
+
+def random_triplet_accuracy(
+    X: Any,
+    Y: Any,
+    *,
+    geometry: Geometry = "auto",
+    n_triplets: int = 200_000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""Share of triplets (i, j, k) whose nearer point of j and k is the same in X and Y.
+
+    .. math:: P\big[\mathrm{sign}(d(X_i, X_j) - d(X_i, X_k))
+              = \mathrm{sign}(d(Y_i, Y_j) - d(Y_i, Y_k))\big]
+
+    A tie agrees only with a tie. An embedding at random scores 1/2 on data without ties.
+
+    Parameters
+    ----------
+    X, Y, geometry, random_state
+        As in :func:`angle_preservation`.
+    n_triplets : int, default=200_000
+        All triplets are used if there are no more than this many (n up to 74), else a random
+        sample of this size, with replacement.
+
+    Returns
+    -------
+    Score
+        The share, in [0, 1], and its standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import random_triplet_accuracy
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> print(random_triplet_accuracy(X, [[0.0], [2.0], [3.0]]))
+    0.6667
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    check_at_least("n_triplets", n_triplets, 2)
+    n = len(data)
+    exact = n * (n - 1) * (n - 2) // 2 <= n_triplets
+    if exact:
+        i, j, k = _all_triplets(n)
+    else:
+        i, j, k = _random_tuples(n, 3, n_triplets, np.random.default_rng(random_state))
+    in_data = np.sign(data.distances(i, j) - data.distances(i, k))
+    in_embedding = np.sign(embedding.distances(i, j) - embedding.distances(i, k))
+    share = float(np.mean(in_data == in_embedding))
+    return Score(share, 0.0 if exact else np.sqrt(share * (1 - share) / n_triplets))
+
+
+def centroid_preservation(X: Any, Y: Any, labels: Any, *, geometry: Geometry = "auto") -> Score:
+    """Spearman's rank correlation between the distances of class centroids in X and in Y.
+
+    The centroid of a class is the mean of its points; on the sphere, the direction of that
+    mean. Exact at any size.
+
+    Parameters
+    ----------
+    X, Y, geometry
+        As in :func:`angle_preservation`.
+    labels : array-like of shape (n,)
+        Class of each point: numbers or strings, none missing.
+
+    Returns
+    -------
+    Score
+        The correlation, in [-1, 1]. nan with fewer than three classes, whose distances have
+        no order, and where all distances are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import centroid_preservation
+    >>> X = np.array([[0.0], [2.0], [10.0], [12.0], [30.0]])
+    >>> print(centroid_preservation(X, -X, ["a", "a", "b", "b", "c"]))
+    1.0000
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    codes = check_labels(labels, len(data))
+    i, j = np.triu_indices(codes.max() + 1, 1)
+    if len(i) < 3:
+        return Score(np.nan)
+    distances = [_centroids(points, codes).distances(i, j) for points in (data, embedding)]
+    return spearman(*distances, exact=True)
+
+
+def _centroids(points: Points, codes: Indices) -> Points:
+    n = len(codes)
+    members = csr_array((np.ones(n), (codes, np.arange(n))))
+    means = members @ points.coordinates / np.bincount(codes)[:, None]
+    if not points.on_sphere:
+        return Points(means)
+    lengths = np.linalg.norm(means, axis=1)
+    if np.any(lengths < 1e-12):
+        raise ValueError(
+            "labels must have classes with a centroid on the sphere, got a class "
+            "whose unit vectors sum to zero."
+        )
+    return Points(normalize(means), on_sphere=True)
+
+
+def _random_tuples(n: int, length: int, size: int, rng: np.random.Generator) -> tuple[Indices, ...]:
+    """`size` tuples of `length` distinct points each, uniformly and independently."""
+    chosen: list[Indices] = []
+    for taken in range(length):
+        new = rng.integers(n - taken, size=size)
+        # Count on past those taken already, the smallest first.
+        for earlier in np.sort(np.array(chosen), axis=0) if chosen else []:
+            new += new >= earlier
+        chosen.append(new)
+    return tuple(chosen)
+
+
+def _all_triplets(n: int) -> tuple[Indices, Indices, Indices]:
+    """Every apex i with every pair j < k of the others."""
+    j, k = np.triu_indices(n - 1, 1)
+    i = np.repeat(np.arange(n), len(j))
+    j, k = np.tile(j, n), np.tile(k, n)
+    return i, j + (j >= i), k + (k >= i)

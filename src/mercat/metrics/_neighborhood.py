@@ -1,0 +1,229 @@
+"""Neighbourhoods kept: who is near whom in the data and in the embedding."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import mode
+
+from ._correlation import mean
+from ._nearest import nearest, ranks
+from ._points import (
+    Geometry,
+    Points,
+    check_embedding,
+    check_k,
+    check_labels,
+    check_pair,
+    check_points,
+    sample_points,
+)
+from ._score import Score
+
+
+def neighborhood_preservation(
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 50,
+    n_spectral: int | Literal["auto"] | None = None,
+    geometry: Geometry = "auto",
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""Mean Jaccard index of the k nearest neighbours in the data and in the embedding.
+
+    .. math:: \frac 1n \sum_i
+              \frac{|\mathrm{knn}(X, i) \cap \mathrm{knn}(Y, i)|}
+                   {|\mathrm{knn}(X, i) \cup \mathrm{knn}(Y, i)|}
+
+    Parameters
+    ----------
+    X, Y, geometry, random_state
+        As in :func:`angle_preservation`.
+    k : int, default=50
+        Neighbours a point, the point itself not among them.
+    n_spectral : int, "auto" or None, default=None
+        Denoise X first: keep this many principal components, or with "auto" as many as
+        ScreeNOT finds above the noise, which is what the paper did. None: X as it is.
+    n_points : int or None, default=5000
+        Points whose neighbours are compared: a random sample of this size where n is larger.
+        Their neighbours are sought among all n points. None: all.
+
+    Returns
+    -------
+    Score
+        The mean, in [0, 1], and its standard error. An embedding at random scores about
+        k / (2n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import neighborhood_preservation
+    >>> X = np.array([[0.0], [1.0], [3.0], [7.0]])
+    >>> print(neighborhood_preservation(X, -X, k=2))
+    1.0000
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    check_k(k, len(data))
+    if n_spectral is not None:
+        from .._spectral import denoise
+
+        data = check_points(denoise(data.coordinates, n_spectral), "X")
+    queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
+    in_data, in_embedding = nearest(data, queries, k), nearest(embedding, queries, k)
+    both = np.sort(np.hstack([in_data, in_embedding]), axis=1)
+    shared = np.count_nonzero(both[:, 1:] == both[:, :-1], axis=1)
+    return mean(shared / (2 * k - shared), len(data))
+
+
+def trustworthiness(
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 15,
+    geometry: Geometry = "auto",
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""How far neighbours in the embedding may be trusted to be neighbours in the data.
+
+    .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
+              \sum_i \sum_{j \in \mathrm{knn}(Y, i)} \max(0, r_X(i, j) - k)
+
+    where :math:`r_X(i, j)` is the rank of j among the neighbours of i in X. False neighbours
+    lower it, the more the farther they are.
+
+    Parameters
+    ----------
+    X, Y, geometry, n_points, random_state
+        As in :func:`neighborhood_preservation`.
+    k : int, default=15
+        Neighbours a point, less than half of the points.
+
+    Returns
+    -------
+    Score
+        A number in [0, 1], and its standard error.
+
+    See Also
+    --------
+    continuity : the same with X and Y in exchanged roles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import trustworthiness
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> print(trustworthiness(X, X), trustworthiness(X, X[:, :2]))
+    1.0000 0.864
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    return _rank_score(data, embedding, k, n_points, random_state)
+
+
+def continuity(
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 15,
+    geometry: Geometry = "auto",
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    r"""How far neighbours in the data stay neighbours in the embedding.
+
+    .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
+              \sum_i \sum_{j \in \mathrm{knn}(X, i)} \max(0, r_Y(i, j) - k)
+
+    where :math:`r_Y(i, j)` is the rank of j among the neighbours of i in Y. Torn
+    neighbourhoods lower it.
+
+    Parameters
+    ----------
+    X, Y, k, geometry, n_points, random_state
+        As in :func:`trustworthiness`.
+
+    Returns
+    -------
+    Score
+        A number in [0, 1], and its standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import continuity
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> print(continuity(X, X), continuity(X, X[:, :2]))
+    1.0000 0.942
+    """
+    data, embedding = check_pair(X, Y, geometry)
+    return _rank_score(embedding, data, k, n_points, random_state)
+
+
+def knn_accuracy(
+    Y: Any,
+    labels: Any,
+    *,
+    k: int = 10,
+    geometry: Geometry = "auto",
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:
+    """Share of points whose class is the most frequent among their k nearest neighbours.
+
+    The accuracy of a k-nearest-neighbours classifier on the embedding, each point left out of
+    its own vote. Of classes with equal votes the first in sorted order wins, as in
+    scikit-learn.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, p)
+        The embedding.
+    labels : array-like of shape (n,)
+        Class of each point: numbers or strings, none missing.
+    k : int, default=10
+        Neighbours a vote.
+    geometry, n_points, random_state
+        As in :func:`neighborhood_preservation`.
+
+    Returns
+    -------
+    Score
+        The share, in [0, 1], and its standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import knn_accuracy
+    >>> Y = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> print(knn_accuracy(Y, ["a", "a", "a", "b", "b", "b"], k=2))
+    1.0000
+    """
+    embedding = check_embedding(Y, geometry)
+    n = len(embedding)
+    codes = check_labels(labels, n)
+    check_k(k, n)
+    queries = sample_points(n, n_points, np.random.default_rng(random_state))
+    votes = mode(codes[nearest(embedding, queries, k)], axis=1).mode
+    return mean((votes == codes[queries]).astype(np.float64), n)
+
+
+def _rank_score(
+    truth: Points,
+    shown: Points,
+    k: int,
+    n_points: int | None,
+    random_state: int | np.random.Generator | None,
+) -> Score:
+    """One minus the scaled excess rank, in `truth`, of the k nearest in `shown`."""
+    n = len(truth)
+    if not 1 <= k < n / 2:
+        raise ValueError(
+            f"k must be at least 1 and less than half the number of points, {n}, got {k}."
+        )
+    queries = sample_points(n, n_points, np.random.default_rng(random_state))
+    excess = ranks(truth, queries, nearest(shown, queries, k)) - k
+    penalty = np.maximum(excess, 0).sum(axis=1)
+    return mean(1 - 2 * penalty / (k * (2 * n - 3 * k - 1)), n)

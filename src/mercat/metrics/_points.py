@@ -1,0 +1,147 @@
+"""Points to measure on: what a distance and a direction are, in space and on the sphere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array
+
+from .._backend import blocks
+from .._sphere import geodesic, normalize, tangent_frame
+
+Geometry: TypeAlias = Literal["auto", "sphere", "euclidean"]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
+UNIT_TOLERANCE = 1e-4  # of the length of a row of an embedding that was stored in float32
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows of `coordinates`, in Euclidean space or on the unit sphere."""
+
+    coordinates: Floats
+    on_sphere: bool = False
+
+    def __len__(self) -> int:
+        return len(self.coordinates)
+
+    def distances(self, i: Indices, j: Indices) -> Floats:
+        """Distance between the points i and the points j, arc length on the sphere."""
+        i, j = np.broadcast_arrays(i, j)
+        out = np.empty(i.size)
+        for block in blocks(i.size, max(1, BLOCK // self.coordinates.shape[1])):
+            P = self.coordinates[i.flat[block]].astype(np.float64)
+            Q = self.coordinates[j.flat[block]].astype(np.float64)
+            if self.on_sphere:
+                out[block] = geodesic(P, Q)
+            else:
+                P -= Q
+                out[block] = np.sqrt(np.einsum("id,id->i", P, P))
+        return out.reshape(i.shape)
+
+    def chord(self, distance: Floats) -> Floats:
+        """Straight-line length of a distance: the order of points around one is the same."""
+        return 2 * np.sin(distance / 2) if self.on_sphere else distance
+
+    def directions(self, apexes: Indices, legs: Indices) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Unit directions from each apex (b,) to its legs (b, m), and where they exist.
+
+        On the sphere a direction is the start of the geodesic, in a frame of the tangent
+        plane at the apex: two coordinates. The difference is projected, not the leg itself,
+        so that near points keep their digits. A leg that coincides with its apex, or with
+        the apex's antipode, has no direction.
+        """
+        P = self.coordinates[apexes].astype(np.float64)
+        D = self.coordinates[legs].astype(np.float64)
+        D -= P[:, None, :]
+        if self.on_sphere:
+            frame = np.stack(tangent_frame(P), axis=2)
+            D = D @ frame
+        length = np.sqrt(np.einsum("bmd,bmd->bm", D, D))
+        # Antipodes project to rounding error, coincident points to zero.
+        exists = length > (1e-12 if self.on_sphere else 0.0)
+        D /= np.where(exists, length, 1.0)[:, :, None]
+        return D, exists
+
+
+def check_points(X: Any, name: str) -> Points:
+    """Validated rows of Euclidean space, scaled by a power of two near 1.
+
+    No measure sees the scale; squares of the scaled values neither over- nor underflow, and
+    a power of two changes no digit.
+    """
+    X = check_array(
+        X, dtype=[np.float64, np.float32], input_name=name, ensure_min_samples=3, estimator=None
+    )
+    largest = float(np.max(np.abs(X)))
+    if largest > 0 and not 1e-10 < largest < 1e10:
+        X = np.ldexp(X, -int(np.frexp(largest)[1]))
+    return Points(X)
+
+
+def check_embedding(Y: Any, geometry: Geometry) -> Points:
+    """Validated embedding; `geometry` says where it lives, "auto" looks at the rows' lengths."""
+    if geometry not in ("auto", "sphere", "euclidean"):
+        raise ValueError(f'geometry must be "auto", "sphere" or "euclidean", got {geometry!r}.')
+    points = check_points(Y, "Y")
+    if geometry == "euclidean":
+        return points
+    n_columns = points.coordinates.shape[1]
+    unscaled = np.asarray(check_array(Y, dtype=np.float64, input_name="Y"))
+    deviation = float(np.max(np.abs(np.linalg.norm(unscaled, axis=1) - 1)))
+    if n_columns == 3 and deviation < UNIT_TOLERANCE:
+        return Points(normalize(unscaled), on_sphere=True)
+    if geometry == "auto":
+        return points
+    if n_columns != 3:
+        raise ValueError(f'Y must have 3 columns with geometry="sphere", got {n_columns}.')
+    raise ValueError(
+        'Y must have rows of length 1 with geometry="sphere", '
+        f"got a row whose length differs from 1 by {deviation:.3g}."
+    )
+
+
+def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
+    """Data and embedding, row by row."""
+    data, embedding = check_points(X, "X"), check_embedding(Y, geometry)
+    if len(data) != len(embedding):
+        raise ValueError(
+            f"X and Y must have the same number of rows, got {len(data)} and {len(embedding)}."
+        )
+    return data, embedding
+
+
+def check_labels(labels: Any, n: int) -> Indices:
+    """Labels as codes 0, 1, ... in sorted order of the classes."""
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"labels must hold one label a row, shape ({n},), got shape {labels.shape}."
+        )
+    if any(label is None or label != label for label in labels.tolist()):
+        raise ValueError("labels must not be missing, got None or NaN.")
+    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+
+
+def check_k(k: int, n: int) -> None:
+    if not 1 <= k < n:
+        raise ValueError(f"k must be at least 1 and less than the number of points, {n}, got {k}.")
+
+
+def check_at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
+def sample_points(n: int, n_points: int | None, rng: np.random.Generator) -> Indices:
+    """Which points to measure at: all of them, or `n_points` at random, in order."""
+    if n_points is not None:
+        check_at_least("n_points", n_points, 2)
+    if n_points is None or n_points >= n:
+        return np.arange(n)
+    return np.sort(rng.choice(n, n_points, replace=False))

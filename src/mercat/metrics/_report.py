@@ -1,0 +1,83 @@
+"""All measures at once."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ._angle import angle_preservation
+from ._density import density_preservation
+from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
+from ._neighborhood import continuity, knn_accuracy, neighborhood_preservation, trustworthiness
+from ._points import Geometry
+from ._score import Report
+
+
+def report(
+    X: Any,
+    Y: Any,
+    labels: Any = None,
+    *,
+    k: int = 50,
+    n_spectral: int | Literal["auto"] | None = None,
+    geometry: Geometry = "auto",
+    n_points: int | None = 5000,
+    random_state: int | np.random.Generator | None = 0,
+) -> Report:
+    """Every measure of an embedding, in one table.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The data, dense.
+    Y : array-like of shape (n, p)
+        The embedding.
+    labels : array-like of shape (n,), optional
+        Class of each point. With them the table also has the accuracy of a classifier by
+        neighbours and the preservation of class centroids.
+    k, n_spectral
+        Neighbours, and denoising of X, for the neighbourhood preservation: see
+        :func:`neighborhood_preservation`. The other measures use their defaults.
+    geometry, n_points, random_state
+        As in :func:`angle_preservation`.
+
+    Returns
+    -------
+    Report
+        A dictionary from the name of a measure to its :class:`Score`, which prints as a table
+        and has ``to_frame()`` for pandas.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat import metrics
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> metrics.report(X, X[:, :2], labels=X[:, 0] > 0)
+    angle_preservation         0.758 ± 0.003
+    distance_preservation      0.816
+    neighborhood_preservation  0.696
+    density_preservation       0.744
+    trustworthiness            0.873
+    continuity                 0.953
+    random_triplet_accuracy    0.833 ± 0.001
+    knn_accuracy               0.930
+    centroid_preservation      nan
+    """
+    common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
+    by_point = common | {"n_points": n_points}
+    scores = Report(
+        angle_preservation=angle_preservation(X, Y, **by_point),
+        distance_preservation=distance_preservation(X, Y, **common),
+        neighborhood_preservation=neighborhood_preservation(
+            X, Y, k=k, n_spectral=n_spectral, **by_point
+        ),
+        density_preservation=density_preservation(X, Y, **by_point),
+        trustworthiness=trustworthiness(X, Y, **by_point),
+        continuity=continuity(X, Y, **by_point),
+        random_triplet_accuracy=random_triplet_accuracy(X, Y, **common),
+    )
+    if labels is not None:
+        scores["knn_accuracy"] = knn_accuracy(Y, labels, **by_point)
+        scores["centroid_preservation"] = centroid_preservation(X, Y, labels, geometry=geometry)
+    return scores

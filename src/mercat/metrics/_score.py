@@ -1,0 +1,90 @@
+"""What a measure returns: a number that knows how sure it is, and a table of them."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Score(float):
+    """A float with the standard error that sampling gave it.
+
+    Everything that takes a float takes a score; only its printed form differs.
+
+    Parameters
+    ----------
+    value : float
+        The measure.
+    standard_error : float, default=0.0
+        Standard deviation of the measure over samples of the same size. 0 where it was
+        computed from all of the points.
+
+    Examples
+    --------
+    >>> from mercat.metrics import Score
+    >>> score = Score(0.8731, standard_error=0.0021)
+    >>> print(score)
+    0.8731 ± 0.0021
+    >>> score > 0.85, float(score), score.standard_error
+    (True, 0.8731, 0.0021)
+    """
+
+    standard_error: float
+
+    def __new__(cls, value: float, standard_error: float = 0.0) -> Score:
+        score = super().__new__(cls, value)
+        score.standard_error = float(standard_error)
+        return score
+
+    def __repr__(self) -> str:
+        return f"Score({float(self)!r}, standard_error={self.standard_error!r})"
+
+    def __str__(self) -> str:
+        if not self.standard_error > 0:
+            return f"{float(self):.4f}"
+        # Two digits of the error: more would say nothing, fewer could round it to zero.
+        digits = min(6, max(4, 1 - math.floor(math.log10(self.standard_error))))
+        return f"{float(self):.{digits}f} ± {self.standard_error:.{digits}f}"
+
+
+class Report(dict[str, Score]):
+    """Scores by name, in a table when printed.
+
+    A plain dictionary otherwise: index it, iterate over it, write it as JSON.
+
+    Examples
+    --------
+    >>> from mercat.metrics import Report, Score
+    >>> Report(angle_preservation=Score(0.91, 0.002), trustworthiness=Score(0.98))
+    angle_preservation  0.9100 ± 0.0020
+    trustworthiness     0.9800
+    """
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        return "\n".join(f"{name:{width}}  {score}" for name, score in self.items())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(score))}</td></tr>"
+            for name, score in self.items()
+        )
+        return f"<table>{rows}</table>"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas DataFrame with a row a measure and the columns score, standard_error."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "to_frame needs pandas, which is not installed: pip install pandas"
+            ) from error
+        columns: dict[str, Any] = {
+            "score": [float(score) for score in self.values()],
+            "standard_error": [score.standard_error for score in self.values()],
+        }
+        return pandas.DataFrame(columns, index=pandas.Index(list(self), name="measure"))

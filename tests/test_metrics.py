@@ -1,0 +1,492 @@
+"""Measures against answers worked by hand, against scipy and scikit-learn, and their errors."""
+
+import json
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import ortho_group, pearsonr, spearmanr
+from sklearn import manifold
+from sklearn.neighbors import KNeighborsClassifier
+
+from mercat import metrics
+from mercat._sphere import geodesic
+from mercat.metrics import (
+    Report,
+    Score,
+    angle_preservation,
+    centroid_preservation,
+    continuity,
+    density_preservation,
+    distance_preservation,
+    knn_accuracy,
+    neighborhood_preservation,
+    random_triplet_accuracy,
+    report,
+    trustworthiness,
+)
+
+PAIRED = [
+    angle_preservation,
+    density_preservation,
+    distance_preservation,
+    neighborhood_preservation,
+    random_triplet_accuracy,
+    continuity,
+    trustworthiness,
+]
+BY_POINT = [
+    angle_preservation,
+    density_preservation,
+    neighborhood_preservation,
+    continuity,
+    trustworthiness,
+]
+
+
+def unit(Y):
+    return Y / np.linalg.norm(Y, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def clouds(rng):
+    """Two clusters of unequal density in 6 dimensions, and an imperfect map on the sphere."""
+    X = rng.normal(size=(120, 6))
+    X[:40] = 0.3 * X[:40] + 3
+    return X, unit(X[:, :3] + 0.2 * rng.normal(size=(120, 3)))
+
+
+def all_angles(X, angle):
+    n = len(X)
+    triples = [(i, j, k) for i in range(n) for j in range(n) for k in range(j) if i not in (j, k)]
+    return np.array([angle(X[i], X[j], X[k]) for i, j, k in triples])
+
+
+def euclidean_angle(x, y, z):
+    a, b = y - x, z - x
+    return np.arccos(np.clip(a @ b / np.linalg.norm(a) / np.linalg.norm(b), -1, 1))
+
+
+def spherical_angle(x, y, z):
+    """The paper's way: the angle between the normals of two planes through the centre."""
+    a, b = np.cross(x, y), np.cross(x, z)
+    return np.arccos(np.clip(a @ b / np.linalg.norm(a) / np.linalg.norm(b), -1, 1))
+
+
+# --- angle preservation ---------------------------------------------------------------------
+
+
+def test_angles_match_scipy_on_all_triples(rng):
+    X, Y = rng.normal(size=(12, 4)), unit(rng.normal(size=(12, 3)))
+    in_X = all_angles(X, euclidean_angle)
+    score = angle_preservation(X, Y)
+    assert score == pytest.approx(pearsonr(in_X, all_angles(Y, spherical_angle))[0])
+    assert score.standard_error == 0
+    flat = angle_preservation(X, Y, geometry="euclidean")
+    assert flat == pytest.approx(pearsonr(in_X, all_angles(Y, euclidean_angle))[0])
+
+
+def test_angles_worked_by_hand():
+    # A 3-4-5 triangle against the octant of the sphere, whose three angles are all right.
+    X = np.array([[0.0, 0], [3, 0], [0, 4]])
+    assert np.isnan(angle_preservation(X, np.eye(3)))
+    # Against an isosceles right triangle with the right angle at another corner.
+    Y = np.array([[1.0, 0], [0, 0], [0, 1]])
+    in_X = [np.pi / 2, np.arctan2(4, 3), np.arctan2(3, 4)]
+    in_Y = [np.pi / 4, np.pi / 2, np.pi / 4]
+    assert angle_preservation(X, Y) == pytest.approx(pearsonr(in_X, in_Y)[0])
+
+
+def test_angles_leave_out_coincident_and_antipodal_points(rng):
+    X, Y = rng.normal(size=(10, 3)), unit(rng.normal(size=(10, 3)))
+    X_more, Y_more = np.vstack([X, X[:1]]), np.vstack([Y, -Y[1:2]])
+
+    def defined(i, j):
+        return {i, j} != {0, 10} and {i, j} != {1, 10}
+
+    triples = [
+        (i, j, k)
+        for i in range(11)
+        for j in range(11)
+        for k in range(j)
+        if i not in (j, k) and defined(i, j) and defined(i, k)
+    ]
+    in_X = [euclidean_angle(*X_more[[i, j, k]]) for i, j, k in triples]
+    in_Y = [spherical_angle(*Y_more[[i, j, k]]) for i, j, k in triples]
+    assert angle_preservation(X_more, Y_more) == pytest.approx(pearsonr(in_X, in_Y)[0])
+
+
+def test_angles_undefined_everywhere_are_nan():
+    assert np.isnan(angle_preservation(np.ones((5, 2)), np.eye(5)))
+
+
+def test_angles_keep_their_digits_between_near_points(rng):
+    # A patch of 1e-7 rad is as good as flat: its angles are those of its tangent plane.
+    P = rng.normal(size=(20, 2))
+    patch = unit(np.column_stack([1e-7 * P, np.ones(20)]))
+    assert angle_preservation(P, patch) == pytest.approx(1, abs=1e-8)
+
+
+# --- distances ------------------------------------------------------------------------------
+
+
+def test_distances_match_scipy(clouds):
+    X, Y = clouds
+    i, j = np.triu_indices(len(X), 1)
+    score = distance_preservation(X, Y)
+    assert score == pytest.approx(spearmanr(pdist(X), geodesic(Y[i], Y[j]))[0])
+    assert score.standard_error == 0
+    flat = distance_preservation(X, Y[:, :2])
+    assert flat == pytest.approx(spearmanr(pdist(X), pdist(Y[:, :2]))[0])
+
+
+def test_distances_with_ties_match_scipy(rng):
+    X, Y = rng.integers(3, size=(30, 2)), rng.integers(3, size=(30, 2))
+    assert distance_preservation(X, Y) == pytest.approx(spearmanr(pdist(X), pdist(Y))[0])
+
+
+def test_triplets_match_enumeration(rng):
+    X, Y = rng.integers(4, size=(15, 2)), unit(rng.normal(size=(15, 3)))
+    D = squareform(pdist(X))
+    E = geodesic(Y[:, None], Y[None])
+    agree = [
+        np.sign(D[i, j] - D[i, k]) == np.sign(E[i, j] - E[i, k])
+        for i in range(15)
+        for j in range(15)
+        for k in range(j)
+        if i not in (j, k)
+    ]
+    assert random_triplet_accuracy(X, Y) == pytest.approx(np.mean(agree))
+
+
+def test_triplets_are_counted_as_coin_flips(many):
+    score = random_triplet_accuracy(*many, n_triplets=400)
+    assert score.standard_error == pytest.approx(np.sqrt(score * (1 - score) / 400))
+
+
+def test_random_tuples_are_distinct_and_uniform():
+    from mercat.metrics._distance import _random_tuples
+
+    i, j, k = _random_tuples(4, 3, 24_000, np.random.default_rng(0))
+    assert np.all((i != j) & (j != k) & (k != i))
+    _, counts = np.unique(100 * i + 10 * j + k, return_counts=True)
+    assert len(counts) == 24  # 4 * 3 * 2 ordered triples
+    assert np.all(np.abs(counts - 1000) < 5 * np.sqrt(1000))
+
+
+def test_centroids_match_scipy(rng):
+    X, Y = rng.normal(size=(50, 4)), unit(rng.normal(size=(50, 3)))
+    labels = np.array(list("abcde"))[rng.integers(5, size=50)]
+    C = np.array([X[labels == c].mean(0) for c in "abcde"])
+    E = unit(np.array([Y[labels == c].mean(0) for c in "abcde"]))
+    i, j = np.triu_indices(5, 1)
+    expected = spearmanr(pdist(C), np.arccos(np.sum(E[i] * E[j], axis=1)))[0]
+    assert centroid_preservation(X, Y, labels) == pytest.approx(expected)
+    assert centroid_preservation(X, Y, pd.Categorical(labels)) == pytest.approx(expected)
+
+
+def test_centroids_of_two_classes_have_no_order(rng):
+    X = rng.normal(size=(10, 2))
+    assert np.isnan(centroid_preservation(X, X, [0] * 5 + [1] * 5))
+
+
+def test_centroid_of_antipodes_is_refused():
+    Y = np.vstack([np.eye(3), -np.eye(3)])
+    with pytest.raises(ValueError, match="sum to zero"):
+        centroid_preservation(Y, Y, [0, 1, 2, 0, 1, 2])
+
+
+# --- neighbourhoods -------------------------------------------------------------------------
+
+
+def test_jaccard_worked_by_hand():
+    X = np.array([[0.0], [1], [3], [7]])
+    Y = np.array([[0.0], [7], [3], [1]])
+    # Two nearest in X: {1,2} {0,2} {1,0} {2,1}; in Y: {3,2} {2,3} {3,0} {0,2}.
+    assert neighborhood_preservation(X, Y, k=2) == pytest.approx(1 / 3)
+
+
+def test_neighbors_on_the_sphere_are_geodesic(clouds):
+    X, Y = clouds
+    k = 10
+    D = squareform(pdist(X))
+    E = geodesic(Y[:, None], Y[None])
+    np.fill_diagonal(D, np.inf)
+    np.fill_diagonal(E, np.inf)
+    jaccard = []
+    for d, e in zip(D, E, strict=True):
+        a, b = set(np.argsort(d)[:k]), set(np.argsort(e)[:k])
+        jaccard.append(len(a & b) / len(a | b))
+    assert neighborhood_preservation(X, Y, k=k) == pytest.approx(np.mean(jaccard))
+
+
+def test_many_duplicates_are_no_neighbors_of_themselves():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    # Nine other copies at distance 0: a search for the nearest four may miss the point itself.
+    assert neighborhood_preservation(X, X, k=3) == 1
+    assert neighborhood_preservation(X, X, k=9) == 1
+
+
+def test_neighborhood_denoises_the_data(rng):
+    latent = rng.normal(size=(100, 2)) * 20
+    X = np.hstack([latent, np.zeros((100, 98))]) + rng.normal(size=(100, 100)) * 3
+    plain = neighborhood_preservation(X, latent, k=10)
+    assert neighborhood_preservation(X, latent, k=10, n_spectral=2) > plain + 0.1
+    assert neighborhood_preservation(X, latent, k=10, n_spectral="auto") > plain + 0.1
+
+
+def test_trustworthiness_matches_sklearn(clouds):
+    X, Y = clouds
+    expected = manifold.trustworthiness(X, Y, n_neighbors=12)
+    assert trustworthiness(X, Y, k=12) == pytest.approx(expected)
+    flat = manifold.trustworthiness(X, Y[:, :2], n_neighbors=12)
+    assert trustworthiness(X, Y[:, :2], k=12) == pytest.approx(flat)
+
+
+def test_continuity_is_trustworthiness_the_other_way(clouds):
+    X, Y = clouds
+    expected = manifold.trustworthiness(Y, X, n_neighbors=12)
+    assert continuity(X, Y, k=12) == pytest.approx(expected)
+
+
+def test_knn_accuracy_matches_sklearn(clouds, rng):
+    _, Y = clouds
+    labels = np.array(["b", "a", "c"])[rng.integers(3, size=len(Y))]
+    hits = []
+    for i in range(len(Y)):
+        others = np.arange(len(Y)) != i
+        classifier = KNeighborsClassifier(4).fit(Y[others], labels[others])
+        hits.append(classifier.predict(Y[i : i + 1])[0] == labels[i])
+    assert knn_accuracy(Y, labels, k=4) == pytest.approx(np.mean(hits))
+
+
+# --- density --------------------------------------------------------------------------------
+
+
+def test_density_matches_its_definition(clouds):
+    X, Y = clouds
+    k = 7
+    densities = []
+    for D in (squareform(pdist(X)), geodesic(Y[:, None], Y[None])):
+        radius = np.mean(np.sort(D, axis=1)[:, k])
+        densities.append(np.sum(radius >= D, axis=1) - 1)
+    assert density_preservation(X, Y, k=k) == pytest.approx(pearsonr(*densities)[0])
+
+
+def test_density_worked_by_hand():
+    # k = 1: distances 1, 1, 1, 2 in X, radius 1.25; densities 1, 2, 1, 0.
+    X = np.array([[0.0], [1], [2], [4]])
+    # Distances 1, 1, 2, 1 in Y, radius 1.25; densities 1, 1, 1, 1 ... and 0 for the one apart.
+    Y = np.array([[0.0], [1], [5], [3]])
+    assert density_preservation(X, Y, k=1) == pytest.approx(pearsonr([1, 2, 1, 0], [1, 1, 0, 0])[0])
+
+
+def test_equal_densities_have_no_correlation():
+    angle = 2 * np.pi * np.arange(40) / 40
+    ring = np.column_stack([np.cos(angle), np.sin(angle)]) + 1e4
+    assert np.isnan(density_preservation(ring, ring, k=4))
+
+
+# --- invariance -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", PAIRED)
+def test_moving_data_or_turning_the_sphere_changes_nothing(measure, clouds, rng):
+    X, Y = clouds
+    small = {"k": 10} if measure is neighborhood_preservation else {}
+    score = measure(X, Y, **small)
+    turn = ortho_group.rvs(3, random_state=1)
+    assert measure(X, Y @ turn, **small) == pytest.approx(score, abs=1e-9)
+    for moved in (1e3 * X + 1e4, 1e-200 * X, 1e200 * X, X @ ortho_group.rvs(6, random_state=2)):
+        assert measure(moved, Y, **small) == pytest.approx(score, abs=1e-9)
+    order = rng.permutation(len(X))
+    again = measure(X[order], Y[order], **small)
+    assert again == pytest.approx(score, abs=4 * score.standard_error + 1e-9)
+
+
+@pytest.mark.parametrize("measure", PAIRED)
+def test_a_perfect_embedding_scores_one(measure, clouds):
+    X = clouds[0]
+    assert measure(X, 5 * X - 2) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("measure", PAIRED)
+def test_float32_and_frames_give_the_same(measure, clouds):
+    X, Y = (np.asarray(a, dtype=np.float32) for a in clouds)
+    score = measure(X.astype(np.float64), Y.astype(np.float64), geometry="sphere")
+    assert measure(pd.DataFrame(X), pd.DataFrame(Y)) == pytest.approx(score, abs=1e-6)
+
+
+# --- sampling -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1200, 5))
+    X[:400] = 0.3 * X[:400] + 2
+    return X, unit(X[:, :3] + 0.3 * rng.normal(size=(1200, 3)))
+
+
+@pytest.mark.parametrize(
+    ("measure", "few", "every"),
+    [
+        *[(measure, {"n_points": 400}, {"n_points": None}) for measure in BY_POINT],
+        (angle_preservation, {"n_points": None, "n_legs": 6}, {"n_points": None, "n_legs": 200}),
+        (distance_preservation, {"n_pairs": 5000}, {}),
+        (random_triplet_accuracy, {"n_triplets": 2000}, {"n_triplets": 500_000}),
+    ],
+)
+def test_standard_error_is_the_deviation_over_samples(measure, few, every, many):
+    truth = measure(*many, **every)
+    scores = [measure(*many, **few, random_state=seed) for seed in range(20)]
+    errors = np.array([score.standard_error for score in scores])
+    assert np.all(errors > 0)
+    assert np.all(np.abs(np.array(scores) - truth) < 4 * np.hypot(errors, truth.standard_error))
+    # The deviation of 20 scores is known to 16 %: between 1/2 and 2 at four times that.
+    assert 0.5 < np.std(scores, ddof=1) / np.mean(errors) < 2
+    assert measure(*many, **few, random_state=5) == scores[5]
+
+
+def test_labels_sampled(many):
+    X, Y = many
+    labels = np.arange(len(X)) < 400
+    truth = knn_accuracy(Y, labels)
+    some = knn_accuracy(Y, labels, n_points=300)
+    assert truth.standard_error == 0 < some.standard_error
+    assert abs(some - truth) < 4 * some.standard_error
+
+
+def test_blocks_do_not_change_counts(clouds, monkeypatch):
+    from mercat.metrics import _nearest
+
+    X, Y = clouds
+    whole = trustworthiness(X, Y), density_preservation(X, Y)
+    monkeypatch.setattr(_nearest, "ROWS", 7)
+    monkeypatch.setattr(_nearest, "COLUMNS", 11)
+    assert (trustworthiness(X, Y), density_preservation(X, Y)) == pytest.approx(whole, abs=1e-12)
+
+
+def test_blocks_do_not_change_distances(clouds, monkeypatch):
+    from mercat.metrics import _points
+
+    X, Y = clouds
+    whole = distance_preservation(X, Y)
+    monkeypatch.setattr(_points, "BLOCK", 100)
+    assert distance_preservation(X, Y) == whole
+
+
+# --- geometry and bad input -----------------------------------------------------------------
+
+
+def test_auto_geometry_looks_at_the_rows(clouds):
+    X, Y = clouds
+    on_sphere = distance_preservation(X, Y, geometry="sphere")
+    in_space = distance_preservation(X, Y, geometry="euclidean")
+    assert distance_preservation(X, Y) == on_sphere
+    assert distance_preservation(X, 1.01 * Y) == pytest.approx(in_space, abs=1e-6)
+    assert density_preservation(X, Y) != density_preservation(X, Y, geometry="euclidean")
+
+
+@pytest.mark.parametrize("measure", PAIRED)
+def test_bad_input_is_named(measure, clouds):
+    X, Y = clouds
+    with pytest.raises(ValueError, match="same number of rows, got 120 and 119"):
+        measure(X, Y[:-1])
+    with pytest.raises(ValueError, match=r"length 1 .* differs from 1 by 0.5"):
+        measure(X, 1.5 * Y, geometry="sphere")
+    with pytest.raises(ValueError, match=r'3 columns with geometry="sphere", got 2'):
+        measure(X, Y[:, :2], geometry="sphere")
+    with pytest.raises(ValueError, match=r"geometry must be .*, got 'ball'"):
+        measure(X, Y, geometry="ball")
+    with pytest.raises(ValueError, match="X contains NaN"):
+        measure(np.where(X > 2, np.nan, X), Y)
+    with pytest.raises(ValueError, match="Y contains infinity"):
+        measure(X, np.where(Y > 0.9, np.inf, Y))
+
+
+def test_sparse_data_is_refused(clouds):
+    from scipy.sparse import csr_array
+
+    with pytest.raises(TypeError, match=r"dense data is required.*toarray"):
+        distance_preservation(csr_array(clouds[0]), clouds[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, Y: neighborhood_preservation(X, Y, k=120), "points, 120, got 120"),
+        (lambda X, Y: density_preservation(X, Y, k=0), "k must be at least 1"),
+        (lambda X, Y: trustworthiness(X, Y, k=60), "less than half .*, 120, got 60"),
+        (lambda X, Y: continuity(X, Y, k=60), "less than half .*, 120, got 60"),
+        (lambda X, Y: angle_preservation(X, Y, n_legs=1), "n_legs must be at least 2, got 1"),
+        (lambda X, Y: angle_preservation(X, Y, n_points=1), "n_points must be at least 2, got 1"),
+        (lambda X, Y: distance_preservation(X, Y, n_pairs=0), "n_pairs must be at least 2, got 0"),
+        (lambda X, Y: random_triplet_accuracy(X, Y, n_triplets=0), "n_triplets must be"),
+        (lambda X, Y: knn_accuracy(Y, np.zeros(7)), r"shape \(120,\), got shape \(7,\)"),
+        (lambda X, Y: knn_accuracy(Y, [np.nan] * 120), "labels must not be missing"),
+        (lambda X, Y: centroid_preservation(X, Y, [None] * 120), "labels must not be missing"),
+    ],
+)
+def test_bad_parameters_are_named(call, message, clouds):
+    with pytest.raises(ValueError, match=message):
+        call(*clouds)
+
+
+# --- scores and the report ------------------------------------------------------------------
+
+
+def test_score_is_a_float_that_survives_copies():
+    score = Score(0.5, 0.01)
+    copy = pickle.loads(pickle.dumps(score))
+    assert (copy, copy.standard_error) == (0.5, 0.01)
+    assert json.dumps(score) == "0.5"
+    assert np.asarray([score, score]).dtype == np.float64
+    assert repr(score) == "Score(0.5, standard_error=0.01)"
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        (Score(0.5), "0.5000"),
+        (Score(0.5, 0.0123), "0.5000 ± 0.0123"),
+        (Score(0.5, 0.000123), "0.50000 ± 0.00012"),
+        (Score(1, 1e-17), "1.000000 ± 0.000000"),
+        (Score(np.nan, np.nan), "nan"),
+    ],
+)
+def test_score_prints_what_is_known(score, text):
+    assert str(score) == text
+
+
+def test_report_holds_the_measures_themselves(clouds):
+    X, Y = clouds
+    labels = np.repeat([0, 1, 2], 40)
+    table = report(X, Y, labels, k=20, n_spectral=3)
+    for measure in PAIRED:
+        given = {"k": 20, "n_spectral": 3} if measure is neighborhood_preservation else {}
+        assert table[measure.__name__] == measure(X, Y, **given)
+    assert table["knn_accuracy"] == knn_accuracy(Y, labels)
+    assert table["centroid_preservation"] == centroid_preservation(X, Y, labels)
+    assert set(table) < set(metrics.__all__)
+    assert len(report(X, Y)) == len(table) - 2
+
+
+def test_report_converts(clouds, monkeypatch):
+    table = Report(angle_preservation=Score(0.5, 0.1), trust=Score(0.25))
+    frame = table.to_frame()
+    assert frame.loc["angle_preservation"].tolist() == [0.5, 0.1]
+    assert frame.columns.tolist() == ["score", "standard_error"]
+    assert json.loads(json.dumps(table)) == {"angle_preservation": 0.5, "trust": 0.25}
+    assert "<th>trust</th><td>0.2500</td>" in table._repr_html_()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        table.to_frame()
