@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._backend import Array, namespace
+from ._backend import Array, blocks, namespace
 from ._sphere import tangent_frame
 
 # ------------------------------------------------------------------ the readable definition
@@ -170,12 +170,15 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
         squared *= -2
         squared += norms
         # A relative error of about eps / threshold remains where the inner products are trusted.
-        norms *= 3e-3 if X_apex.dtype.itemsize <= 4 else 1e-8
-        rows, columns = xp.nonzero(squared <= norms)
-        for start in range(0, rows.shape[0], 1 << 16):
-            i, j = rows[start : start + (1 << 16)], columns[start : start + (1 << 16)]
-            difference = X_apex[i, :] - X_legs[j, :]
-            squared[i, j] = xp.vecdot(difference, difference)
+        norms *= 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+        near = squared <= norms
+        rows, columns = xp.nonzero(near)
+        direct = [squared[near][:0]]
+        for some in blocks(rows.shape[0], 1 << 16):
+            i, j = rows[some], columns[some]
+            difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
+            direct.append(xp.vecdot(difference, difference))
+        squared[near] = xp.concat(direct)
     zero = squared == 0
     if bool(xp.any(zero)):
         squared[zero] = xp.inf

@@ -42,7 +42,7 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
     --------
     >>> import numpy as np
     >>> Y = np.array([[0.0, 0.6, 0.8], [0.0, -0.6, 0.8], [0.0, 0.0, 1.0]])
-    >>> np.abs((Y @ equator_rotation(Y).T)[:, 2]).max() < 1e-6
+    >>> bool(np.abs((Y @ equator_rotation(Y).T)[:, 2]).max() < 1e-6)
     True
     """
     Y = np.asarray(Y, dtype=np.float64)
