@@ -6,10 +6,12 @@ import { PROJECTIONS } from "./projections.js";
 export const ZOOM_LIMITS = [0.5, 400];
 const MARGIN = 0.92;
 
-/** Half extents of the plane at a stage of unfolding. */
+/** Half extents of the plane at a stage of unfolding: how far the equator and the poles reach. */
 export function extents({ unfold, projection }) {
   const { halfWidth, halfHeight } = PROJECTIONS[projection];
-  return [1 + (halfWidth - 1) * unfold, 1 + (halfHeight - 1) * unfold];
+  const k = 1 - unfold;
+  const across = k < 1e-4 ? Math.PI : k > 0.5 ? 1 / k : Math.sin(k * Math.PI) / k;
+  return [across * (k + (unfold * halfWidth) / Math.PI), 1 + (halfHeight - 1) * unfold * unfold];
 }
 
 /** Pixels a unit of the plane. */

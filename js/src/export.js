@@ -8,7 +8,7 @@ const FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const MOST_ENTRIES = 24;
 
 export function fileName(title, ending) {
-  const stem = title.normalize("NFKD").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
+  const stem = title.normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
   return `${stem.slice(0, 60) || "mercat"}.${ending}`;
 }
 

@@ -28,13 +28,13 @@ export function graticule() {
   const fine = [];
   const strong = [];
   for (let degrees = -180; degrees < 180; degrees += 15) {
-    // Only every third meridian reaches near the pole, where all of them would be a blot.
-    if (degrees !== 0) meridian(fine, degrees * DEGREE, (degrees % 45 === 0 ? 88 : 75) * DEGREE);
+    // Only every third meridian reaches the pole, where all of them would be a blot.
+    if (degrees !== 0) meridian(fine, degrees * DEGREE, (degrees % 45 === 0 ? 89.99 : 75) * DEGREE);
   }
   for (let degrees = -75; degrees <= 75; degrees += 15) {
     parallel(degrees === 0 ? strong : fine, degrees * DEGREE);
   }
-  meridian(strong, 0, 88 * DEGREE);
+  meridian(strong, 0, 89.99 * DEGREE);
   return { fine: new Float32Array(fine), strong: new Float32Array(strong) };
 }
 
@@ -54,7 +54,7 @@ function outlines() {
   return { limb: new Float32Array(limb), borders };
 }
 
-function bodyMesh(columns = 96, rows = 64) {
+function bodyMesh(columns = 72, rows = 36) {
   const vertices = [];
   const triangles = [];
   for (let j = 0; j <= rows; j++) {
@@ -94,24 +94,39 @@ function createBody(gl) {
   };
 }
 
+/** Four corners a segment: its two ends, and which corner this one is. */
+export function ribbons(segments) {
+  const count = segments.length / 6;
+  const vertices = new Float32Array(count * 4 * 8);
+  const triangles = new Uint16Array(count * 6);
+  const corners = [[0, -1], [1, -1], [0, 1], [1, 1]];
+  for (let i = 0; i < count; i++) {
+    const ends = segments.subarray(6 * i, 6 * i + 6);
+    corners.forEach((corner, c) => {
+      vertices.set(ends, 8 * (4 * i + c));
+      vertices.set(corner, 8 * (4 * i + c) + 6);
+    });
+    triangles.set([0, 1, 2, 2, 1, 3].map((c) => 4 * i + c), 6 * i);
+  }
+  return { vertices, triangles };
+}
+
 function createLines(gl) {
   const { program, uniforms } = createProgram(gl, LINES_VERTEX, LINES_FRAGMENT);
-  const corners = createBuffer(gl, new Float32Array([0, -1, 1, -1, 0, 1, 1, 1]));
 
+  // Not instanced: software renderers take an instance of four corners for a draw of its own.
   function prepare(segments) {
+    const { vertices, triangles } = ribbons(segments);
     const array = gl.createVertexArray();
     gl.bindVertexArray(array);
-    gl.bindBuffer(gl.ARRAY_BUFFER, corners);
-    gl.enableVertexAttribArray(0);
-    gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
-    createBuffer(gl, segments);
-    for (const [location, offset] of [[1, 0], [2, 12]]) {
+    createBuffer(gl, vertices);
+    [[3, 0], [3, 12], [2, 24]].forEach(([size, offset], location) => {
       gl.enableVertexAttribArray(location);
-      gl.vertexAttribPointer(location, 3, gl.FLOAT, false, 24, offset);
-      gl.vertexAttribDivisor(location, 1);
-    }
+      gl.vertexAttribPointer(location, size, gl.FLOAT, false, 32, offset);
+    });
+    createBuffer(gl, triangles, gl.ELEMENT_ARRAY_BUFFER);
     gl.bindVertexArray(null);
-    return { array, count: segments.length / 6 };
+    return { array, count: triangles.length };
   }
 
   function draw({ array, count }, placement, matrix, { side, width, color, viewport }) {
@@ -122,7 +137,7 @@ function createLines(gl) {
     gl.uniform4fv(uniforms.u_color, color);
     gl.uniform2fv(uniforms.u_viewport, viewport);
     gl.bindVertexArray(array);
-    gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
+    gl.drawElements(gl.TRIANGLES, count, gl.UNSIGNED_SHORT, 0);
   }
 
   return { prepare, draw };

@@ -77,9 +77,9 @@ function keymap(store, actions, activePane) {
 
 /** Keys that a control has its own use for are left to it. */
 function takenByControl({ target, key }) {
-  const control = target.closest?.("input, select, textarea, button, dialog, a");
-  if (!control) return false;
-  return control.tagName !== "BUTTON" || key === "Enter" || key === " " || key.startsWith("Arrow");
+  if (target.closest?.("input[type=search], select, dialog")) return true;
+  const control = target.closest?.("input, button");
+  return Boolean(control) && (key === "Enter" || key === " " || key.startsWith("Arrow"));
 }
 
 /** target: the stage in a notebook, the document in a page of its own. */

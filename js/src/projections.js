@@ -2,8 +2,8 @@
 //
 // Both maps are of the form x = longitude * width(latitude), y = height(latitude), so one rule
 // unrolls the globe into either: with t from 0 (globe) to 1 (map) and k = 1 - t,
-//     x = sin(k longitude) / k * mix(cos(latitude), width, t),  y = mix(sin(latitude), height, t),
-// and a place faces the reader where cos(k longitude) >= 0. The shaders (shaders.js) hold the
+//     x = sin(k longitude) / k * mix(cos(latitude), width, t),  y = mix(sin(latitude), height, t^2)
+// (the square, since the poles should not shoot up before the sheet is open), and a place faces the reader where cos(k longitude) >= 0. The shaders (shaders.js) hold the
 // same rule for the graphics card; this file is what picking and the lasso use.
 
 const SQRT3 = Math.sqrt(3);
@@ -75,7 +75,8 @@ export function place(out, vx, vy, vz, unfold, projection) {
   const across = k < 1e-4 ? longitude : Math.sin(k * longitude) / k;
   const up = height(vz, cos);
   out[0] = across * (k * cos + unfold * width(vz, cos));
-  out[1] = k * vz + unfold * Math.max(-halfHeight, Math.min(halfHeight, up));
+  const rise = unfold * unfold;
+  out[1] = (1 - rise) * vz + rise * Math.max(-halfHeight, Math.min(halfHeight, up));
   out[2] = Math.cos(k * longitude);
   out[3] = Math.abs(up) > halfHeight + 1e-6 ? 1 : 0;
   return out;

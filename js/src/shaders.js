@@ -31,7 +31,7 @@ Place place(vec3 v) {
   vec3 map = shape(v.z, c);
   vec2 at = vec2(
     across * mix(c, map.x, u_unfold),
-    mix(v.z, clamp(map.y, -map.z, map.z), u_unfold));
+    mix(v.z, clamp(map.y, -map.z, map.z), u_unfold * u_unfold));
   return Place(at, cos(k * longitude), abs(map.y) > map.z + 1e-4 ? 1.0 : 0.0);
 }
 
@@ -114,13 +114,13 @@ void main() {
   color = vec4(body * u_alpha, u_alpha);
 }`;
 
-// Lines as ribbons of soft-edged quads, one instance a segment.
+// Lines as ribbons of soft-edged quads, four corners a segment.
 export const LINES_VERTEX = `#version 300 es
 precision highp float;
 ${PLACE}
-layout(location = 0) in vec2 a_corner;
-layout(location = 1) in vec3 a_from;
-layout(location = 2) in vec3 a_to;
+layout(location = 0) in vec3 a_from;
+layout(location = 1) in vec3 a_to;
+layout(location = 2) in vec2 a_corner;
 uniform float u_side;
 uniform float u_width;
 uniform vec2 u_viewport;

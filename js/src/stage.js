@@ -6,6 +6,7 @@ import { createScene } from "./scene.js";
 import { createWorkload } from "./workload.js";
 
 const MOVES = ["rotation", "globe", "map", "unfold"];
+const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "panelOpen"]);
 const REST_MILLISECONDS = 150;
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 
@@ -27,20 +28,25 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   let scene = null;
   let [width, height, ratio] = [0, 0, 1];
   let [pending, lastFrame, lastMove, restTimer] = [0, 0, -Infinity, 0];
-  let frames = 0;
+  let [pointsStale, frames] = [true, 0];
 
   const panesNow = () => panes(store.get(), width, height);
 
-  function request() {
+  /** Ask for a frame; the points are drawn anew only if they may have changed. */
+  function request(points = true) {
+    pointsStale ||= points;
     if (pending === 0) pending = requestAnimationFrame(frame);
   }
 
   function draw(scale, points) {
     const state = store.get();
     const list = panesNow();
-    if (scene && !gl.isContextLost()) scene.draw(list, state, scale, points);
+    if (pointsStale && scene && !gl.isContextLost()) {
+      scene.draw(list, state, scale, points);
+      frames++;
+    }
+    pointsStale = false;
     drawOverlay(context, list, state, dataset.positions, model.names, scale);
-    frames++;
   }
 
   function frame(now) {
@@ -65,6 +71,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   }
 
   function sizeCanvases(scale) {
+    pointsStale = true; // a canvas of a new size is empty
     for (const layer of [canvas, overlay]) {
       layer.width = Math.round(width * scale);
       layer.height = Math.round(height * scale);
@@ -99,7 +106,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   observer.observe(element);
   const unsubscribe = store.subscribe((state, changed) => {
     if (MOVES.some((key) => changed.has(key))) noteMove();
-    request();
+    request([...changed].some((key) => !OVERLAY_ONLY.has(key)));
   });
 
   return {

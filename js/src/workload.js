@@ -3,7 +3,7 @@
 
 const SLOW = 42; // milliseconds a frame
 const FAST = 24;
-const LEAST = 20000;
+const LEAST = 12000;
 
 export function createWorkload(n) {
   let budget = n;
