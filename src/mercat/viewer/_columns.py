@@ -56,17 +56,7 @@ def read_frame(frame: Any, n: int) -> list[Numbers | Categories]:
     twice = [name for name, count in Counter(name for name, _ in columns).items() if count > 1]
     if twice:
         raise ValueError(f"Column names of frame must be unique, got {twice[0]!r} more than once.")
-    for name, values in columns:
-        shape = np.shape(values)
-        if len(shape) != 1:
-            raise ValueError(
-                f"Column {name!r} of frame must have one dimension, got shape {shape}."
-            )
-        if shape[0] != n:
-            raise ValueError(
-                f"Column {name!r} of frame must have one value a point ({n}), got {shape[0]}."
-            )
-    return [_read_column(name, values) for name, values in columns]
+    return [_read_column(name, values, n) for name, values in columns]
 
 
 def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
@@ -83,12 +73,15 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
     )
 
 
-def _read_column(name: str, values: Any) -> Numbers | Categories:
+def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        got = type(values).__name__
+        raise TypeError(f"Column {name!r} of frame must be a sequence, got {got}.")
     if hasattr(values, "cat") and hasattr(values.cat, "codes"):  # pandas, without a copy a row
-        labels = [str(label) for label in values.cat.categories]
-        return _merge_equal(name, np.asarray(values.cat.codes, dtype=np.int64) + 1, labels)
+        codes = _check_shape(name, np.asarray(values.cat.codes, dtype=np.int64), n)
+        return _merge_equal(name, codes + 1, [str(label) for label in values.cat.categories])
+    array = _check_shape(name, _as_array(values), n)
     missing = _is_missing(values)
-    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if array.dtype.kind in "OT":
         array, missing = _settle(name, np.asarray(array, dtype=object), missing)
     if array.dtype.kind in "iu" and len(array):
@@ -98,6 +91,26 @@ def _read_column(name: str, values: Any) -> Numbers | Categories:
     if array.dtype.kind in "bUO":
         return _categorize(name, array, missing)
     raise _unfit(name, f"dtype {array.dtype}")
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    # One by one, since NumPy would turn ["a", nan] into two texts.
+    return np.fromiter(values, dtype=object)
+
+
+def _check_shape(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
+    if array.ndim != 1:
+        shape = array.shape
+        raise ValueError(f"Column {name!r} of frame must have one dimension, got shape {shape}.")
+    if len(array) != n:
+        raise ValueError(
+            f"Column {name!r} of frame must have one value a point ({n}), got {len(array)}."
+        )
+    return array
 
 
 def _is_missing(values: Any) -> NDArray[np.bool_] | None:
@@ -115,7 +128,7 @@ def _unfit(name: str, got: str) -> TypeError:
 def _settle(
     name: str, array: NDArray[np.object_], missing: NDArray[np.bool_] | None
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Python objects as text (dtype object) or as 64-bit floats, and which are missing."""
+    """Python objects as text (dtype object) or as numbers, and which are missing."""
     if missing is None:
         missing = np.array(
             [value is None or value != value for value in array.tolist()], dtype=bool
@@ -128,6 +141,8 @@ def _settle(
         return text, missing
     if all(issubclass(kind, _NUMBER) and kind is not bool for kind in kinds):
         _check_exact(name, (value for value in present if isinstance(value, int)))
+        if not missing.any():
+            return np.array(present), missing
         numbers = np.full(len(array), np.nan)
         numbers[~missing] = present
         return numbers, missing
