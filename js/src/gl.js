@@ -29,6 +29,23 @@ export function createBuffer(gl, data, target = gl.ARRAY_BUFFER) {
   return buffer;
 }
 
+/** Call done(milliseconds) when the graphics card has finished what it was told so far. */
+export function whenDrawn(gl, done) {
+  const start = performance.now();
+  const fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+  gl.flush();
+  const look = () => {
+    if (gl.isContextLost()) return;
+    if (gl.getSyncParameter(fence, gl.SYNC_STATUS) !== gl.SIGNALED) {
+      setTimeout(look, 4);
+      return;
+    }
+    gl.deleteSync(fence);
+    done(performance.now() - start);
+  };
+  setTimeout(look, 0);
+}
+
 /** Uniforms of PLACE for one pane. A fixed mesh is drawn with the identity as its rotation. */
 export function setPlace(gl, uniforms, { scale, pan, unfold, projectionIndex }, matrix) {
   // WebGL wants columns; the matrix is kept by rows.

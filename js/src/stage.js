@@ -1,5 +1,6 @@
 // The two canvases and the loop that draws them when something changed.
 import { h } from "./dom.js";
+import { whenDrawn } from "./gl.js";
 import { panes } from "./layout.js";
 import { drawOverlay } from "./overlay.js";
 import { createScene } from "./scene.js";
@@ -7,7 +8,6 @@ import { createWorkload } from "./workload.js";
 
 const MOVES = ["rotation", "globe", "map", "unfold"];
 const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "panelOpen"]);
-const REST_MILLISECONDS = 150;
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 
 export function createStage(dataset, store, model, motion, { onrest }) {
@@ -43,6 +43,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
     const list = panesNow();
     if (pointsStale && scene && !gl.isContextLost()) {
       scene.draw(list, state, scale, points);
+      whenDrawn(gl, (milliseconds) => workload.note(points, milliseconds));
       frames++;
     }
     pointsStale = false;
@@ -55,8 +56,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
     const elapsed = now - lastFrame;
     lastFrame = now;
     if (motion.active) motion.step(Math.min(0.05, elapsed / 1000));
-    const moving = now - lastMove < REST_MILLISECONDS;
-    if (moving && elapsed < 1000) workload.note(elapsed);
+    const moving = performance.now() - lastMove < workload.restMilliseconds;
     draw(ratio, moving ? workload.budget : dataset.n);
     if (motion.active) request();
   }
@@ -67,7 +67,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
     restTimer = setTimeout(() => {
       request();
       onrest();
-    }, REST_MILLISECONDS + 20);
+    }, workload.restMilliseconds + 20);
   }
 
   function sizeCanvases(scale) {

@@ -51,12 +51,15 @@ test("a flight ends where it should, and stop() ends it early", () => {
 
 test("a slow machine draws fewer points while moving, a fast one all", () => {
   const work = createWorkload(1e6);
-  for (let i = 0; i < 40; i++) work.note(100);
-  assert.equal(work.budget, 12000);
-  for (let i = 0; i < 80; i++) work.note(10);
+  assert.equal(work.budget, 1e6);
+  work.note(1e6, 560);
+  assert.equal(work.budget, 50000);
+  for (let i = 0; i < 20; i++) work.note(work.budget, 2800);
+  assert.equal(work.budget, 20000);
+  for (let i = 0; i < 40; i++) work.note(work.budget, 0.01);
   assert.equal(work.budget, 1e6);
   const small = createWorkload(50);
-  small.note(500);
+  small.note(50, 500);
   assert.equal(small.budget, 50);
 });
 
