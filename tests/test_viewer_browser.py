@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -153,26 +154,71 @@ def circle(page, center, radius=30):
     page.mouse.up()
 
 
-def pixel(page, at):
-    """The colour that the picture of the stage has at a place of the window."""
-    from io import BytesIO
-
+def screenshot(page):
     from PIL import Image
 
-    box = {"x": at[0] - 1, "y": at[1] - 1, "width": 3, "height": 3}
-    shot = Image.open(BytesIO(page.screenshot(clip=box))).convert("RGB")
-    return shot.getpixel((1, 1))
+    return Image.open(BytesIO(page.screenshot())).convert("RGB")
 
 
-def test_points_are_drawn_where_the_geometry_says(page):
+def pixel(page, at):
+    return screenshot(page).getpixel((round(at[0]), round(at[1])))
+
+
+def centroid(image, at, color, reach=14):
+    """The middle of what has a colour near a place; far away if nothing does."""
+    left, top = round(at[0]) - reach, round(at[1]) - reach
+    box = np.asarray(image.crop((left, top, left + 2 * reach + 1, top + 2 * reach + 1)), float)
+    rows, columns = np.nonzero(np.linalg.norm(box - color, axis=2) < 80)
+    if len(rows) == 0:
+        return math.inf, math.inf
+    return left + columns.mean() + 0.5, top + rows.mean() + 0.5
+
+
+def test_the_shader_draws_points_where_the_geometry_puts_them(visit):
+    page = visit(CENTERS, {"place": NAMES}, theme="dark")
     page.locator("label", has_text="Names").click()
-    page.mouse.move(2, 2)
-    orange = (230, 159, 0)
-    labels = sorted(NAMES)
-    assert labels.index("back") == 0  # so the first colour is that of the point on the far side
-    seen = pixel(page, spot(page, 20, "map"))
-    assert max(abs(a - b) for a, b in zip(seen, orange, strict=True)) < 60
-    assert spot(page, 20, "globe") is None
+    page.locator("label", has_text="Graticule").click()
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "."):
+        page.keyboard.press(key)
+    colors = {4: (230, 159, 0), 1: (86, 180, 233), 0: (0, 158, 115), 3: (204, 121, 167)}
+
+    def drawn(pane, *rows):
+        image = screenshot(page)
+        places = {row: spot(page, row, pane) for row in rows}
+        return all(
+            at is not None and math.dist(centroid(image, at, colors[row]), at) < 1
+            for row, at in places.items()
+        )
+
+    for projection in ("mercator", "equal_earth"):
+        page.get_by_label("Map projection").select_option(projection)
+        for unfold in ("0", "0.3", "0.7"):
+            page.locator("[data-control=unfold]").fill(unfold)
+            page.mouse.move(2, 2)
+            until(lambda: drawn("globe", 0, 1, 3))
+        until(lambda: drawn("map", 0, 1, 3, 4))
+    page.locator("[data-control=unfold]").fill("0")
+    assert spot(page, 4, "globe") is None  # it is on the far side
+
+
+def test_the_back_of_the_globe_shows_dimmed_or_not_at_all(visit):
+    page = visit(CENTERS, {"place": NAMES}, theme="dark")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "g", "n"):
+        page.keyboard.press(key)
+    globe = page.evaluate("mercat.panes()[0]")
+    top = page.locator(".stage").bounding_box()["y"]
+    front = spot(page, 0)
+    behind = (globe["width"] - front[0], 2 * top + globe["height"] - front[1])  # "back" is opposite
+
+    def stands_out():
+        image = screenshot(page)
+        body = image.getpixel((round(behind[0]), round(behind[1]) + 25))
+        return math.dist(image.getpixel((round(behind[0]), round(behind[1]))), body)
+
+    until(lambda: stands_out() > 30)
+    assert math.dist(pixel(page, behind), (230, 159, 0)) > 100
+    page.keyboard.press("b")
+    until(lambda: stands_out() < 5)
 
 
 def test_dragging_the_globe_turns_it_and_recenters_the_map(page):

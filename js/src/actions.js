@@ -54,6 +54,7 @@ export function createActions(dataset, store, model, motion, parts) {
     showHelp: () => parts.help.show(),
     /** The picture as a blob, as savePicture would write it. */
     picture() {
+      store.set({ hover: null });
       const { theme } = store.get();
       const canvas = parts.stage.picture((layers, ratio) =>
         composePicture(layers, { ...parts.stage.size(), ratio, title: dataset.title, theme, scheme: model.scheme }),

@@ -32,7 +32,7 @@ function entry(scheme, code, store, codes) {
         ondblclick: () => set((filter) => isolate(filter, code, codes)),
       },
       swatch,
-      h("span", { class: code === 0 ? "name quiet" : "name", text: label }),
+      h("span", { class: code === 0 ? "name quiet" : "name", text: label, title: label }),
       h("span", { class: "count", text: count(scheme.counts[code]) }),
     ),
     h("button", {

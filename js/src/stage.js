@@ -65,6 +65,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
     lastMove = performance.now();
     clearTimeout(restTimer);
     restTimer = setTimeout(() => {
+      lastMove = -Infinity;
       request();
       onrest();
     }, workload.restMilliseconds + 20);

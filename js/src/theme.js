@@ -30,8 +30,10 @@ export const THEMES = {
   },
 };
 
-/** "dark" or "light" for a wish that may also be "auto". */
+/** "dark" or "light" for a wish that may also be "auto": as the notebook is, else as the system is. */
 export function resolveTheme(wish) {
   if (wish in THEMES) return wish;
+  const { jpThemeLight } = document.body.dataset;
+  if (jpThemeLight) return jpThemeLight === "true" ? "light" : "dark";
   return globalThis.matchMedia?.("(prefers-color-scheme: light)").matches ? "light" : "dark";
 }
