@@ -85,7 +85,8 @@ export function mount(root, dataset, { embedded = false } = {}) {
     const beyond = map ? model.countBeyond(store.get()) : 0;
     note.hidden = beyond === 0;
     if (beyond === 0) return;
-    note.textContent = `${plural(beyond, "point")} beyond the map’s edge: turn the globe, or choose Equal Earth`;
+    note.textContent = `${plural(beyond, "point")} beyond the edge: turn, or choose Equal Earth`;
+    note.style.maxWidth = `${map.rect.width}px`;
     note.style.left = `${map.rect.x + map.rect.width / 2}px`;
     note.style.top = `${map.rect.y + map.rect.height - 30}px`;
   }
