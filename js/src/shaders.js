@@ -78,7 +78,7 @@ out vec4 color;
 
 void main() {
   float r = length(gl_PointCoord - 0.5) * v_size;
-  float cover = v_size < 2.5 ? 1.0 : clamp(0.5 * v_size - r + 0.35, 0.0, 1.0);
+  float cover = v_size < 1.8 ? 1.0 : clamp(0.5 * v_size - r + 0.35, 0.0, 1.0);
   if (cover == 0.0) discard;
   color = v_color * cover;
 }`;
