@@ -28,7 +28,10 @@ def literal_loss(X, Y, apices, legs):
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(0)
-    X, angles = rng.normal(size=(30, 5)), np.stack([rng.uniform(0, 6, 30), rng.uniform(0.5, 2.5, 30)])
+    X, angles = (
+        rng.normal(size=(30, 5)),
+        np.stack([rng.uniform(0, 6, 30), rng.uniform(0.5, 2.5, 30)]),
+    )
     apices = rng.permutation(30)[:8]
     return X, angles, apices, draw_legs(apices, 30, 6, rng)
 
@@ -41,12 +44,20 @@ def test_loss_and_gradient_equal_the_literal_form(problem):
     assert loss == pytest.approx(literal_loss(X, _positions(angles), apices, legs), rel=1e-9)
     slope = _angle_gradient(angles, gradient)
     h = 1e-6
-    for index in [(0, apices[0]), (1, apices[1]), (0, legs[2, 3]), (1, legs[0, 0]), (0, 29), (1, 17)]:
+    for index in [
+        (0, apices[0]),
+        (1, apices[1]),
+        (0, legs[2, 3]),
+        (1, legs[0, 0]),
+        (0, 29),
+        (1, 17),
+    ]:
         up, down = angles.copy(), angles.copy()
         up[index] += h
         down[index] -= h
         numeric = (
-            literal_loss(X, _positions(up), apices, legs) - literal_loss(X, _positions(down), apices, legs)
+            literal_loss(X, _positions(up), apices, legs)
+            - literal_loss(X, _positions(down), apices, legs)
         ) / (2 * h)
         assert slope[index] == pytest.approx(numeric, abs=1e-8)
 
@@ -74,7 +85,9 @@ def test_legs_are_distinct_others(n):
 
 def test_legs_are_drawn_uniformly():
     rng = np.random.default_rng(1)
-    counts = sum(np.bincount(draw_legs(np.array([3]), 20, 5, rng)[0], minlength=20) for _ in range(4000))
+    counts = sum(
+        np.bincount(draw_legs(np.array([3]), 20, 5, rng)[0], minlength=20) for _ in range(4000)
+    )
     assert counts[3] == 0
     expected = 4000 * 5 / 19
     assert np.abs(np.delete(counts, 3) - expected).max() < 5 * np.sqrt(expected)
@@ -112,8 +125,18 @@ def test_first_adam_step_is_the_learning_rate(problem):
 
 def test_learning_rate_falls_at_milestones(problem):
     positions = []
-    run(problem[0], max_iter=40, milestones=[20], report=lambda i, loss, Y: positions.append(Y) and False)
-    moves = np.array([np.abs(np.diff([a, b], axis=0)).mean() for a, b in zip(positions, positions[1:], strict=False)])
+    run(
+        problem[0],
+        max_iter=40,
+        milestones=[20],
+        report=lambda i, loss, Y: positions.append(Y) and False,
+    )
+    moves = np.array(
+        [
+            np.abs(np.diff([a, b], axis=0)).mean()
+            for a, b in zip(positions, positions[1:], strict=False)
+        ]
+    )
     assert moves[25:].mean() < 0.2 * moves[5:18].mean()
 
 

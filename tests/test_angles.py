@@ -54,7 +54,9 @@ def block_gradient(X: np.ndarray, Y: np.ndarray, calibration: Calibration) -> np
 def test_cosines_of_a_right_triangle():
     X = np.array([[0.0, 0], [3, 0], [0, 4]])
     np.testing.assert_allclose(
-        triple_cosines(X, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])), [0, 3 / 5, 4 / 5], atol=1e-15
+        triple_cosines(X, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])),
+        [0, 3 / 5, 4 / 5],
+        atol=1e-15,
     )
 
 
@@ -85,7 +87,9 @@ def test_loss_of_four_points_by_hand():
     """An octant against an equilateral triangle: every cosine is 0 on the sphere and 1/2 in the data."""
     X = np.array([[0.0, 0], [1, 0], [0.5, np.sqrt(3) / 2]])
     assert angle_loss(X, np.eye(3), all_triples(3)) == pytest.approx(0.5)
-    assert angle_loss(X, np.eye(3), all_triples(3), alpha=0.5, beta=3.0) == pytest.approx(0, abs=1e-12)
+    assert angle_loss(X, np.eye(3), all_triples(3), alpha=0.5, beta=3.0) == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
@@ -100,9 +104,7 @@ def test_defined_gradient_matches_central_differences(calibration):
         down[index] -= h
         losses = [angle_loss(X, normalize(P), triples, *calibration) ** 2 for P in (up, down)]
         numeric[index] = (losses[0] - losses[1]) / (2 * h)
-    np.testing.assert_allclose(
-        angle_gradient(X, Y, triples, *calibration), numeric, atol=1e-8
-    )
+    np.testing.assert_allclose(angle_gradient(X, Y, triples, *calibration), numeric, atol=1e-8)
 
 
 # ------------------------------------------------------------------ blocks against the definition
@@ -111,7 +113,11 @@ def test_defined_gradient_matches_central_differences(calibration):
 @pytest.mark.parametrize("r", [1, 2, 5, 30])
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 def test_block_form_equals_the_definition(r, calibration):
-    X, Y, triples = np.random.default_rng(r).normal(size=(9, r)), random_sphere(9, r), all_triples(9)
+    X, Y, triples = (
+        np.random.default_rng(r).normal(size=(9, r)),
+        random_sphere(9, r),
+        all_triples(9),
+    )
     loss = np.sqrt(mean_square(total(block_moments(X, Y)), calibration))
     assert loss == pytest.approx(angle_loss(X, Y, triples, *calibration), rel=1e-7)
     np.testing.assert_allclose(
@@ -120,7 +126,11 @@ def test_block_form_equals_the_definition(r, calibration):
 
 
 def test_moments_of_each_apex_equal_sums_over_its_triples():
-    X, Y, triples = np.random.default_rng(3).normal(size=(8, 3)), random_sphere(8, 3), all_triples(8)
+    X, Y, triples = (
+        np.random.default_rng(3).normal(size=(8, 3)),
+        random_sphere(8, 3),
+        all_triples(8),
+    )
     a, b = triple_cosines(X, triples), spherical_triple_cosines(Y, triples)
     at = [np.bincount(triples[:, 0], w) for w in (np.ones_like(a), a, a * a, b, b * b, a * b)]
     for computed, expected in zip(block_moments(X, Y), at, strict=True):
@@ -133,7 +143,11 @@ def test_each_apex_with_its_own_legs_equals_the_definition():
     apices = np.array([3, 11, 17])
     own = np.array([[0, 1, 2, 5, 9], [4, 6, 7, 12, 19], [2, 3, 8, 10, 11]])
     triples = np.array(
-        [(i, j, k) for i, row in zip(apices, own, strict=True) for j, k in itertools.permutations(row, 2)]
+        [
+            (i, j, k)
+            for i, row in zip(apices, own, strict=True)
+            for j, k in itertools.permutations(row, 2)
+        ]
     )
     legs = legs_of(X[apices], X[own])
     b = bearings(Y[apices], Y[own], legs.mask)
@@ -179,7 +193,9 @@ def test_permutation_of_points_permutes_the_gradient():
     X, Y = np.random.default_rng(4).normal(size=(15, 3)), random_sphere(15, 4)
     order = np.random.default_rng(0).permutation(15)
     np.testing.assert_allclose(
-        block_gradient(X[order], Y[order], ABSOLUTE), block_gradient(X, Y, ABSOLUTE)[order], atol=1e-12
+        block_gradient(X[order], Y[order], ABSOLUTE),
+        block_gradient(X, Y, ABSOLUTE)[order],
+        atol=1e-12,
     )
 
 
@@ -209,7 +225,9 @@ def test_gradient_is_bounded_where_the_map_has_no_direction(where, dtype):
     X, Y = np.random.default_rng(7).normal(size=(10, 3)), random_sphere(10, 7)
     Y[1] = Y[0] if where == "coincident" else -Y[0]
     gradient = block_gradient(X.astype(dtype), Y.astype(dtype), Calibration(0.1, 0.9))
-    others = block_gradient(X.astype(dtype), random_sphere(10, 8).astype(dtype), Calibration(0.1, 0.9))
+    others = block_gradient(
+        X.astype(dtype), random_sphere(10, 8).astype(dtype), Calibration(0.1, 0.9)
+    )
     assert np.abs(gradient).max() < 30 * np.abs(others).max()
 
 
@@ -235,7 +253,11 @@ def test_softening_shrinks_near_directions_and_leaves_far_ones():
 
 
 def test_calibration_is_the_least_squares_line():
-    X, Y, triples = np.random.default_rng(9).normal(size=(10, 6)), random_sphere(10, 9), all_triples(10)
+    X, Y, triples = (
+        np.random.default_rng(9).normal(size=(10, 6)),
+        random_sphere(10, 9),
+        all_triples(10),
+    )
     a, b = triple_cosines(X, triples), spherical_triple_cosines(Y, triples)
     (alpha, beta), correlation = calibrate(total(block_moments(X, Y)))
     slope, intercept = np.polyfit(b, a, 1)

@@ -42,7 +42,9 @@ def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrate
         point_loss = objective.point_loss(Y)
     line = (0.0, 1.0)
     if calibrated:
-        slope, intercept = np.polyfit(spherical_triple_cosines(Y, triples), triple_cosines(X, triples), 1)
+        slope, intercept = np.polyfit(
+            spherical_triple_cosines(Y, triples), triple_cosines(X, triples), 1
+        )
         line = (intercept, slope)
     assert objective.calibration == pytest.approx(line)
     assert np.sqrt(value) == pytest.approx(angle_loss(X, Y, triples, *line))
@@ -63,8 +65,12 @@ def test_calibrated_gradient_matches_differences_of_the_calibrated_loss():
         values = []
         for sign in (1, -1):
             moved = Y + sign * h * direction
-            values.append(objective.evaluate(moved / np.linalg.norm(moved, axis=1, keepdims=True))[0])
-    assert np.sum(gradient * direction) == pytest.approx((values[0] - values[1]) / (2 * h), rel=1e-5)
+            values.append(
+                objective.evaluate(moved / np.linalg.norm(moved, axis=1, keepdims=True))[0]
+            )
+    assert np.sum(gradient * direction) == pytest.approx(
+        (values[0] - values[1]) / (2 * h), rel=1e-5
+    )
 
 
 def test_points_that_fit_on_a_sphere_are_recovered():

@@ -69,7 +69,10 @@ def test_gradient_matches_central_differences(monkeypatch):
     for axis in range(3):
         step = np.zeros((1, 3))
         step[0, axis] = 1e-6
-        E = [energy((Y + s * step) / np.linalg.norm(Y + s * step, axis=1, keepdims=True))[0] for s in (1, -1)]
+        E = [
+            energy((Y + s * step) / np.linalg.norm(Y + s * step, axis=1, keepdims=True))[0]
+            for s in (1, -1)
+        ]
         np.testing.assert_allclose(gradient[:, axis], (E[0] - E[1]) / 2e-6, rtol=1e-3, atol=1e-3)
 
 

@@ -43,7 +43,9 @@ def test_grid_equals_a_literal_search():
     for alpha in np.arange(-20, 21) * np.pi / 40:
         for beta in np.arange(41) * np.pi / 40:
             ca, sa, cb, sb = np.cos(alpha), np.sin(alpha), np.cos(beta), np.sin(beta)
-            R = np.array([[ca, 0, -sa], [0, 1, 0], [sa, 0, ca]]) @ np.array([[cb, -sb, 0], [sb, cb, 0], [0, 0, 1]])
+            R = np.array([[ca, 0, -sa], [0, 1, 0], [sa, 0, ca]]) @ np.array(
+                [[cb, -sb, 0], [sb, cb, 0], [0, 0, 1]]
+            )
             turned = Y @ R.T
             best = min(best, np.sum(np.abs(np.arccos(turned[:, 2]) - np.pi / 2) ** 2))
     assert penalty_after(Y, equator_rotation(Y, method="grid")) == pytest.approx(best)

@@ -15,7 +15,9 @@ POLES_AND_AXES = np.vstack([np.eye(3), -np.eye(3)])
 def test_tangent_frame_is_right_handed_and_orthonormal(Y):
     U, V = sphere.tangent_frame(Y)
     frames = np.stack([U, V, Y], axis=1)
-    np.testing.assert_allclose(frames @ frames.transpose(0, 2, 1), np.broadcast_to(np.eye(3), frames.shape), atol=1e-12)
+    np.testing.assert_allclose(
+        frames @ frames.transpose(0, 2, 1), np.broadcast_to(np.eye(3), frames.shape), atol=1e-12
+    )
     np.testing.assert_allclose(np.cross(U, V), Y, atol=1e-12)
 
 

@@ -251,7 +251,11 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     gram = A_t @ A if r <= m else A @ A_t
     total = xp.sum(A, axis=1)
     valid = xp.sum(xp.astype(inverse_distance != 0, X_legs.dtype), axis=1)
-    return valid * (valid - 1), xp.vecdot(total, total) - valid, xp.sum(gram * gram, axis=(1, 2)) - valid
+    return (
+        valid * (valid - 1),
+        xp.vecdot(total, total) - valid,
+        xp.sum(gram * gram, axis=(1, 2)) - valid,
+    )
 
 
 def map_moments(s: Sums) -> tuple[Array, Array, Array]:

@@ -21,7 +21,6 @@ from ._initial import pca_positions
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rotation import equator_rotation
-from ._sphere import normalize
 from ._spectral import (
     ROWS_A_BLOCK,
     FromDistances,
@@ -31,6 +30,7 @@ from ._spectral import (
     project_all,
     project_rows,
 )
+from ._sphere import normalize
 from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
@@ -238,7 +238,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rng = _generator(self.random_state)
         n_jobs = effective_n_jobs(self.n_jobs)
         with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
-            progress.phase("denoising", None, "step")
             spectral = self._denoise(X, rng, workers)
             solver = self.solver
             if solver == "auto":
@@ -384,7 +383,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         value, _ = loss.evaluate(Y[judged])
         point_loss = np.full(n, np.nan)
         point_loss[judged] = loss.point_loss(Y[judged])
-        return Fit(Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status)
+        return Fit(
+            Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status
+        )
 
     # ------------------------------------------------------------------ checks
 
@@ -413,9 +414,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         _check_choice("objective", self.objective, ("calibrated", "absolute"))
-        _check_choice(
-            "metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed")
-        )
+        _check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
         _check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
         if self.solver == "algorithm1" and self.objective != "absolute":
             raise ValueError(

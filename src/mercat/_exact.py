@@ -35,7 +35,11 @@ Report = Callable[[int, float, np.ndarray], bool]
 _PAIRS_A_BLOCK = 1 << 16  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _WINDOW = 5  # iterations over which the fall of the loss is judged
-_SOFTENING = (0.1, 0.01, 1e-4)  # over n, in turn; the square root of the first is a tenth of the spacing
+_SOFTENING = (
+    0.1,
+    0.01,
+    1e-4,
+)  # over n, in turn; the square root of the first is a tenth of the spacing
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
 

@@ -250,10 +250,10 @@ def _best_candidate(energy: _Energy) -> Array:
         index = xp.argmin(legs, axis=1)
         Y = xp.take(candidates, index, axis=0)
         E = xp.min(legs, axis=1) + energy.as_apex(Y)
-        better = E < lowest
+        better = lowest > E
         best = xp.where(better[:, None], Y, best)
         lowest = xp.where(better, E, lowest)
-        legs[Y @ candidates.T > math.cos(_APART)] = xp.inf
+        legs[math.cos(_APART) < Y @ candidates.T] = xp.inf
     return best
 
 
