@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from conftest import random_sphere
@@ -131,12 +133,7 @@ def test_learning_rate_falls_at_milestones(problem):
         milestones=[20],
         report=lambda i, loss, Y: positions.append(Y) and False,
     )
-    moves = np.array(
-        [
-            np.abs(np.diff([a, b], axis=0)).mean()
-            for a, b in zip(positions, positions[1:], strict=False)
-        ]
-    )
+    moves = np.array([np.abs(b - a).mean() for a, b in itertools.pairwise(positions)])
     assert moves[25:].mean() < 0.2 * moves[5:18].mean()
 
 

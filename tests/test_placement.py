@@ -77,13 +77,14 @@ def test_gradient_matches_central_differences(monkeypatch):
 
 
 def test_finds_the_global_minimum(solved):
-    """Against the best of a grid 20 times finer than the candidates, to within that grid's spacing."""
+    """Against the best of a grid ten times finer than the candidates, to within that grid's spacing."""
     X, new, fit = solved
+    new = new[:150]
     landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
     Y = place(new, landmarks)
     energy = _Energy(new, landmarks)
     found, _ = energy(Y)
-    grid = fibonacci_grid(10_000, np)
+    grid = fibonacci_grid(5000, np)
     best = np.full(len(new), np.inf)
     at = np.zeros_like(Y)
     for y in grid:

@@ -42,7 +42,8 @@ def triple_cosines(X: np.ndarray, triples: np.ndarray) -> np.ndarray:
     """
     i, j, k = triples.T
     p, q = X[j] - X[i], X[k] - X[i]
-    return np.sum(p * q, 1) / (np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1))
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1)
+    return np.asarray(np.sum(p * q, 1) / lengths)
 
 
 def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
@@ -54,7 +55,8 @@ def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
     """
     i, j, k = triples.T
     p, q = np.cross(Y[i], Y[j]), np.cross(Y[i], Y[k])
-    return np.sum(p * q, 1) / (np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1))
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1)
+    return np.asarray(np.sum(p * q, 1) / lengths)
 
 
 def angle_loss(

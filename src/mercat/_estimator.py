@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Workers, blocks
+from ._backend import TILE, Workers, blocks, in_tiles
 from ._exact import AngleLoss, Fit, solve_exact
 from ._initial import pca_positions
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
@@ -242,8 +242,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             solver = self.solver
             if solver == "auto":
                 solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
-            solve = self._solve_landmarks if solver == "landmarks" else self._solve_all
-            fit, self._placer = solve(solver, X, spectral, rng, workers, progress)
+            if solver == "landmarks":
+                fit, placer = self._solve_landmarks(X, spectral, rng, workers, progress)
+            else:
+                fit, placer = self._solve_all(solver, X, spectral, rng, workers, progress)
+        self._placer = placer
         self._rotation = equator_rotation(fit.Y)
         self.embedding_ = _turned(fit.Y, self._rotation).astype(_output_type(X), copy=False)
         self._n_features_out = 3
@@ -276,7 +279,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _solve_landmarks(
         self,
-        solver: str,
         X: Any,
         spectral: Spectral | FromDistances,
         rng: np.random.Generator,
@@ -496,7 +498,8 @@ def _prepared(spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit) -
 
 
 def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    return np.asarray(normalize(Y.astype(np.float64) @ rotation.T))
+    (turned,) = in_tiles(lambda rows: (normalize(rows @ rotation.T),), Y.astype(np.float64))
+    return np.asarray(turned)
 
 
 def _output_type(X: Any) -> Any:

@@ -106,7 +106,12 @@ def prepare_landmarks(X: Array, Y: Array, calibration: Calibration) -> Landmarks
 def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
     """The landmarks in another precision."""
     xp = namespace(landmarks.X)
-    return Landmarks(*(xp.astype(a, dtype) for a in landmarks[:-2]), *landmarks[-2:])
+    arrays = {
+        name: xp.astype(value, dtype)
+        for name, value in landmarks._asdict().items()
+        if name not in ("calibration", "softening")
+    }
+    return landmarks._replace(**arrays)
 
 
 class _Energy:
@@ -276,7 +281,12 @@ def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Arr
 
     tiny = xp.finfo(Y.dtype).smallest_normal
     E, g = energy(Y)
-    H = (xp.eye(3, dtype=Y.dtype)[None, :, :] * first_step) / (length(g) + tiny)[:, None, None]
+    steepness = length(g)
+    flat = steepness == 0
+    scale = xp.where(
+        flat, xp.zeros_like(E), first_step / xp.where(flat, xp.ones_like(E), steepness)
+    )
+    H = xp.eye(3, dtype=Y.dtype)[None, :, :] * scale[:, None, None]
     for _ in range(steps):
         step = newton_step(H, g)
         shorten = xp.minimum(_LONGEST_STEP / (length(step) + tiny), xp.ones_like(E))

@@ -171,7 +171,7 @@ def fit_spectral(
 ) -> Spectral:
     """Principal components of X: the leading `n_spectral`, those above the noise ("auto"), or None."""
     centred = _Centred(X, metric, workers)
-    n, d = X.shape
+    n = X.shape[0]
     if n_spectral is None:
         spread = np.sqrt(sum(float((centred.block(b) ** 2).sum()) for b in centred.blocks) / n)
         unit = centred.unit * spread if spread > 0 else 1.0
@@ -180,7 +180,7 @@ def fit_spectral(
         n_spectral = _signal_rank(X, centred, metric, workers, rng)
     values, components = _leading_components(centred, int(n_spectral), rng)
     # Directions without variance carry nothing but rounding.
-    kept = max(1, int(np.sum(values > values[:1] * max(n, d) * np.finfo(centred.dtype).eps ** 2)))
+    kept = max(1, int(np.sum(values > 30 * np.finfo(centred.dtype).eps * values[:1])))
     values, components = values[:kept], components[:kept]
     signs = components[np.arange(kept), np.abs(components).argmax(axis=1)]
     components = components * np.where(signs < 0, -1, 1)[:, None]
@@ -333,9 +333,10 @@ def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDi
     gram = -0.5 * (squares - mean[:, None] - mean[None, :] + mean.mean())
     k = n if n_spectral is None or n_spectral == "auto" else min(int(n_spectral), n)
     values, vectors = _largest_eigenvectors(gram, k)
+    positive = max(1, int(np.sum(values > 1e-12 * values[:1] * n)))
     if n_spectral == "auto":
-        k = screenot_rank(np.sqrt(values), (n, n))
-    k = max(1, min(k, int(np.sum(values > 1e-12 * values[:1] * n))))
+        k = screenot_rank(np.sqrt(values[:positive]), (n, positive))
+    k = min(k, positive)
     values, vectors = values[:k], vectors[:, :k]
     signs = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
     vectors = vectors * np.where(signs < 0, -1, 1)
