@@ -1,0 +1,4 @@
+"""What every experiment needs: methods by name, data by name, results that say where they come from.
+
+Nothing is imported here: `peers` also runs under interpreters that have neither Mercat nor scikit-learn.
+"""
