@@ -1,8 +1,9 @@
 """One small function a method, with the paper's settings.
 
-This file runs under the interpreter that has the method, which need not have anything else but NumPy (and
-need not be newer than Python 3.10). Each function takes the data, a seed (None: unseeded, which lets UMAP
-use all cores) and the size of the neighbourhood (None: the paper's choice), and returns the embedding.
+This file runs under the interpreter that has the method, which need not have anything else but
+NumPy (and need not be newer than Python 3.10). Each function takes the data, a seed (None:
+unseeded, which lets UMAP use all cores) and the size of the neighbourhood (None: the paper's
+choice), and returns the embedding.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Run a method in a process of its own, under the interpreter that has it.
 
-Arrays travel as .npy files, the rest as JSON; nothing is pickled. Interpreters are named by environment
-variables (MERCAT_PEERS_PYTHON, MERCAT_NCVIS_PYTHON); by default it is the running one. A method that is not
-installed there comes back with the status "not installed" and the reason.
+Arrays travel as .npy files, the rest as JSON; nothing is pickled. Interpreters are named by
+environment variables (MERCAT_PEERS_PYTHON, MERCAT_NCVIS_PYTHON); by default it is the running one.
+A method that is not installed there comes back with the status "not installed" and the reason.
 
     embedding, outcome = run("umap", X, seed=1)
+
+A `Session` keeps the process for more than one call: what is compiled stays compiled.
 """
 
 from __future__ import annotations
@@ -34,68 +36,108 @@ def interpreter(method):
     return os.environ.get(variable, sys.executable) if variable else sys.executable
 
 
-def run(
-    method, X, *, seed, neighbors=None, n_components=None, options=None, warm=False, timeout=None
-):
-    """Embed X with a method in a fresh process.
+class Session:
+    """A process that runs one method, call after call. Use it in a with statement.
 
     Parameters
     ----------
     method : str
         A name of `methods.METHODS`.
-    X : array (n, d)
-        The raw data.
-    seed : int or None
-        None leaves UMAP free to use all cores.
-    neighbors : int or None
-        Neighbourhood or perplexity; None for the paper's choice.
-    n_components : int or None
-        Reduce X to so many principal components first, inside of the measured time.
-    options : dict, optional
-        More keywords of the method.
-    warm : bool
-        First make a call on a small sample of the rows, so that what is compiled at the first call is
-        compiled; its seconds are reported apart.
-    timeout : float or None
-        Give up after so many seconds.
-
-    Returns
-    -------
-    embedding : array (n, 2 or 3), or None if there is none
-    outcome : dict
-        "status" ("ok", "not installed", "failed", "timed out"), "reason" if not ok, "seconds" (of the
-        "import", of the "first" small call if any, of the "fit"), "versions", "warnings".
     """
-    if method not in methods.METHODS:
-        raise ValueError(f"method must be one of {', '.join(methods.METHODS)}, got {method!r}.")
-    job = {
-        "method": method,
-        "seed": seed,
-        "neighbors": neighbors,
-        "n_components": n_components,
-        "options": options or {},
-        "warm": warm,
-    }
-    with tempfile.TemporaryDirectory(prefix="mercat-") as name:
-        folder = Path(name)
-        np.save(folder / "X.npy", np.ascontiguousarray(X), allow_pickle=False)
-        (folder / "job.json").write_text(json.dumps(job))
-        command = [interpreter(method), "-m", "benchmarks.harness.peers", name]
+
+    def __init__(self, method):
+        if method not in methods.METHODS:
+            allowed = ", ".join(methods.METHODS)
+            raise ValueError(f"method must be one of {allowed}, got {method!r}.")
+        self.method = method
+        self._process = None
+
+    def __enter__(self):
+        self._stderr = tempfile.TemporaryFile(mode="w+")
+        command = [interpreter(self.method), "-m", "benchmarks.harness.peers"]
+        pipe = subprocess.PIPE
         try:
-            process = subprocess.run(
-                command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=self._stderr, text=True
             )
         except FileNotFoundError:
-            return None, _without("not installed", f"there is no interpreter {command[0]}.")
-        except subprocess.TimeoutExpired:
-            return None, _without("timed out", f"not finished after {timeout:g} s.")
-        if not (folder / "outcome.json").is_file():
-            last = (process.stderr.strip().splitlines() or ["no message"])[-1]
-            return None, _without("failed", f"exit code {process.returncode}: {last}")
-        outcome = json.loads((folder / "outcome.json").read_text())
-        if outcome["status"] != "ok":
-            return None, outcome
-        return np.load(folder / "Y.npy", allow_pickle=False), outcome
+            self._process = None
+        return self
+
+    def __exit__(self, *exception):
+        if self._process is not None:
+            self._process.stdin.close()
+            self._process.stdout.close()
+            self._process.wait()
+        self._stderr.close()
+
+    def run(self, X, *, seed, neighbors=None, n_components=None, options=None, warm=False):
+        """Embed X.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            The raw data.
+        seed : int or None
+            None leaves UMAP free to use all cores.
+        neighbors : int or None
+            Neighbourhood or perplexity; None for the paper's choice.
+        n_components : int or None
+            Reduce X to so many principal components first, inside of the measured time.
+        options : dict, optional
+            More keywords of the method.
+        warm : bool
+            First make a call on a small sample of the rows, so that what is compiled at the first
+            call is compiled; its seconds are reported apart.
+
+        Returns
+        -------
+        embedding : array (n, 2 or 3), or None if there is none
+        outcome : dict
+            "status" ("ok", "not installed" or "failed"), "reason" if not ok, "seconds" (of the
+            "import", of the "first" small call if any, of the "fit"), "versions", "warnings".
+        """
+        if self._process is None:
+            reason = f"there is no interpreter {interpreter(self.method)}."
+            return None, _without("not installed", reason)
+        job = {
+            "method": self.method,
+            "seed": seed,
+            "neighbors": neighbors,
+            "n_components": n_components,
+            "options": options or {},
+            "warm": warm,
+        }
+        with tempfile.TemporaryDirectory(prefix="mercat-") as name:
+            folder = Path(name)
+            np.save(folder / "X.npy", np.ascontiguousarray(X), allow_pickle=False)
+            (folder / "job.json").write_text(json.dumps(job))
+            if not self._done(name):
+                return None, _without("failed", self._last_words())
+            outcome = json.loads((folder / "outcome.json").read_text())
+            if outcome["status"] != "ok":
+                return None, outcome
+            return np.load(folder / "Y.npy", allow_pickle=False), outcome
+
+    def _done(self, folder):
+        try:
+            self._process.stdin.write(folder + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return False
+        return self._process.stdout.readline() == "done\n"
+
+    def _last_words(self):
+        code = self._process.wait()
+        self._stderr.seek(0)
+        lines = self._stderr.read().strip().splitlines() or ["it said nothing"]
+        return f"the process ended with code {code}: {lines[-1]}"
+
+
+def run(method, X, **job):
+    """Embed X in a fresh process: see `Session.run`."""
+    with Session(method) as session:
+        return session.run(X, **job)
 
 
 def _without(status, reason):
@@ -116,8 +158,18 @@ class _Heard(logging.Handler):
         self.lines.append(record.getMessage())
 
 
+def serve():
+    """Do the jobs in the folders that arrive, a line each, and answer "done" after each."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what methods print must not be taken for an answer
+    for line in sys.stdin:
+        work(Path(line.rstrip("\n")))
+        answers.write("done\n")
+        answers.flush()
+
+
 def work(folder):
-    """Do the job in a folder: the other half of `run`."""
+    """Do the job in a folder: the other half of `Session.run`."""
     job = json.loads((folder / "job.json").read_text())
     X = np.load(folder / "X.npy", allow_pickle=False)
     heard = _Heard()
@@ -131,6 +183,7 @@ def work(folder):
             outcome = _without("not installed", f"{package}: {error}")
         except Exception as error:
             outcome = _without("failed", f"{type(error).__name__}: {error}")
+    logging.getLogger().removeHandler(heard)
     said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
     outcome["warnings"] = sorted({line.strip() for line in said + heard.lines})
     if outcome["status"] == "ok":
@@ -164,4 +217,4 @@ def _embed(job, X):
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]))
+    serve()

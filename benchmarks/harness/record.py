@@ -1,7 +1,7 @@
 """Results as JSON: what was measured, with which versions, on which machine, when.
 
-A `Store` is one file, a record a key, written anew (and whole) after each result: an experiment that is
-interrupted goes on where it stopped.
+A `Store` is one file, a record a key, written anew (and whole) after each result: an experiment
+that is interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def machine() -> dict[str, Any]:
 def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        model = next(line for line in lines if line.startswith("model name"))
+        return model.split(":", 1)[1].strip()
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
