@@ -1,0 +1,1 @@
+"""Speed, memory and scale of Mercat beside its peers. Run from the repository's root."""

@@ -1,0 +1,220 @@
+"""Run a method in a process of its own, under the interpreter that has it.
+
+Arrays travel as .npy files, the rest as JSON; nothing is pickled. Interpreters are named by
+environment variables (MERCAT_PEERS_PYTHON, MERCAT_NCVIS_PYTHON); by default it is the running one.
+A method that is not installed there comes back with the status "not installed" and the reason.
+
+    embedding, outcome = run("umap", X, seed=1)
+
+A `Session` keeps the process for more than one call: what is compiled stays compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import methods
+
+ROOT = Path(__file__).resolve().parents[2]
+# UMAP compiles its approximate search of neighbours only beyond 4096 points.
+SMALL, LARGE, SWITCH = 500, 5000, 4096
+
+
+def interpreter(method):
+    """Path of the Python that runs a method."""
+    variable = methods.METHODS[method][3]
+    return os.environ.get(variable, sys.executable) if variable else sys.executable
+
+
+class Session:
+    """A process that runs one method, call after call. Use it in a with statement.
+
+    Parameters
+    ----------
+    method : str
+        A name of `methods.METHODS`.
+    """
+
+    def __init__(self, method):
+        if method not in methods.METHODS:
+            allowed = ", ".join(methods.METHODS)
+            raise ValueError(f"method must be one of {allowed}, got {method!r}.")
+        self.method = method
+        self._process = None
+
+    def __enter__(self):
+        self._stderr = tempfile.TemporaryFile(mode="w+")
+        command = [interpreter(self.method), "-m", "benchmarks.harness.peers"]
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=self._stderr, text=True
+            )
+        except FileNotFoundError:
+            self._process = None
+        return self
+
+    def __exit__(self, *exception):
+        if self._process is not None:
+            self._process.stdin.close()
+            self._process.stdout.close()
+            self._process.wait()
+        self._stderr.close()
+
+    def run(self, X, *, seed, neighbors=None, n_components=None, options=None, warm=False):
+        """Embed X.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            The raw data.
+        seed : int or None
+            None leaves UMAP free to use all cores.
+        neighbors : int or None
+            Neighbourhood or perplexity; None for the paper's choice.
+        n_components : int or None
+            Reduce X to so many principal components first, inside of the measured time.
+        options : dict, optional
+            More keywords of the method.
+        warm : bool
+            First make a call on a small sample of the rows, so that what is compiled at the first
+            call is compiled; its seconds are reported apart.
+
+        Returns
+        -------
+        embedding : array (n, 2 or 3), or None if there is none
+        outcome : dict
+            "status" ("ok", "not installed" or "failed"), "reason" if not ok, "seconds" (of the
+            "import", of the "first" small call if any, of the "fit"), "versions", "warnings".
+        """
+        if self._process is None:
+            reason = f"there is no interpreter {interpreter(self.method)}."
+            return None, _without("not installed", reason)
+        job = {
+            "method": self.method,
+            "seed": seed,
+            "neighbors": neighbors,
+            "n_components": n_components,
+            "options": options or {},
+            "warm": warm,
+        }
+        with tempfile.TemporaryDirectory(prefix="mercat-") as name:
+            folder = Path(name)
+            np.save(folder / "X.npy", np.ascontiguousarray(X), allow_pickle=False)
+            (folder / "job.json").write_text(json.dumps(job))
+            if not self._done(name):
+                return None, _without("failed", self._last_words())
+            outcome = json.loads((folder / "outcome.json").read_text())
+            if outcome["status"] != "ok":
+                return None, outcome
+            return np.load(folder / "Y.npy", allow_pickle=False), outcome
+
+    def _done(self, folder):
+        try:
+            self._process.stdin.write(folder + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return False
+        return self._process.stdout.readline() == "done\n"
+
+    def _last_words(self):
+        code = self._process.wait()
+        self._stderr.seek(0)
+        lines = self._stderr.read().strip().splitlines() or ["it said nothing"]
+        return f"the process ended with code {code}: {lines[-1]}"
+
+
+def run(method, X, **job):
+    """Embed X in a fresh process: see `Session.run`."""
+    with Session(method) as session:
+        return session.run(X, **job)
+
+
+def _without(status, reason):
+    return {"status": status, "reason": reason}
+
+
+# ------------------------------------------------------------------ in the other process
+
+
+class _Heard(logging.Handler):
+    """Keeps what a method logs as a warning: some lower a parameter and go on."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def serve():
+    """Do the jobs in the folders that arrive, a line each, and answer "done" after each."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what methods print must not be taken for an answer
+    for line in sys.stdin:
+        work(Path(line.rstrip("\n")))
+        answers.write("done\n")
+        answers.flush()
+
+
+def work(folder):
+    """Do the job in a folder: the other half of `Session.run`."""
+    job = json.loads((folder / "job.json").read_text())
+    X = np.load(folder / "X.npy", allow_pickle=False)
+    heard = _Heard()
+    logging.getLogger().addHandler(heard)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            embedding, outcome = _embed(job, X)
+        except ImportError as error:
+            package = methods.METHODS[job["method"]][2]
+            outcome = _without("not installed", f"{package}: {error}")
+        except Exception as error:
+            outcome = _without("failed", f"{type(error).__name__}: {error}")
+    logging.getLogger().removeHandler(heard)
+    said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
+    outcome["warnings"] = sorted({line.strip() for line in said + heard.lines})
+    if outcome["status"] == "ok":
+        np.save(folder / "Y.npy", embedding, allow_pickle=False)
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def _embed(job, X):
+    function = methods.METHODS[job["method"]][0]
+    seconds = {}
+
+    def call(name, rows):
+        start = time.perf_counter()
+        if job["n_components"] and rows.shape[1] > job["n_components"]:
+            rows = methods.principal_components(rows, job["n_components"])
+        embedding = function(rows, job["seed"], job["neighbors"], **job["options"])
+        seconds[name] = time.perf_counter() - start
+        return np.asarray(embedding)
+
+    start = time.perf_counter()
+    versions = methods.load(job["method"])
+    seconds["import"] = time.perf_counter() - start
+    if job["warm"]:
+        size = LARGE if len(X) > SWITCH else SMALL
+        call("first", X[np.sort(np.random.default_rng(0).permutation(len(X))[:size])])
+    embedding = call("fit", X)
+    if not np.isfinite(embedding).all():
+        raise ValueError("the embedding holds NaN or infinity.")
+    versions["python"] = ".".join(map(str, sys.version_info[:3]))
+    return embedding, {"status": "ok", "seconds": seconds, "versions": versions}
+
+
+if __name__ == "__main__":
+    serve()

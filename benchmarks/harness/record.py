@@ -1,0 +1,65 @@
+"""Results as JSON: what was measured, with which versions, on which machine, when.
+
+A `Store` is one file, a record a key, written anew (and whole) after each result: an experiment
+that is interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+
+def machine() -> dict[str, Any]:
+    """Cores, processor and system; no name of a host or a user."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"cores": cores, "cpu": _cpu_model(), "system": platform.system()}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line for line in lines if line.startswith("model name"))
+        return model.split(":", 1)[1].strip()
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def stamp(**fields: Any) -> dict[str, Any]:
+    """A record: the fields, the machine, the time (UTC)."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {**fields, "machine": machine(), "time": now}
+
+
+class Store:
+    """Records by key in one JSON file.
+
+    Parameters
+    ----------
+    path : path
+        The file; it need not exist yet.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.records: dict[str, dict[str, Any]] = {}
+        if self.path.is_file():
+            self.records = json.loads(self.path.read_text())
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.records
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        return self.records[key]
+
+    def put(self, key: str, record: dict[str, Any]) -> None:
+        """Keep a record; the file is replaced in one step, never half written."""
+        self.records[key] = record
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_suffix(".part")
+        draft.write_text(json.dumps(self.records, indent=1, sort_keys=True) + "\n")
+        draft.replace(self.path)

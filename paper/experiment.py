@@ -1,0 +1,172 @@
+"""How a result comes about: a method embeds a set, four measures judge it, the record is kept.
+
+Results are kept in `results/<table>.json`, a record a task; embeddings, which figures need, in
+`cache/` (not committed). A task whose record is there is not run again.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.harness import data, methods, peers
+from benchmarks.harness.record import Store, stamp
+from mercat import metrics
+from mercat._spectral import denoise
+
+HERE = Path(__file__).resolve().parent
+MEASURES = ("angle", "distance", "neighborhood", "density")
+PEERS = ("umap", "tsne", "ncvis", "densmap", "pacmap", "pca")
+METHODS = ("mercat", "mercat-absolute", "mercat-algorithm1", *PEERS)
+SEEDS = (1, 2, 3)
+
+
+class Task(NamedTuple):
+    """One embedding to be made."""
+
+    name: str  # of the set
+    method: str
+    seed: int
+    neighbors: int | None = None
+    n_components: int | None = None  # principal components given to the method; None: raw data
+    scaling: str = "as is"
+    options: dict[str, Any] | None = None
+
+    @property
+    def key(self) -> str:
+        parts = [self.name, self.method, f"seed {self.seed}"]
+        if self.neighbors is not None:
+            parts.append(f"neighbors {self.neighbors}")
+        if self.n_components is not None:
+            parts.append(f"{self.n_components} components")
+        if self.scaling != "as is":
+            parts.append(self.scaling)
+        return ", ".join(parts)
+
+
+class Reference(NamedTuple):
+    """A set, and what embeddings of it are measured against."""
+
+    data: data.Data
+    X: np.ndarray  # for angles, distances and densities
+    denoised: np.ndarray  # for neighbourhoods: by ScreeNOT, as the paper did
+
+
+def store(table: str) -> Store:
+    return Store(HERE / "results" / f"{table}.json")
+
+
+def cached(table: str, task: Task) -> Path:
+    """Where the embedding of a task is kept."""
+    return HERE / "cache" / table / f"{task.key}.npy"
+
+
+@functools.lru_cache(maxsize=2)
+def reference(name: str, folder: str | None, seed: int, scaling: str = "as is") -> Reference:
+    loaded = data.load(name, folder, seed)
+    loaded = loaded._replace(X=SCALINGS[scaling](loaded.X))
+    k = data.SETS[name].n_components
+    few = k is None or loaded.X.shape[1] <= k
+    X = loaded.X if few else methods.principal_components(loaded.X, k)
+    return Reference(loaded, X, denoise(loaded.X, "auto"))
+
+
+def measure(ref: Reference, Y: np.ndarray) -> dict[str, dict[str, float]]:
+    """The paper's four measures, with the standard error of what was sampled."""
+    geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
+    scores = {
+        "angle": metrics.angle_preservation(ref.X, Y, geometry=geometry),
+        "distance": metrics.distance_preservation(ref.X, Y, geometry=geometry),
+        "neighborhood": metrics.neighborhood_preservation(ref.denoised, Y, geometry=geometry),
+        "density": metrics.density_preservation(ref.X, Y, geometry=geometry),
+    }
+    return {
+        name: {"value": round(float(s), 5), "standard_error": round(s.standard_error, 6)}
+        for name, s in scores.items()
+    }
+
+
+def run(table: str, tasks: Iterable[Task], folder: str | None) -> None:
+    """Run the tasks that have no record yet; method by method, so that each compiles once."""
+    results = store(table)
+    todo = [task for task in tasks if task.key not in results]
+    todo.sort(key=lambda task: METHODS.index(task.method))  # stable: sets stay in order
+    with tqdm(total=len(todo), desc=table, unit="embedding", disable=not todo) as bar:
+        for method, group in itertools.groupby(todo, key=lambda task: task.method):
+            with peers.Session(method) as session:
+                for task in group:
+                    bar.set_postfix_str(task.key)
+                    results.put(task.key, _result(table, task, folder, session))
+                    bar.update()
+
+
+def _result(table: str, task: Task, folder: str | None, session: Any) -> dict[str, Any]:
+    drawn = task.seed if data.SETS[task.name].drawn else 1
+    try:
+        ref = reference(task.name, folder, drawn, task.scaling)
+    except FileNotFoundError as error:
+        outcome = {"status": "no data", "reason": str(error)}
+        return stamp(**_fields(task), **outcome)
+    Y, outcome = session.run(
+        ref.data.X,
+        seed=task.seed,
+        neighbors=task.neighbors,
+        n_components=task.n_components,
+        options=task.options,
+    )
+    n, d = ref.data.X.shape
+    about = {"n": n, "d": d, "note": ref.data.note, "screenot_rank": ref.denoised.shape[1]}
+    if Y is not None:
+        path = cached(table, task)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, Y.astype(np.float32), allow_pickle=False)
+        outcome["measures"] = measure(ref, Y)
+    return stamp(**_fields(task), **about, **outcome)
+
+
+def _fields(task: Task) -> dict[str, Any]:
+    fields = task._asdict()
+    fields["set"] = fields.pop("name")
+    return fields
+
+
+def embedding(table: str, task: Task, folder: str | None) -> np.ndarray | None:
+    """The embedding of a task, made again if it is not in the cache; None if it cannot be."""
+    path = cached(table, task)
+    if not path.is_file():
+        results = store(table)
+        with peers.Session(task.method) as session:
+            results.put(task.key, _result(table, task, folder, session))
+    return np.load(path, allow_pickle=False) if path.is_file() else None
+
+
+# ------------------------------------------------------------------ scalings
+
+
+def _standardized(X: np.ndarray) -> np.ndarray:
+    """Each feature to mean 0 and deviation 1; a constant one to 0."""
+    deviation = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def _most_variable(X: np.ndarray) -> np.ndarray:
+    """The 1000 features of the largest dispersion (variance over mean), standardised.
+
+    In the manner of Zheng et al. (2017), whose recipe the PAGA repository applies to Paul15.
+    """
+    mean, variance = X.mean(axis=0), X.var(axis=0)
+    dispersion = np.where(mean > 0, variance / np.where(mean > 0, mean, 1), 0)
+    return _standardized(X[:, np.sort(np.argsort(-dispersion)[:1000])])
+
+
+SCALINGS = {
+    "as is": lambda X: X,
+    "standardized": _standardized,
+    "1000 most variable, standardized": _most_variable,
+}
