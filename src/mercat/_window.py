@@ -86,7 +86,7 @@ def window(projection: str, P: Floats, extent: str = "data") -> Window:
     world = _world(projection, P)
     if extent == "world":
         return world
-    inside = np.clip(P, *_ends(projection))
+    inside = np.clip(P, *ends(projection))
     low, high = inside.min(axis=0), inside.max(axis=0)
     width, height = np.maximum(high - low, _LEAST)
     wanted = np.array([max(width, height / _TALL), max(height, width * _SQUAT)])
@@ -98,7 +98,7 @@ def window(projection: str, P: Floats, extent: str = "data") -> Window:
 
 
 def _world(projection: str, P: Floats) -> Window:
-    low, high = _ends(projection)
+    low, high = ends(projection)
     if projection == "mercator":
         low[1] = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
         high[1] = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
@@ -106,7 +106,7 @@ def _world(projection: str, P: Floats) -> Window:
     return Window(low - edge, high + edge, whole=True)
 
 
-def _ends(projection: str) -> Floats:
+def ends(projection: str) -> Floats:
     """Lower left and upper right corner of all that a map can hold."""
     edge = rim(projection)
     if edge is None:
