@@ -61,7 +61,7 @@ def payload_of(path):
 
 def cap(longitude, latitude, radius, n=200):
     """Points around a place, the farthest of them at a radius in degrees."""
-    angle = 2 * np.pi * np.arange(n) / n
+    angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
     away = np.radians(radius) * np.sqrt((np.arange(n) + 1) / n)
     ring = np.stack([np.cos(away), *(np.sin(away) * [np.cos(angle), np.sin(angle)])], axis=1)
     lon, lat = np.radians([longitude, latitude])

@@ -18,7 +18,7 @@ _WORLD = [1.0, 0.0, 0.0]
 
 
 class Home(TypedDict):
-    """Longitude, latitude and roll in radians; of each view its zoom and the place in its middle."""
+    """Longitude, latitude and roll in radians; zoom and middle of the globe and of each map."""
 
     rotation: list[float]
     globe: list[float]
@@ -36,7 +36,7 @@ def home(Y: NDArray[np.float64]) -> Home:
     >>> import numpy as np
     >>> nearby = np.array([[0.8, 0.6, 0], [0.8, -0.6, 0], [0.8, 0, 0.6], [0.8, 0, -0.6]])
     >>> home(nearby)["map"]["mercator"]
-    [4.1968, 0.0, 0.0]
+    [4.1966, 0.0, 0.0]
     >>> home(np.concatenate([np.eye(3), -np.eye(3)]))["map"]["mercator"]
     [1.0, 0.0, 0.0]
     """
@@ -61,4 +61,4 @@ def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -
 def _globe_zoom(Y: NDArray[np.float64], center: tuple[float, float]) -> float:
     """As near as keeps all points, and the globe a globe."""
     away = np.linalg.norm(project(Y, "orthographic", center=center), axis=1).max()
-    return round(float(np.clip(0.95 / away, 1.0, _MOST_GLOBE)), 4)
+    return round(float(np.clip(0.95 / max(away, 1e-9), 1.0, _MOST_GLOBE)), 4)

@@ -102,7 +102,11 @@ class Explorer(anywidget.AnyWidget):
         points = check_points(Y)
         start = home(points)
         self._n = len(points)
-        self._start = {**start, "map": start["map"][projection]}
+        self._start: dict[str, list[float]] = {
+            "rotation": start["rotation"],
+            "globe": start["globe"],
+            "map": start["map"][projection],
+        }
         super().__init__(_payload=payload, height=height)
 
     @traitlets.default("selection")
