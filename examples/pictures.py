@@ -1,7 +1,7 @@
 """Draws the pictures of the README and the guides into docs/images.
 
-Needs `pip install "mercat[plot]"`, and for the explorer's playwright and a Chromium, which
-the environment variable CHROMIUM may name.
+Needs matplotlib, and for the explorer playwright and a Chromium, which the environment variable
+CHROMIUM may name.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patheffects import withStroke
+from PIL import Image
 from sklearn.datasets import load_digits
 
-from mercat import Mercat, datasets, plot, viewer
+from mercat import Mercat, datasets, plot, projections, viewer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 STYLE = {"font.family": "DejaVu Sans", "font.size": 11, "axes.titlesize": 13}
@@ -30,28 +32,34 @@ CHROMIUM_FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-sw
 
 def draw_hero(Y: np.ndarray, digit: np.ndarray) -> None:
     """The digits as a map with their names, beside the globe they come from."""
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(11, 5), layout="constrained", width_ratios=[1, 1]
-    )
-    plot.map(Y, digit, labels=True, legend=False, size=11, ax=left)
-    left.set_title("Mercator map", loc="left")
-    plot.globe(Y, digit, legend=False, size=9, ax=right)
-    right.set_title("Globe", loc="left")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
+    plot.map(Y, digit, labels=True, legend=False, size=15, ax=left)
+    plot.globe(Y, digit, labels=True, legend=False, size=9, ax=right)
     right.set_xlabel("")
-    enlarge_names(left, 14)
+    for ax, size in ((left, 16), (right, 12)):
+        for text in ax.texts:
+            if text.get_text().isdigit():
+                text.set(fontsize=size, path_effects=[withStroke(linewidth=4, foreground="white")])
     save(figure, "hero.png", dpi=165)
-
-
-def enlarge_names(ax: Any, size: float) -> None:
-    for text in ax.texts:
-        text.set_fontsize(size)
 
 
 def draw_smiley(X: np.ndarray, Y: np.ndarray, part: np.ndarray) -> None:
     """The Smiley as it is, beside Mercat's map of it."""
-    axes = plot.compare({"Original": X, "Mercat": Y}, part)
-    axes[0].figure.set_size_inches(9, 4.2)
-    save(axes[0].figure, "smiley.png", dpi=150)
+    axes = plot.compare({"Original": X, "Mercat": upright(X, Y)}, part, size=4)
+    figure = axes[0].figure
+    figure.set_size_inches(9.4, 4.2)
+    save(figure, "smiley.png", dpi=150)
+
+
+def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Y turned about the middle of the map as the original X stands.
+
+    No turn of the sphere changes an angle, so which way is up is for the reader to choose.
+    """
+    flat = projections.project(Y, "lambert")
+    u, _, vt = np.linalg.svd((X - X.mean(axis=0)).T @ flat)
+    turn = u @ np.diag([1, np.linalg.det(u @ vt)]) @ vt  # and no mirror
+    return projections.inverse(flat @ turn.T, "lambert")
 
 
 def draw_explorer(Y: np.ndarray, digit: np.ndarray, point_loss: np.ndarray) -> None:
@@ -78,8 +86,11 @@ def draw_explorer(Y: np.ndarray, digit: np.ndarray, point_loss: np.ndarray) -> N
 
 
 def save(figure: Any, name: str, *, dpi: int) -> None:
-    figure.savefig(FOLDER / name, dpi=dpi, metadata={"Software": None})
+    """Write a picture in 256 colours: no eye tells it from the full one of twice its size."""
+    figure.savefig(FOLDER / name, dpi=dpi)
     plt.close(figure)
+    picture = Image.open(FOLDER / name).convert("RGB")
+    picture.quantize(256, dither=Image.Dither.NONE).save(FOLDER / name, optimize=True)
 
 
 def main() -> None:

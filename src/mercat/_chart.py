@@ -74,12 +74,10 @@ def draw_frame(ax: Any, projection: str, center: Sequence[float], shown: Window)
     return [] if projection == "mercator" else [describe_center(center)]
 
 
-def draw_plane(ax: Any, P: Floats) -> None:
+def draw_plane(ax: Any, shown: Window) -> None:
     """Set up the axes for an embedding in the plane, whose units mean nothing."""
-    low, high = P.min(axis=0), P.max(axis=0)
-    margin = 0.03 * (high - low).max() or 1.0
-    ax.set_xlim(low[0] - margin, high[0] + margin)
-    ax.set_ylim(low[1] - margin, high[1] + margin)
+    ax.set_xlim(shown.low[0], shown.high[0])
+    ax.set_ylim(shown.low[1], shown.high[1])
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])

@@ -97,6 +97,13 @@ def window(projection: str, P: Floats, extent: str = "data") -> Window:
     return Window(middle - wanted / 2, middle + wanted / 2, whole=False)
 
 
+def plane(P: Floats) -> Window:
+    """What to show of an embedding that is flat already."""
+    low, high = P.min(axis=0), P.max(axis=0)
+    margin = 0.03 * (high - low).max() or 1.0
+    return Window(low - margin, high + margin, whole=False)
+
+
 def _world(projection: str, P: Floats) -> Window:
     low, high = ends(projection)
     if projection == "mercator":

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _chart, _labels, _legend, _marks
 from ._color import Categories, Coloring, Scale, coloring, read
-from ._window import MERCATOR_TOP, check_extent, window
+from ._window import MERCATOR_TOP, check_extent, plane, window
 from .projections import check_projection, far_side, project, unit_vectors
 
 if TYPE_CHECKING:
@@ -328,9 +328,10 @@ def _draw_plane(
     """As `_draw`, for an embedding that is flat already."""
     groups = _groups(labels, shades, len(P))
     _check_style(size, alpha)
-    _chart.draw_plane(_checked(ax), P)
+    shown = plane(P)
+    _chart.draw_plane(_checked(ax), shown)
     _legend.settle(ax)
-    _marks.draw(ax, P, shades, size=size, alpha=alpha)
+    _marks.draw(ax, P, shades, cover=shown.cover(P), size=size, alpha=alpha)
     if groups is not None and groups.present:
         anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
         _labels.write(ax, anchors, groups.shown())
