@@ -647,6 +647,18 @@ def test_compare_on_given_axes_and_with_numbers():
     assert len(axes[0].figure.axes) == 5  # with the colour bar
 
 
+@pytest.mark.parametrize("layout", ["none", "constrained"])
+def test_legend_of_a_comparison_stays_on_the_figure(layout):
+    turn = np.linspace(0, 2 * np.pi, 600)
+    ring = np.column_stack([np.cos(turn), np.sin(turn)])
+    names = np.where(turn < 3, "left eye", "right eye")
+    figure, given = plt.subplots(1, 2, figsize=(9.4, 4.2), layout=layout)
+    maps = {"plane": ring, "map": _chart.inverse(0.45 * ring)}
+    _, right = plot.compare(maps, names, axes=given)
+    figure.canvas.draw()
+    assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_bad_comparisons():
     with pytest.raises(ValueError, match=r"must all hold the same points, got \{'a': 600, 'b': 3"):
         plot.compare({"a": Y, "b": Y[:3]})

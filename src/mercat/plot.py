@@ -266,6 +266,8 @@ def compare(
             _draw(P, shades, ax=ax, legend=False, **frame, **options)
     if legend:
         _legend.draw(axes[-1], shades, new=created, whole_figure=created)
+        if not created:
+            _legend.settle(axes[-1])
     return np.asarray(axes)
 
 
