@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -17,7 +18,7 @@ from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Workers, blocks, in_tiles
 from ._exact import AngleLoss, Fit, solve_exact
-from ._initial import pca_positions
+from ._initial import pca_positions, principal_scores, several_positions
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rotation import equator_rotation
@@ -34,6 +35,12 @@ from ._sphere import normalize
 from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
+_START_SAMPLE = 256  # points on which starts are compared
+_CLEARLY = 0.003  # fraction of the loss by which another start must be better than the first
+_PLACED_AGAINST = (
+    300  # landmarks that a point is compared with; the others speak through their sums
+)
+_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
@@ -73,11 +80,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "exact" minimises over all triples, in O(n^2) a step. "landmarks" does so for a random sample and
         places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
         beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
-    n_landmarks : int, default=500
+    n_landmarks : int, default=1000
         Size of that sample. More landmarks: a little more faithful, in proportion slower.
-    init : "pca" or array of shape (n, 3), default="pca"
-        First positions: two principal components wrapped around half of the sphere, or given ones (of
-        which the directions count).
+    init : "auto", "pca" or array of shape (n, 3), default="auto"
+        First positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
+        "auto" compares it with two others on a sample of the points and goes on from the best; for
+        "algorithm1" it is "pca". Of given positions the directions count.
     max_iter : int or None, default=None
         Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
         the data are taken in batches.
@@ -103,7 +111,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Rows of X that `transform` places others against.
     loss_ : float
         Root mean squared residual of the cosines: over all triples for "exact", over all points as apices
-        and 64 landmarks each as legs for "landmarks".
+        and at least 32 landmarks each as legs for "landmarks".
     correlation_ : float
         Pearson correlation between the cosines of data and map, over the same triples.
     calibration_ : tuple (alpha, beta)
@@ -149,8 +157,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_spectral: int | str | None = 50,
         metric: str = "euclidean",
         solver: str = "auto",
-        n_landmarks: int = 500,
-        init: Any = "pca",
+        n_landmarks: int = 1000,
+        init: Any = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Any = None,
@@ -289,17 +297,21 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n = X.shape[0]
         self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
         X_hat = project_all(spectral, X[self.landmarks_], workers)
-        fit = self._descend(X_hat, self.landmarks_, workers, progress, polish=False)
-        placer = _prepared(spectral, X_hat, fit)
+        fit = self._descend(X_hat, self.landmarks_, rng, workers, progress, polish=False)
+        placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
         progress.phase("placing", n, "point")
+
+        # Each tile is judged by other landmarks, so that together they speak for all.
+        n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
 
         def part(block: slice) -> tuple[np.ndarray, list[Moments]]:
             X_block, Y_block = placer.block(X[block])
-            # Each tile is judged by other landmarks, so that together they speak for all.
-            judged = [
-                placed_moments(X_block[t], Y_block[t], placer.landmarks, block.start + t.start)
-                for t in blocks(len(Y_block), TILE)
-            ]
+            judged = []
+            for t in blocks(len(Y_block), TILE):
+                start = (block.start + t.start) // TILE * n_legs
+                judged.append(
+                    placed_moments(X_block[t], Y_block[t], placer.landmarks, start, n_legs)
+                )
             return Y_block, judged
 
         positions, moments = [], []
@@ -331,7 +343,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n = X.shape[0]
         X_hat = project_all(spectral, X, workers)
         if solver == "exact":
-            fit = self._descend(X_hat, np.arange(n), workers, progress, polish=True)
+            fit = self._descend(X_hat, np.arange(n), rng, workers, progress, polish=True)
         else:
             fit = self._run_algorithm1(X_hat, rng, workers, progress)
         most = n if n <= _EXACT_UP_TO else self.n_landmarks
@@ -343,23 +355,33 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         X_hat: np.ndarray,
         rows: np.ndarray,
+        rng: np.random.Generator,
         workers: Workers,
         progress: Progress,
         *,
         polish: bool,
     ) -> Fit:
-        start = pca_positions(X_hat) if isinstance(self.init, str) else self._given_init()[rows]
         progress.phase("solving", None, "iteration")
-        return solve_exact(
-            X_hat,
-            start,
+        solve = functools.partial(
+            solve_exact,
             calibrated=self.objective == "calibrated",
             max_iter=self._max_iter(500),
             tol=self.tol,
             workers=workers,
-            report=reporter(progress, self.callback),
-            polish=polish,
         )
+        if not isinstance(self.init, str):
+            start = self._given_init()[rows]
+        elif self.init == "pca":
+            start = pca_positions(self._scores(X_hat))
+        else:
+            start = _best_start(X_hat, self._scores(X_hat), rng, solve)
+        return solve(X_hat, start, report=reporter(progress, self.callback), polish=polish)
+
+    def _scores(self, X_hat: np.ndarray) -> np.ndarray:
+        """Scores on the first three principal components: of all data, wherever these were computed."""
+        if self.n_spectral is None:
+            return principal_scores(X_hat, 3)
+        return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 
     def _run_algorithm1(
         self, X_hat: np.ndarray, rng: np.random.Generator, workers: Workers, progress: Progress
@@ -370,7 +392,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         progress.phase("solving", max_iter, "iteration")
         Y, history, status = solve_algorithm1(
             X_hat,
-            None if isinstance(self.init, str) else self._given_init(),
+            pca_positions(self._scores(X_hat))
+            if isinstance(self.init, str)
+            else self._given_init(),
             max_iter=max_iter,
             milestones=[round(0.35 * max_iter)],
             batch_size=None if full_batch else _BATCH_SIZE,
@@ -433,14 +457,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         if isinstance(self.init, str):
-            _check_choice("init", self.init, ("pca",))
+            _check_choice("init", self.init, ("auto", "pca"))
         else:
             self._given_init()
 
     def _given_init(self) -> np.ndarray:
         init = np.asarray(self.init, dtype=np.float64)
         if init.ndim != 2 or init.shape[1] != 3:
-            raise ValueError(f"init must be 'pca' or an array of shape (n, 3), got {init.shape}.")
+            raise ValueError(
+                f"init must be 'auto', 'pca' or an array of shape (n, 3), got {init.shape}."
+            )
         if not np.isfinite(init).all():
             raise ValueError("init must be finite, got NaN or infinity.")
         if not (np.abs(init).max(axis=1) > 0).all():
@@ -492,8 +518,31 @@ def embed(X: Any, **parameters: Any) -> np.ndarray:
     return Mercat(**parameters).fit_transform(X)
 
 
-def _prepared(spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit) -> _Placer:
-    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration)
+def _best_start(
+    X_hat: np.ndarray, scores: np.ndarray, rng: np.random.Generator, solve: Callable[..., Fit]
+) -> np.ndarray:
+    """Positions of all points from the best of several starts, solved on a sample.
+
+    The first start is kept unless another is clearly better: among equals, the map should not hang on
+    the sample.
+    """
+    sample = rng.permutation(len(X_hat))[:_START_SAMPLE]
+    few = X_hat[sample]
+    starts = several_positions(scores[sample])
+    fits = [solve(few, start, report=lambda *_: False, polish=False) for start in starts]
+    best = min(fits, key=lambda fit: fit.loss)
+    if fits[0].loss <= best.loss * (1 + _CLEARLY):
+        best = fits[0]
+    if len(sample) == len(X_hat):
+        return best.Y[np.argsort(sample)]
+    landmarks = prepare_landmarks(few.astype(np.float64), best.Y, best.calibration)
+    return np.asarray(place(X_hat.astype(np.float32), as_type(landmarks, np.float32)))
+
+
+def _prepared(
+    spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit, n_apices: int | None = None
+) -> _Placer:
+    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices)
     return _Placer(spectral, as_type(landmarks, np.float32))
 
 
