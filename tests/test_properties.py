@@ -74,4 +74,5 @@ def test_the_end_is_not_worse_than_the_start(X, calibrated):
     with Workers(1) as workers:
         objective = AngleLoss(X_hat, calibrated=calibrated, workers=workers)
         start, _ = objective.evaluate(pca_positions(scores))
-    assert model.loss_ <= np.sqrt(start) * (1 + 1e-6) + 1e-9
+    # 1e-7: the square root of what double precision leaves of zero
+    assert model.loss_ <= np.sqrt(start) * (1 + 1e-6) + 1e-7
