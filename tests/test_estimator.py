@@ -57,7 +57,7 @@ def test_attributes(fitted, digits):
     n = len(digits)
     assert fitted.embedding_.shape == (n, 3)
     np.testing.assert_allclose(np.linalg.norm(fitted.embedding_, axis=1), 1, rtol=1e-12)
-    assert len(fitted.landmarks_) == len(set(fitted.landmarks_)) == 1000
+    assert len(fitted.landmarks_) == len(set(fitted.landmarks_)) == 500
     assert 0.1 < fitted.loss_ < 0.2
     assert 0.55 < fitted.correlation_ < 0.65
     alpha, beta = fitted.calibration_

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Workers, blocks, in_tiles
+from ._checks import (
+    check_choice,
+    check_distances,
+    check_fraction,
+    check_integer,
+    check_positions,
+)
 from ._exact import AngleLoss, Fit, solve_exact
-from ._initial import pca_positions, principal_scores, several_positions
+from ._initial import bent_positions, pca_positions, principal_scores
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rotation import equator_rotation
@@ -35,8 +41,8 @@ from ._sphere import normalize
 from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
-_START_SAMPLE = 256  # points on which starts are compared
-_CLEARLY = 0.003  # fraction of the loss by which another start must be better than the first
+_START_SAMPLE = 500  # points on which starts are compared
+_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
 _PLACED_AGAINST = (
     300  # landmarks that a point is compared with; the others speak through their sums
 )
@@ -80,11 +86,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "exact" minimises over all triples, in O(n^2) a step. "landmarks" does so for a random sample and
         places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
         beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
-    n_landmarks : int, default=1000
+    n_landmarks : int, default=500
         Size of that sample. More landmarks: a little more faithful, in proportion slower.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
         First positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
-        "auto" compares it with two others on a sample of the points and goes on from the best; for
+        "auto" compares it with another on a sample of the points and goes on from the better one; for
         "algorithm1" it is "pca". Of given positions the directions count.
     max_iter : int or None, default=None
         Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
@@ -157,7 +163,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_spectral: int | str | None = 50,
         metric: str = "euclidean",
         solver: str = "auto",
-        n_landmarks: int = 1000,
+        n_landmarks: int = 500,
         init: Any = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
@@ -374,7 +380,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         elif self.init == "pca":
             start = pca_positions(self._scores(X_hat))
         else:
-            start = _best_start(X_hat, self._scores(X_hat), rng, solve)
+            start = _best_start(X_hat, self._scores(X_hat), rng, workers, solve)
         return solve(X_hat, start, report=reporter(progress, self.callback), polish=polish)
 
     def _scores(self, X_hat: np.ndarray) -> np.ndarray:
@@ -430,7 +436,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
             X = X.astype(np.float64)
         if precomputed:
-            _check_distances(X, square=reset)
+            check_distances(X, square=reset)
         if reset and not isinstance(self.init, str) and len(self._given_init()) != X.shape[0]:
             raise ValueError(
                 f"init must have a row for each of the {X.shape[0]} points of X, "
@@ -439,46 +445,29 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return X
 
     def _check_parameters(self) -> None:
-        _check_choice("objective", self.objective, ("calibrated", "absolute"))
-        _check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
-        _check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
+        check_choice("objective", self.objective, ("calibrated", "absolute"))
+        check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
+        check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
         if self.solver == "algorithm1" and self.objective != "absolute":
             raise ValueError(
                 "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
                 f"got objective={self.objective!r}."
             )
         if self.n_spectral is not None and self.n_spectral != "auto":
-            _check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
-        _check_integer("n_landmarks", self.n_landmarks, 4)
+            check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
+        check_integer("n_landmarks", self.n_landmarks, 4)
         if self.max_iter is not None:
-            _check_integer("max_iter", self.max_iter, 1, " (or None)")
-        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 <= self.tol < 1:
-            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}.")
+            check_integer("max_iter", self.max_iter, 1, " (or None)")
+        check_fraction("tol", self.tol)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         if isinstance(self.init, str):
-            _check_choice("init", self.init, ("auto", "pca"))
+            check_choice("init", self.init, ("auto", "pca"))
         else:
             self._given_init()
 
     def _given_init(self) -> np.ndarray:
-        init = np.asarray(self.init, dtype=np.float64)
-        if init.ndim != 2 or init.shape[1] != 3:
-            raise ValueError(
-                f"init must be 'auto', 'pca' or an array of shape (n, 3), got {init.shape}."
-            )
-        if not np.isfinite(init).all():
-            raise ValueError("init must be finite, got NaN or infinity.")
-        if not (np.abs(init).max(axis=1) > 0).all():
-            raise ValueError("init must have no row of zeros: a zero vector has no direction.")
-        directions = np.asarray(normalize(init))
-        rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(init))))
-        if rank < 3:
-            raise ValueError(
-                f"init must span three dimensions, got rank {rank}: points on one great circle "
-                "cannot leave it."
-            )
-        return directions
+        return check_positions("init", self.init)
 
     def _max_iter(self, default: int) -> int:
         return default if self.max_iter is None else int(self.max_iter)
@@ -519,17 +508,22 @@ def embed(X: Any, **parameters: Any) -> np.ndarray:
 
 
 def _best_start(
-    X_hat: np.ndarray, scores: np.ndarray, rng: np.random.Generator, solve: Callable[..., Fit]
+    X_hat: np.ndarray,
+    scores: np.ndarray,
+    rng: np.random.Generator,
+    workers: Workers,
+    solve: Callable[..., Fit],
 ) -> np.ndarray:
-    """Positions of all points from the best of several starts, solved on a sample.
+    """Positions of all points from the better of two starts, solved on a sample.
 
-    The first start is kept unless another is clearly better: among equals, the map should not hang on
-    the sample.
+    The first is kept unless the other is clearly better: among equals, the map should not hang on the
+    sample.
     """
     sample = rng.permutation(len(X_hat))[:_START_SAMPLE]
     few = X_hat[sample]
-    starts = several_positions(scores[sample])
-    fits = [solve(few, start, report=lambda *_: False, polish=False) for start in starts]
+    inline = {"workers": Workers(1), "report": lambda *_: False, "polish": False}
+    starts = [pca_positions(scores[sample]), bent_positions(scores[sample])]
+    fits = list(workers.map(lambda start: solve(few, start, **inline), starts))
     best = min(fits, key=lambda fit: fit.loss)
     if fits[0].loss <= best.loss * (1 + _CLEARLY):
         best = fits[0]
@@ -559,35 +553,3 @@ def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     return np.random.default_rng(random_state)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        allowed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
-
-
-def _check_integer(name: str, value: Any, least: int, more: str = "") -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}.")
-
-
-def _check_distances(distances: np.ndarray, *, square: bool) -> None:
-    if square and distances.shape[0] != distances.shape[1]:
-        raise ValueError(
-            f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
-        )
-    if distances.min() < 0:
-        raise ValueError(
-            "Negative values in data passed to Mercat: distances, for metric='precomputed', must be "
-            f"at least 0, got {distances.min()}."
-        )
-    if square:
-        gap = float(np.abs(distances - distances.T).max())
-        if gap > 1e-6 * float(distances.max()):
-            raise ValueError(
-                "X must be symmetric for metric='precomputed', "
-                f"got distances that differ by {gap:.3g} from their transposed."
-            )
-        if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
-            raise ValueError("X must have a zero diagonal for metric='precomputed'.")

@@ -37,15 +37,8 @@ def pca_positions(scores: np.ndarray) -> np.ndarray:
     return np.asarray(from_lonlat(longitude, np.pi / 2 - colatitude))
 
 
-def several_positions(scores: np.ndarray) -> list[np.ndarray]:
-    """Starts that lead to different local minima: the paper's, a flat cap, a bent one.
-
-    From scores (n x 3) on three principal components.
-    """
+def bent_positions(scores: np.ndarray) -> np.ndarray:
+    """Three components seen from a point off their centre: a start that leads to other minima."""
     spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
-    unit = scores / (spread if spread > 0 else 1.0)
-    plane = 0.4 * unit[:, :2]
-    radius = np.linalg.norm(plane, axis=1, keepdims=True)
-    flat = np.hstack([plane * np.sinc(radius / np.pi), np.cos(radius)])
-    bent = np.asarray(normalize(unit + np.array([0.0, 0.0, 0.5])))
-    return [pca_positions(scores), flat, bent]
+    unit = scores[:, :3] / (spread if spread > 0 else 1.0)
+    return np.asarray(normalize(unit + np.array([0.0, 0.0, 0.5])))

@@ -35,14 +35,14 @@ from ._angles import (
 from ._backend import Array, in_tiles, namespace
 from ._sphere import fibonacci_grid, tangent, tangent_frame
 
-N_APEX_LEGS = 96  # legs of the placed point as an apex: the first landmarks, a random sample
+N_APEX_LEGS = 80  # legs of the placed point as an apex: the first landmarks, a random sample
 _N_GRID = 512  # candidates, spread over the sphere
 _N_SCREEN = 192  # landmarks whose leg terms screen the candidates
 _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
-_FIRST_PASS = (8, 0.05)  # BFGS steps of every point, and the length of the first, in radians
-_SECOND_PASS = (12, 0.01)  # further ones of those that have not settled
-_SETTLED = 0.01  # radians
+_FIRST_PASS = (6, 0.05)  # BFGS steps of every point, and the length of the first, in radians
+_SECOND_PASS = (8, 0.01)  # further ones of those that have not settled
+_SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.3  # radians
 _SOFTENING = 0.001  # over the number of landmarks: finer than at the end of the exact solver
