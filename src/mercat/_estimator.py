@@ -521,7 +521,10 @@ def _best_start(
     """
     sample = rng.permutation(len(X_hat))[:_START_SAMPLE]
     few = X_hat[sample]
-    inline = {"workers": Workers(1), "report": lambda *_: False, "polish": False}
+    known = AngleLoss(
+        few, calibrated=False, workers=workers
+    )  # the data's own cosines, once for both
+    inline = {"workers": Workers(1), "report": lambda *_: False, "polish": False, "like": known}
     starts = [pca_positions(scores[sample]), bent_positions(scores[sample])]
     fits = list(workers.map(lambda start: solve(few, start, **inline), starts))
     best = min(fits, key=lambda fit: fit.loss)

@@ -162,6 +162,7 @@ def solve_exact(
     workers: Workers,
     report: Report,
     polish: bool = True,
+    like: AngleLoss | None = None,
 ) -> Fit:
     """Minimise the loss over all triples from the start Y.
 
@@ -171,7 +172,7 @@ def solve_exact(
     """
     history: list[float] = []
     start = Y
-    double = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
+    double = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers, like=like)
     single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers, like=double)
     stages = [(single, _SOFTENING[0]), (single, _SOFTENING[1])]
     if polish:

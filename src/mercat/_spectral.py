@@ -108,6 +108,11 @@ class _Centred:
 
     def block(self, block: slice) -> np.ndarray:
         """Rows of a block as a dense array in the working precision."""
+        if not self.sparse and self.dtype == np.float32 and 1e-30 < self.unit < 1e30:
+            single = self.X[block].astype(np.float32)
+            single -= self.mean.astype(np.float32)
+            single /= np.float32(self.unit)
+            return np.asarray(single)
         rows, offset = self._rows(block)
         dense = rows.toarray() if self.sparse else rows
         dense -= self.mean
