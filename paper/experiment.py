@@ -58,8 +58,8 @@ class Reference(NamedTuple):
     denoised: np.ndarray  # for neighbourhoods: by ScreeNOT, as the paper did
 
 
-def store(table: str) -> Store:
-    return Store(HERE / "results" / f"{table}.json")
+def store(table: str, folder: Path = HERE) -> Store:
+    return Store(folder / "results" / f"{table}.json")
 
 
 def cached(table: str, task: Task) -> Path:
