@@ -18,10 +18,7 @@ def best(numbers: Sequence[Number | None]) -> list[str]:
     """Numbers as text, the highest (as shown, with two decimals) in bold; None is a dash."""
     present = [n.mean for n in numbers if n is not None]
     top = shown(max(present)) if present else None
-    return [
-        "–" if n is None else f"**{n}**" if shown(n.mean) == top else str(n)  # noqa: RUF001
-        for n in numbers
-    ]
+    return ["-" if n is None else f"**{n}**" if shown(n.mean) == top else str(n) for n in numbers]
 
 
 def seconds(value: float) -> str:

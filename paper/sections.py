@@ -37,8 +37,8 @@ none of its numbers is typed by hand. To run everything:
     python -m paper --data DIR
 
 `DIR` has the real data (`docs/datasets.md` says what to download from where). Peers are taken from
-the running interpreter, or from those named by `MERCAT_PEERS_PYTHON` and `MERCAT_NCVIS_PYTHON`. What
-has been run is not run again; remove a file of `paper/results` to have it made anew.
+the running interpreter, or from those that `MERCAT_PEERS_PYTHON` and `MERCAT_NCVIS_PYTHON` name.
+What has been run is not run again; remove a file of `paper/results` to have it made anew.
 """
 
 
@@ -59,7 +59,7 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
     won, count = claims.sets_won(found)
     by_measure = {m: sum(c.won for c in found if c.measure == m) for m in ("angle", "distance")}
     text = (
-        f"- **Against {named}**, each on the better of two inputs: Mercat with its default settings "
+        f"- **Against {named}**, each on the better of two inputs: Mercat with its defaults "
         f"keeps angles best on {by_measure['angle']} of {count} sets, distances best on "
         f"{by_measure['distance']}, both on {won}."
     )
@@ -78,7 +78,7 @@ def _against_paper(results: claims.Results, name: str) -> str | None:
         return None
     parts = []
     for measures in (("angle", "distance"), ("neighborhood", "density")):
-        counts = {v: 0 for v in ("beat", "match", "miss")}
+        counts = dict.fromkeys(("beat", "match", "miss"), 0)
         for c in found:
             if c.measure in measures:
                 counts[c.verdict] += 1
@@ -106,15 +106,15 @@ def data_sets(records: Mapping[str, Records]) -> str:
             continue
         record = seen[name]
         if "n" not in record:
-            rows.append([entry.title, entry.kind, "–", f"**not run**: {record['reason']}"])  # noqa: RUF001
+            rows.append([entry.title, entry.kind, "-", f"**not run**: {record['reason']}"])
             continue
-        rank = str(record.get("screenot_rank", "–"))  # noqa: RUF001
+        rank = str(record.get("screenot_rank", "-"))
         shape = f"{record['n']:,} x {record['d']:,}"
         drawn = "generated" if entry.drawn else "the paper's own"
         note = f"**{record['note']}**" if record["note"] else drawn
         rows.append([entry.title, entry.kind, shape, rank, note])
     head = ["set", "kind", "points x features", "ScreeNOT rank", "which data"]
-    rows = [row if len(row) == 5 else [*row[:3], "–", row[3]] for row in rows]  # noqa: RUF001
+    rows = [row if len(row) == 5 else [*row[:3], "-", row[3]] for row in rows]
     return (
         "## Data\n\n" + table(head, rows) + "\nMeasures are those of `mercat.metrics`: "
         "Mercat's with arcs and angles of the sphere, the others' of the plane. Angles, distances "
@@ -228,7 +228,7 @@ def _inputs_table(results: claims.Results) -> str:
 
 
 def _pair(found: Mapping[str, Number] | None) -> str:
-    return "–" if found is None else f"{found['angle']} / {found['distance']}"  # noqa: RUF001
+    return "-" if found is None else f"{found['angle']} / {found['distance']}"
 
 
 # ------------------------------------------------------------------ the two studies
@@ -248,9 +248,9 @@ def scaling_table(records: Records) -> str:
     rows.sort(key=lambda row: (order.index(row[0]), row[1]))
     head = ["set", "features", "method", *(SIGNS[m] for m in MEASURES)]
     return (
-        "## The scaling of the features\n\nThe paper does not state it, and it matters: each set is "
-        "measured here against itself under several scalings; in small print the paper's numbers.\n\n"
-        + table(head, rows)
+        "## The scaling of the features\n\nThe paper does not state it, and it matters: each set "
+        "is measured here against itself under several scalings; in small print the paper's "
+        "numbers.\n\n" + table(head, rows)
     )
 
 
@@ -260,9 +260,9 @@ def neighborhood_table(records: Records) -> str:
         return ""
     paper = paper_neighborhoods()
     parts = [
-        "## The neighbourhood study\n\nRows by method, columns by the size of its neighbourhood (or "
-        "perplexity); in small print the paper's numbers. The paper's header has the same sizes for "
-        "all sets; for Paul15 the ones of its text are taken. Mercat has no such parameter.\n"
+        "## The neighbourhood study\n\nRows by method, columns by the size of its neighbourhood "
+        "(or perplexity); in small print the paper's numbers. The paper's header has the same "
+        "sizes for all sets; for Paul15 the ones of its text are taken. Mercat has no such parameter.\n"
     ]
     for name, sizes in neighborhood.SIZES.items():
         rows = []

@@ -85,7 +85,8 @@ def _time(outcome: Mapping[str, Any], paper: tuple[str, float] | None) -> str:
 
 def _literal(records: Records) -> str:
     parts = [
-        f"{SETS[r['set']].title} {seconds(r['seconds']['fit'])} for {r['options']['max_iter']} passes"
+        f"{SETS[r['set']].title} {seconds(r['seconds']['fit'])} "
+        f"for {r['options']['max_iter']} passes"
         for r in records.values()
         if r.get("method") == "mercat-algorithm1" and r["status"] == "ok"
     ]
@@ -103,10 +104,10 @@ def spectrum_text(records: Records) -> str:
         for name, found in record["variants"].items()
     )
     return (
-        "## How many angles are there?\n\nAt each of 500 random points of Paul15, the matrix of the "
-        "cosines of all angles has a low effective rank, which is why a few legs do for many. Mean "
-        f"effective rank: {ranks}; the paper: {PAPER_RANK}. It depends on what the angles are taken "
-        "in, which the paper does not say.\n"
+        "## How many angles are there?\n\nAt each of 500 random points of Paul15, the matrix of "
+        "the cosines of all angles has a low effective rank, which is why a few legs do for many. "
+        f"Mean effective rank: {ranks}; the paper: {PAPER_RANK}. It depends on what the angles are "
+        "taken in, which the paper does not say.\n"
     )
 
 
@@ -157,13 +158,14 @@ def _theorem2(rows: Any) -> str:
     at = {w: _errors(rows, unequal, w)[last] for w in ("singular vectors", "components", "naive")}
     same = {w: _errors(rows, equal, w)[last] for w in ("components", "naive")}
     return (
-        f"**Theorem 2.** With {unequal} the naive estimator stays biased however strong the signal: "
-        f"at strength {last} its mean error is {shown(at['naive'])} rad, that of the singular "
-        f"vectors {shown(at['singular vectors'], 3)}. The proof's bias comes from the unequal "
+        f"**Theorem 2.** With {unequal} the naive estimator stays biased however strong the "
+        f"signal: at strength {last} its mean error is {shown(at['naive'])} rad, that of the "
+        f"singular vectors {shown(at['singular vectors'], 3)}. The proof's bias comes from the unequal "
         "strengths, and so it is shared by principal components, which Algorithm 1 uses "
         f"({shown(at['components'])} rad): they estimate the angles of the signal as it appears in "
-        "the data, weighted by strength, not those of the orthonormal factors. With equal strengths "
-        f"they do well ({shown(same['components'], 3)} rad, naive {shown(same['naive'], 3)}).\n\n"
+        "the data, weighted by strength, not those of the orthonormal factors. With equal "
+        f"strengths they do well ({shown(same['components'], 3)} rad, naive "
+        f"{shown(same['naive'], 3)}).\n\n"
     )
 
 
@@ -176,11 +178,12 @@ def _subsampling(rows: Any) -> str:
         mean = [np.mean([r[4] for r in rows if r[0] == name and r[1] == m]) for m in legs]
         parts.append(
             f"{SETS[name].title}: {100 * loss:.1f} % and {100 * gradient:.0f} % "
-            f"(the gradient's falls with the number of legs as its power {shown(_slope(legs, mean))})"
+            "(the gradient's falls with the number of legs as its power "
+            f"{shown(_slope(legs, mean))})"
         )
     return (
-        "**Subsampling.** With 64 legs an apex, as in the paper, loss and gradient at the start are "
-        f"off by, on average, {'; '.join(parts)}. The loss is known well from few angles. A single "
-        "gradient is not: Adam averages many of them, which is why Algorithm 1 needs a thousand "
+        "**Subsampling.** With 64 legs an apex, as in the paper, loss and gradient at the start "
+        f"are off by, on average, {'; '.join(parts)}. The loss is known well from few angles. A "
+        "single gradient is not: Adam averages many of them, which is why Algorithm 1 needs a thousand "
         "iterations, and why the exact, factorised gradient needs so few.\n"
     )
