@@ -16,7 +16,7 @@ _HOME = {
     "embed": "mercat._estimator",
     "Status": "mercat._status",
 }
-_MODULES = ["datasets", "metrics", "plot", "projections"]
+_MODULES = ["datasets", "metrics", "plot", "projections", "viewer"]
 
 __all__ = ["Mercat", "Status", "embed"]
 
@@ -34,4 +34,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__all__, *_MODULES])

@@ -11,7 +11,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ._angles import ABSOLUTE, apex_gradient, apex_sums, bearings, data_moments, legs_of, map_moments
+from ._angles import (
+    ABSOLUTE,
+    apex_gradient,
+    apex_sums,
+    bearings,
+    data_moments,
+    legs_of,
+    map_moments,
+)
 from ._backend import Workers, blocks
 from ._exact import Report
 from ._initial import wrapped_angles

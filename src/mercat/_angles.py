@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._backend import Array, namespace
+from ._backend import Array, blocks, namespace
 from ._sphere import tangent_frame
 
 # ------------------------------------------------------------------ the readable definition
@@ -42,7 +42,8 @@ def triple_cosines(X: np.ndarray, triples: np.ndarray) -> np.ndarray:
     """
     i, j, k = triples.T
     p, q = X[j] - X[i], X[k] - X[i]
-    return np.sum(p * q, 1) / (np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1))
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1)
+    return np.asarray(np.sum(p * q, 1) / lengths)
 
 
 def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
@@ -54,7 +55,8 @@ def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
     """
     i, j, k = triples.T
     p, q = np.cross(Y[i], Y[j]), np.cross(Y[i], Y[k])
-    return np.sum(p * q, 1) / (np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1))
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1)
+    return np.asarray(np.sum(p * q, 1) / lengths)
 
 
 def angle_loss(
@@ -170,12 +172,15 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
         squared *= -2
         squared += norms
         # A relative error of about eps / threshold remains where the inner products are trusted.
-        norms *= 3e-3 if X_apex.dtype.itemsize <= 4 else 1e-8
-        rows, columns = xp.nonzero(squared <= norms)
-        for start in range(0, rows.shape[0], 1 << 16):
-            i, j = rows[start : start + (1 << 16)], columns[start : start + (1 << 16)]
-            difference = X_apex[i, :] - X_legs[j, :]
-            squared[i, j] = xp.vecdot(difference, difference)
+        norms *= 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+        near = squared <= norms
+        rows, columns = xp.nonzero(near)
+        direct = [squared[near][:0]]
+        for some in blocks(rows.shape[0], 1 << 16):
+            i, j = rows[some], columns[some]
+            difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
+            direct.append(xp.vecdot(difference, difference))
+        squared[near] = xp.concat(direct)
     zero = squared == 0
     if bool(xp.any(zero)):
         squared[zero] = xp.inf
@@ -248,7 +253,11 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     gram = A_t @ A if r <= m else A @ A_t
     total = xp.sum(A, axis=1)
     valid = xp.sum(xp.astype(inverse_distance != 0, X_legs.dtype), axis=1)
-    return valid * (valid - 1), xp.vecdot(total, total) - valid, xp.sum(gram * gram, axis=(1, 2)) - valid
+    return (
+        valid * (valid - 1),
+        xp.vecdot(total, total) - valid,
+        xp.sum(gram * gram, axis=(1, 2)) - valid,
+    )
 
 
 def map_moments(s: Sums) -> tuple[Array, Array, Array]:

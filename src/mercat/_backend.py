@@ -18,6 +18,7 @@ import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
 _NUMPY_IS_STANDARD = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+TILE = 512  # rows that are projected and placed in one set of matrix products
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -34,6 +35,23 @@ def namespace(array: Array) -> Any:
 def blocks(n: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover range(n)."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tuple[Array, ...]:
+    """Apply a function of rows to tiles of exactly TILE rows; the last is filled up by repetition.
+
+    Matrix products of one fixed shape give a row the same bits whatever rows come with it.
+    """
+    xp = namespace(arrays[0])
+    n = arrays[0].shape[0]
+    results = []
+    for tile in blocks(n, TILE):
+        rows = [a[tile, ...] for a in arrays]
+        missing = TILE - (tile.stop - tile.start)
+        if missing:
+            rows = [xp.concat([a, xp.repeat(a[-1:, ...], missing, axis=0)], axis=0) for a in rows]
+        results.append(function(*rows))
+    return tuple(xp.concat(parts, axis=0)[:n, ...] for parts in zip(*results, strict=True))
 
 
 class _SingleThreadedBlas:

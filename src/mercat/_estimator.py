@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import Workers, blocks
+from ._backend import TILE, Workers, blocks, in_tiles
 from ._exact import AngleLoss, Fit, solve_exact
 from ._initial import pca_positions
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rotation import equator_rotation
-from ._sphere import normalize
 from ._spectral import (
     ROWS_A_BLOCK,
     FromDistances,
@@ -29,8 +28,9 @@ from ._spectral import (
     fit_distances,
     fit_spectral,
     project_all,
-    project_block,
+    project_rows,
 )
+from ._sphere import normalize
 from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
@@ -46,10 +46,9 @@ class _Placer(NamedTuple):
     landmarks: Landmarks
 
     def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-        """X_hat and positions of at most ROWS_A_BLOCK rows, before the map is turned."""
-        X_hat = project_block(self.spectral, rows).astype(np.float32)
-        Y = place(X_hat, self.landmarks)
-        return X_hat[: rows.shape[0]], Y[: rows.shape[0]]
+        """X_hat and positions of some rows, before the map is turned."""
+        X_hat = project_rows(self.spectral, rows).astype(np.float32)
+        return X_hat, place(X_hat, self.landmarks)
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -239,13 +238,15 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rng = _generator(self.random_state)
         n_jobs = effective_n_jobs(self.n_jobs)
         with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
-            progress.phase("denoising", None, "step")
             spectral = self._denoise(X, rng, workers)
             solver = self.solver
             if solver == "auto":
                 solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
-            solve = self._solve_landmarks if solver == "landmarks" else self._solve_all
-            fit, self._placer = solve(solver, X, spectral, rng, workers, progress)
+            if solver == "landmarks":
+                fit, placer = self._solve_landmarks(X, spectral, rng, workers, progress)
+            else:
+                fit, placer = self._solve_all(solver, X, spectral, rng, workers, progress)
+        self._placer = placer
         self._rotation = equator_rotation(fit.Y)
         self.embedding_ = _turned(fit.Y, self._rotation).astype(_output_type(X), copy=False)
         self._n_features_out = 3
@@ -278,7 +279,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _solve_landmarks(
         self,
-        solver: str,
         X: Any,
         spectral: Spectral | FromDistances,
         rng: np.random.Generator,
@@ -289,20 +289,23 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n = X.shape[0]
         self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
         X_hat = project_all(spectral, X[self.landmarks_], workers)
-        fit = self._descend(X_hat, self.landmarks_, workers, progress)
+        fit = self._descend(X_hat, self.landmarks_, workers, progress, polish=False)
         placer = _prepared(spectral, X_hat, fit)
         progress.phase("placing", n, "point")
 
-        def part(block: slice) -> tuple[np.ndarray, Moments]:
+        def part(block: slice) -> tuple[np.ndarray, list[Moments]]:
             X_block, Y_block = placer.block(X[block])
-            # Each block is judged by other landmarks, so that together they speak for all.
-            start = block.start // ROWS_A_BLOCK * 61
-            return Y_block, placed_moments(X_block, Y_block, placer.landmarks, start)
+            # Each tile is judged by other landmarks, so that together they speak for all.
+            judged = [
+                placed_moments(X_block[t], Y_block[t], placer.landmarks, block.start + t.start)
+                for t in blocks(len(Y_block), TILE)
+            ]
+            return Y_block, judged
 
         positions, moments = [], []
         for Y_block, moments_block in workers.map(part, blocks(n, ROWS_A_BLOCK)):
             positions.append(Y_block)
-            moments.append([m.astype(np.float64) for m in moments_block])
+            moments += [[m.astype(np.float64) for m in tile] for tile in moments_block]
             progress.advance(len(Y_block))
         judged = Moments(*(np.concatenate(m) for m in zip(*moments, strict=True)))
         totals = total(judged)
@@ -324,19 +327,26 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         workers: Workers,
         progress: Progress,
     ) -> tuple[Fit, _Placer]:
-        """Solve all points together; a sample of them serves `transform`."""
+        """Solve all points together; all of a few, or a sample of many, serve `transform`."""
         n = X.shape[0]
         X_hat = project_all(spectral, X, workers)
         if solver == "exact":
-            fit = self._descend(X_hat, np.arange(n), workers, progress)
+            fit = self._descend(X_hat, np.arange(n), workers, progress, polish=True)
         else:
             fit = self._run_algorithm1(X_hat, rng, workers, progress)
-        self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
+        most = n if n <= _EXACT_UP_TO else self.n_landmarks
+        self.landmarks_ = rng.permutation(n)[:most]
         chosen = fit._replace(Y=fit.Y[self.landmarks_])
         return fit, _prepared(spectral, X_hat[self.landmarks_], chosen)
 
     def _descend(
-        self, X_hat: np.ndarray, rows: np.ndarray, workers: Workers, progress: Progress
+        self,
+        X_hat: np.ndarray,
+        rows: np.ndarray,
+        workers: Workers,
+        progress: Progress,
+        *,
+        polish: bool,
     ) -> Fit:
         start = pca_positions(X_hat) if isinstance(self.init, str) else self._given_init()[rows]
         progress.phase("solving", None, "iteration")
@@ -348,6 +358,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             tol=self.tol,
             workers=workers,
             report=reporter(progress, self.callback),
+            polish=polish,
         )
 
     def _run_algorithm1(
@@ -374,7 +385,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         value, _ = loss.evaluate(Y[judged])
         point_loss = np.full(n, np.nan)
         point_loss[judged] = loss.point_loss(Y[judged])
-        return Fit(Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status)
+        return Fit(
+            Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status
+        )
 
     # ------------------------------------------------------------------ checks
 
@@ -403,9 +416,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         _check_choice("objective", self.objective, ("calibrated", "absolute"))
-        _check_choice(
-            "metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed")
-        )
+        _check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
         _check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
         if self.solver == "algorithm1" and self.objective != "absolute":
             raise ValueError(
@@ -487,7 +498,8 @@ def _prepared(spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit) -
 
 
 def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    return np.asarray(normalize(Y.astype(np.float64) @ rotation.T))
+    (turned,) = in_tiles(lambda rows: (normalize(rows @ rotation.T),), Y.astype(np.float64))
+    return np.asarray(turned)
 
 
 def _output_type(X: Any) -> Any:
@@ -518,7 +530,8 @@ def _check_distances(distances: np.ndarray, *, square: bool) -> None:
         )
     if distances.min() < 0:
         raise ValueError(
-            f"X must hold no negative distances for metric='precomputed', got {distances.min()}."
+            "Negative values in data passed to Mercat: distances, for metric='precomputed', must be "
+            f"at least 0, got {distances.min()}."
         )
     if square:
         gap = float(np.abs(distances - distances.T).max())

@@ -35,7 +35,11 @@ Report = Callable[[int, float, np.ndarray], bool]
 _PAIRS_A_BLOCK = 1 << 16  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _WINDOW = 5  # iterations over which the fall of the loss is judged
-_SOFTENING = (0.1, 0.01)  # over n, in turn: squares of a tenth and a thirtieth of the spacing, about
+_SOFTENING = (
+    0.1,
+    0.01,
+    1e-4,
+)  # over n, in turn; the square root of the first is a tenth of the spacing
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
 
@@ -139,28 +143,33 @@ def solve_exact(
     tol: float,
     workers: Workers,
     report: Report,
+    polish: bool = True,
 ) -> Fit:
     """Minimise the loss over all triples from the start Y.
 
     The directions jump where two points meet, which strews local minima between neighbours. So the loss
-    is first minimised with these jumps rounded off at a tenth of the points' spacing, then less. The
-    descent is in single precision, finer than the rounding-off; what is reported of its end is in double.
+    is first minimised with these jumps rounded off at a tenth of the points' spacing, then less: in single
+    precision while the rounding-off is coarser than that, in double for the last polish.
     """
     history: list[float] = []
-    objective = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers)
-    for softening in _SOFTENING:
+    single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers)
+    double = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
+    stages = [(single, _SOFTENING[0]), (single, _SOFTENING[1])]
+    if polish:
+        stages.append((double, _SOFTENING[2]))
+    for objective, softening in stages:
         objective.softening = softening / len(X)
         Y, status = _descend(objective, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
-    objective = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
-    value, _ = objective.evaluate(Y)
+    double.softening = None
+    value, _ = double.evaluate(Y)
     return Fit(
         Y,
-        objective.calibration,
+        double.calibration,
         float(np.sqrt(value)),
-        objective.correlation,
-        objective.point_loss(Y),
+        double.correlation,
+        double.point_loss(Y),
         history,
         status,
     )

@@ -16,6 +16,7 @@ the same place whatever company it arrives in.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from ._angles import (
@@ -31,15 +32,19 @@ from ._angles import (
     map_moments,
     pull,
 )
-from ._backend import Array, namespace
+from ._backend import Array, in_tiles, namespace
 from ._sphere import fibonacci_grid, tangent, tangent_frame
 
 N_APEX_LEGS = 128  # legs of the placed point as an apex: the first landmarks, a random sample
 N_LEGS = 64  # legs over which the loss of a placed point is measured, as in the paper
 _N_GRID = 512  # candidates, spread over the sphere
 _N_SCREEN = 192  # landmarks whose leg terms screen the candidates
-_N_KEPT = 4  # candidates whose full energy is compared
-_STEPS = 8  # BFGS steps a point
+_N_KEPT = 4  # candidates whose full energy is compared ...
+_APART = 0.3  # ... at least so far from each other, in radians
+_FIRST_PASS = (8, 0.05)  # BFGS steps of every point, and the length of the first, in radians
+_SECOND_PASS = (12, 0.01)  # further ones of those that have not settled
+_SETTLED = 0.01  # radians
+_ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.3  # radians
 _SOFTENING = 0.001  # over the number of landmarks: finer than at the end of the exact solver
 
@@ -101,7 +106,12 @@ def prepare_landmarks(X: Array, Y: Array, calibration: Calibration) -> Landmarks
 def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
     """The landmarks in another precision."""
     xp = namespace(landmarks.X)
-    return Landmarks(*(xp.astype(a, dtype) for a in landmarks[:-2]), *landmarks[-2:])
+    arrays = {
+        name: xp.astype(value, dtype)
+        for name, value in landmarks._asdict().items()
+        if name not in ("calibration", "softening")
+    }
+    return landmarks._replace(**arrays)
 
 
 class _Energy:
@@ -200,32 +210,64 @@ class _Energy:
 
 
 def place(X: Array, landmarks: Landmarks) -> Array:
-    """Positions (b x 3) of a block of points X (b x r), each at the minimum of its own energy."""
+    """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
+
+    Most points settle within a few steps; those that do not are taken again for more. A point that
+    coincides with a landmark in the data goes where that landmark is.
+    """
+    xp = namespace(X)
+    Y, settled = in_tiles(lambda x: _settle_from_candidates(x, landmarks), X)
+    (again,) = xp.nonzero(~settled)
+    if again.shape[0] > 0:
+        rest = xp.take(X, again, axis=0), xp.take(Y, again, axis=0)
+        further, _ = in_tiles(lambda x, y: _settle_further(x, y, landmarks), *rest)
+        # The row of `further` that belongs to each row of Y, where it was taken again.
+        row = xp.cumulative_sum(xp.astype(~settled, again.dtype)) - 1
+        row = xp.where(settled, xp.zeros_like(row), row)
+        Y = xp.where(settled[:, None], Y, xp.take(further, row, axis=0))
+    return Y
+
+
+def _settle_from_candidates(X: Array, landmarks: Landmarks) -> tuple[Array, Array]:
+    xp = namespace(X)
     energy = _Energy(X, landmarks)
-    return _bfgs(energy, _best_candidate(energy))
+    Y, settled = _bfgs(energy, _best_candidate(energy), *_FIRST_PASS)
+    if energy.mask is None:
+        return Y, settled
+    twin = xp.argmin(energy.mask, axis=1)
+    coincides = xp.min(energy.mask, axis=1) == 0
+    Y = xp.where(coincides[:, None], xp.take(landmarks.Y, twin, axis=0), Y)
+    return Y, settled | coincides
+
+
+def _settle_further(X: Array, Y: Array, landmarks: Landmarks) -> tuple[Array, Array]:
+    return _bfgs(_Energy(X, landmarks), Y, *_SECOND_PASS)
 
 
 def _best_candidate(energy: _Energy) -> Array:
-    """The candidate of lowest energy, among the few that the leg terms rank first."""
+    """The candidate of lowest energy, among the few lowest in leg energy that lie apart."""
     legs = energy.screen()
     xp = namespace(legs)
     candidates = energy.landmarks.candidates
-    column = xp.arange(legs.shape[1])[None, :]
     lowest = xp.full_like(legs[:, 0], xp.inf)
     best = xp.zeros_like(energy.K1[:, :3])
     for _ in range(_N_KEPT):
         index = xp.argmin(legs, axis=1)
         Y = xp.take(candidates, index, axis=0)
         E = xp.min(legs, axis=1) + energy.as_apex(Y)
-        better = E < lowest
+        better = lowest > E
         best = xp.where(better[:, None], Y, best)
         lowest = xp.where(better, E, lowest)
-        legs[column == index[:, None]] = xp.inf
+        legs[math.cos(_APART) < Y @ candidates.T] = xp.inf
     return best
 
 
-def _bfgs(energy: _Energy, Y: Array) -> Array:
-    """A fixed number of BFGS steps from Y, each point on its own; only a step down is taken."""
+def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Array, Array]:
+    """A fixed number of BFGS steps from Y, each point on its own; only a step down is taken.
+
+    Returns the positions, and whether a point has settled: a further step would be short, and the last one
+    did not lead up by more than rounding.
+    """
     xp = namespace(Y)
 
     def length(vectors: Array) -> Array:
@@ -234,13 +276,21 @@ def _bfgs(energy: _Energy, Y: Array) -> Array:
     def outer(u: Array, v: Array) -> Array:
         return u[:, :, None] * v[:, None, :]
 
+    def newton_step(H: Array, g: Array) -> Array:
+        return tangent(-(H @ g[:, :, None])[:, :, 0], Y)
+
     tiny = xp.finfo(Y.dtype).smallest_normal
     E, g = energy(Y)
-    H = (xp.eye(3, dtype=Y.dtype)[None, :, :] * 0.05) / (length(g) + tiny)[:, None, None]
-    for _ in range(_STEPS):
-        step = tangent(-(H @ g[:, :, None])[:, :, 0], Y)
-        longest = xp.minimum(_LONGEST_STEP / (length(step) + tiny), xp.ones_like(E))
-        Y_new = Y + step * longest[:, None]
+    steepness = length(g)
+    flat = steepness == 0
+    scale = xp.where(
+        flat, xp.zeros_like(E), first_step / xp.where(flat, xp.ones_like(E), steepness)
+    )
+    H = xp.eye(3, dtype=Y.dtype)[None, :, :] * scale[:, None, None]
+    for _ in range(steps):
+        step = newton_step(H, g)
+        shorten = xp.minimum(_LONGEST_STEP / (length(step) + tiny), xp.ones_like(E))
+        Y_new = Y + step * shorten[:, None]
         Y_new = Y_new / length(Y_new)[:, None]
         E_new, g_new = energy(Y_new)
         s, y = Y_new - Y, g_new - g
@@ -251,12 +301,13 @@ def _bfgs(energy: _Energy, Y: Array) -> Array:
         update = ((1 + xp.vecdot(y, Hy) * rho) * rho)[:, None, None] * outer(s, s)
         update = update - rho[:, None, None] * (outer(s, Hy) + outer(Hy, s))
         better = E_new <= E
+        level = E_new - E <= _ROUNDING * xp.abs(E)
         stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
         H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
         Y = xp.where(better[:, None], Y_new, Y)
         g = xp.where(better[:, None], g_new, g)
         E = xp.where(better, E_new, E)
-    return Y
+    return Y, level & (length(newton_step(H, g)) < _SETTLED)
 
 
 def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int) -> Moments:

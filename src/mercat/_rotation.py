@@ -42,7 +42,7 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
     --------
     >>> import numpy as np
     >>> Y = np.array([[0.0, 0.6, 0.8], [0.0, -0.6, 0.8], [0.0, 0.0, 1.0]])
-    >>> np.abs((Y @ equator_rotation(Y).T)[:, 2]).max() < 1e-6
+    >>> bool(np.abs((Y @ equator_rotation(Y).T)[:, 2]).max() < 1e-6)
     True
     """
     Y = np.asarray(Y, dtype=np.float64)
@@ -88,7 +88,9 @@ def _refined_axis(Y: np.ndarray) -> np.ndarray:
 
     refined = minimize(function, best, jac=True, method="L-BFGS-B").x
     refined /= np.linalg.norm(refined)
-    return refined if latitude_penalty(Y, refined) <= latitude_penalty(Y, best) else best
+    return np.asarray(
+        refined if latitude_penalty(Y, refined) <= latitude_penalty(Y, best) else best
+    )
 
 
 def _rotation_to_pole(axis: np.ndarray) -> np.ndarray:
@@ -113,4 +115,4 @@ def _turn_seam(Y: np.ndarray, R: np.ndarray) -> np.ndarray:
     density = np.fft.irfft(np.fft.rfft(counts) * np.fft.rfft(kernel), _N_BINS)
     turn = np.pi - centers[np.argmin(density)]
     c, s = np.cos(turn), np.sin(turn)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ R
+    return np.asarray(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ R)

@@ -1,0 +1,48 @@
+# `make demo` and `make test` need nothing but Python 3.11 or newer and make.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN = $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test lint types pytest browser js paper bench clean
+
+demo: $(VENV)/.base
+	$(BIN)/python examples/demo.py
+
+test: lint types pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+# Doctests of the package and of the guides are collected by pytest with the tests.
+pytest: $(VENV)/.dev browser js/node_modules
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 --cov --cov-report term:skip-covered
+
+# Chromium for the viewer's tests: installed where that is possible; elsewhere says what is missing.
+browser:
+	-sh tools/ensure_chromium.sh
+
+js/node_modules: js/package-lock.json
+	-cd js && npm ci --no-audit --no-fund
+
+# Rebuild the viewer's bundle from its source.
+js: js/node_modules
+	cd js && npm test && npm run build
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ $(VENV)/.base
+
+clean:
+	rm -rf $(VENV) dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules

@@ -1,0 +1,165 @@
+"""What the core must reach: speed against peers and against the literal algorithm, scale, imports.
+
+    python -m benchmarks.core --data DIR [peers] [literal] [scale] [imports]
+
+Without a section's name all are run. Times are compared as ratios within one run; results go to
+benchmarks/results/core.json. Peers may live in other interpreters: see `benchmarks.harness.peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import data, methods, peers, record
+from benchmarks.literal import seconds_a_step
+from mercat import Mercat, metrics
+from mercat._spectral import denoise
+
+RESULTS = Path(__file__).parent / "results" / "core.json"
+PEERS = ("umap", "tsne", "ncvis", "pacmap")
+
+
+def against_peers(folder: str) -> dict[str, Any]:
+    """MNIST even, raw pixels in, PCA included: warm wall seconds and the paper's measures."""
+    X, _, _ = data.load("mnist_even", folder)
+    X_hat = denoise(X, 50)
+    found: dict[str, Any] = {}
+    for method in ("mercat", *PEERS, "mercat"):  # Mercat before and after the others
+        Y, outcome = peers.run(method, X, seed=None, warm=True, n_components=None)
+        if Y is None:
+            print(f"{method}: {outcome['status']}: {outcome['reason']}", flush=True)
+            found[method] = outcome
+            continue
+        seconds = outcome["seconds"]
+        if method in found:
+            seconds = found[method]["seconds"] | {
+                "fit": max(seconds["fit"], found[method]["seconds"]["fit"])
+            }
+        found[method] = {
+            "seconds": seconds,
+            "versions": outcome["versions"],
+            "angle": float(metrics.angle_preservation(X_hat, Y, random_state=0)),
+            "distance": float(metrics.distance_preservation(X_hat, Y, random_state=0)),
+        }
+        print(method, json.dumps(found[method]), flush=True)
+    ours = found["mercat"]["seconds"]["fit"]
+    times = {m: found[m]["seconds"]["fit"] for m in PEERS if "seconds" in found[m]}
+    fastest = min(times, key=times.__getitem__)
+    found["fastest peer"] = methods.title(fastest)
+    found["times faster than the fastest peer"] = times[fastest] / ours
+    print(f"{times[fastest] / ours:.1f} times faster than {methods.title(fastest)}", flush=True)
+    return found
+
+
+def against_the_literal_form(folder: str) -> dict[str, Any]:
+    """Loss and time of objective="absolute" against Algorithm 1 with the paper's 1000 iterations."""
+    found = {}
+    for name in ("circle", "smiley", "gauss5", "gauss10", "unif5", "mammoth"):
+        X = np.asarray(data.load(name, folder)[0], dtype=np.float64)
+        X_hat = denoise(X, 50)
+        start = time.perf_counter()
+        ours = Mercat(objective="absolute", random_state=0).fit(X)
+        seconds = time.perf_counter() - start
+        paper = Mercat(objective="absolute", solver="algorithm1", random_state=0).fit(X)
+        literal = 1000 * seconds_a_step(X_hat, steps=3)
+        found[name] = {
+            "loss": ours.loss_,
+            "loss of Algorithm 1": paper.loss_,
+            "seconds": seconds,
+            "seconds of the literal form": literal,
+            "times faster": literal / seconds,
+        }
+        print(name, json.dumps(found[name]), flush=True)
+    return found
+
+
+FIT = """
+import json, resource, sys, time
+import numpy as np
+from mercat import Mercat
+n = int(sys.argv[1])
+rng = np.random.default_rng(0)
+centers = 3 * rng.standard_normal((20, 50), dtype=np.float32)
+X = rng.standard_normal((n, 50), dtype=np.float32)
+X += centers[rng.integers(20, size=n)]
+Mercat(random_state=0, max_iter=5, tol=0.5).fit(X[:2000])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+model = Mercat(random_state=0).fit(X)
+seconds = time.perf_counter() - start
+above = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 2**20
+print(json.dumps({"seconds": seconds, "GiB above the input": above, "correlation": model.correlation_}))
+"""
+
+
+def scale(_: str) -> dict[str, Any]:
+    """Time a point and peak memory at 100,000 and at 1,000,000 points of 50 dimensions."""
+    found: dict[str, Any] = {}
+    for n in (100_000, 1_000_000, 100_000):
+        output = subprocess.run(
+            [sys.executable, "-c", FIT, str(n)], capture_output=True, text=True, check=True
+        ).stdout
+        result = json.loads(output)
+        result["microseconds a point"] = result["seconds"] / n * 1e6
+        key = str(n) if str(n) not in found else f"{n} again"
+        found[key] = result
+        print(key, json.dumps(result), flush=True)
+    small = statistics.mean(found[k]["microseconds a point"] for k in ("100000", "100000 again"))
+    found["time a point at 1M over that at 100k"] = found["1000000"]["microseconds a point"] / small
+    return found
+
+
+def imports(_: str) -> dict[str, Any]:
+    """Seconds of imports in fresh processes, the least of five."""
+
+    def seconds(statement: str) -> float:
+        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+        runs = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+                ).stdout
+            )
+            for _ in range(5)
+        ]
+        return min(runs)
+
+    found = {
+        s: seconds(s) for s in ("import mercat", "import sklearn.base", "from mercat import Mercat")
+    }
+    found["Mercat beyond sklearn.base"] = (
+        found["from mercat import Mercat"] - found["import sklearn.base"]
+    )
+    print(json.dumps(found), flush=True)
+    return found
+
+
+SECTIONS = {
+    "peers": against_peers,
+    "literal": against_the_literal_form,
+    "scale": scale,
+    "imports": imports,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    parser.add_argument("--data", help="folder of the real data sets")
+    arguments = parser.parse_args()
+    store = record.Store(RESULTS)
+    for name in arguments.sections or SECTIONS:
+        store.put(name, record.stamp(**{"results": SECTIONS[name](arguments.data)}))
+
+
+if __name__ == "__main__":
+    main()

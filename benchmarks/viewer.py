@@ -1,0 +1,125 @@
+"""Size of the viewer's page, and its load and frame times in a browser.
+
+    python benchmarks/viewer.py [--sizes 100000 1000000] [--chromium /usr/bin/chromium]
+
+Chromium runs without a graphics card (SwiftShader), which is the slowest machine a reader could
+have. A "full" frame draws every point; a "moving" one is what a reader sees while the globe turns,
+when a slow machine draws a sample. "Load" lasts until all points are drawn; "memory" is that of
+the page's objects and arrays, without the browser's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from playwright.sync_api import sync_playwright
+
+from mercat.viewer import to_html
+
+FLAGS = [
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+DRAWN = """() => {
+    const gl = document.querySelector("canvas.points-layer").getContext("webgl2");
+    gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+}"""
+
+# A frame is over when one pixel of it can be read back.
+TURN = """async (turns) => {
+    const stage = document.querySelector(".stage");
+    const gl = document.querySelector("canvas.points-layer").getContext("webgl2");
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const times = [];
+    for (let k = 0; k < turns; k++) {
+        const start = performance.now();
+        stage.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+        await frame();
+        gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+        times.push(performance.now() - start);
+    }
+    return times;
+}"""
+
+FULL = """async () => {
+    const gl = document.querySelector("canvas.points-layer").getContext("webgl2");
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const start = performance.now();
+    for (let k = 0; k < 2; k++) {
+        // Switching the graticule redraws all points at rest.
+        document.dispatchEvent(new KeyboardEvent("keydown", { key: "g", bubbles: true }));
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+    }
+    return (performance.now() - start) / 2;
+}"""
+
+
+def write_page(n: int, folder: str) -> tuple[Path, float]:
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(30, 3))
+    kinds = rng.integers(0, 30, n)
+    points = centers[kinds] / np.linalg.norm(centers[kinds], axis=1, keepdims=True)
+    points += rng.normal(scale=0.15, size=(n, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    labels = pd.Categorical.from_codes(kinds, [f"kind {k}" for k in range(30)])
+    start = time.perf_counter()
+    path = to_html(points, pd.DataFrame({"kind": labels}), Path(folder) / "page.html")
+    return path, time.perf_counter() - start
+
+
+def measure(n: int, chromium: str) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path, written = write_page(n, folder)
+        size = path.stat().st_size
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+        start = time.perf_counter()
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=true]", timeout=120_000)
+        page.evaluate(DRAWN)
+        loaded = time.perf_counter() - start
+        session = page.context.new_cdp_session(page)
+        session.send("HeapProfiler.collectGarbage")
+        usage = session.send("Runtime.getHeapUsage")
+        heap = usage["usedSize"] + usage["backingStorageSize"]
+        full = page.evaluate(FULL)
+        moving = page.evaluate(TURN, 40)
+        sample = page.evaluate("mercat.budget()")
+        browser.close()
+    return {
+        "points": f"{n:,}",
+        "HTML (MB)": f"{size / 1e6:.2f}",
+        "write (s)": f"{written:.2f}",
+        "load (s)": f"{loaded:.2f}",
+        "memory (MB)": f"{heap / 1e6:.0f}",
+        "full frame (ms)": f"{full:.0f}",
+        "moving frame (ms)": f"{np.median(moving[20:]):.0f}",
+        "points while moving": f"{sample:,}",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--chromium", default=os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+    options = parser.parse_args()
+    for n in options.sizes:
+        print(", ".join(f"{key}: {value}" for key, value in measure(n, options.chromium).items()))
+
+
+if __name__ == "__main__":
+    main()

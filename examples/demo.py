@@ -1,0 +1,49 @@
+"""Embeds scikit-learn's digits and the Smiley, prints the measures, writes a map and the explorer."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from mercat import Mercat, datasets, metrics, plot, viewer
+
+
+def main() -> None:
+    folder = Path("demo")
+    folder.mkdir(exist_ok=True)
+    digits, digit = load_digits(return_X_y=True)
+    smiley, part = datasets.smiley(random_state=0)
+    sets = {"Digits": (digits, digit.astype(str)), "Smiley": (smiley, part)}
+    figure, axes = plt.subplots(2, 2, figsize=(13, 10), layout="constrained")
+    for row, (name, (X, labels)) in zip(axes, sets.items(), strict=True):
+        print(f"{name}: {X.shape[0]} points in {X.shape[1]} dimensions")
+        start = time.perf_counter()
+        model = Mercat(random_state=0, verbose=True)
+        Y = model.fit_transform(X)
+        print(f"{model.status_} {time.perf_counter() - start:.1f} s")
+        print(metrics.report(X, Y, labels=labels, random_state=0), end="\n\n")
+        plot.map(Y, color=labels, ax=row[0])
+        row[0].set_title(f"{name}: Mercator map")
+        plot.globe(Y, color=labels, ax=row[1])
+        row[1].set_title(f"{name}: globe")
+        page = viewer.to_html(
+            Y,
+            {"label": labels},
+            folder / f"{name.lower()}.html",
+            title=f"{name} by Mercat",
+            point_loss=model.point_loss_,
+        )
+        print(f"Explore it: {page.resolve()}", end="\n\n")
+    figure.savefig(folder / "maps.png", dpi=110)
+    print(f"Maps: {(folder / 'maps.png').resolve()}")
+
+
+if __name__ == "__main__":
+    main()

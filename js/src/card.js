@@ -1,0 +1,72 @@
+// A point's fields: beside the pointer, or pinned in the panel.
+import { h, iconButton } from "./dom.js";
+import { count, field, number } from "./format.js";
+
+const MOST_FIELDS = 8;
+
+function rowsOf(columns, row, limit) {
+  const shown = columns.slice(0, limit);
+  const rows = shown.map((column) =>
+    h("div", { class: "field" }, h("dt", { text: column.name }), h("dd", { text: field(column, row) })),
+  );
+  return { rows, left: columns.length - shown.length };
+}
+
+function place(positions, row) {
+  const degrees = 180 / Math.PI;
+  const [x, y, z] = [0, 1, 2].map((c) => positions[3 * row + c]);
+  const longitude = number(Math.atan2(y, x) * degrees, 4);
+  const latitude = number(Math.asin(Math.max(-1, Math.min(1, z))) * degrees, 4);
+  return `${longitude}°, ${latitude}°`;
+}
+
+/** colorBy comes first, since it is what the reader is looking at. */
+export function ordered(columns, colorBy) {
+  const first = columns[colorBy];
+  return first ? [first, ...columns.filter((column) => column !== first)] : columns;
+}
+
+export function createTooltip(dataset) {
+  const element = h("div", { class: "tooltip", hidden: true });
+  return {
+    element,
+    show(row, colorBy, [x, y], { width, height }) {
+      const { rows, left } = rowsOf(ordered(dataset.columns, colorBy), row, MOST_FIELDS);
+      element.replaceChildren(
+        h("div", { class: "row-name", text: `Row ${count(row)}` }),
+        h("dl", {}, ...rows),
+        left > 0 ? h("div", { class: "quiet", text: `and ${left} more: click to pin` }) : "",
+      );
+      element.hidden = false;
+      const box = element.getBoundingClientRect();
+      const right = x + 16 + box.width > width ? x - 16 - box.width : x + 16;
+      element.style.left = `${Math.max(4, right)}px`;
+      element.style.top = `${Math.max(4, Math.min(y + 12, height - box.height - 4))}px`;
+    },
+    hide() {
+      element.hidden = true;
+    },
+  };
+}
+
+export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
+  const { rows } = rowsOf(ordered(dataset.columns, colorBy), row, Infinity);
+  const name = `Row ${count(row)}`;
+  return h(
+    "article",
+    { class: "card", "aria-label": `Pinned ${name}` },
+    h(
+      "header",
+      {},
+      h("span", { class: "badge", text: String(index + 1) }),
+      h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: oncenter }),
+      iconButton("close", `Unpin ${name}`, onclose),
+    ),
+    h("dl", {}, ...rows, h("div", { class: "field" }, h("dt", { text: "position" }), h("dd", { text: place(dataset.positions, row) }))),
+  );
+}
+
+export function describe(dataset, row, colorBy) {
+  const column = dataset.columns[colorBy];
+  return column ? `Row ${count(row)}, ${column.name} ${field(column, row)}` : `Row ${count(row)}`;
+}

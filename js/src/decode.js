@@ -1,0 +1,66 @@
+// From the bytes that Python wrote (mercat/viewer/_encode.py) to positions and columns.
+//
+// The payload is deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8,
+// then arrays, little-endian, at offsets that are multiples of 8.
+
+const ARRAYS = {
+  int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
+  int32: Int32Array, uint32: Uint32Array, float32: Float32Array, float64: Float64Array,
+};
+
+export function fromBase64(text) {
+  const binary = atob(text.trim());
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+export async function inflate(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+/** Unit vectors from octahedral coordinates, two 16-bit integers a point. */
+export function unfoldOctahedron(codes) {
+  const n = codes.length / 2;
+  const out = new Float32Array(3 * n);
+  for (let i = 0; i < n; i++) {
+    const u = codes[2 * i] / 32767;
+    const v = codes[2 * i + 1] / 32767;
+    const z = 1 - Math.abs(u) - Math.abs(v);
+    const x = z >= 0 ? u : (1 - Math.abs(v)) * (u < 0 ? -1 : 1);
+    const y = z >= 0 ? v : (1 - Math.abs(u)) * (v < 0 ? -1 : 1);
+    const length = Math.hypot(x, y, z);
+    out[3 * i] = x / length;
+    out[3 * i + 1] = y / length;
+    out[3 * i + 2] = z / length;
+  }
+  return out;
+}
+
+function readColumn(column, read) {
+  const data = read(column);
+  const { name, kind, role = null } = column;
+  if (kind === "category") return { name, kind, role, codes: data, labels: column.labels };
+  return { name, kind, role, values: data, integer: column.integer };
+}
+
+/** An inflated payload as { n, title, options, positions, columns }. */
+export function parse(buffer) {
+  const headerLength = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
+  if (header.version !== 1) throw new Error(`Payload version ${header.version} is not one this viewer reads (1).`);
+  const start = 8 * Math.ceil((4 + headerLength) / 8);
+  const read = ({ dtype, offset, length }) => new ARRAYS[dtype](buffer, start + offset, length);
+  return {
+    n: header.n,
+    title: header.title,
+    options: header.options,
+    positions: unfoldOctahedron(read(header.positions)),
+    columns: header.columns.map((column) => readColumn(column, read)),
+  };
+}
+
+export async function decode(bytes) {
+  return parse(await inflate(bytes));
+}

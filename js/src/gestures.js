@@ -1,0 +1,175 @@
+// Mouse, pen and fingers on the stage: turn, pan, lasso, zoom, point.
+import { contains, keepInView, pixelsPerUnit, toPlane, zoomAbout } from "./camera.js";
+import { PROJECTIONS, unplace } from "./projections.js";
+import { aboutAxis, between, inverse, multiply, normalize, toAxisAngle } from "./rotation.js";
+
+const CLICK_PIXELS = 5;
+const THROW_MILLISECONDS = 90;
+
+/** The place of the globe at (sx, sy), or of its limb when that is beside the globe. */
+function grab(pane, sx, sy) {
+  const [x, y] = toPlane(pane, sx, sy);
+  const r = Math.hypot(x, y);
+  return r < 1 ? [Math.sqrt(1 - r * r), x, y] : [0, x / r, y / r];
+}
+
+/** The rotation after a drag over a pane, from where it began to where it is. */
+export function turned(pane, rotation, [x0, y0], [x1, y1]) {
+  if (pane.unfold === 0) {
+    return normalize(multiply(between(grab(pane, x0, y0), grab(pane, x1, y1)), rotation));
+  }
+  const { width, height } = PROJECTIONS[pane.projection];
+  const small = 1e-3;
+  const scale = pixelsPerUnit(pane);
+  const across = (x1 - x0) / (scale * width(0, 1));
+  const up = (y0 - y1) / ((scale * height(Math.sin(small), Math.cos(small))) / small);
+  const turn = multiply(aboutAxis([0, 1, 0], -up), aboutAxis([0, 0, 1], across));
+  return normalize(multiply(turn, rotation));
+}
+
+export function panned(pane, [x0, y0], [x1, y1]) {
+  const scale = pixelsPerUnit(pane);
+  return keepInView(pane, [pane.zoom, pane.x - (x1 - x0) / scale, pane.y + (y1 - y0) / scale]);
+}
+
+/** Sees to every pointer on `target`; `on` gets hover, click and lasso, each with its pane. */
+export function attachGestures(target, { store, motion, panesNow, on, wheelNeedsFocus }) {
+  const pointers = new Map();
+  let drag = null;
+  let pinch = null;
+
+  const at = (event) => {
+    const box = target.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  const paneAt = ([x, y]) => panesNow().find((pane) => contains(pane, x, y)) ?? null;
+  const paneNamed = (name) => panesNow().find((pane) => pane.name === name);
+
+  function actionOf(event) {
+    if (event.button === 1 || event.button === 2 || event.altKey) return "pan";
+    if (event.shiftKey) return "lasso";
+    return store.get().tool;
+  }
+
+  function begin(event) {
+    target.focus({ preventScroll: true });
+    target.setPointerCapture(event.pointerId);
+    const point = at(event);
+    pointers.set(event.pointerId, point);
+    motion.stop();
+    on.leave();
+    if (pointers.size === 2) {
+      beginPinch();
+      return;
+    }
+    const pane = paneAt(point);
+    if (pane === null || pointers.size > 2) return;
+    store.set({ active: pane.name });
+    drag = {
+      pane, action: actionOf(event), start: point, moved: false,
+      rotation: store.get().rotation, trail: [], polygon: [point],
+      how: event.ctrlKey || event.metaKey ? "add" : "replace",
+    };
+  }
+
+  function beginPinch() {
+    drag = null;
+    store.set({ lasso: null });
+    const [a, b] = [...pointers.values()];
+    const pane = paneAt(a);
+    pinch = pane && { pane: pane.name, a, b };
+  }
+
+  function movePinch() {
+    const [a, b] = [...pointers.values()];
+    const middle = (p, q) => [(p[0] + q[0]) / 2, (p[1] + q[1]) / 2];
+    const reach = (p, q) => Math.max(20, Math.hypot(p[0] - q[0], p[1] - q[1]));
+    const angle = (p, q) => Math.atan2(p[1] - q[1], q[0] - p[0]);
+    const { pane, a: a0, b: b0 } = pinch;
+    store.set({ [pane]: panned(paneNamed(pane), middle(a0, b0), middle(a, b)) });
+    store.set({ [pane]: zoomAbout(paneNamed(pane), reach(a, b) / reach(a0, b0), ...middle(a, b)) });
+    const roll = aboutAxis([1, 0, 0], angle(a, b) - angle(a0, b0));
+    store.set({ rotation: normalize(multiply(roll, store.get().rotation)) });
+    pinch = { pane, a, b };
+  }
+
+  function moveDrag(event, point) {
+    if (!drag.moved && Math.hypot(point[0] - drag.start[0], point[1] - drag.start[1]) < CLICK_PIXELS) return;
+    drag.moved = true;
+    if (drag.action === "turn") {
+      const rotation = turned(drag.pane, drag.rotation, drag.start, point);
+      drag.trail.push({ time: event.timeStamp, rotation });
+      store.set({ rotation });
+    } else if (drag.action === "pan") {
+      store.set({ [drag.pane.name]: panned(drag.pane, drag.start, point) });
+    } else {
+      drag.polygon.push(point);
+      store.set({ lasso: { pane: drag.pane.name, polygon: [...drag.polygon] } });
+    }
+  }
+
+  function move(event) {
+    const point = at(event);
+    if (!pointers.has(event.pointerId)) {
+      if (event.pointerType !== "touch") on.hover(paneAt(point), point);
+      return;
+    }
+    pointers.set(event.pointerId, point);
+    if (pinch && pointers.size === 2) movePinch();
+    else if (drag) moveDrag(event, point);
+  }
+
+  function throwOn(event) {
+    const recent = drag.trail.filter(({ time }) => event.timeStamp - time < THROW_MILLISECONDS);
+    if (recent.length < 2) return;
+    const [first, last] = [recent[0], recent.at(-1)];
+    const seconds = (event.timeStamp - first.time) / 1000;
+    const { axis, angle } = toAxisAngle(multiply(last.rotation, inverse(first.rotation)));
+    if (seconds > 0) motion.throwGlobe(axis, angle / seconds);
+  }
+
+  function end(event) {
+    if (!pointers.delete(event.pointerId)) return;
+    pinch = null;
+    if (drag === null) return;
+    const canceled = event.type === "pointercancel";
+    if (drag.moved && drag.action === "turn" && !canceled) throwOn(event);
+    if (drag.action === "lasso") {
+      store.set({ lasso: null });
+      if (drag.moved && !canceled) on.lasso(drag.pane, drag.polygon, drag.how);
+    }
+    if (!drag.moved && !canceled && event.button === 0) {
+      on.click(drag.pane, drag.start, event.pointerType === "touch");
+    }
+    drag = null;
+  }
+
+  function wheel(event) {
+    const hasFocus = target.contains(target.getRootNode().activeElement);
+    if (wheelNeedsFocus && !hasFocus && !event.ctrlKey) return;
+    const point = at(event);
+    const pane = paneAt(point);
+    if (pane === null) return;
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    const factor = Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0016));
+    store.set({ [pane.name]: zoomAbout(pane, factor, ...point), active: pane.name });
+  }
+
+  function center(event) {
+    const point = at(event);
+    const pane = paneAt(point);
+    const view = pane && unplace(...toPlane(pane, ...point), pane.unfold, pane.projection);
+    if (view) motion.flyTo(normalize(multiply(between(view, [1, 0, 0]), store.get().rotation)));
+  }
+
+  const listeners = {
+    pointerdown: begin, pointermove: move, pointerup: end, pointercancel: end,
+    pointerleave: () => on.leave(), dblclick: center, wheel,
+    contextmenu: (event) => event.preventDefault(),
+  };
+  for (const [name, listener] of Object.entries(listeners)) {
+    target.addEventListener(name, listener, name === "wheel" ? { passive: false } : undefined);
+  }
+  return { get dragging() { return drag?.moved === true || pinch !== null; } };
+}

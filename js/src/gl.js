@@ -1,0 +1,57 @@
+// The little of WebGL2 that every renderer needs.
+
+export function createProgram(gl, vertexSource, fragmentSource) {
+  const program = gl.createProgram();
+  for (const [kind, source] of [[gl.VERTEX_SHADER, vertexSource], [gl.FRAGMENT_SHADER, fragmentSource]]) {
+    const shader = gl.createShader(kind);
+    gl.shaderSource(shader, source);
+    gl.compileShader(shader);
+    gl.attachShader(program, shader);
+  }
+  gl.linkProgram(program);
+  if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) {
+    const logs = gl.getAttachedShaders(program).map((shader) => gl.getShaderInfoLog(shader));
+    throw new Error(`A shader did not compile: ${logs.join(" ")} ${gl.getProgramInfoLog(program)}`);
+  }
+  const uniforms = {};
+  const count = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS) ?? 0;
+  for (let i = 0; i < count; i++) {
+    const { name } = gl.getActiveUniform(program, i);
+    uniforms[name] = gl.getUniformLocation(program, name);
+  }
+  return { program, uniforms };
+}
+
+export function createBuffer(gl, data, target = gl.ARRAY_BUFFER) {
+  const buffer = gl.createBuffer();
+  gl.bindBuffer(target, buffer);
+  gl.bufferData(target, data, gl.STATIC_DRAW);
+  return buffer;
+}
+
+/** Call done(milliseconds) when the graphics card has finished what it was told so far. */
+export function whenDrawn(gl, done) {
+  const start = performance.now();
+  const fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+  gl.flush();
+  const look = () => {
+    if (gl.isContextLost()) return;
+    if (gl.getSyncParameter(fence, gl.SYNC_STATUS) !== gl.SIGNALED) {
+      setTimeout(look, 4);
+      return;
+    }
+    gl.deleteSync(fence);
+    done(performance.now() - start);
+  };
+  setTimeout(look, 0);
+}
+
+/** Uniforms of PLACE for one pane. A fixed mesh is drawn with the identity as its rotation. */
+export function setPlace(gl, uniforms, { scale, pan, unfold, projectionIndex }, matrix) {
+  // WebGL wants columns; the matrix is kept by rows.
+  if (uniforms.u_rotation) gl.uniformMatrix3fv(uniforms.u_rotation, true, matrix);
+  gl.uniform1f(uniforms.u_unfold, unfold);
+  gl.uniform1i(uniforms.u_projection, projectionIndex);
+  gl.uniform2f(uniforms.u_scale, scale[0], scale[1]);
+  gl.uniform2f(uniforms.u_pan, pan[0], pan[1]);
+}

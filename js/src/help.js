@@ -1,0 +1,39 @@
+// The dialog that says how it is used.
+import { h, iconButton } from "./dom.js";
+import { KEYS } from "./keyboard.js";
+
+const POINTER = [
+  ["Drag", "turn the globe; the map re-centres as it turns"],
+  ["Shift and drag", "lasso points; with Ctrl too, add to the selection"],
+  ["Right button, Alt, or two fingers", "pan"],
+  ["Wheel or pinch", "zoom"],
+  ["Click or tap", "pin a point"],
+  ["Double click", "bring that place to the middle"],
+];
+
+function table(caption, rows, tag) {
+  return h(
+    "table",
+    {},
+    h("caption", { text: caption }),
+    ...rows.map(([what, does]) => h("tr", {}, h("th", { scope: "row" }, h(tag, { text: what })), h("td", { text: does }))),
+  );
+}
+
+export function createHelp() {
+  const element = h(
+    "dialog",
+    { class: "help", "aria-label": "Help", onclick: (event) => event.target === element && element.close() },
+    h(
+      "div",
+      {},
+      h("header", {}, h("h2", { text: "How to look around" }), iconButton("close", "Close help", () => element.close())),
+      h(
+        "p",
+        { class: "quiet", text: "Every point lies on a sphere. The globe shows it as it is; the map spreads it out about the same centre. Mercator keeps angles and stretches areas away from the middle line; Equal Earth keeps areas. While a large set is moving, a sample of it is drawn; at rest, all of it." },
+      ),
+      h("div", { class: "tables" }, table("Pointer", POINTER, "span"), table("Keyboard", KEYS, "kbd")),
+    ),
+  );
+  return { element, show: () => element.showModal() };
+}

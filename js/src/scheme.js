@@ -1,0 +1,96 @@
+// How one column colours the points: a category scheme or a number scheme.
+import { MISSING_COLOR, PLAIN_COLOR, categoricalPalette, ramp } from "./color.js";
+import { MISSING, number } from "./format.js";
+
+const MOST_INTEGER_CATEGORIES = 20;
+const STEPS = 256;
+
+function distinctIntegers(column) {
+  const seen = new Set();
+  for (const value of column.values) {
+    if (!Number.isNaN(value)) seen.add(value);
+    if (seen.size > MOST_INTEGER_CATEGORIES) return null;
+  }
+  return [...seen].sort((a, b) => a - b);
+}
+
+/** The category column that a column of few whole numbers can also be read as, or null. */
+export function asCategories(column) {
+  if (column.kind === "category") return column;
+  const distinct = column.integer ? distinctIntegers(column) : null;
+  if (distinct === null) return null;
+  const code = new Map(distinct.map((value, i) => [value, i + 1]));
+  const codes = Uint8Array.from(column.values, (value) => code.get(value) ?? 0);
+  return { ...column, kind: "category", codes, labels: distinct.map((value) => number(value)) };
+}
+
+function categoryScheme(column, theme) {
+  const { codes, labels } = column;
+  const counts = new Uint32Array(labels.length + 1);
+  for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
+  return {
+    kind: "category",
+    name: column.name,
+    codes,
+    labels: [MISSING, ...labels],
+    counts,
+    colors: [MISSING_COLOR[theme], ...categoricalPalette(labels.length, theme)],
+  };
+}
+
+/** The range of the colours: all values, or the middle 96 % when outliers would flatten the rest. */
+function colorRange(values) {
+  const stride = Math.max(1, Math.floor(values.length / 20000));
+  const sample = [];
+  let [min, max, missing] = [Infinity, -Infinity, 0];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (Number.isNaN(value)) missing++;
+    else if (Number.isFinite(value)) {
+      min = Math.min(min, value);
+      max = Math.max(max, value);
+      if (i % stride === 0) sample.push(value);
+    }
+  }
+  if (min > max) return { min: 0, max: 0, low: 0, high: 0, missing };
+  sample.sort((a, b) => a - b);
+  const at = (q) => sample[Math.round(q * (sample.length - 1))] ?? min;
+  const [low, high] = [at(0.02), at(0.98)];
+  const skewed = high > low && max - min > 2 * (high - low);
+  return skewed ? { min, max, low, high, missing } : { min, max, low: min, high: max, missing };
+}
+
+function numberScheme(column, theme) {
+  const range = colorRange(column.values);
+  const loss = column.role === "loss";
+  // A small loss is a place to trust: the bright end.
+  const colors = Array.from({ length: STEPS }, (_, i) =>
+    loss ? ramp("cividis", 1 - i / (STEPS - 1), theme) : ramp("viridis", i / (STEPS - 1), theme),
+  );
+  return {
+    kind: "number",
+    name: column.name,
+    role: column.role,
+    values: column.values,
+    missingColor: MISSING_COLOR[theme],
+    colors,
+    ...range,
+  };
+}
+
+export function plainScheme(theme) {
+  return { kind: "plain", color: PLAIN_COLOR[theme] };
+}
+
+/** The scheme of a column; asScale reads a column of few whole numbers as a scale all the same. */
+export function createScheme(column, theme, asScale = false) {
+  if (!column) return plainScheme(theme);
+  const categories = asScale && column.kind === "number" ? null : asCategories(column);
+  return categories ? categoryScheme(categories, theme) : numberScheme(column, theme);
+}
+
+export function colorIndex(scheme, value) {
+  const t = scheme.high > scheme.low ? (value - scheme.low) / (scheme.high - scheme.low) : 0.5;
+  return Math.max(0, Math.min(STEPS - 1, Math.round(t * (STEPS - 1))));
+}
+

@@ -1,0 +1,31 @@
+// Labels that hold a text.
+
+/** Up to limit matches { column, code, label, count }, those that begin with the text first. */
+export function searchLabels(columns, text, limit = 50) {
+  const needle = text.trim().toLowerCase();
+  if (needle === "") return { matches: [], total: 0 };
+  const matches = [];
+  for (const column of columns) {
+    if (column.kind !== "category") continue;
+    column.labels.forEach((label, i) => {
+      const at = label.toLowerCase().indexOf(needle);
+      if (at >= 0) matches.push({ column, code: i + 1, label, at });
+    });
+  }
+  matches.sort((a, b) => (a.at === 0 ? 0 : 1) - (b.at === 0 ? 0 : 1));
+  return { matches: matches.slice(0, limit), total: matches.length, all: matches };
+}
+
+/** A byte a row: 1 where any of the matches holds. */
+export function rowsOf(matches, n) {
+  const mask = new Uint8Array(n);
+  const byColumn = new Map();
+  for (const { column, code } of matches) {
+    if (!byColumn.has(column)) byColumn.set(column, new Uint8Array(column.labels.length + 1));
+    byColumn.get(column)[code] = 1;
+  }
+  for (const [{ codes }, wanted] of byColumn) {
+    for (let row = 0; row < n; row++) mask[row] |= wanted[codes[row]];
+  }
+  return mask;
+}

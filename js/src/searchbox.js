@@ -1,0 +1,95 @@
+// A box that finds labels and selects their points.
+import { h } from "./dom.js";
+import { plural } from "./format.js";
+import { rowsOf, searchLabels } from "./search.js";
+
+const LISTED = 8;
+let boxes = 0;
+
+/** onfind(mask) is told the rows of what was chosen. */
+export function createSearchBox(dataset, onfind) {
+  const listName = `mercat-found-${boxes++}`;
+  const list = h("ul", { class: "found", id: listName, role: "listbox", "aria-label": "Labels found", hidden: true });
+  const input = h("input", {
+    type: "search", placeholder: "Search labels", "aria-label": "Search labels", role: "combobox",
+    "aria-controls": listName, "aria-expanded": "false", autocomplete: "off", spellcheck: "false",
+    oninput: () => {
+      clearTimeout(timer);
+      timer = setTimeout(look, 120);
+    },
+    onkeydown: keydown,
+    onblur: () => close(),
+    onfocus: () => input.value && look(),
+  });
+  let timer = 0;
+  let found = { matches: [], total: 0, all: [] };
+  let current = -1;
+
+  function close() {
+    list.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+  }
+
+  function choose(matches) {
+    if (matches.length > 0) onfind(rowsOf(matches, dataset.n), matches);
+    close();
+  }
+
+  function option(match, i) {
+    return h(
+      "li",
+      {
+        role: "option", id: `${listName}-${i}`, "aria-selected": "false",
+        onpointerdown: (event) => {
+          event.preventDefault(); // keeps the focus in the box
+          choose([match]);
+        },
+      },
+      h("span", { class: "name", text: match.label }),
+      h("span", { class: "quiet", text: match.column.name }),
+    );
+  }
+
+  function look() {
+    found = searchLabels(dataset.columns, input.value);
+    current = -1;
+    const options = found.matches.slice(0, LISTED).map(option);
+    const says = found.total === 0
+      ? "No label holds this"
+      : `Enter selects ${found.total === 1 ? "it" : `all ${plural(found.total, "label")}`}`;
+    list.replaceChildren(...options, h("li", { class: "quiet says", role: "presentation", text: says }));
+    list.hidden = input.value.trim() === "";
+    input.setAttribute("aria-expanded", String(!list.hidden));
+  }
+
+  function mark(next) {
+    const options = [...list.querySelectorAll("[role=option]")];
+    if (options.length === 0) return;
+    current = (next + options.length) % options.length;
+    options.forEach((element, i) => element.setAttribute("aria-selected", String(i === current)));
+    input.setAttribute("aria-activedescendant", options[current].id);
+  }
+
+  function keydown(event) {
+    event.stopPropagation();
+    if (event.key === "ArrowDown") mark(current + 1);
+    else if (event.key === "ArrowUp") mark(current - 1);
+    else if (event.key === "Escape") close();
+    else if (event.key === "Enter") {
+      clearTimeout(timer);
+      const chosen = current;
+      look();
+      choose(chosen >= 0 ? [found.matches[chosen]] : found.all ?? []);
+    } else return;
+    event.preventDefault();
+  }
+
+  return {
+    element: h("div", { class: "search", role: "search" }, input, list),
+    focus: () => input.focus(),
+    clear() {
+      input.value = "";
+      close();
+    },
+  };
+}

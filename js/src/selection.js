@@ -1,0 +1,27 @@
+// A set of rows: sorted numbers and, for the renderer, a byte a row.
+
+export const NOTHING = Object.freeze({ rows: new Uint32Array(0), mask: null });
+
+export function fromRows(rows, n) {
+  if (rows.length === 0) return NOTHING;
+  const mask = new Uint8Array(n);
+  for (const row of rows) mask[row] = 1;
+  return fromMask(mask);
+}
+
+export function fromMask(mask) {
+  let size = 0;
+  for (let i = 0; i < mask.length; i++) size += mask[i];
+  if (size === 0) return NOTHING;
+  const rows = new Uint32Array(size);
+  for (let i = 0, k = 0; i < mask.length; i++) if (mask[i]) rows[k++] = i;
+  return { rows, mask };
+}
+
+/** how: "replace", "add" or "remove". */
+export function combine(old, next, how) {
+  if (how === "replace" || old.mask === null) return how === "remove" ? old : next;
+  if (next.mask === null) return old;
+  const keep = how === "add" ? (a, b) => a | b : (a, b) => a & ~b & 1;
+  return fromMask(old.mask.map((a, i) => keep(a, next.mask[i])));
+}

@@ -1,0 +1,140 @@
+// The two canvases and the loop that draws them when something changed.
+import { h } from "./dom.js";
+import { whenDrawn } from "./gl.js";
+import { panes } from "./layout.js";
+import { drawOverlay } from "./overlay.js";
+import { createScene } from "./scene.js";
+import { createWorkload } from "./workload.js";
+
+const MOVES = ["rotation", "globe", "map", "unfold"];
+const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "panelOpen"]);
+const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
+
+export function createStage(dataset, store, model, motion, { onrest }) {
+  const canvas = h("canvas", { class: "points-layer", "aria-hidden": "true" });
+  const overlay = h("canvas", { class: "overlay", "aria-hidden": "true" });
+  const element = h(
+    "div",
+    {
+      class: "stage", tabindex: 0, role: "application", "aria-roledescription": "globe and map",
+      "aria-label": `${dataset.title}: globe and map. Arrow keys turn, plus and minus zoom, question mark for help.`,
+    },
+    canvas,
+    overlay,
+  );
+  const context = overlay.getContext("2d");
+  const gl = canvas.getContext("webgl2", CONTEXT);
+  const workload = createWorkload(dataset.n);
+  let scene = null;
+  let [width, height, ratio] = [0, 0, 1];
+  let [pending, lastFrame, lastMove, restTimer] = [0, 0, -Infinity, 0];
+  let [pointsStale, frames] = [true, 0];
+
+  const panesNow = () => panes(store.get(), width, height);
+
+  /** Ask for a frame; the points are drawn anew only if they may have changed. */
+  function request(points = true) {
+    pointsStale ||= points;
+    if (pending === 0) pending = requestAnimationFrame(frame);
+  }
+
+  function draw(scale, points) {
+    const state = store.get();
+    const list = panesNow();
+    if (pointsStale && scene && !gl.isContextLost()) {
+      scene.draw(list, state, scale, points);
+      whenDrawn(gl, (milliseconds) => workload.note(points, milliseconds));
+      frames++;
+    }
+    pointsStale = false;
+    drawOverlay(context, list, state, dataset.positions, model.names, scale);
+  }
+
+  function frame(now) {
+    pending = 0;
+    if (width === 0) return;
+    const elapsed = now - lastFrame;
+    lastFrame = now;
+    if (motion.active) motion.step(Math.min(0.05, elapsed / 1000));
+    const moving = performance.now() - lastMove < workload.restMilliseconds;
+    draw(ratio, moving ? workload.budget : dataset.n);
+    if (motion.active) request();
+  }
+
+  function noteMove() {
+    lastMove = performance.now();
+    clearTimeout(restTimer);
+    restTimer = setTimeout(() => {
+      lastMove = -Infinity;
+      request();
+      onrest();
+    }, workload.restMilliseconds + 20);
+  }
+
+  function sizeCanvases(scale) {
+    pointsStale = true; // a canvas of a new size is empty
+    for (const layer of [canvas, overlay]) {
+      layer.width = Math.round(width * scale);
+      layer.height = Math.round(height * scale);
+    }
+  }
+
+  function resize() {
+    [width, height] = [element.clientWidth, element.clientHeight];
+    ratio = Math.min(2, globalThis.devicePixelRatio || 1);
+    if (width === 0 || height === 0) return;
+    sizeCanvases(ratio);
+    draw(ratio, dataset.n);
+  }
+
+  function start() {
+    if (!gl) return;
+    scene = createScene(gl, dataset.positions, model.order);
+    scene.setPaint(model.paint(store.get()));
+  }
+
+  if (gl === null) {
+    element.append(
+      h("p", { class: "failure", role: "alert", text: "This browser gives no WebGL2, so the points cannot be drawn. Names, search and selection still work." }),
+    );
+  }
+  canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+  canvas.addEventListener("webglcontextrestored", () => {
+    start();
+    request();
+  });
+  const observer = new ResizeObserver(resize);
+  observer.observe(element);
+  const unsubscribe = store.subscribe((state, changed) => {
+    if (MOVES.some((key) => changed.has(key))) noteMove();
+    request([...changed].some((key) => !OVERLAY_ONLY.has(key)));
+  });
+
+  return {
+    element,
+    panesNow,
+    request,
+    start,
+    repaint: () => scene?.setPaint(model.paint(store.get())),
+    size: () => ({ width, height }),
+    frames: () => frames,
+    budget: () => workload.budget,
+    /** Draw everything sharply, hand both layers to compose(), and go back. */
+    picture(compose) {
+      const scale = Math.max(2, ratio);
+      sizeCanvases(scale);
+      draw(scale, dataset.n);
+      const result = compose([canvas, overlay], scale);
+      sizeCanvases(ratio);
+      draw(ratio, dataset.n);
+      return result;
+    },
+    destroy() {
+      unsubscribe();
+      observer.disconnect();
+      clearTimeout(restTimer);
+      cancelAnimationFrame(pending);
+      gl?.getExtension("WEBGL_lose_context")?.loseContext();
+    },
+  };
+}

@@ -1,0 +1,19 @@
+// One plain state, changed only through set(), which tells listeners the keys that changed.
+
+export function createStore(initial) {
+  let state = { ...initial };
+  const listeners = new Set();
+  return {
+    get: () => state,
+    set(patch) {
+      const changed = new Set(Object.keys(patch).filter((key) => !Object.is(state[key], patch[key])));
+      if (changed.size === 0) return;
+      state = { ...state, ...patch };
+      for (const listener of listeners) listener(state, changed);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,69 @@
+// The notebook side, in the form anywidget asks for: render({ model, el }).
+import { decode } from "./decode.js";
+import { fromRows } from "./selection.js";
+import { VIEW_KEYS, fromView, toView } from "./view.js";
+import { mount } from "./viewer.js";
+
+const VIEW_MILLISECONDS = 120;
+
+const bytesOf = (data) => new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, data.byteLength);
+
+function rowsFrom(data) {
+  // A copy, since 32-bit numbers must start at a multiple of four.
+  return new Uint32Array(bytesOf(data).slice().buffer);
+}
+
+const rowsTo = (rows) => new DataView(rows.slice().buffer);
+
+/** Keep the model's selection and view and the viewer's the same, without echoes. */
+export function link(viewer, model) {
+  const { store, dataset } = viewer;
+  let applying = false;
+  let timer = 0;
+
+  function apply(patch) {
+    applying = true;
+    store.set(patch);
+    applying = false;
+  }
+  const onSelection = () => apply({ selection: fromRows(rowsFrom(model.get("selection")), dataset.n) });
+  const onView = () => apply(fromView(model.get("view")));
+
+  function sendView() {
+    model.set("view", toView(store.get()));
+    model.save_changes();
+  }
+  const unsubscribe = store.subscribe((state, changed) => {
+    if (applying) return;
+    if (changed.has("selection")) {
+      model.set("selection", rowsTo(state.selection.rows));
+      model.save_changes();
+    }
+    if (VIEW_KEYS.some((key) => changed.has(key))) {
+      clearTimeout(timer);
+      timer = setTimeout(sendView, VIEW_MILLISECONDS);
+    }
+  });
+  model.on("change:selection", onSelection);
+  model.on("change:view", onView);
+  onSelection();
+  onView();
+  return () => {
+    unsubscribe();
+    clearTimeout(timer);
+    model.off("change:selection", onSelection);
+    model.off("change:view", onView);
+  };
+}
+
+export async function render({ model, el }) {
+  const root = document.createElement("div");
+  root.style.height = `${model.get("height")}px`;
+  el.append(root);
+  const viewer = mount(root, await decode(bytesOf(model.get("_payload"))), { embedded: true });
+  const unlink = link(viewer, model);
+  return () => {
+    unlink();
+    viewer.destroy();
+  };
+}

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { OKABE_ITO, categoricalPalette, ramp } from "../src/color.js";
+import { NO_FILTER, isolate, toggle, visibility } from "../src/filter.js";
+import { legendCodes } from "../src/legend.js";
+import { drawOrder } from "../src/order.js";
+import { DIM, HIDDEN, NORMAL, STRONG, paint } from "../src/paint.js";
+import { asCategories, createScheme } from "../src/scheme.js";
+
+const kinds = { name: "k", kind: "category", codes: Uint8Array.of(1, 2, 0, 2), labels: ["a", "b"] };
+const sizes = { name: "s", kind: "number", integer: false, values: Float32Array.of(0, 5, NaN, 10) };
+
+test("palettes begin with Okabe-Ito, hold 32 distinct colours and then come again", () => {
+  for (const theme of ["dark", "light"]) {
+    const colors = categoricalPalette(40, theme);
+    assert.deepEqual(colors.slice(0, 7), OKABE_ITO[theme]);
+    assert.equal(new Set(colors.map(String)).size, 32);
+  }
+});
+
+test("ramps grow lighter all the way", () => {
+  const light = ([r, g, b]) => 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  for (const name of ["viridis", "cividis"]) {
+    for (let t = 0; t < 0.99; t += 0.05) assert.ok(light(ramp(name, t + 0.05, "dark")) > light(ramp(name, t, "dark")));
+  }
+});
+
+test("few whole numbers are categories in order, unless a scale is asked for", () => {
+  const digits = { name: "d", kind: "number", integer: true, values: Float32Array.of(7, 2, NaN, 7) };
+  const { labels, codes } = asCategories(digits);
+  assert.deepEqual([labels, [...codes]], [["2", "7"], [2, 1, 0, 2]]);
+  assert.equal(createScheme(digits, "dark").kind, "category");
+  assert.equal(createScheme(digits, "dark", true).kind, "number");
+  assert.equal(asCategories({ ...digits, values: Float32Array.from({ length: 30 }, (_, i) => i) }), null);
+  assert.equal(asCategories(sizes), null);
+});
+
+test("outliers do not flatten the colours, and the legend knows", () => {
+  const values = Float32Array.from({ length: 1000 }, (_, i) => i / 1000);
+  values[5] = 1e6;
+  const { low, high, min, max } = createScheme({ ...sizes, values }, "dark");
+  assert.ok(low >= min && high < 1 && max === 1e6);
+  const even = createScheme(sizes, "dark");
+  assert.deepEqual([even.low, even.high, even.missing], [0, 10, 1]);
+});
+
+test("a column of nothing but missing values still has a scheme", () => {
+  const { low, high, missing } = createScheme({ ...sizes, values: Float32Array.of(NaN, NaN) }, "light");
+  assert.deepEqual([low, high, missing], [0, 0, 2]);
+});
+
+test("hiding, isolating and narrowing", () => {
+  const scheme = createScheme(kinds, "dark");
+  const codes = legendCodes(scheme);
+  assert.deepEqual(codes, [1, 2, 0]);
+  const hidden = toggle(NO_FILTER, 2);
+  assert.deepEqual([...visibility(scheme, hidden, 4)], [1, 0, 1, 0]);
+  assert.deepEqual([...visibility(scheme, toggle(hidden, 2), 4)], [1, 1, 1, 1]);
+  const alone = isolate(NO_FILTER, 0, codes);
+  assert.deepEqual([...visibility(scheme, alone, 4)], [0, 0, 1, 0]);
+  assert.equal(isolate(alone, 0, codes).hidden.size, 0);
+  const numbers = createScheme(sizes, "dark");
+  assert.deepEqual([...visibility(numbers, { ...NO_FILTER, range: [1, 10] }, 4)], [0, 1, 1, 1]);
+  assert.deepEqual([...visibility(numbers, toggle(NO_FILTER, 0), 4)], [1, 1, 0, 1]);
+});
+
+test("paint follows the order of drawing and says how strongly each point shows", () => {
+  const scheme = createScheme(kinds, "dark");
+  const order = Uint32Array.of(3, 0, 2, 1);
+  const strength = (...rest) => [...paint(order, scheme, ...rest)].filter((_, i) => i % 4 === 3);
+  const all = new Uint8Array(4).fill(1);
+  const bytes = paint(order, scheme, all, null, null);
+  assert.deepEqual([...bytes.slice(0, 4)], [...scheme.colors[2], NORMAL]);
+  assert.deepEqual([...bytes.slice(8, 11)], scheme.colors[0]);
+  assert.deepEqual(strength(Uint8Array.of(1, 1, 1, 0), null, null), [HIDDEN, NORMAL, NORMAL, NORMAL]);
+  assert.deepEqual(strength(all, Uint8Array.of(1, 0, 0, 0), null), [DIM, STRONG, DIM, DIM]);
+  assert.deepEqual(strength(all, null, 2), [STRONG, DIM, DIM, STRONG]);
+});
+
+test("the order of drawing holds every row once and starts with a fair sample", () => {
+  for (const n of [1, 2, 10, 1000, 4096]) assert.equal(new Set(drawOrder(n)).size, n);
+  const early = [...drawOrder(1000).slice(0, 100)].filter((row) => row < 500).length;
+  assert.ok(early >= 48 && early <= 52);
+});

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deflateSync } from "node:zlib";
+import { decode, fromBase64, unfoldOctahedron } from "../src/decode.js";
+import { toCsv, fileName } from "../src/export.js";
+import { field, number } from "../src/format.js";
+import { rowsOf, searchLabels } from "../src/search.js";
+import { combine, fromMask, fromRows, NOTHING } from "../src/selection.js";
+
+function payload(header, arrays) {
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(text.length);
+  const pad = (part) => Buffer.concat([part, Buffer.alloc((8 - (part.length % 8)) % 8)]);
+  return deflateSync(Buffer.concat([pad(Buffer.concat([length, text])), ...arrays.map((array) => pad(Buffer.from(array.buffer)))]));
+}
+
+test("a payload decodes to positions and columns", async () => {
+  const bytes = payload(
+    {
+      version: 1, n: 2, title: "T", options: {},
+      positions: { dtype: "int16", offset: 0, length: 4 },
+      columns: [
+        { name: "kind", kind: "category", labels: ["a", "b"], dtype: "uint8", offset: 8, length: 2 },
+        { name: "size", kind: "number", integer: false, dtype: "float64", offset: 16, length: 2 },
+      ],
+    },
+    [new Int16Array([0, 0, 32767, 0]), new Uint8Array([2, 0]), new Float64Array([0.5, NaN])],
+  );
+  const { n, positions, columns } = await decode(bytes);
+  assert.equal(n, 2);
+  assert.deepEqual([...positions], [0, 0, 1, 1, 0, 0]);
+  assert.deepEqual(columns.map((column) => [0, 1].map((row) => field(column, row))), [["b", "missing"], ["0.5", "missing"]]);
+});
+
+test("another version is refused", async () => {
+  await assert.rejects(decode(payload({ version: 2 }, [])), /version 2/);
+});
+
+test("the lower half of the octahedron unfolds to unit vectors below", () => {
+  const [x, y, z] = unfoldOctahedron(new Int16Array([32767, 32767]));
+  assert.deepEqual([Math.abs(x), Math.abs(y), z], [0, 0, -1]);
+  const v = unfoldOctahedron(new Int16Array([-20000, 30000]));
+  assert.ok(Math.abs(Math.hypot(...v) - 1) < 1e-6 && v[0] < 0 && v[1] > 0 && v[2] < 0);
+});
+
+test("base64 may be wrapped in white space", () => {
+  assert.deepEqual([...fromBase64("\n AQID \n")], [1, 2, 3]);
+});
+
+test("numbers read well", () => {
+  assert.deepEqual([1234567, 0.1 + 0.2, -2.5, 1e-9, NaN, Infinity].map((x) => number(x)), ["1234567", "0.3", "−2.5", "1e-9", "missing", "∞"]);
+});
+
+const column = { name: "cell", kind: "category", codes: Uint8Array.of(1, 2, 0, 3, 2), labels: ["B cell", "T cell", "<b>"] };
+
+test("search ignores case and puts beginnings first", () => {
+  const { matches, total } = searchLabels([column], " T C");
+  assert.deepEqual([matches.map(({ label }) => label), total], [["T cell"], 1]);
+  assert.deepEqual(searchLabels([column], "CELL").matches.map(({ code }) => code), [1, 2]);
+  const names = { name: "n", kind: "category", labels: ["abc", "bc"], codes: [] };
+  assert.deepEqual(searchLabels([names], "b").matches.map(({ label }) => label), ["bc", "abc"]);
+  assert.equal(searchLabels([column], "  ").total, 0);
+  assert.deepEqual([...rowsOf(searchLabels([column], "cell").all, 5)], [1, 1, 0, 0, 1]);
+});
+
+test("selections combine", () => {
+  const a = fromRows([3, 1], 5);
+  assert.deepEqual([...a.rows], [1, 3]);
+  const b = fromMask(Uint8Array.of(0, 1, 1, 0, 0));
+  assert.deepEqual([...combine(a, b, "add").rows], [1, 2, 3]);
+  assert.deepEqual([...combine(a, b, "remove").rows], [3]);
+  assert.deepEqual([...combine(a, b, "replace").rows], [1, 2]);
+  assert.equal(combine(a, fromRows([1, 3], 5), "remove"), NOTHING);
+});
+
+test("CSV quotes, leaves missing cells empty and disarms formulas", () => {
+  const odd = { name: 'a,"b"', kind: "category", codes: Uint8Array.of(1, 2, 0), labels: ["=1+1", "x\ny"] };
+  const numbers = { name: "v", kind: "number", values: Float32Array.of(0.1, -2, NaN) };
+  assert.equal(toCsv([odd, numbers], [0, 1, 2]), 'row,"a,""b""",v\r\n0,\'=1+1,0.1\r\n1,"x\ny",-2\r\n2,,\r\n');
+});
+
+test("file names hold no paths", () => {
+  assert.equal(fileName("../My: Größe", "png"), "my-größe.png");
+  assert.equal(fileName("///", "png"), "mercat.png");
+});

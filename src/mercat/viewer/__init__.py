@@ -1,0 +1,96 @@
+"""An interactive globe and map: as one HTML file, or as a notebook widget.
+
+`to_html` needs nothing beyond Mercat's own dependencies; `Explorer` needs anywidget, which
+``pip install "mercat[viewer]"`` brings.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from ._encode import encode
+from ._html import page, write_atomically
+
+if TYPE_CHECKING:
+    from ._widget import Explorer
+
+__all__ = ["Explorer", "to_html"]
+
+
+def to_html(
+    Y: ArrayLike,
+    frame: Any = None,
+    path: str | os.PathLike[str] = "mercat.html",
+    *,
+    title: str = "Mercat",
+    color: str | None = None,
+    point_loss: ArrayLike | None = None,
+    theme: str = "auto",
+    projection: str = "mercator",
+) -> Path:
+    """Write one HTML file in which a reader explores points on the sphere.
+
+    The file holds its data and code, loads nothing from the network, and opens in any
+    browser with WebGL2. An interrupted write leaves no half file.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, 3)
+        Unit vectors.
+    frame : DataFrame or mapping, optional
+        Columns of n values to colour by, search and read: pandas, polars, or a dict.
+        Numeric, text, categorical and boolean columns are shown; NaN and None are shown
+        as missing. Whole numbers with at most 20 distinct values open as categories.
+    path : path-like, default="mercat.html"
+        Where to write. An existing file is replaced.
+    title : str, default="Mercat"
+        The title of the page.
+    color : str, optional
+        The column that colours the points at first; the first text column if not given.
+    point_loss : array-like of shape (n,), optional
+        A loss a point, such as ``model.point_loss_``, offered as "Trust".
+    theme : {"auto", "dark", "light"}, default="auto"
+        "auto" follows the reader's system.
+    projection : {"mercator", "equal_earth"}, default="mercator"
+        The map at first: Mercator keeps angles, Equal Earth keeps areas.
+
+    Returns
+    -------
+    path : Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from mercat.viewer import to_html
+    >>> Y = np.eye(3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = to_html(Y, {"name": ["x", "y", "z"]}, f"{folder}/axes.html", title="Axes")
+    ...     path.name
+    'axes.html'
+    """
+    payload = encode(
+        Y,
+        frame,
+        title=title,
+        color=color,
+        point_loss=point_loss,
+        theme=theme,
+        projection=projection,
+    )
+    target = Path(path)
+    write_atomically(target, page(payload, str(title)))
+    return target
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Explorer":
+        from ._widget import Explorer
+
+        return Explorer
+    raise AttributeError(f"module 'mercat.viewer' has no attribute {name!r}")

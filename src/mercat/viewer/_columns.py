@@ -1,0 +1,177 @@
+"""Columns of a frame as the viewer keeps them: numbers, or codes into a list of labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
+_TEXT = (str, bool, np.bool_)
+_NUMBER = (int, float, np.integer, np.floating)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A numeric column; NaN stands for a missing value."""
+
+    name: str
+    values: NDArray[Any]
+    role: str | None = None
+
+    @property
+    def is_integer(self) -> bool:
+        present = (
+            self.values[~np.isnan(self.values)] if self.values.dtype.kind == "f" else self.values
+        )
+        return bool(np.all(np.isfinite(present)) and np.all(present == np.floor(present)))
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A text column: code 0 is a missing value, code k the label k - 1."""
+
+    name: str
+    codes: NDArray[Any]
+    labels: list[str]
+
+
+def read_frame(frame: Any, n: int) -> list[Numbers | Categories]:
+    """The columns of a pandas or polars frame, or of a mapping from names to columns.
+
+    Parameters
+    ----------
+    frame : DataFrame, mapping or None
+        Each column is numeric, text, categorical or boolean, and has `n` values.
+    n : int
+        The number of points.
+    """
+    if frame is None:
+        return []
+    columns = [(str(name), values) for name, values in _items(frame)]
+    twice = [name for name, count in Counter(name for name, _ in columns).items() if count > 1]
+    if twice:
+        raise ValueError(f"Column names of frame must be unique, got {twice[0]!r} more than once.")
+    return [_read_column(name, values, n) for name, values in columns]
+
+
+def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(frame, Mapping):
+        return frame.items()
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        # By position: two columns of one name would come back as a frame.
+        return [(name, frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
+    if hasattr(frame, "iter_columns"):
+        return [(column.name, column) for column in frame.iter_columns()]
+    raise TypeError(
+        "frame must be a pandas or polars DataFrame or a mapping from names to columns, "
+        f"got {type(frame).__name__}."
+    )
+
+
+def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        got = type(values).__name__
+        raise TypeError(f"Column {name!r} of frame must be a sequence, got {got}.")
+    if hasattr(values, "cat") and hasattr(values.cat, "codes"):  # pandas, without a copy a row
+        codes = _check_shape(name, np.asarray(values.cat.codes, dtype=np.int64), n)
+        return _merge_equal(name, codes + 1, [str(label) for label in values.cat.categories])
+    array = _check_shape(name, _as_array(values), n)
+    missing = _is_missing(values)
+    if array.dtype.kind in "OT":
+        array, missing = _settle(name, np.asarray(array, dtype=object), missing)
+    if array.dtype.kind in "iu" and len(array):
+        _check_exact(name, (int(array.min()), int(array.max())))
+    if array.dtype.kind in "iuf":
+        return Numbers(name, array)
+    if array.dtype.kind in "bUO":
+        return _categorize(name, array, missing)
+    raise _unfit(name, f"dtype {array.dtype}")
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    # One by one, since NumPy would turn ["a", nan] into two texts.
+    return np.fromiter(values, dtype=object)
+
+
+def _check_shape(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
+    if array.ndim != 1:
+        shape = array.shape
+        raise ValueError(f"Column {name!r} of frame must have one dimension, got shape {shape}.")
+    if len(array) != n:
+        raise ValueError(
+            f"Column {name!r} of frame must have one value a point ({n}), got {len(array)}."
+        )
+    return array
+
+
+def _is_missing(values: Any) -> NDArray[np.bool_] | None:
+    """Which values a pandas or polars column holds to be missing; None if it cannot be asked."""
+    for question in ("isna", "is_null"):
+        if hasattr(values, question):
+            return np.asarray(getattr(values, question)(), dtype=bool)
+    return None
+
+
+def _unfit(name: str, got: str) -> TypeError:
+    return TypeError(f"Column {name!r} of frame must be numeric or text, got {got}.")
+
+
+def _settle(
+    name: str, array: NDArray[np.object_], missing: NDArray[np.bool_] | None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Python objects as text (dtype object) or as numbers, and which are missing."""
+    if missing is None:
+        missing = np.array(
+            [value is None or value != value for value in array.tolist()], dtype=bool
+        )
+    present = array[~missing].tolist()
+    kinds = {type(value) for value in present}
+    if all(issubclass(kind, _TEXT) for kind in kinds):
+        text = np.full(len(array), None, dtype=object)
+        text[~missing] = [str(value) for value in present]
+        return text, missing
+    if all(issubclass(kind, _NUMBER) and kind is not bool for kind in kinds):
+        _check_exact(name, (value for value in present if isinstance(value, int)))
+        if not missing.any():
+            return np.array(present), missing
+        numbers = np.full(len(array), np.nan)
+        numbers[~missing] = present
+        return numbers, missing
+    odd = sorted(kind.__name__ for kind in kinds if not issubclass(kind, (*_TEXT, *_NUMBER)))
+    raise _unfit(name, f"values of type {odd[0]}" if odd else "text and numbers together")
+
+
+def _check_exact(name: str, integers: Iterable[int]) -> None:
+    largest = max(map(abs, integers), default=0)
+    if largest > _LARGEST_EXACT:
+        raise ValueError(
+            f"Column {name!r} of frame must hold integers of at most 2**53 in size to be "
+            f"shown exactly, got {largest}; convert it to text."
+        )
+
+
+def _categorize(name: str, array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Categories:
+    codes = np.zeros(len(array), dtype=np.int64)
+    present = np.ones(len(array), dtype=bool) if missing is None else ~missing
+    if not present.any():
+        return Categories(name, codes, [])
+    labels, inverse = np.unique(array[present].astype(str), return_inverse=True)
+    codes[present] = inverse + 1
+    return Categories(name, codes, labels.tolist())
+
+
+def _merge_equal(name: str, codes: NDArray[np.int64], labels: list[str]) -> Categories:
+    """Categories that read the same, as 1 and "1", are one label."""
+    unique = list(dict.fromkeys(labels))
+    place = {label: k for k, label in enumerate(unique, start=1)}
+    table = np.array([0, *(place[label] for label in labels)])
+    return Categories(name, table[codes], unique)

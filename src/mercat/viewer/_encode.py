@@ -1,0 +1,158 @@
+"""The compact form in which points and columns travel to the browser.
+
+Deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8, then arrays,
+little-endian, at offsets that are multiples of 8. A position takes four bytes (octahedral
+coordinates, within 0.004 degrees), a label as few as its number of kinds allows.
+`js/src/decode.js` is the other half.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._columns import Categories, Numbers, read_frame
+
+THEMES = ("auto", "dark", "light")
+PROJECTIONS = ("mercator", "equal_earth")
+_VERSION = 1
+_UNIT_TOLERANCE = 1e-4
+
+
+def check_points(Y: ArrayLike) -> NDArray[np.float64]:
+    """Y as an (n, 3) array of unit vectors, or a ValueError that says what is wrong."""
+    points = np.asarray(Y, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise ValueError(f"Y must have shape (n, 3), got {points.shape}.")
+    if len(points) == 0:
+        raise ValueError("Y must have at least 1 row, got 0.")
+    finite = np.isfinite(points).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ValueError(f"Y must be finite, got {points[row].tolist()} in row {row}.")
+    norm = np.linalg.norm(points, axis=1)
+    wrong = np.abs(norm - 1) > _UNIT_TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"Y must have rows of length 1, got length {norm[row]:.6g} in row {row}.")
+    return points
+
+
+def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Unit vectors folded onto a square, two 16-bit integers each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> to_octahedral(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])).tolist()
+    [[0, 0], [32767, 0]]
+    """
+    folded = Y / np.abs(Y).sum(axis=1, keepdims=True)
+    square = folded[:, :2]
+    sign = np.where(square < 0, -1.0, 1.0)
+    square = np.where(folded[:, 2:] < 0, (1 - np.abs(square[:, ::-1])) * sign, square)
+    return np.asarray(np.rint(square * 32767), dtype=np.int16)
+
+
+def encode(
+    Y: ArrayLike,
+    frame: Any = None,
+    *,
+    title: str = "Mercat",
+    color: str | None = None,
+    point_loss: ArrayLike | None = None,
+    theme: str = "auto",
+    projection: str = "mercator",
+) -> bytes:
+    """Everything the viewer shows, as deflated bytes. See `mercat.viewer.to_html`."""
+    points = check_points(Y)
+    columns = read_frame(frame, len(points)) + _loss_column(point_loss, len(points))
+    names = [column.name for column in columns]
+    if len(set(names)) < len(names):
+        raise ValueError("frame must have no column 'point loss' when point_loss is given.")
+    if color is not None and color not in names:
+        raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
+    if theme not in THEMES:
+        raise ValueError(f"theme must be one of {THEMES}, got {theme!r}.")
+    if projection not in PROJECTIONS:
+        raise ValueError(f"projection must be one of {PROJECTIONS}, got {projection!r}.")
+    arrays = _Arrays()
+    header = {
+        "version": _VERSION,
+        "n": len(points),
+        "title": str(title),
+        "options": {"color": color, "theme": theme, "projection": projection},
+        "positions": arrays.add(to_octahedral(points).ravel()),
+        "columns": [_describe(column, arrays) for column in columns],
+    }
+    text = json.dumps(header, allow_nan=False).encode("ascii")
+    start = len(text).to_bytes(4, "little") + text
+    return zlib.compress(_pad(start) + b"".join(arrays.parts), level=6)
+
+
+def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Numbers | Categories]:
+    if point_loss is None:
+        return []
+    loss = np.asarray(point_loss, dtype=np.float64)
+    if loss.shape != (n,):
+        raise ValueError(f"point_loss must have one value a point ({n}), got shape {loss.shape}.")
+    return [Numbers("point loss", loss, role="loss")]
+
+
+def _pad(part: bytes) -> bytes:
+    return part + bytes(-len(part) % 8)
+
+
+class _Arrays:
+    """Arrays one after the other, each with a note of where it lies."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.offset = 0
+
+    def add(self, array: NDArray[Any]) -> dict[str, Any]:
+        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        part = _pad(little.tobytes())
+        note = {"dtype": array.dtype.name, "offset": self.offset, "length": len(array)}
+        self.parts.append(part)
+        self.offset += len(part)
+        return note
+
+
+def _describe(column: Numbers | Categories, arrays: _Arrays) -> dict[str, Any]:
+    if isinstance(column, Categories):
+        codes = column.codes.astype(np.min_scalar_type(len(column.labels)))
+        return {
+            "name": column.name,
+            "kind": "category",
+            "labels": column.labels,
+            **arrays.add(codes),
+        }
+    return {
+        "name": column.name,
+        "kind": "number",
+        "role": column.role,
+        "integer": column.is_integer,
+        **arrays.add(_smallest(column.values)),
+    }
+
+
+def _smallest(values: NDArray[Any]) -> NDArray[Any]:
+    """The narrowest array that keeps integers exactly and floats to a millionth of the spread."""
+    if values.dtype.kind in "iu":
+        for dtype in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
+            limits = np.iinfo(dtype)
+            if limits.min <= int(values.min()) and int(values.max()) <= limits.max:
+                return values.astype(dtype)
+        return values.astype(np.float64)
+    finite = values[np.isfinite(values)].astype(np.float64)
+    if len(finite) == 0:
+        return values.astype(np.float32)
+    if np.abs(finite).max() > np.finfo(np.float32).max:
+        return values.astype(np.float64)
+    error = np.abs(finite.astype(np.float32) - finite).max()
+    return values.astype(np.float32 if error <= 1e-6 * np.ptp(finite) else np.float64)

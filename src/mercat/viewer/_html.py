@@ -1,0 +1,79 @@
+"""One page that holds the viewer and its data, and loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import os
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+_PAGE = """<!doctype html>
+<html lang="en" data-mercat="page">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="mercat"></div>
+<noscript>This page draws its points with JavaScript, which is switched off.</noscript>
+<script type="application/octet-stream" id="mercat-payload">{payload}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+_PAGE_STYLE = "html,body{margin:0;height:100%;background:#0b0e14}#mercat{height:100%}"
+
+
+def static(name: str) -> str:
+    """A built file of the viewer, as text."""
+    return (files("mercat.viewer") / "static" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    code = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return f"'sha256-{code}'"
+
+
+def page(payload: bytes, title: str) -> str:
+    """The page's text. The payload goes in as base64, which can hold no markup."""
+    script, style = static("viewer.js"), _PAGE_STYLE + static("style.css")
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return _PAGE.format(
+        policy=policy,
+        title=html.escape(title),
+        style=style,
+        payload=base64.b64encode(payload).decode("ascii"),
+        script=script,
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write beside `path`, then rename: `path` holds the old text or the whole new one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        part.chmod(0o666 & ~_umask())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,151 @@
+"""The viewer in a notebook, through anywidget."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._encode import encode
+from ._html import static
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise ImportError('Explorer needs anywidget: pip install "mercat[viewer]"') from error
+
+_HOME: dict[str, list[float]] = {
+    "rotation": [0.0, 0.0, 0.0],
+    "globe": [1.0, 0.0, 0.0],
+    "map": [1.0, 0.0, 0.0],
+}
+
+
+def _rows_to_bytes(rows: NDArray[np.int64], _widget: Any) -> bytes:
+    return rows.astype("<u4").tobytes()
+
+
+def _rows_from_bytes(data: Any, _widget: Any) -> NDArray[np.int64]:
+    return np.frombuffer(bytes(data), dtype="<u4").astype(np.int64)
+
+
+class Explorer(anywidget.AnyWidget):
+    """A globe and a map of points on the sphere, for a notebook.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, 3)
+        Unit vectors.
+    frame : DataFrame or mapping, optional
+        Columns of n values to colour by, search and read: pandas, polars, or a dict.
+    title : str, default="Mercat"
+        Shown above the views.
+    color : str, optional
+        The column that colours the points at first.
+    point_loss : array-like of shape (n,), optional
+        A loss a point, offered as "Trust".
+    theme : {"auto", "dark", "light"}, default="auto"
+    projection : {"mercator", "equal_earth"}, default="mercator"
+    height : int, default=620
+        In pixels.
+
+    Attributes
+    ----------
+    selection : ndarray of int
+        Rows that are selected, sorted. Set it to select from Python.
+    view : dict
+        ``rotation``: longitude and latitude at the middle and the roll, in radians;
+        ``globe`` and ``map``: zoom, and the place of the plane at the middle of that view.
+        Keys that are left out when it is set take their value at the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.viewer import Explorer
+    >>> Y = np.eye(3)
+    >>> explorer = Explorer(Y, {"name": ["x", "y", "z"]})
+    >>> explorer.selection = [2, 0]
+    >>> explorer.selection
+    array([0, 2])
+    >>> explorer.view = {"rotation": [0.5, 0.1, 0.0]}
+    >>> explorer.view["globe"]
+    [1.0, 0.0, 0.0]
+    """
+
+    _esm = static("viewer.js")
+    _css = static("style.css")
+    _payload = traitlets.Bytes().tag(sync=True)
+    height = traitlets.Int(620, min=200).tag(sync=True)
+    selection = traitlets.Any().tag(sync=True, to_json=_rows_to_bytes, from_json=_rows_from_bytes)
+    view = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        Y: ArrayLike,
+        frame: Any = None,
+        *,
+        title: str = "Mercat",
+        color: str | None = None,
+        point_loss: ArrayLike | None = None,
+        theme: str = "auto",
+        projection: str = "mercator",
+        height: int = 620,
+    ) -> None:
+        payload = encode(
+            Y,
+            frame,
+            title=title,
+            color=color,
+            point_loss=point_loss,
+            theme=theme,
+            projection=projection,
+        )
+        self._n = len(np.asarray(Y))
+        super().__init__(_payload=payload, height=height)
+
+    @traitlets.default("selection")
+    def _nothing(self) -> NDArray[np.int64]:
+        return np.empty(0, dtype=np.int64)
+
+    @traitlets.default("view")
+    def _home(self) -> dict[str, list[float]]:
+        return {key: list(value) for key, value in _HOME.items()}
+
+    @traitlets.validate("selection")
+    def _check_selection(self, proposal: Any) -> NDArray[np.int64]:
+        rows = np.asarray(proposal["value"])
+        if rows.dtype == bool:
+            if rows.shape != (self._n,):
+                raise ValueError(
+                    f"selection as a mask must have shape ({self._n},), got {rows.shape}."
+                )
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or (len(rows) > 0 and rows.dtype.kind not in "iu"):
+            raise ValueError(
+                "selection must be a list of row numbers, "
+                f"got dtype {rows.dtype} and shape {rows.shape}."
+            )
+        rows = np.unique(rows).astype(np.int64)
+        if len(rows) and (rows[0] < 0 or rows[-1] >= self._n):
+            wrong = rows[0] if rows[0] < 0 else rows[-1]
+            raise ValueError(f"selection must hold rows from 0 to {self._n - 1}, got {wrong}.")
+        return rows
+
+    @traitlets.validate("view")
+    def _check_view(self, proposal: Any) -> dict[str, list[float]]:
+        given = proposal["value"]
+        unknown = set(given) - set(_HOME)
+        if unknown:
+            raise ValueError(
+                f"view must have keys among {list(_HOME)}, got {sorted(unknown)[0]!r}."
+            )
+        view = {key: [float(x) for x in given.get(key, home)] for key, home in _HOME.items()}
+        for key, values in view.items():
+            if len(values) != 3 or not all(math.isfinite(value) for value in values):
+                raise ValueError(f"view[{key!r}] must be three finite numbers, got {values}.")
+            if key != "rotation" and values[0] <= 0:
+                raise ValueError(f"view[{key!r}] must begin with a zoom above 0, got {values[0]}.")
+        return view

@@ -1,0 +1,30 @@
+"""Data that several test files share."""
+
+from __future__ import annotations
+
+import os
+
+# Before NumPy is imported: lets scikit-learn's checks of array API input run instead of skipping them.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=10_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def digits() -> np.ndarray:
+    """Scikit-learn's bundled digits: real data of 1797 x 64."""
+    from sklearn.datasets import load_digits
+
+    return load_digits().data
+
+
+def random_sphere(n: int, seed: int = 0) -> np.ndarray:
+    """n unit vectors, uniform over the sphere."""
+    Y = np.random.default_rng(seed).normal(size=(n, 3))
+    return Y / np.linalg.norm(Y, axis=1, keepdims=True)

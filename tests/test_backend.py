@@ -1,0 +1,85 @@
+"""Blocks, tiles and threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from mercat._backend import TILE, Workers, blocks, in_tiles, namespace
+
+
+def blas_threads() -> set[int]:
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
+
+
+def test_blocks_cover_the_range_once():
+    for n, size in ((10, 3), (9, 3), (2, 5), (0, 4)):
+        covered = [i for block in blocks(n, size) for i in range(n)[block]]
+        assert covered == list(range(n))
+        assert all(block.stop - block.start <= size for block in blocks(n, size))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_map_keeps_the_order(n_jobs):
+    def slow_for_the_first(i):
+        if i == 0:
+            threading.Event().wait(0.02)
+        return i * i
+
+    with Workers(n_jobs) as workers:
+        assert list(workers.map(slow_for_the_first, range(50))) == [i * i for i in range(50)]
+
+
+def test_map_raises_what_a_worker_raised():
+    def fails_at_three(i):
+        if i == 3:
+            raise ValueError("three")
+        return i
+
+    with Workers(2) as workers, pytest.raises(ValueError, match="three"):
+        list(workers.map(fails_at_three, range(10)))
+
+
+def test_threads_end_with_the_context():
+    before = threading.active_count()
+    with Workers(3) as workers:
+        list(workers.map(lambda i: i, range(100)))
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+
+
+def test_blas_is_held_to_one_thread_until_the_last_context_ends():
+    """A context that ends must not give another its threads back."""
+    outside = blas_threads()
+    first, second = Workers(1), Workers(2)
+    first.__enter__()
+    assert blas_threads() == {1}
+    second.__enter__()
+    first.__exit__()
+    assert blas_threads() == {1}
+    second.__exit__()
+    assert blas_threads() == outside
+
+
+@pytest.mark.parametrize("n", [1, TILE - 1, TILE, 2 * TILE + 7])
+def test_tiles_have_one_shape_and_give_each_row_once(n):
+    seen = []
+
+    def function(a, b):
+        seen.append((a.shape, b.shape))
+        return a + 1, b[:, 0] * 2
+
+    a, b = np.arange(2.0 * n).reshape(n, 2), np.arange(3.0 * n).reshape(n, 3)
+    plus, twice = in_tiles(function, a, b)
+    np.testing.assert_array_equal(plus, a + 1)
+    np.testing.assert_array_equal(twice, b[:, 0] * 2)
+    assert set(seen) == {((TILE, 2), (TILE, 3))}
+
+
+def test_namespace_of_numpy_has_the_standard_names():
+    assert {"concat", "vecdot", "permute_dims", "astype"} <= set(dir(namespace(np.zeros(1))))

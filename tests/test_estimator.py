@@ -1,0 +1,475 @@
+"""`Mercat` as its users meet it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from conftest import random_sphere
+from scipy.spatial.distance import pdist, squareform
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercat import Mercat, Status, embed
+from mercat._angles import angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._sphere import to_lonlat
+
+
+@parametrize_with_checks(
+    [
+        Mercat(random_state=0),
+        Mercat(random_state=0, solver="landmarks", n_landmarks=20),
+        Mercat(random_state=0, metric="precomputed"),
+        Mercat(random_state=0, n_spectral=None, objective="absolute", metric="correlation"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return Mercat(random_state=0).fit(digits)
+
+
+def same_shape(Y1: np.ndarray, Y2: np.ndarray) -> float:
+    """How well two embeddings agree but for a rotation or reflection: rms distance after Procrustes."""
+    U, _, Vt = np.linalg.svd(Y1.T @ Y2)
+    return float(np.sqrt(np.mean(np.sum((Y1 @ (U @ Vt) - Y2) ** 2, axis=1))))
+
+
+# ------------------------------------------------------------------ what is fitted
+
+
+def test_attributes(fitted, digits):
+    n = len(digits)
+    assert fitted.embedding_.shape == (n, 3)
+    np.testing.assert_allclose(np.linalg.norm(fitted.embedding_, axis=1), 1, rtol=1e-12)
+    assert len(fitted.landmarks_) == len(set(fitted.landmarks_)) == 500
+    assert 0.1 < fitted.loss_ < 0.2
+    assert 0.55 < fitted.correlation_ < 0.65
+    alpha, beta = fitted.calibration_
+    assert 0.2 < alpha < 0.5
+    assert 0.1 < beta < 0.3
+    assert len(fitted.history_) == fitted.n_iter_ > 10
+    assert fitted.status_ is Status.CONVERGED
+    assert fitted.components_.shape == (50, 64)
+    assert fitted.mean_.shape == (64,)
+    assert fitted.explained_variance_.shape == (50,)
+    assert fitted.n_features_in_ == 64
+
+
+def test_point_loss_averages_to_the_loss(fitted):
+    assert fitted.point_loss_.shape == (1797,)
+    assert np.sqrt(np.mean(fitted.point_loss_**2)) == pytest.approx(fitted.loss_, rel=1e-3)
+
+
+def test_losses_equal_their_definition_over_triples():
+    X = np.random.default_rng(0).normal(size=(15, 4))
+    model = Mercat(random_state=0).fit(X)
+    triples = np.array(list(itertools.permutations(range(15), 3)))
+    loss = functools.partial(angle_loss, X, model.embedding_)
+    assert model.loss_ == pytest.approx(loss(triples, *model.calibration_), rel=1e-6)
+    for i in (0, 8):
+        expected = loss(triples[triples[:, 0] == i], *model.calibration_)
+        assert model.point_loss_[i] == pytest.approx(expected, rel=1e-5)
+    a, b = triple_cosines(X, triples), spherical_triple_cosines(model.embedding_, triples)
+    assert model.correlation_ == pytest.approx(np.corrcoef(a, b)[0, 1], rel=1e-6)
+
+
+def test_landmarks_come_close_to_exact(digits):
+    exact = Mercat(solver="exact", random_state=0).fit(digits)
+    placed = Mercat(solver="landmarks", random_state=0).fit(digits)
+    assert abs(exact.correlation_ - placed.correlation_) < 0.01
+
+
+def test_auto_is_exact_for_few_points_and_landmarks_for_many(digits):
+    few = Mercat(random_state=0).fit(digits[:300])
+    assert len(few.landmarks_) == 300
+    np.testing.assert_array_equal(
+        few.embedding_, Mercat(solver="exact", random_state=0).fit(digits[:300]).embedding_
+    )
+    many = digits[:1001]
+    np.testing.assert_array_equal(
+        Mercat(random_state=0).fit(many).embedding_,
+        Mercat(solver="landmarks", random_state=0).fit(many).embedding_,
+    )
+
+
+def test_calibrated_keeps_angles_better_than_absolute(digits):
+    X = digits[:500]
+    calibrated, absolute = (
+        Mercat(objective=o, random_state=0).fit(X) for o in ("calibrated", "absolute")
+    )
+    assert calibrated.correlation_ > absolute.correlation_ + 0.02
+    assert absolute.calibration_ == (0.0, 1.0)
+
+
+def test_algorithm1_ends_above_the_exact_loss():
+    X = np.random.default_rng(0).normal(size=(80, 3)) * [3, 2, 1]
+    paper = Mercat(solver="algorithm1", objective="absolute", max_iter=200, random_state=0).fit(X)
+    exact = Mercat(solver="exact", objective="absolute", random_state=0).fit(X)
+    assert paper.status_ is Status.SCHEDULE
+    assert paper.n_iter_ == 200
+    assert exact.loss_ <= paper.loss_ < 1.5 * exact.loss_
+
+
+def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
+    X, start = digits[:200], random_sphere(200)
+    one = Mercat(init=start, random_state=0, max_iter=1, tol=0.0)
+    with pytest.warns(ConvergenceWarning, match=r"Raise max_iter \(now 1\)"):
+        Y1 = one.fit_transform(X)
+    with pytest.warns(ConvergenceWarning):
+        Y2 = clone(one).set_params(init=7 * start).fit_transform(X)
+    np.testing.assert_allclose(Y1, Y2, atol=1e-12)
+    with pytest.warns(ConvergenceWarning):
+        from_pca = clone(one).set_params(init="pca").fit_transform(X)
+    assert same_shape(Y1, from_pca) > 0.2
+    with pytest.warns(ConvergenceWarning):
+        placed = clone(one).set_params(solver="landmarks", n_landmarks=100).fit(X)
+    assert placed.status_ is Status.MAX_ITER
+
+
+def test_map_is_turned_to_the_equator_with_an_empty_seam(fitted):
+    longitude, latitude = to_lonlat(fitted.embedding_)
+    assert np.sqrt(np.mean(latitude**2)) < np.sqrt(np.mean(longitude**2)) + 0.05
+    assert np.mean(np.abs(longitude) > np.pi - 0.2) < 0.01
+
+
+# ------------------------------------------------------------------ transform
+
+
+@pytest.mark.parametrize("n", [300, 1797])
+def test_transform_of_the_training_data_is_the_embedding(n, digits):
+    model = Mercat(random_state=0).fit(digits[:n])
+    np.testing.assert_allclose(model.transform(digits[:n]), model.embedding_, atol=1e-6)
+
+
+def test_transform_does_not_depend_on_the_batch(fitted, digits):
+    new = digits + np.random.default_rng(0).normal(size=digits.shape)
+    whole = fitted.transform(new)
+    for part in (slice(0, 1), slice(700, 701), slice(3, 40), slice(100, 1200)):
+        np.testing.assert_array_equal(fitted.transform(new[part]), whole[part])
+    order = np.random.default_rng(1).permutation(len(new))
+    np.testing.assert_array_equal(fitted.transform(new[order]), whole[order])
+
+
+def test_new_points_land_beside_their_like(digits):
+    model = Mercat(random_state=0).fit(digits[:1500])
+    Y = model.transform(digits[1500:])
+    nearest = np.linalg.norm(digits[1500:, None] - digits[None, :1500], axis=2).argmin(axis=1)
+    angle = np.arccos(np.clip(np.sum(Y * model.embedding_[nearest], axis=1), -1, 1))
+    random_pairs = np.arccos(np.clip(np.sum(Y * model.embedding_[:297], axis=1), -1, 1))
+    assert np.median(angle) < 0.5 * np.median(random_pairs)
+
+
+def test_transform_needs_a_fit(digits):
+    with pytest.raises(NotFittedError):
+        Mercat().transform(digits)
+
+
+# ------------------------------------------------------------------ repeatable
+
+
+@pytest.mark.parametrize("solver", ["exact", "landmarks", "algorithm1"])
+def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
+    X = digits[:700]
+    parameters = {"solver": solver, "n_landmarks": 300, "random_state": 3}
+    if solver == "algorithm1":
+        parameters |= {"objective": "absolute", "max_iter": 10}
+    models = [Mercat(n_jobs=n_jobs, **parameters).fit(X) for n_jobs in (1, 2, 4)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.embedding_, models[0].embedding_)
+        np.testing.assert_array_equal(model.point_loss_, models[0].point_loss_)
+        np.testing.assert_array_equal(model.transform(digits), models[0].transform(digits))
+
+
+def test_another_seed_takes_other_landmarks(digits):
+    one, two = (Mercat(random_state=seed).fit(digits) for seed in (0, 1))
+    assert set(one.landmarks_) != set(two.landmarks_)
+    assert same_shape(one.embedding_, two.embedding_) < 0.2
+
+
+def test_random_state_may_be_a_generator_or_a_random_state(digits):
+    for kind in (np.random.default_rng, np.random.RandomState):
+        np.testing.assert_array_equal(*(embed(digits, random_state=kind(0)) for _ in range(2)))
+
+
+# ------------------------------------------------------------------ kinds of input
+
+
+def test_kinds_of_memory_give_the_same_result(digits):
+    X = digits[:300]
+    expected = embed(X, random_state=0)
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for given in (read_only, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.tolist()):
+        np.testing.assert_array_equal(embed(given, random_state=0), expected)
+    for given in (
+        X.astype(np.int16),
+        X.astype(np.uint8),
+        X.astype(np.float16),
+        X.astype(np.float32),
+    ):
+        assert same_shape(embed(given, random_state=0), expected) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_output_type(dtype, digits):
+    model = Mercat(random_state=0).fit(digits[:100].astype(dtype))
+    expected = np.float32 if dtype == np.float32 else np.float64
+    assert model.embedding_.dtype == expected
+    assert model.transform(digits[:3].astype(dtype)).dtype == expected
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+@pytest.mark.parametrize("n", [300, 1200])
+def test_sparse_gives_what_dense_gives(form, n, digits):
+    X = digits[:n]
+    model = Mercat(random_state=0).fit(form(X))
+    assert same_shape(model.embedding_, embed(X, random_state=0)) < 0.05
+    np.testing.assert_allclose(model.transform(form(X)), model.embedding_, atol=1e-6)
+
+
+def test_memmap_is_read_from_disk(digits, tmp_path):
+    np.save(tmp_path / "X.npy", digits)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_array_equal(embed(mapped, random_state=0), embed(digits, random_state=0))
+
+
+def test_frames_in_and_out(digits):
+    X = digits[:100]
+    names = [f"pixel {i}" for i in range(64)]
+    expected = embed(X, random_state=0)
+    for frame in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
+        model = Mercat(random_state=0).fit(frame)
+        assert list(model.feature_names_in_) == names
+        np.testing.assert_array_equal(model.embedding_, expected)
+    model = Mercat(random_state=0).set_output(transform="pandas")
+    out = model.fit_transform(pd.DataFrame(X, columns=names))
+    assert (
+        list(out.columns)
+        == list(model.get_feature_names_out())
+        == ["mercat0", "mercat1", "mercat2"]
+    )
+
+
+def test_pipeline_pickle_and_clone(digits):
+    X = digits[:200]
+    pipeline = make_pipeline(StandardScaler(), Mercat(random_state=0)).fit(X)
+    again = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(again.transform(X), pipeline.transform(X))
+    assert clone(pipeline[-1]).get_params() == pipeline[-1].get_params()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+def test_metric_ignores_the_length_of_rows(metric, digits):
+    X = digits[:150]
+    scaled = X * np.random.default_rng(0).uniform(0.5, 2, size=(150, 1))
+    one, two = (embed(A, metric=metric, random_state=0) for A in (X, scaled))
+    assert same_shape(one, two) < 1e-3
+    assert same_shape(one, embed(scaled, random_state=0)) > 0.05
+
+
+def test_precomputed_distances_give_the_map_of_the_points(digits):
+    X = digits[:200]
+    D = squareform(pdist(X))
+    model = Mercat(metric="precomputed", random_state=0).fit(D)
+    assert same_shape(model.embedding_, embed(X, random_state=0)) < 0.02
+    np.testing.assert_allclose(model.transform(D[:5]), model.embedding_[:5], atol=1e-6)
+    assert model.components_ is None
+
+
+def test_n_spectral(digits):
+    X = digits[:300]
+    assert Mercat(n_spectral=3, random_state=0).fit(X).components_.shape == (3, 64)
+    assert Mercat(n_spectral=None, random_state=0).fit(X).components_ is None
+    auto = Mercat(n_spectral="auto", random_state=0).fit(X).components_
+    assert 2 <= len(auto) < 50
+
+
+# ------------------------------------------------------------------ progress and stopping
+
+
+@pytest.mark.parametrize("solver", ["exact", "landmarks", "algorithm1"])
+def test_callback_sees_each_iteration_and_may_stop(solver, digits):
+    seen = []
+
+    def callback(iteration, loss, Y):
+        seen.append((iteration, loss, Y.shape))
+        return iteration == 3
+
+    model = Mercat(
+        solver=solver, objective="absolute", n_landmarks=50, callback=callback, random_state=0
+    )
+    model.fit(digits[:120])
+    assert model.status_ is Status.CALLBACK
+    assert [s[0] for s in seen] == [1, 2, 3]
+    assert model.n_iter_ == 3
+    np.testing.assert_array_equal([s[1] for s in seen], model.history_)
+    assert {s[2] for s in seen} == {(50 if solver == "landmarks" else 120, 3)}
+    assert model.embedding_.shape == (120, 3)
+
+
+def test_verbose_shows_bars_on_stderr(digits, capsys):
+    Mercat(verbose=True, random_state=0).fit(digits[:1100])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "solving" in captured.err
+    assert "loss=" in captured.err
+    assert "1100/1100" in captured.err
+    Mercat(random_state=0).fit(digits[:100])
+    assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"objective": "angles"},
+            r"objective must be one of 'calibrated', 'absolute', got 'angles'\.",
+        ),
+        ({"metric": "manhattan"}, "metric must be one of 'euclidean', .* got 'manhattan'"),
+        ({"solver": 3}, "solver must be one of .* got 3"),
+        ({"n_spectral": 0}, r"n_spectral must be an integer of at least 1 .* got 0\."),
+        ({"n_spectral": 2.5}, "n_spectral must be an integer .* got 2.5"),
+        ({"n_spectral": "many"}, "n_spectral .* got 'many'"),
+        ({"n_landmarks": 3}, r"n_landmarks must be an integer of at least 4, got 3\."),
+        ({"max_iter": 0}, r"max_iter must be an integer of at least 1 \(or None\), got 0\."),
+        ({"tol": -1.0}, r"tol must be a number in \[0, 1\), got -1.0"),
+        ({"tol": "small"}, "tol must be a number"),
+        ({"init": "random"}, "init must be one of 'pca', got 'random'"),
+        (
+            {"init": np.zeros((20, 2))},
+            r"init must be 'pca' or an array of shape \(n, 3\), got \(20, 2\)",
+        ),
+        ({"init": np.ones((20, 3))}, "init must span three dimensions, got rank 1"),
+        ({"init": np.eye(3)[[0, 1] * 10]}, "init must span three dimensions, got rank 2"),
+        ({"init": np.full((20, 3), np.nan)}, "init must be finite"),
+        ({"init": np.zeros((20, 3))}, "init must have no row of zeros"),
+        ({"init": np.eye(3)}, "init must have a row for each of the 20 points of X, got 3"),
+        ({"solver": "algorithm1"}, "needs objective='absolute', got objective='calibrated'"),
+    ],
+)
+def test_bad_parameters_are_named_with_their_rule_and_value(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Mercat(**parameters).fit(np.random.default_rng(0).normal(size=(20, 4)))
+
+
+def test_callback_must_be_callable(digits):
+    with pytest.raises(TypeError, match="callback must be callable or None, got 'stop'"):
+        Mercat(callback="stop").fit(digits)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.array([[1.0, np.nan]] * 5), "NaN"),
+        (np.array([[1.0, np.inf]] * 5), "infinity"),
+        (np.ones((3, 2)), "minimum of 4"),
+        (np.ones((5, 2)) * 1j, "[Cc]omplex"),
+        (np.array([["a", "b"]] * 5), "could not convert string to float|dtype='numeric'"),
+        (np.ones(5), "[12]D array"),
+    ],
+)
+def test_bad_data(X, message):
+    with pytest.raises(ValueError, match=message):
+        Mercat().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda D: D[:, :5], "square matrix"),
+        (lambda D: D - 1, "Negative values .* distances, .* at least 0, got"),
+        (lambda D: D + np.triu(np.ones_like(D)), "must be symmetric"),
+        (lambda D: D + np.eye(len(D)), "zero diagonal"),
+    ],
+)
+def test_bad_distances(change, message):
+    D = squareform(pdist(np.random.default_rng(0).normal(size=(10, 3))))
+    with pytest.raises(ValueError, match=message):
+        Mercat(metric="precomputed").fit(change(D))
+
+
+# ------------------------------------------------------------------ degenerate data
+
+
+rng = np.random.default_rng(0)
+DEGENERATE = {
+    "all equal": np.ones((20, 5)),
+    "two places": np.repeat([[0.0, 0], [1, 1]], 10, axis=0),
+    "three places": np.repeat(np.eye(3), 5, axis=0),
+    "duplicates": np.repeat(rng.normal(size=(15, 4)), 2, axis=0),
+    "one dimension": rng.normal(size=(30, 1)),
+    "a line in space": np.outer(rng.normal(size=30), [1.0, 2, 3]),
+    "constant columns": np.hstack([rng.normal(size=(30, 2)), np.ones((30, 3))]),
+    "an outlier": np.vstack([rng.normal(size=(30, 3)), [[1e9, 0, 0]]]),
+    "tiny": 1e-30 * rng.normal(size=(30, 3)),
+    "huge": 1e30 * rng.normal(size=(30, 3)),
+    "integers": rng.integers(0, 2, size=(40, 3)),
+} | {f"{n} points": rng.normal(size=(n, 3)) for n in range(4, 11)}
+
+
+@pytest.mark.parametrize("solver", ["exact", "landmarks", "algorithm1"])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_data_give_a_finite_embedding(name, solver):
+    X = DEGENERATE[name]
+    parameters = {"solver": solver, "n_landmarks": 8, "random_state": 0}
+    if solver == "algorithm1":
+        parameters |= {"objective": "absolute", "max_iter": 20}
+    model = Mercat(**parameters).fit(X)
+    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1, rtol=1e-6)
+    assert np.isfinite(model.transform(X)).all()
+    assert np.isfinite([model.loss_, model.correlation_]).all()
+    assert np.isfinite(model.point_loss_).all()
+
+
+def test_points_on_a_line_stay_in_order():
+    x = np.sort(np.random.default_rng(1).normal(size=50))
+    Y = embed(x[:, None], random_state=0)
+    along = to_lonlat(Y)[0]
+    assert abs(np.corrcoef(np.argsort(np.argsort(along)), np.arange(50))[0, 1]) > 0.999
+
+
+# ------------------------------------------------------------------ import
+
+
+def run_python(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_importing_loads_nothing_heavy():
+    loaded = run_python("import sys, mercat; print(*sorted(sys.modules))").split()
+    assert not {"numpy", "sklearn", "scipy", "torch", "matplotlib", "dask", "numba"} & set(loaded)
+    loaded = run_python(
+        "import sys; from mercat import Mercat; print(*sorted(sys.modules))"
+    ).split()
+    assert not {"torch", "matplotlib", "dask", "numba", "tqdm", "anndata"} & set(loaded)
+
+
+def test_names_are_listed():
+    out = run_python(
+        "import mercat; print(*dir(mercat)); mercat.Mercat; mercat.metrics; mercat.plot"
+    )
+    assert {"Mercat", "embed", "Status", "metrics", "plot", "datasets", "viewer"} <= set(
+        out.split()
+    )
+    with pytest.raises(AttributeError, match="module 'mercat' has no attribute 'nothing'"):
+        __import__("mercat").nothing  # noqa: B018

@@ -1,0 +1,122 @@
+"""The exact solver: its objective against the definition, its results against what is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from conftest import random_sphere
+
+from mercat import _exact
+from mercat._angles import angle_gradient, angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._backend import Workers
+from mercat._exact import AngleLoss, solve_exact
+from mercat._initial import pca_positions
+from mercat._sphere import from_lonlat
+from mercat._status import Status
+
+
+def solve(X, Y=None, **changes):
+    parameters = {
+        "calibrated": True,
+        "max_iter": 300,
+        "tol": 1e-5,
+        "report": lambda *_: False,
+    } | changes
+    with Workers(1) as workers:
+        return solve_exact(X, pca_positions(X) if Y is None else Y, workers=workers, **parameters)
+
+
+@pytest.mark.parametrize("pairs_kept", [0, 1 << 22], ids=["recomputed", "kept"])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrated, pairs_kept):
+    """In several blocks, with distances and bearings kept or computed anew."""
+    monkeypatch.setattr(_exact, "_PAIRS_KEPT", pairs_kept)
+    monkeypatch.setattr(_exact, "_PAIRS_A_BLOCK", 1)
+    X, Y = np.random.default_rng(0).normal(size=(40, 6)), random_sphere(40)
+    triples = np.array(list(itertools.permutations(range(40), 3)))
+    with Workers(2) as workers:
+        objective = AngleLoss(X, calibrated=calibrated, workers=workers)
+        value, gradient = objective.evaluate(Y)
+        point_loss = objective.point_loss(Y)
+    line = (0.0, 1.0)
+    if calibrated:
+        slope, intercept = np.polyfit(
+            spherical_triple_cosines(Y, triples), triple_cosines(X, triples), 1
+        )
+        line = (intercept, slope)
+    assert objective.calibration == pytest.approx(line)
+    assert np.sqrt(value) == pytest.approx(angle_loss(X, Y, triples, *line))
+    np.testing.assert_allclose(gradient, angle_gradient(X, Y, triples, *line), atol=1e-10)
+    for i in (0, 17, 39):
+        assert point_loss[i] == pytest.approx(angle_loss(X, Y, triples[triples[:, 0] == i], *line))
+
+
+def test_calibrated_gradient_matches_differences_of_the_calibrated_loss():
+    """The line is fitted anew at each position; by the envelope theorem that adds nothing."""
+    X, Y = np.random.default_rng(1).normal(size=(9, 4)), random_sphere(9, 1)
+    with Workers(1) as workers:
+        objective = AngleLoss(X, calibrated=True, workers=workers)
+        _, gradient = objective.evaluate(Y)
+        direction = np.random.default_rng(2).normal(size=Y.shape)
+        direction -= np.sum(direction * Y, axis=1, keepdims=True) * Y
+        h = 1e-6
+        values = []
+        for sign in (1, -1):
+            moved = Y + sign * h * direction
+            values.append(
+                objective.evaluate(moved / np.linalg.norm(moved, axis=1, keepdims=True))[0]
+            )
+    assert np.sum(gradient * direction) == pytest.approx(
+        (values[0] - values[1]) / (2 * h), rel=1e-5
+    )
+
+
+def test_points_that_fit_on_a_sphere_are_recovered():
+    """A small cap of the sphere is nearly flat: its chords' angles are almost those of the map."""
+    rng = np.random.default_rng(3)
+    truth = from_lonlat(rng.uniform(-0.15, 0.15, 80), rng.uniform(-0.15, 0.15, 80))
+    fit = solve(truth, calibrated=False, tol=1e-7)
+    assert fit.loss < 0.006
+    assert fit.correlation > 0.9999
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_loss_falls_and_history_tells(calibrated, digits):
+    X = digits[:200]
+    start = pca_positions(X)
+    with Workers(1) as workers:
+        initial = np.sqrt(AngleLoss(X, calibrated=calibrated, workers=workers).evaluate(start)[0])
+    fit = solve(X, start, calibrated=calibrated)
+    assert fit.loss < initial - 0.005
+    assert fit.status in (Status.CONVERGED, Status.PRECISION)
+    assert len(fit.history) >= 10
+    assert fit.history[-1] < fit.history[0]
+    np.testing.assert_allclose(np.linalg.norm(fit.Y, axis=1), 1)
+
+
+def test_calibrated_correlation_exceeds_that_of_the_paper_loss(digits):
+    X = digits[:300]
+    assert solve(X).correlation > solve(X, calibrated=False).correlation + 0.02
+
+
+def test_max_iter_and_callback_stop_the_descent(digits):
+    X = digits[:100]
+    few = solve(X, max_iter=3)
+    assert (few.status, len(few.history)) == (Status.MAX_ITER, 3)
+    seen = []
+
+    def report(iteration, loss, Y):
+        seen.append((iteration, loss, Y.shape))
+        return iteration == 4
+
+    stopped = solve(X, report=report)
+    assert stopped.status is Status.CALLBACK
+    assert [s[0] for s in seen] == [1, 2, 3, 4]
+    assert [s[1] for s in seen] == stopped.history
+    assert {s[2] for s in seen} == {(100, 3)}
+
+
+def test_status_reads_as_a_sentence():
+    assert all(str(s).endswith(".") and str(s) == s.value for s in Status)

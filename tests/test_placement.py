@@ -1,0 +1,162 @@
+"""Placement: the energy of a point against the definition, its minimum against a fine grid."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from conftest import random_sphere
+
+from mercat import _placement
+from mercat._angles import Calibration, spherical_triple_cosines, triple_cosines
+from mercat._backend import Workers, namespace
+from mercat._exact import solve_exact
+from mercat._initial import pca_positions
+from mercat._placement import _Energy, as_type, place, placed_moments, prepare_landmarks
+from mercat._sphere import fibonacci_grid, geodesic
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """200 landmarks of a mixture in ten dimensions, and more points of the same."""
+    rng = np.random.default_rng(0)
+    centers = 4 * rng.normal(size=(6, 10))
+    X = centers[rng.integers(6, size=500)] + rng.normal(size=(500, 10))
+    with Workers(1) as workers:
+        fit = solve_exact(
+            X[:200],
+            pca_positions(X[:200]),
+            calibrated=True,
+            max_iter=200,
+            tol=1e-4,
+            workers=workers,
+            report=lambda *_: False,
+        )
+    return X[:200], X[200:], fit
+
+
+def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
+    """Up to a constant: every ordered triple in which the new point takes part, landmarks fixed."""
+    monkeypatch.setattr(_placement, "_SOFTENING", 1e-12)
+    rng = np.random.default_rng(1)
+    X, Y, calibration = rng.normal(size=(12, 4)), random_sphere(12, 1), Calibration(0.3, 0.7)
+    x = rng.normal(size=(1, 4))
+    energy = _Energy(x, prepare_landmarks(X, Y, calibration))
+    triples = np.array([t for t in itertools.permutations(range(13), 3) if 12 in t])
+
+    def by_definition(y):
+        a = triple_cosines(np.vstack([X, x]), triples)
+        b = spherical_triple_cosines(np.vstack([Y, y]), triples)
+        return np.sum((a - calibration.alpha - calibration.beta * b) ** 2)
+
+    candidates = random_sphere(5, 2)
+    expected = np.array([by_definition(y) for y in candidates])
+    computed = np.array([energy(y[None])[0][0] for y in candidates])
+    np.testing.assert_allclose(computed - computed[0], expected - expected[0], atol=1e-5)
+
+
+def test_gradient_matches_central_differences(monkeypatch):
+    monkeypatch.setattr(_placement, "_SOFTENING", 1e-12)
+    rng = np.random.default_rng(3)
+    energy = _Energy(
+        rng.normal(size=(6, 5)),
+        prepare_landmarks(rng.normal(size=(20, 5)), random_sphere(20, 3), Calibration(0.2, 0.5)),
+    )
+    Y = random_sphere(6, 4)
+    _, gradient = energy(Y)
+    np.testing.assert_allclose(np.sum(gradient * Y, axis=1), 0, atol=1e-9)
+    for axis in range(3):
+        step = np.zeros((1, 3))
+        step[0, axis] = 1e-6
+        E = [
+            energy((Y + s * step) / np.linalg.norm(Y + s * step, axis=1, keepdims=True))[0]
+            for s in (1, -1)
+        ]
+        np.testing.assert_allclose(gradient[:, axis], (E[0] - E[1]) / 2e-6, rtol=1e-3, atol=1e-3)
+
+
+def test_finds_the_global_minimum(solved):
+    """Against the best of a grid ten times finer than the candidates, to within that grid's spacing."""
+    X, new, fit = solved
+    new = new[:150]
+    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    Y = place(new, landmarks)
+    energy = _Energy(new, landmarks)
+    found, _ = energy(Y)
+    grid = fibonacci_grid(5000, np)
+    best = np.full(len(new), np.inf)
+    at = np.zeros_like(Y)
+    for y in grid:
+        E, _ = energy(np.repeat(y[None], len(new), axis=0))
+        at[best > E] = y
+        best = np.minimum(best, E)
+    spread = energy(random_sphere(len(new)))[0].mean() - best.mean()
+    assert np.mean(found - best) < 0.002 * spread
+    elsewhere = geodesic(Y, at) > 3 * np.sqrt(4 * np.pi / len(grid))
+    # Where it went elsewhere, the two places are as good as each other.
+    assert np.all(found[elsewhere] - best[elsewhere] < 0.03 * spread)
+
+
+def test_new_points_land_among_their_cluster(solved):
+    X, new, fit = solved
+    Y = place(new, prepare_landmarks(X, fit.Y, fit.calibration))
+    nearest_in_data = np.linalg.norm(new[:, None] - X[None], axis=2).argmin(axis=1)
+    distance = geodesic(Y, fit.Y[nearest_in_data])
+    typical = geodesic(fit.Y, np.roll(fit.Y, 1, axis=0))
+    assert np.median(distance) < 0.2 * np.median(typical)
+
+
+def test_a_point_equal_to_a_landmark_goes_where_it_is(solved):
+    X, new, fit = solved
+    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    Y = place(np.vstack([X[7:8], new[:3], X[150:151]]), landmarks)
+    np.testing.assert_array_equal(Y[[0, 4]], fit.Y[[7, 150]])
+
+
+def test_single_precision_agrees_with_double(solved):
+    X, new, fit = solved
+    double = prepare_landmarks(X, fit.Y, fit.calibration)
+    single = as_type(double, np.float32)
+    Y = place(new.astype(np.float32), single)
+    assert Y.dtype == np.float32
+    energy = _Energy(new, double)
+    E, E_single = energy(place(new, double))[0], energy(Y.astype(np.float64))[0]
+    assert np.mean(E_single - E) < 1e-3 * np.abs(E).mean()
+
+
+def test_place_does_not_depend_on_the_other_points(solved):
+    X, new, fit = solved
+    landmarks = as_type(prepare_landmarks(X, fit.Y, fit.calibration), np.float32)
+    new = new.astype(np.float32)
+    whole = place(new, landmarks)
+    order = np.random.default_rng(0).permutation(len(new))
+    np.testing.assert_array_equal(place(new[order], landmarks), whole[order])
+    np.testing.assert_array_equal(place(np.repeat(new, 3, axis=0), landmarks)[::3], whole)
+    for part in (slice(0, 1), slice(17, 18), slice(3, 260)):
+        np.testing.assert_array_equal(place(new[part], landmarks), whole[part])
+
+
+def test_moments_of_placed_points_are_over_their_landmarks(solved):
+    X, new, fit = solved
+    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    Y = place(new[:3], landmarks)
+    moments = placed_moments(new[:3], Y, landmarks, start=190)
+    chosen = np.arange(190, 190 + 64) % 200
+    pairs = np.array(list(itertools.permutations(chosen, 2)))
+    triples = np.column_stack([np.full(len(pairs), 200), pairs])
+    a = triple_cosines(np.vstack([X, new[1]]), triples)
+    b = spherical_triple_cosines(np.vstack([fit.Y, Y[1]]), triples)
+    expected = [len(a), a.sum(), (a * a).sum(), b.sum(), (b * b).sum(), (a * b).sum()]
+    np.testing.assert_allclose([m[1] for m in moments], expected, rtol=1e-6)
+
+
+def test_works_in_the_namespace_of_its_arrays(solved):
+    """The block functions use nothing but the array API: a strict implementation runs them."""
+    strict = pytest.importorskip("array_api_strict")
+    X, new, fit = solved
+    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    foreign = prepare_landmarks(strict.asarray(X), strict.asarray(fit.Y), fit.calibration)
+    Y = place(strict.asarray(new), foreign)
+    assert namespace(Y).__name__.startswith("array_api_strict")
+    np.testing.assert_allclose(np.asarray(Y), place(new, landmarks), atol=1e-6)

@@ -1,0 +1,60 @@
+"""Geometry of the sphere, against answers worked by hand and against plain formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import random_sphere
+
+from mercat import _sphere as sphere
+
+POLES_AND_AXES = np.vstack([np.eye(3), -np.eye(3)])
+
+
+@pytest.mark.parametrize("Y", [random_sphere(200), POLES_AND_AXES], ids=["random", "axes"])
+def test_tangent_frame_is_right_handed_and_orthonormal(Y):
+    U, V = sphere.tangent_frame(Y)
+    frames = np.stack([U, V, Y], axis=1)
+    np.testing.assert_allclose(
+        frames @ frames.transpose(0, 2, 1), np.broadcast_to(np.eye(3), frames.shape), atol=1e-12
+    )
+    np.testing.assert_allclose(np.cross(U, V), Y, atol=1e-12)
+
+
+def test_normalize_survives_extreme_lengths_and_zero():
+    Y = np.array([[3e200, 4e200, 0.0], [3e-200, 0.0, 4e-200], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(sphere.normalize(Y), [[0.6, 0.8, 0], [0.6, 0, 0.8], [1, 0, 0]])
+
+
+def test_tangent_removes_the_radial_part_only():
+    Y = random_sphere(50)
+    W = np.random.default_rng(1).normal(size=(50, 3))
+    T = sphere.tangent(W, Y)
+    np.testing.assert_allclose(np.sum(T * Y, axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(np.cross(W - T, Y), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("angle", [1e-12, 1e-6, 0.3, np.pi / 2, 3.0, np.pi - 1e-9, np.pi])
+def test_geodesic_is_the_angle_at_every_scale(angle):
+    P = np.array([[1.0, 0.0, 0.0]])
+    Q = np.array([[np.cos(angle), np.sin(angle), 0.0]])
+    np.testing.assert_allclose(sphere.geodesic(P, Q), angle, rtol=1e-6)
+
+
+def test_lonlat_of_known_places_and_back():
+    Y = np.array([[1.0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, 0, 1], [0, -np.sqrt(0.5), -np.sqrt(0.5)]])
+    longitude, latitude = sphere.to_lonlat(Y)
+    np.testing.assert_allclose(longitude, [0, np.pi / 2, np.pi, 0, -np.pi / 2])
+    np.testing.assert_allclose(latitude, [0, 0, 0, np.pi / 2, -np.pi / 4])
+    Y = random_sphere(100)
+    np.testing.assert_allclose(sphere.from_lonlat(*sphere.to_lonlat(Y)), Y, atol=1e-12)
+
+
+def test_fibonacci_grid_covers_the_sphere_evenly():
+    grid = sphere.fibonacci_grid(512, np)
+    np.testing.assert_allclose(np.linalg.norm(grid, axis=1), 1)
+    spacing = np.sqrt(4 * np.pi / 512)
+    nearest_to_anywhere = np.arccos((random_sphere(5000) @ grid.T).max(axis=1))
+    assert nearest_to_anywhere.max() < spacing
+    between = np.arccos(np.clip(grid @ grid.T - 3 * np.eye(512), -1, 1)).min(axis=1)
+    assert between.min() > spacing / 2

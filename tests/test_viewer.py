@@ -1,0 +1,470 @@
+"""The Python side of the viewer: what goes into a page or a widget, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import html
+import json
+import os
+import re
+import sys
+import zlib
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from mercat._sphere import fibonacci_grid, geodesic
+from mercat.viewer import to_html
+from mercat.viewer._columns import Categories, Numbers, read_frame
+from mercat.viewer._encode import encode, to_octahedral
+
+Y = fibonacci_grid(5, np)
+
+
+def unpack(payload):
+    """Read a payload as js/src/decode.js does."""
+    data = zlib.decompress(payload)
+    length = int.from_bytes(data[:4], "little")
+    header = json.loads(data[4 : 4 + length])
+    start = -(-(4 + length) // 8) * 8
+
+    def read(note):
+        assert note["offset"] % 8 == 0
+        dtype = np.dtype(note["dtype"]).newbyteorder("<")
+        return np.frombuffer(data, dtype, note["length"], start + note["offset"])
+
+    return header, read
+
+
+def unfold(codes):
+    """Unit vectors from octahedral coordinates, written apart from the encoder."""
+    u, v = (codes.reshape(-1, 2) / 32767.0).T
+    z = 1 - abs(u) - abs(v)
+    x = np.where(z >= 0, u, (1 - abs(v)) * np.where(u < 0, -1, 1))
+    y = np.where(z >= 0, v, (1 - abs(u)) * np.where(v < 0, -1, 1))
+    points = np.stack([x, y, z], axis=1)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def payload_of(path):
+    text = path.read_text(encoding="utf-8")
+    return base64.b64decode(re.search(r'id="mercat-payload">([^<]*)<', text)[1])
+
+
+# Positions
+
+
+def test_octahedral_coordinates_keep_directions_to_a_few_thousandths_of_a_degree():
+    points = np.concatenate([fibonacci_grid(20_000, np), np.eye(3), -np.eye(3)])
+    back = unfold(to_octahedral(points))
+    assert np.degrees(geodesic(points, back)).max() < 0.004
+
+
+def test_positions_and_title_arrive():
+    header, read = unpack(encode(Y, title="Été"))
+    assert (header["n"], header["title"], header["columns"]) == (5, "Été", [])
+    assert geodesic(unfold(read(header["positions"])), Y).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (np.zeros((4, 2)), r"Y must have shape \(n, 3\), got \(4, 2\)"),
+        (np.zeros((0, 3)), "at least 1 row, got 0"),
+        ([[1, 0, 0], [np.nan, 0, 1]], r"finite, got \[nan, 0.0, 1.0\] in row 1"),
+        ([[1, 0, 0], [0, 0, 1], [0, 1.1, 0]], "length 1, got length 1.1 in row 2"),
+        (np.zeros((1, 3)), "length 1, got length 0 in row 0"),
+    ],
+)
+def test_points_off_the_sphere_are_refused(points, message):
+    with pytest.raises(ValueError, match=message):
+        encode(points)
+
+
+def test_single_precision_is_unit_enough():
+    encode(Y.astype(np.float32))
+
+
+# Columns
+
+
+def read_one(values, n):
+    (column,) = read_frame({"c": values}, n)
+    return column
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["b", None, "a", "b"],
+        pd.Series(["b", None, "a", "b"]),
+        pd.Series(["b", None, "a", "b"], dtype=object),
+        pd.Series(["b", None, "a", "b"], dtype="category"),
+        pl.Series(["b", None, "a", "b"]),
+        pl.Series(["b", None, "a", "b"], dtype=pl.Categorical),
+        np.array(["b", float("nan"), "a", "b"], dtype=object),
+        ["b", float("nan"), "a", "b"],
+    ],
+)
+def test_text_is_coded_and_missing_values_are_kept(values):
+    column = read_one(values, 4)
+    assert isinstance(column, Categories)
+    assert [None if code == 0 else column.labels[code - 1] for code in column.codes] == [
+        "b",
+        None,
+        "a",
+        "b",
+    ]
+
+
+def test_categories_keep_their_order_and_equal_labels_become_one():
+    sizes = pd.Categorical(["S", "L"], categories=["S", "M", "L"])
+    column = read_one(pd.Series(sizes), 2)
+    assert column.labels == ["S", "M", "L"]
+    assert column.codes.tolist() == [1, 3]
+    mixed = read_one(pd.Series(pd.Categorical([1, "1"], categories=[1, "1"])), 2)
+    assert (mixed.labels, mixed.codes.tolist()) == (["1"], [1, 1])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([True, False]),
+        pd.Series([True, False]),
+        pl.Series([True, False]),
+        pd.Series([True, False], dtype="boolean"),
+    ],
+)
+def test_booleans_are_categories(values):
+    column = read_one(values, 2)
+    assert (column.labels, column.codes.tolist()) == (["False", "True"], [2, 1])
+
+
+def test_a_boolean_with_a_missing_value():
+    column = read_one(pd.Series([True, None], dtype="boolean"), 2)
+    assert (column.labels, column.codes.tolist()) == (["True"], [1, 0])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2.5, None],
+        np.array([1, 2.5, np.nan]),
+        pd.Series([1, 2.5, None]),
+        pl.Series([1.0, 2.5, None]),
+        pd.Series([1, 2.5, None], dtype="Float64"),
+    ],
+)
+def test_numbers_keep_missing_values_as_nan(values):
+    column = read_one(values, 3)
+    assert isinstance(column, Numbers)
+    np.testing.assert_array_equal(column.values.astype(float), [1, 2.5, np.nan])
+    assert not column.is_integer
+
+
+@pytest.mark.parametrize("values", [pd.Series([3, None], dtype="Int64"), pl.Series([3, None])])
+def test_integers_with_a_missing_value_are_still_whole(values):
+    column = read_one(values, 2)
+    assert column.is_integer
+    np.testing.assert_array_equal(column.values, [3, np.nan])
+
+
+def test_a_column_of_nothing_is_shown_as_missing():
+    assert read_one([None, None], 2).codes.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "got"),
+    [
+        (np.zeros((2, 1)), r"shape \(2, 1\)"),
+        ([[1], [2, 3]], "values of type list"),
+        ("ab", "be a sequence, got str"),
+        (7, "be a sequence, got int"),
+        (["a", 1], "text and numbers together"),
+        (np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"), "dtype datetime64"),
+        (np.array([1j, 2j]), "dtype complex128"),
+        ([{"a": 1}, {"b": 2}], "values of type dict"),
+        ([b"a", "b"], "values of type bytes"),
+        (np.array(["a", 1], dtype=object), "text and numbers together"),
+        (np.array([True, 1], dtype=object), "text and numbers together"),
+        (pl.Series([[1], [2]]), "values of type ndarray"),
+    ],
+)
+def test_a_column_neither_numeric_nor_text_is_refused(values, got):
+    with pytest.raises((TypeError, ValueError), match=rf"Column 'c' of frame must .*{got}"):
+        read_frame({"c": values}, 2)
+
+
+def test_integers_too_large_to_show_exactly_are_refused():
+    for values in (np.array([2**53 + 2]), np.array([2**53 + 2], dtype=object)):
+        with pytest.raises(ValueError, match=r"at most 2\*\*53 in size .* convert it to text"):
+            read_frame({"id": values}, 1)
+
+
+def test_wrong_lengths_and_double_names_are_refused():
+    with pytest.raises(ValueError, match=r"Column 'c' .* one value a point \(5\), got 4"):
+        read_frame({"a": np.arange(5), "c": np.arange(4)}, 5)
+    double = pd.DataFrame(np.zeros((5, 2)), columns=["a", "a"])
+    with pytest.raises(ValueError, match="must be unique, got 'a' more than once"):
+        read_frame(double, 5)
+    with pytest.raises(ValueError, match="must be unique, got '1' more than once"):
+        read_frame({1: np.zeros(5), "1": np.zeros(5)}, 5)
+    with pytest.raises(TypeError, match=r"frame must be a pandas or polars DataFrame .* got list"):
+        read_frame([1, 2], 5)
+
+
+def test_pandas_polars_and_dict_give_the_same_payload():
+    columns = {"k": ["a", "b", None, "a", "c"], "v": [0.5, 1.5, None, 2.5, 1.0]}
+    payloads = {
+        encode(Y, columns),
+        encode(Y, pd.DataFrame(columns)),
+        encode(Y, pl.DataFrame(columns)),
+    }
+    assert len(payloads) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        (np.array([0, 255]), "uint8"),
+        ([0, 255], "uint8"),
+        (np.array([-1, 127]), "int8"),
+        (np.array([0, 256]), "uint16"),
+        (np.array([-129, 0]), "int16"),
+        (np.array([0, 2**32 - 1]), "uint32"),
+        (np.array([-(2**31), 0]), "int32"),
+        (np.array([0, 2**53]), "float64"),
+        (np.array([0.1, 0.2]), "float32"),
+        (np.array([1.7e9, 1.7e9 + 1]), "float64"),
+        (np.array([1e300, 0]), "float64"),
+        (np.array([np.nan, np.nan]), "float32"),
+        (np.array([np.inf, 0.5]), "float32"),
+    ],
+)
+def test_numbers_take_the_narrowest_array_that_keeps_them(values, dtype):
+    header, read = unpack(encode(Y[:2], {"v": values}))
+    (note,) = header["columns"]
+    assert note["dtype"] == dtype
+    np.testing.assert_allclose(read(note), values, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("kinds", "dtype"), [(255, "uint8"), (256, "uint16")])
+def test_labels_take_the_narrowest_codes(kinds, dtype):
+    labels = [f"{k:03}" for k in range(kinds)]
+    header, read = unpack(encode(fibonacci_grid(kinds, np), {"k": labels}))
+    (note,) = header["columns"]
+    assert (note["dtype"], note["labels"]) == (dtype, labels)
+    assert read(note).tolist() == list(range(1, kinds + 1))
+
+
+# Options
+
+
+def test_the_loss_becomes_a_column_that_is_known_as_such():
+    header, read = unpack(encode(Y, {"k": list("abcde")}, point_loss=np.arange(5) / 4))
+    note = header["columns"][1]
+    assert (note["name"], note["role"]) == ("point loss", "loss")
+    np.testing.assert_allclose(read(note), np.arange(5) / 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"color": "q"}, r"color must be one of the columns \['k'\], got 'q'"),
+        ({"theme": "blue"}, "theme must be one of .* got 'blue'"),
+        ({"projection": "globe"}, "projection must be one of .* got 'globe'"),
+        ({"point_loss": np.zeros(4)}, r"point_loss must have one value a point \(5\), got shape"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_written(tmp_path, options, message):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=message):
+        to_html(Y, {"k": list("abcde")}, path, **options)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_column_named_as_the_loss_is_refused():
+    with pytest.raises(ValueError, match="no column 'point loss'"):
+        encode(Y, {"point loss": np.zeros(5)}, point_loss=np.zeros(5))
+
+
+# The page
+
+
+def test_the_page_holds_its_data_and_returns_its_path(tmp_path):
+    path = to_html(Y, {"k": list("abcde")}, tmp_path / "page.html", color="k")
+    assert path == tmp_path / "page.html"
+    header, _ = unpack(payload_of(path))
+    assert header["options"] == {"color": "k", "theme": "auto", "projection": "mercator"}
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
+
+
+def test_hostile_text_reaches_the_page_only_escaped_or_in_base64(tmp_path):
+    path = to_html(Y, {HOSTILE: [HOSTILE] * 5}, tmp_path / "page.html", title=HOSTILE)
+    text = path.read_text(encoding="utf-8")
+    assert "alert(1)" in html.unescape(text)
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert text.count("<script") == 2
+    header, _ = unpack(payload_of(path))
+    assert header["columns"][0]["name"] == header["title"] == HOSTILE
+
+
+def test_the_policy_names_the_page_s_own_code_and_no_other(tmp_path):
+    import hashlib
+
+    text = to_html(Y, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    for tag, directive in [('script type="module"', "script-src"), ("style", "style-src")]:
+        inner = re.search(rf"<{tag}>(.*?)</{tag.split()[0]}>", text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        to_html(Y, path=path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        to_html(Y, path=tmp_path / "nowhere" / "page.html")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are those of POSIX")
+def test_the_file_has_the_mode_of_any_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    page = to_html(Y, path=tmp_path / "page.html")
+    assert page.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_million_points_with_a_category_take_less_than_15_megabytes(tmp_path):
+    n = 1_000_000
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(n, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    kinds = pd.Categorical.from_codes(rng.integers(0, 30, n), [f"kind {k}" for k in range(30)])
+    path = to_html(points, pd.DataFrame({"kind": kinds}), tmp_path / "page.html")
+    assert path.stat().st_size < 15_000_000
+
+
+# The widget
+
+
+def explorer(*args, **kwargs):
+    pytest.importorskip("anywidget", reason='needs anywidget: pip install "mercat[viewer]"')
+    from mercat.viewer import Explorer
+
+    return Explorer(*args, **kwargs)
+
+
+def test_the_widget_carries_the_same_payload_and_code_as_the_page(tmp_path):
+    widget = explorer(Y, {"k": list("abcde")}, title="T", height=400)
+    path = to_html(Y, {"k": list("abcde")}, tmp_path / "page.html", title="T")
+    assert widget._payload == payload_of(path)
+    assert widget._esm in path.read_text(encoding="utf-8")
+    assert widget.height == 400
+
+
+def test_selection_is_sorted_rows_and_travels_as_bytes():
+    widget = explorer(Y)
+    assert widget.selection.tolist() == []
+    widget.selection = [3, 1, 3]
+    assert widget.selection.tolist() == [1, 3]
+    state = widget.get_state("selection")
+    assert np.frombuffer(state["selection"], "<u4").tolist() == [1, 3]
+    widget.set_state({"selection": memoryview(np.array([0, 4], "<u4").tobytes())})
+    assert widget.selection.tolist() == [0, 4]
+    widget.selection = np.array([True, False, False, False, True])
+    assert widget.selection.tolist() == [0, 4]
+    widget.selection = []
+    assert widget.selection.tolist() == []
+
+
+def test_a_change_of_selection_is_told_to_observers():
+    widget = explorer(Y)
+    told = []
+    widget.observe(lambda change: told.append(change["new"].tolist()), "selection")
+    widget.set_state({"selection": memoryview(np.array([2], "<u4").tobytes())})
+    widget.selection = [1, 2]
+    assert told == [[2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([5], "rows from 0 to 4, got 5"),
+        ([-1], "rows from 0 to 4, got -1"),
+        ([0.5], "list of row numbers, got dtype float64"),
+        ([[1]], r"got dtype int64 and shape \(1, 1\)"),
+        (np.array([True, False]), r"mask must have shape \(5,\), got \(2,\)"),
+    ],
+)
+def test_bad_selections_are_refused(rows, message):
+    with pytest.raises(ValueError, match=message):
+        explorer(Y).selection = rows
+
+
+def test_view_fills_in_what_is_left_out():
+    widget = explorer(Y)
+    home = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0]}
+    assert widget.view == home
+    widget.view = {"map": (2, 0.5, 0)}
+    assert widget.view == {**home, "map": [2, 0.5, 0]}
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ({"zoom": [1, 0, 0]}, "keys among .* got 'zoom'"),
+        (
+            {"rotation": [0, 0]},
+            r"view\['rotation'\] must be three finite numbers, got \[0.0, 0.0\]",
+        ),
+        ({"rotation": [0, np.nan, 0]}, "three finite numbers"),
+        ({"map": [0, 0, 0]}, r"view\['map'\] must begin with a zoom above 0, got 0.0"),
+    ],
+)
+def test_bad_views_are_refused(view, message):
+    with pytest.raises(ValueError, match=message):
+        explorer(Y).view = view
+
+
+def test_the_widget_checks_its_input():
+    with pytest.raises(ValueError, match="length 1, got length 2"):
+        explorer(2 * Y)
+
+
+def test_a_missing_anywidget_is_named_with_the_command_that_installs_it(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "anywidget":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "mercat.viewer._widget", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    import mercat.viewer
+
+    with pytest.raises(ImportError, match=r'pip install "mercat\[viewer\]"'):
+        _ = mercat.viewer.Explorer

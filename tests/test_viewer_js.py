@@ -1,0 +1,69 @@
+"""The viewer's JavaScript: its own tests, and that the committed bundle is what it builds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+JS = Path(__file__).parents[1] / "js"
+
+
+def missing(what):
+    """Skip with the reason, or fail where everything is meant to be there."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def run(*command):
+    done = subprocess.run(command, cwd=JS, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def node():
+    if not JS.is_dir():
+        missing("The viewer's JavaScript source (js/) is not here: this is not a checkout.")
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        missing("Node.js is missing: install nodejs (20 or newer) and npm.")
+
+
+def test_javascript(node):
+    tests = sorted(str(path) for path in (JS / "test").glob("*.test.js"))
+    assert tests
+    run("node", "--test", *tests)
+
+
+def test_the_committed_bundle_is_what_the_source_builds(node, tmp_path):
+    if not (JS / "node_modules" / "esbuild").is_dir():
+        try:
+            run("npm", "ci", "--no-audit", "--no-fund")
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            missing(f"esbuild is missing, and 'npm ci' in js/ did not install it: {error}")
+    run("node", "build.js", str(tmp_path))
+    committed = files("mercat.viewer") / "static"
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["style.css", "viewer.js"]
+    for name in names:
+        built = (tmp_path / name).read_text(encoding="utf-8")
+        assert built == (committed / name).read_text(encoding="utf-8"), (
+            f"{name} is not what js/ builds: run 'npm run build' in js/ and commit the result."
+        )
+
+
+def test_the_bundle_can_stand_inside_a_page():
+    committed = files("mercat.viewer") / "static"
+    script = (committed / "viewer.js").read_text(encoding="utf-8")
+    style = (committed / "style.css").read_text(encoding="utf-8")
+    assert "</script" not in script.lower()
+    assert "<!--" not in script
+    assert "</style" not in style.lower()
+    for word in ("innerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+        assert word not in script
+    for word in ("fetch(", "XMLHttpRequest", "WebSocket", "@import", "url("):
+        assert word not in script + style
