@@ -262,7 +262,8 @@ def neighborhood_table(records: Records) -> str:
     parts = [
         "## The neighbourhood study\n\nRows by method, columns by the size of its neighbourhood "
         "(or perplexity); in small print the paper's numbers. The paper's header has the same "
-        "sizes for all sets; for Paul15 the ones of its text are taken. Mercat has no such parameter.\n"
+        "sizes for all sets; for Paul15 the ones of its text are taken. Mercat has no such "
+        "parameter.\n"
     ]
     for name, sizes in neighborhood.SIZES.items():
         rows = []

@@ -160,8 +160,8 @@ def _theorem2(rows: Any) -> str:
     return (
         f"**Theorem 2.** With {unequal} the naive estimator stays biased however strong the "
         f"signal: at strength {last} its mean error is {shown(at['naive'])} rad, that of the "
-        f"singular vectors {shown(at['singular vectors'], 3)}. The proof's bias comes from the unequal "
-        "strengths, and so it is shared by principal components, which Algorithm 1 uses "
+        f"singular vectors {shown(at['singular vectors'], 3)}. The proof's bias comes from the "
+        "unequal strengths, and so it is shared by principal components, which Algorithm 1 uses "
         f"({shown(at['components'])} rad): they estimate the angles of the signal as it appears in "
         "the data, weighted by strength, not those of the orthonormal factors. With equal "
         f"strengths they do well ({shown(same['components'], 3)} rad, naive "
@@ -184,6 +184,6 @@ def _subsampling(rows: Any) -> str:
     return (
         "**Subsampling.** With 64 legs an apex, as in the paper, loss and gradient at the start "
         f"are off by, on average, {'; '.join(parts)}. The loss is known well from few angles. A "
-        "single gradient is not: Adam averages many of them, which is why Algorithm 1 needs a thousand "
-        "iterations, and why the exact, factorised gradient needs so few.\n"
+        "single gradient is not: Adam averages many of them, which is why Algorithm 1 needs a "
+        "thousand iterations, and why the exact, factorised gradient needs so few.\n"
     )
