@@ -17,6 +17,7 @@ from mercat import plot
 
 from . import neighborhood, real, spectrum, synthetic, theory
 from .experiment import HERE, Task, embedding, reference, store
+from .simulations import PAPER_RANK
 
 FOLDER = HERE / "figures"
 SHOWN = ("umap", "tsne", "ncvis", "densmap", "mercat")
@@ -133,17 +134,19 @@ def _spectrum() -> Path | None:
     record = store(spectrum.TABLE).records.get("paul15", {"status": "no data"})
     if record["status"] != "ok":
         return None
-    figure, ((left, right),) = _grid(1, 2, 5, 3.4)
+    figure, ((left, right),) = _grid(1, 2, 5.5, 3.6)
     colors = ["#0072B2", "#D55E00", "#009E73"]
     for color, (name, found) in zip(colors, record["variants"].items(), strict=True):
         low, _, middle, _, high = np.array(found["singular_values"])
         index = np.arange(1, len(middle) + 1)
         left.fill_between(index, low, high, color=color, alpha=0.2, linewidth=0)
         left.plot(index, middle, color=color, label=name)
-        right.hist(found["effective_ranks"], bins=40, color=color, alpha=0.7, label=name)
+        bins = np.geomspace(1, 100, 60)
+        right.hist(found["effective_ranks"], bins=bins, histtype="step", color=color, linewidth=1.5)
     left.set(xlabel="index", ylabel="singular value", title="Median and range over 500 points")
     left.set_yscale("symlog", linthresh=1)
-    right.axvline(13.8, color="black", linestyle="--", label="the paper's mean, 13.8")
+    left.legend(fontsize=8)
+    right.axvline(PAPER_RANK, color="black", linestyle="--", label=f"the paper's mean, {PAPER_RANK}")
     right.set(xlabel="effective rank", ylabel="points", title="Effective rank at each point")
     right.set_xscale("log")
     right.legend(fontsize=8)

@@ -147,8 +147,9 @@ def _theorem1(rows: Any, strength: Any) -> str:
         "estimate loses of the signal follows the predicted limit: simulated over predicted is "
         f"{shown(ratio.mean())} ± {shown(ratio.std())} for strengths from 3 on. The deviation from "
         f"the limit at strength 4 falls from {shown(off[0], 3)} at n = {sizes[0]} to "
-        f"{shown(off[-1], 3)} at n = {sizes[-1]}, and the mean error of angles falls with the "
-        f"strength as its power {shown(slope)}.\n\n"
+        f"{shown(off[-1], 3)} at n = {sizes[-1]}, as the power {shown(_slope(sizes, off))} of n (the "
+        "theorem: -.5). The mean error of angles falls with the strength as its power "
+        f"{shown(slope)}.\n\n"
     )
 
 

@@ -44,7 +44,7 @@ def variants(X: np.ndarray) -> dict[str, np.ndarray]:
     return {
         "50 components": methods.principal_components(X, 50),
         "all genes": X,
-        "50 components of the 1000 most variable genes, standardized": (
+        "50 components of 1000 variable genes, standardized": (
             methods.principal_components(SCALINGS["1000 most variable, standardized"](X), 50)
         ),
     }

@@ -27,6 +27,7 @@ PROFILES = {"equal strengths": [1.0, 1.0, 1.0], "strengths 16 : 4 : 1": [16.0, 4
 SIZES = [125, 250, 500, 1000, 2000]
 LEGS = [4, 8, 16, 32, 64, 128, 256]
 REPEATS = 3
+MANY = 10  # where a draw is cheap and noisy
 
 
 def limit(sigma: np.ndarray, phi: float) -> np.ndarray:
@@ -70,7 +71,7 @@ def convergence() -> dict[str, object]:
     rows = []
     cases = [(N, s) for s in STRENGTHS if s <= 64] + [(n, 4.0) for n in SIZES]
     for n, s in dict.fromkeys(cases):
-        for repeat in range(REPEATS):
+        for repeat in range(MANY):
             X, U, sigma = datasets.spiked(n, 2 * n, [s], random_state=repeat)
             vectors = estimates(X, 1)["singular vectors"]
             lost = 1 - float((vectors.T @ U)[0, 0] ** 2)
@@ -96,7 +97,7 @@ def subsampling(folder: str | None) -> dict[str, object]:
             legs = draw_legs(apices, len(X), len(X), rng)
             loss, gradient = batch_loss(X, Y, apices, legs, workers)
             for m in LEGS:
-                for repeat in range(REPEATS):
+                for repeat in range(MANY):
                     legs = draw_legs(apices, len(X), m, rng)
                     part, slope = batch_loss(X, Y, apices, legs, workers)
                     error = np.linalg.norm(slope - gradient) / np.linalg.norm(gradient)
