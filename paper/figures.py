@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.harness import data
 from benchmarks.harness.methods import title
-from mercat import plot
+from mercat import plot, projections
 
 from . import neighborhood, real, spectrum, synthetic, theory
 from .experiment import HERE, Task, embedding, reference, store
@@ -74,16 +74,16 @@ def _embeddings(
     if not present:
         return None
     figure, axes = _grid(len(present), len(SHOWN) + raw)
-    for row, set_name in zip(axes, present, strict=True):
+    for i, (row, set_name) in enumerate(zip(axes, present, strict=True)):
         loaded = reference(set_name, folder, 1).data
         if raw:
-            _panel(row[0], _view(loaded.X), loaded.labels, "Data" if row is axes[0] else "")
+            _panel(row[0], _view(loaded.X), loaded.labels, "Data" if i == 0 else "")
         for ax, method in zip(row[raw:], SHOWN, strict=True):
             task = (
                 Task(set_name, method, 1) if table == "synthetic" else real.task(set_name, method)
             )
             Y = embedding(table, task, folder)
-            _panel(ax, Y, loaded.labels, title(method) if row is axes[0] else "")
+            _panel(ax, Y, loaded.labels, title(method) if i == 0 else "")
         note = " (stand-in)" if loaded.note.startswith("stand-in") else ""
         row[0].set_ylabel(data.SETS[set_name].title + note, fontsize=11)
     return _save(figure, name)
@@ -95,10 +95,10 @@ def _mammoth(folder: str | None) -> Path | None:
     sizes = neighborhood.SIZES["mammoth"]
     figure, axes = _grid(len(neighborhood.METHODS), len(sizes))
     labels = reference("mammoth", folder, 1).data.labels
-    for row, method in zip(axes, neighborhood.METHODS, strict=True):
+    for i, (row, method) in enumerate(zip(axes, neighborhood.METHODS, strict=True)):
         for ax, size in zip(row, sizes, strict=True):
             Y = embedding(neighborhood.TABLE, Task("mammoth", method, 1, neighbors=size), folder)
-            _panel(ax, Y, labels, str(size) if row is axes[0] else "")
+            _panel(ax, Y, labels, str(size) if i == 0 else "")
         row[0].set_ylabel(title(method), fontsize=11)
     return _save(figure, "mammoth")
 
@@ -109,14 +109,28 @@ def _panel(ax: Any, Y: np.ndarray | None, labels: np.ndarray, heading: str) -> N
         ax.text(0.5, 0.5, "not available", ha="center", transform=ax.transAxes)
         ax.set_title(heading)
         return
+    if Y.shape[1] == 3:
+        Y = _unrolled(Y)
     # An angle is coloured by a scale whose two ends meet.
     palette = "twilight" if labels.dtype.kind == "f" else None
     plot.compare({heading: Y}, labels, axes=[ax], legend=False, palette=palette)
 
 
+def _unrolled(Y: np.ndarray) -> np.ndarray:
+    """The part of the Mercator map where the points are, centred on them: as large as the others.
+
+    Points within 5 degrees of the map's poles are drawn at that latitude.
+    """
+    x, y, z = Y.astype(np.float64).mean(axis=0)
+    center = (np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y))))
+    plane = projections.project(Y, "mercator", center=center)
+    top = np.arctanh(np.sin(np.radians(85)))
+    return np.column_stack([plane[:, 0], np.clip(plane[:, 1], -top, top)])
+
+
 def _view(X: np.ndarray) -> np.ndarray:
     """Planar data as they are, the mammoth from its side."""
-    return np.asarray(X if X.shape[1] == 2 else X[:, [2, 1]])
+    return np.asarray(X if X.shape[1] == 2 else X[:, [0, 1]])
 
 
 def _has_data(name: str, folder: str | None) -> bool:
@@ -146,7 +160,9 @@ def _spectrum() -> Path | None:
     left.set(xlabel="index", ylabel="singular value", title="Median and range over 500 points")
     left.set_yscale("symlog", linthresh=1)
     left.legend(fontsize=8)
-    right.axvline(PAPER_RANK, color="black", linestyle="--", label=f"the paper's mean, {PAPER_RANK}")
+    right.axvline(
+        PAPER_RANK, color="black", linestyle="--", label=f"the paper's mean, {PAPER_RANK}"
+    )
     right.set(xlabel="effective rank", ylabel="points", title="Effective rank at each point")
     right.set_xscale("log")
     right.legend(fontsize=8)

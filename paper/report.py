@@ -55,6 +55,7 @@ def compose(records: Mapping[str, Records], folder: Path) -> str:
         sections.picture(folder, "synthetic", "Synthetic data, coloured by cluster (first draw)."),
         sections.real_table(results[real.TABLE], notes),
         sections.picture(folder, "real", "Real data, coloured by their labels."),
+        sections.loss_table(results),
         sections.scaling_table(records[scaling.TABLE]),
         sections.neighborhood_table(records[neighborhood.TABLE]),
         sections.picture(folder, "mammoth", "The mammoth under varying neighbourhoods."),
