@@ -158,7 +158,7 @@ def main() -> None:
     arguments = parser.parse_args()
     store = record.Store(RESULTS)
     for name in arguments.sections or SECTIONS:
-        store.put(name, record.stamp(**{"results": SECTIONS[name](arguments.data)}))
+        store.put(name, record.stamp(results=SECTIONS[name](arguments.data)))
 
 
 if __name__ == "__main__":

@@ -117,7 +117,9 @@ def test_first_adam_step_is_the_learning_rate(problem):
     X = problem[0]
     steps = []
     run(X, max_iter=1, report=lambda i, loss, Y: steps.append(Y) and False)
-    start = _algorithm1._positions(np.stack(_algorithm1.wrapped_angles(X)))
+    start = _algorithm1._positions(
+        np.stack(_algorithm1.wrapped_angles(_algorithm1.principal_scores(X, 2)))
+    )
     moved = steps[0]
     colatitude = np.arccos(moved[:, 2]) - np.arccos(start[:, 2])
     longitude = np.arctan2(moved[:, 1], moved[:, 0]) - np.arctan2(start[:, 1], start[:, 0])

@@ -15,6 +15,7 @@ CORE = [
     "_backend",
     "_sphere",
     "_angles",
+    "_checks",
     "_progress",
     "_rotation",
     "_spectral",

@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import random_sphere
 from scipy.spatial.distance import pdist, squareform
+from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -198,7 +199,7 @@ def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
 def test_another_seed_takes_other_landmarks(digits):
     one, two = (Mercat(random_state=seed).fit(digits) for seed in (0, 1))
     assert set(one.landmarks_) != set(two.landmarks_)
-    assert same_shape(one.embedding_, two.embedding_) < 0.2
+    assert spearmanr(pdist(one.embedding_[::4]), pdist(two.embedding_[::4])).statistic > 0.9
 
 
 def test_random_state_may_be_a_generator_or_a_random_state(digits):
@@ -352,10 +353,10 @@ def test_verbose_shows_bars_on_stderr(digits, capsys):
         ({"max_iter": 0}, r"max_iter must be an integer of at least 1 \(or None\), got 0\."),
         ({"tol": -1.0}, r"tol must be a number in \[0, 1\), got -1.0"),
         ({"tol": "small"}, "tol must be a number"),
-        ({"init": "random"}, "init must be one of 'pca', got 'random'"),
+        ({"init": "random"}, "init must be one of 'auto', 'pca', got 'random'"),
         (
             {"init": np.zeros((20, 2))},
-            r"init must be 'pca' or an array of shape \(n, 3\), got \(20, 2\)",
+            r"init must be 'auto', 'pca' or an array of shape \(n, 3\), got \(20, 2\)",
         ),
         ({"init": np.ones((20, 3))}, "init must span three dimensions, got rank 1"),
         ({"init": np.eye(3)[[0, 1] * 10]}, "init must span three dimensions, got rank 2"),

@@ -12,7 +12,7 @@ from mercat import _exact
 from mercat._angles import angle_gradient, angle_loss, spherical_triple_cosines, triple_cosines
 from mercat._backend import Workers
 from mercat._exact import AngleLoss, solve_exact
-from mercat._initial import pca_positions
+from mercat._initial import pca_positions, principal_scores
 from mercat._sphere import from_lonlat
 from mercat._status import Status
 
@@ -25,7 +25,12 @@ def solve(X, Y=None, **changes):
         "report": lambda *_: False,
     } | changes
     with Workers(1) as workers:
-        return solve_exact(X, pca_positions(X) if Y is None else Y, workers=workers, **parameters)
+        return solve_exact(
+            X,
+            pca_positions(principal_scores(X, 2)) if Y is None else Y,
+            workers=workers,
+            **parameters,
+        )
 
 
 @pytest.mark.parametrize("pairs_kept", [0, 1 << 22], ids=["recomputed", "kept"])
@@ -85,7 +90,7 @@ def test_points_that_fit_on_a_sphere_are_recovered():
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_loss_falls_and_history_tells(calibrated, digits):
     X = digits[:200]
-    start = pca_positions(X)
+    start = pca_positions(principal_scores(X, 2))
     with Workers(1) as workers:
         initial = np.sqrt(AngleLoss(X, calibrated=calibrated, workers=workers).evaluate(start)[0])
     fit = solve(X, start, calibrated=calibrated)

@@ -21,7 +21,7 @@ from matplotlib.colors import to_rgba  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import PCA  # noqa: E402
 
-from mercat import _chart, _labels, _marks, plot  # noqa: E402
+from mercat import _chart, _labels, _marks, _window, plot  # noqa: E402
 from mercat._color import Categories, Scale, read  # noqa: E402
 from mercat._palette import MISSING, OKABE_ITO, categorical, seen, to_rgb  # noqa: E402
 from mercat._sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
@@ -219,15 +219,36 @@ def test_order_is_mixed_and_always_the_same():
 
 
 def test_style_by_hand():
-    # 1000 points on 400 x 250 points: a fifth of 100,000, over 1000, is 20.
-    assert _marks.style(1000, 400, 250) == (20.0, 0.9)
-    assert _marks.style(100, 400, 250)[0] == 36
-    size, alpha = _marks.style(1_000_000, 400, 250)
+    # 1000 points that share 40,000 points squared: half of it, over 1000, is 20.
+    assert _marks.style(1000, 40_000) == (20.0, 0.9)
+    assert _marks.style(100, 40_000)[0] == 36
+    size, alpha = _marks.style(1_000_000, 40_000)
     assert size == 0.25
     np.testing.assert_allclose(alpha, 0.9 * 0.08**0.4)
-    alphas = [_marks.style(10**k, 400, 250)[1] for k in range(2, 9)]
+    alphas = [_marks.style(10**k, 40_000)[1] for k in range(2, 9)]
     assert alphas == sorted(alphas, reverse=True)
     assert alphas[-1] == 0.1
+
+
+def test_cover_is_the_area_that_points_fill():
+    whole = _window.Window(np.zeros(2), np.array([2.0, 1.0]), whole=False)
+    rng = np.random.default_rng(0)
+    even = rng.uniform(size=(20_000, 2)) * [2, 1]
+    np.testing.assert_allclose(whole.cover(even), 1, rtol=0.02)
+    eighth = even * [0.25, 0.5] + [0.5, 0.25]
+    np.testing.assert_allclose(whole.cover(eighth), 1 / 8, rtol=0.02)
+    stray = np.concatenate([eighth, rng.uniform(size=(100, 2)) * [2, 1]])
+    np.testing.assert_allclose(whole.cover(stray), 1 / 8, rtol=0.03)
+    assert whole.cover(even[:1]) == 1
+    np.testing.assert_allclose(whole.cover(np.zeros((5, 2))), 1 / 24**2)
+
+
+def test_points_are_smaller_where_they_crowd():
+    crowd = at(*(np.random.default_rng(0).normal(0, 5, size=(2, 2000))))
+    sizes = [
+        plot.map(crowd, extent=extent).collections[0].get_sizes()[0] for extent in _window.EXTENTS
+    ]
+    assert sizes[0] > 4 * sizes[1]
 
 
 def test_size_and_alpha_are_used():
@@ -256,11 +277,12 @@ def test_points_beyond_mercator_are_marked_and_counted():
     assert f"{beyond.sum()} of 54 points are beyond 85.05°" in ax.get_xlabel().replace("\n", " ")
 
 
-def test_mercator_extends_to_the_farthest_point():
-    ax = plot.map(np.concatenate([at(0, 70), at(10, -10)]), center=(0, 0))
+def test_world_of_mercator_extends_to_the_farthest_point():
+    ax = plot.map(np.concatenate([at(0, 70), at(10, -10)]), center=(0, 0), extent="world")
     bottom, top = ax.get_ylim()
     np.testing.assert_allclose(top, np.arcsinh(np.tan(np.deg2rad(70))) + 0.06)
     np.testing.assert_allclose(bottom, -np.arcsinh(1) - 0.06)
+    np.testing.assert_allclose(ax.get_xlim(), [-np.pi - 0.06, np.pi + 0.06])
     assert ax.get_xlabel() == ""
 
 
@@ -275,6 +297,12 @@ def test_mercator_tells_its_stretch():
     np.testing.assert_allclose(ticks["\N{MULTIPLICATION SIGN}2"], np.log(2 + np.sqrt(3)))
     assert ticks["\N{MULTIPLICATION SIGN}1"] == 0
     assert "\N{MULTIPLICATION SIGN}10" not in ticks  # beyond 80 degrees, where it is 5.8
+
+
+def test_stretch_is_finer_near_the_equator():
+    (right,) = plot.map(at([-20, 20], [20, -20]), center=(0, 0)).child_axes
+    names = {label.get_text() for label in right.get_yticklabels()}
+    assert names == {f"\N{MULTIPLICATION SIGN}{factor}" for factor in (1, 1.02, 1.05)}
 
 
 def test_globe_dims_and_counts_the_far_side():
@@ -302,21 +330,103 @@ def test_crossings_by_hand():
 @pytest.mark.parametrize("projection", NAMES)
 def test_graticule_has_no_line_across_the_map(projection):
     for center in [(0, 0), (50, 35), (10, 90)]:
-        steps = np.diff(_chart.graticule(projection, center), axis=0)
+        shown = _window.window(projection, np.zeros((1, 2)), "world")
+        steps = np.diff(_chart.graticule(projection, center, shown), axis=0)
         length = np.linalg.norm(steps, axis=1)
         assert np.isnan(length).any()
         assert np.nanmax(length) < 1
 
 
+def ticks(axis):
+    labels = [label.get_text() for label in axis.get_ticklabels()]
+    return dict(zip(labels, axis.get_ticklocs(), strict=True))
+
+
 def test_edges_name_latitude_and_longitude():
-    ax = plot.map(at([0, 0], [70, -70]), center=(40, 0))
-    names = [label.get_text() for label in ax.get_xticklabels()]
-    assert names == ["120°W", "60°W", "0°", "60°E", "120°E", "180°"]
-    np.testing.assert_allclose(ax.get_xticks()[2], np.deg2rad(-40), atol=1e-6)
-    latitudes = dict(
-        zip([t.get_text() for t in ax.get_yticklabels()], ax.get_yticks(), strict=True)
+    ax = plot.map(at([0, 0], [70, -70]), center=(40, 0), extent="world")
+    longitudes = ticks(ax.xaxis)
+    assert list(longitudes) == ["120°W", "60°W", "0°", "60°E", "120°E", "180°"]
+    np.testing.assert_allclose(longitudes["0°"], np.deg2rad(-40), atol=1e-6)
+    np.testing.assert_allclose(ticks(ax.yaxis)["60°S"], -np.log(2 + np.sqrt(3)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("radius", "step"), [(60, 30), (45, 15), (30, 10), (17, 5), (7, 2), (3.5, 1)]
+)
+def test_edges_are_finer_in_a_smaller_window(radius, step):
+    ax = plot.map(at([-radius, radius, 0, 0], [0, 0, radius, -radius]), center=(0, 0))
+    longitudes = ticks(ax.xaxis)
+    assert {"0°", f"{step}°E", f"{step}°W"} <= set(longitudes)
+    np.testing.assert_allclose(longitudes[f"{step}°E"], np.deg2rad(step), atol=1e-6)
+    np.testing.assert_allclose(np.diff(sorted(longitudes.values())), np.deg2rad(step), atol=1e-6)
+    assert {"0°", f"{step}°N", f"{step}°S"} <= set(ticks(ax.yaxis))
+
+
+def test_edges_of_a_window_of_a_disc():
+    ax = plot.map(at([-30, 30, 0, 0], [0, 0, 30, -30]), projection="lambert", center=(0, 0))
+    # The equator is a straight line through the middle; so is the meridian of the centre.
+    assert ticks(ax.yaxis)["0°"] == pytest.approx(0, abs=1e-6)
+    assert ticks(ax.xaxis)["0°"] == pytest.approx(0, abs=1e-6)
+    where = ticks(ax.xaxis)["10°E"]
+    (place,) = _chart.inverse([[where, ax.get_ylim()[0]]], "lambert")
+    np.testing.assert_allclose(np.arctan2(place[1], place[0]), np.deg2rad(10), atol=1e-6)
+
+
+# --- extent --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("projection", NAMES)
+def test_the_window_holds_all_points_and_little_else(projection):
+    rng = np.random.default_rng(0)
+    cap = at(rng.normal(12, 8, 300), rng.normal(-5, 8, 300))
+    ax = plot.map(cap, projection=projection, extent="data")
+    P, _ = drawn(ax)
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    side = np.ptp(P, axis=0).max()
+    assert (P.min(axis=0) - low >= 0.039 * side).all()
+    assert (high - P.max(axis=0) >= 0.039 * side).all()
+    assert (high - low).max() <= 1.09 * side
+    lines = ax.lines[0].get_xydata()
+    inside = ((lines > low) & (lines < high)).all(axis=1)
+    assert inside.sum() > 300  # there are lines to go by
+    everything = plot.map(cap, projection=projection, extent="world")
+    assert np.ptp(everything.get_xlim()) > 2 * np.ptp(ax.get_xlim())
+
+
+@pytest.mark.parametrize("projection", NAMES)
+def test_points_all_over_the_world_get_all_of_it(projection):
+    data, world = (
+        plot.map(fibonacci_grid(500, np), projection=projection, extent=extent)
+        for extent in _window.EXTENTS
     )
-    np.testing.assert_allclose(latitudes["60°S"], -np.log(2 + np.sqrt(3)), atol=1e-6)
+    assert data.get_xlim() == world.get_xlim()
+    assert data.get_ylim() == world.get_ylim()
+
+
+def test_the_window_keeps_its_shape_in_bounds():
+    row = plot.map(at(np.linspace(-40, 40, 50), np.zeros(50)), center=(0, 0))
+    assert 1.7 < np.ptp(row.get_xlim()) / np.ptp(row.get_ylim()) <= 2
+    column = plot.map(at(np.zeros(50), np.linspace(-40, 40, 50)), center=(0, 0))
+    assert 0.75 <= np.ptp(column.get_xlim()) / np.ptp(column.get_ylim()) < 0.8
+    one = plot.map(at(20, 30), center=(0, 0))
+    assert 1.9 < np.rad2deg(np.ptp(one.get_xlim())) < 2.5
+
+
+def test_a_globe_is_whole_unless_asked():
+    cap = at([-10, 10, 0], [0, 5, 10])
+    np.testing.assert_allclose(plot.globe(cap).get_xlim(), [-1, 1], atol=0.1)
+    assert np.ptp(plot.globe(cap, extent="data").get_xlim()) < 0.5
+
+
+def test_comparisons_and_trust_take_an_extent():
+    cap = at([-10, 10, 0], [0, 5, 10])
+    near, _ = plot.compare({"a": cap, "b": cap[:, :2]})
+    far, _ = plot.compare({"a": cap, "b": cap[:, :2]}, extent="world")
+    assert np.ptp(near.get_xlim()) < 0.5
+    assert np.ptp(far.get_xlim()) > 2 * np.pi
+    model = SimpleNamespace(embedding_=cap, point_loss_=[0.1, 0.2, 0.3])
+    assert np.ptp(plot.trust(model).get_xlim()) < 0.5
+    assert np.ptp(plot.trust(model, extent="world").get_xlim()) > 2 * np.pi
 
 
 def test_default_center_cuts_where_it_is_empty():
@@ -537,6 +647,18 @@ def test_compare_on_given_axes_and_with_numbers():
     assert len(axes[0].figure.axes) == 5  # with the colour bar
 
 
+@pytest.mark.parametrize("layout", ["none", "constrained"])
+def test_legend_of_a_comparison_stays_on_the_figure(layout):
+    turn = np.linspace(0, 2 * np.pi, 600)
+    ring = np.column_stack([np.cos(turn), np.sin(turn)])
+    names = np.where(turn < 3, "left eye", "right eye")
+    figure, given = plt.subplots(1, 2, figsize=(9.4, 4.2), layout=layout)
+    maps = {"plane": ring, "map": _chart.inverse(0.45 * ring)}
+    _, right = plot.compare(maps, names, axes=given)
+    figure.canvas.draw()
+    assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_bad_comparisons():
     with pytest.raises(ValueError, match=r"must all hold the same points, got \{'a': 600, 'b': 3"):
         plot.compare({"a": Y, "b": Y[:3]})
@@ -597,6 +719,7 @@ def test_missing_matplotlib_names_the_command(monkeypatch):
     ("options", "message"),
     [
         ({"projection": "peters"}, "projection must be one of mercator, lambert, equal_earth, "),
+        ({"extent": "all"}, "extent must be one of data, world, got 'all'"),
         ({"center": (0, 100)}, "latitude from -90 to 90"),
         ({"size": 0}, "size must be positive, got 0"),
         ({"alpha": 1.5}, "alpha must be above 0 and at most 1, got 1.5"),

@@ -17,9 +17,11 @@ import polars as pl
 import pytest
 
 from mercat._sphere import fibonacci_grid, geodesic
+from mercat.projections import project
 from mercat.viewer import to_html
 from mercat.viewer._columns import Categories, Numbers, read_frame
 from mercat.viewer._encode import encode, to_octahedral
+from mercat.viewer._home import home
 
 Y = fibonacci_grid(5, np)
 
@@ -52,6 +54,58 @@ def unfold(codes):
 def payload_of(path):
     text = path.read_text(encoding="utf-8")
     return base64.b64decode(re.search(r'id="mercat-payload">([^<]*)<', text)[1])
+
+
+# Home
+
+
+def cap(longitude, latitude, radius, n=200):
+    """Points around a place, the farthest of them at a radius in degrees."""
+    angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
+    away = np.radians(radius) * np.sqrt((np.arange(n) + 1) / n)
+    ring = np.stack([np.cos(away), *(np.sin(away) * [np.cos(angle), np.sin(angle)])], axis=1)
+    lon, lat = np.radians([longitude, latitude])
+    tilt = np.array([[np.cos(lat), 0, -np.sin(lat)], [0, 1, 0], [np.sin(lat), 0, np.cos(lat)]])
+    turn = np.array([[np.cos(lon), -np.sin(lon), 0], [np.sin(lon), np.cos(lon), 0], [0, 0, 1]])
+    return ring @ tilt.T @ turn.T
+
+
+def test_home_faces_the_data():
+    np.testing.assert_allclose(home(cap(120, -40, 20))["rotation"], np.radians([120, -40, 0]))
+    assert home(cap(3, -4, 20))["rotation"] == [0, 0, 0]  # level, as long as it is nearly so
+
+
+@pytest.mark.parametrize("projection", ["mercator", "equal_earth"])
+@pytest.mark.parametrize("place", [(0, 0), (4, -3), (120, -40)])
+def test_home_holds_all_points_and_is_filled_by_them(projection, place):
+    points = cap(*place, 25)
+    start = home(points)
+    zoom, *middle = start["map"][projection]
+    center = np.degrees(start["rotation"][:2])
+    # At a zoom of 1 half of the map's sides are in sight to either side.
+    reach = np.array({"mercator": [np.pi, np.pi], "equal_earth": [2.7066, 1.3174]}[projection])
+    away = np.abs(project(points, projection, center=center) - middle).max(axis=0) / (reach / zoom)
+    assert 0.9 < away.max() < 0.96
+
+
+def test_home_comes_near_the_globe_but_not_too_near():
+    assert home(cap(0, 0, 10))["globe"] == [1.35, 0, 0]
+    zoom = home(cap(0, 0, 50))["globe"][0]
+    assert zoom == pytest.approx(0.95 / np.sin(np.radians(50)), abs=1e-3)
+    assert home(cap(0, 0, 80))["globe"] == [1, 0, 0]
+
+
+def test_home_of_points_all_over_the_world_is_the_world():
+    whole = {"mercator": [1, 0, 0], "equal_earth": [1, 0, 0]}
+    everywhere = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": whole}
+    assert home(fibonacci_grid(500, np)) == everywhere
+    assert home(cap(100, 20, 150)) == everywhere
+    header, _ = unpack(encode(fibonacci_grid(500, np)))
+    assert header["home"] == everywhere
+
+
+def test_home_of_one_point_has_some_land_around():
+    assert 100 < home(np.array([[1.0, 0, 0]]))["map"]["mercator"][0] < 200
 
 
 # Positions
@@ -426,10 +480,19 @@ def test_bad_selections_are_refused(rows, message):
 
 def test_view_fills_in_what_is_left_out():
     widget = explorer(Y)
-    home = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0]}
-    assert widget.view == home
+    start = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0]}
+    assert widget.view == start
     widget.view = {"map": (2, 0.5, 0)}
-    assert widget.view == {**home, "map": [2, 0.5, 0]}
+    assert widget.view == {**start, "map": [2, 0.5, 0]}
+
+
+@pytest.mark.parametrize("projection", ["mercator", "equal_earth"])
+def test_view_starts_where_the_data_are(projection):
+    near = cap(40, 0, 15)
+    start = home(near)
+    view = explorer(near, projection=projection).view
+    assert view == {**start, "map": start["map"][projection]}
+    assert view["map"][0] > 4
 
 
 @pytest.mark.parametrize(

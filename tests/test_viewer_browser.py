@@ -219,6 +219,57 @@ def test_the_back_of_the_globe_shows_dimmed_or_not_at_all(visit):
     until(lambda: stands_out() < 5)
 
 
+def nearby(n=400):
+    """A disc of points, 20 degrees about a place a little off the middle."""
+    rng = np.random.default_rng(0)
+    away, angle = np.radians(20) * np.sqrt(rng.uniform(size=n)), rng.uniform(0, 2 * np.pi, n)
+    longitude = np.radians(3) + away * np.cos(angle)
+    return from_lonlat(longitude, np.radians(-4) + away * np.sin(angle))
+
+
+def bounds(page, pane, n=400):
+    """The box of all points on a pane, in parts of the pane, from -1 to 1."""
+    at = page.evaluate(f"[...Array({n}).keys()].map((row) => mercat.project(row, '{pane}'))")
+    rect = next(one for one in page.evaluate("mercat.panes()") if one["name"] == pane)
+    corner, size = np.array([rect["x"], rect["y"]]), np.array([rect["width"], rect["height"]])
+    place = 2 * (np.array(at) - corner) / size - 1
+    return place.min(axis=0), place.max(axis=0)
+
+
+def test_the_first_view_is_filled_by_the_data(visit):
+    page = visit(nearby(), projection="mercator")
+    for projection, least in [("mercator", 0.75), ("equal_earth", 0.35)]:
+        page.get_by_label("Map projection").select_option(projection)
+        low, high = bounds(page, "map")
+        np.testing.assert_allclose(low, -high, atol=0.01)  # in the middle
+        assert least < high.max() < 0.95
+    low, high = bounds(page, "globe")
+    assert 0.35 < max(-low.min(), high.max()) < 0.8
+    start = page.evaluate("mercat.view()")
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowLeft")
+    page.get_by_label("Map projection").select_option("mercator")
+    page.locator("[data-action=reset]").click()
+    start["map"] = page.evaluate("mercat.view().map")
+    assert page.evaluate("mercat.view()") == start
+    assert start["map"][0] > 5
+
+
+def test_unfolding_a_near_view_ends_at_the_near_map(visit):
+    page = visit(nearby())
+    folded = page.evaluate("mercat.view().globe")
+    for unfold in ("0.5", "1"):
+        page.locator("[data-control=unfold]").fill(unfold)
+        low, high = bounds(page, "globe")
+        assert 0.4 < max(-low.min(), high.max()) < 0.95  # all of it, large, all the way
+    np.testing.assert_allclose(bounds(page, "globe"), bounds(page, "map"), atol=1e-6)
+    page.get_by_label("Map projection").select_option("equal_earth")
+    view = page.evaluate("mercat.view()")
+    np.testing.assert_allclose(view["globe"], view["map"])
+    page.keyboard.press("u")
+    np.testing.assert_allclose(page.evaluate("mercat.view().globe"), folded)
+
+
 def test_dragging_the_globe_turns_it_and_recenters_the_map(page):
     before = spot(page, 0, "map")
     start = spot(page, 0, "globe")

@@ -1,6 +1,7 @@
 // What buttons and keys share.
 import { centerOf } from "./centers.js";
 import { composePicture, download, fileName, toCsv } from "./export.js";
+import { globeHome, rebase } from "./home.js";
 import { pick } from "./picking.js";
 import { apply, between, multiply, normalize } from "./rotation.js";
 import { NOTHING } from "./selection.js";
@@ -14,6 +15,14 @@ export function createActions(dataset, store, model, motion, parts) {
     const { rotation, globe, map } = store.get();
     store.set({ globe: [globe[0], 0, 0], map: [map[0], 0, 0] });
     motion.flyTo(normalize(multiply(between(apply(rotation, direction), FRONT), rotation)));
+  }
+
+  /** The patch for another stage of unfolding, or another map: the globe's pane follows its home. */
+  function refold(patch) {
+    const { globe, projection, unfold } = store.get();
+    const next = { projection, unfold, ...patch };
+    const [from, to] = [{ projection, unfold }, next].map((at) => globeHome(dataset.home, at.projection, at.unfold));
+    return { ...patch, globe: rebase(globe, from, to) };
   }
 
   function togglePin(row) {
@@ -35,13 +44,15 @@ export function createActions(dataset, store, model, motion, parts) {
     toggleTheme: () => store.set({ theme: store.get().theme === "dark" ? "light" : "dark" }),
     toggleUnfold() {
       if (store.get().layout === "map") return;
-      store.set({ globe: [1, 0, 0] });
-      motion.unfoldTo(store.get().unfold < 0.5 ? 1 : 0);
+      const { projection, unfold } = store.get();
+      store.set({ globe: globeHome(dataset.home, projection, unfold) });
+      motion.unfoldTo(unfold < 0.5 ? 1 : 0, (stage) => refold({ unfold: stage }));
     },
     setUnfold(unfold) {
       motion.stop();
-      store.set({ unfold });
+      store.set(refold({ unfold }));
     },
+    setProjection: (projection) => store.set({ ...refold({ projection }), map: dataset.home.map[projection] }),
     pinMiddle() {
       const pane = parts.activePane();
       const { rect } = pane;

@@ -45,7 +45,7 @@ function readColumn(column, read) {
   return { name, kind, role, values: data, integer: column.integer };
 }
 
-/** An inflated payload as { n, title, options, positions, columns }. */
+/** An inflated payload as { n, title, options, home, positions, columns }. */
 export function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
@@ -56,6 +56,7 @@ export function parse(buffer) {
     n: header.n,
     title: header.title,
     options: header.options,
+    home: header.home,
     positions: unfoldOctahedron(read(header.positions)),
     columns: header.columns.map((column) => readColumn(column, read)),
   };

@@ -35,9 +35,10 @@ export function createMotion(store, { calm = () => false } = {}) {
       const start = store.get().rotation;
       glide("rotation", seconds, (t) => store.set({ rotation: interpolate(start, rotation, t) }));
     },
-    unfoldTo(unfold, seconds = 1.1) {
+    /** patch: what to set at a stage of unfolding. */
+    unfoldTo(unfold, patch = (stage) => ({ unfold: stage }), seconds = 1.1) {
       const start = store.get().unfold;
-      glide("unfold", seconds, (t) => store.set({ unfold: t === 1 ? unfold : start + (unfold - start) * t }));
+      glide("unfold", seconds, (t) => store.set(patch(t === 1 ? unfold : start + (unfold - start) * t)));
     },
     /** Advance by so many seconds. */
     step(seconds) {

@@ -108,10 +108,10 @@ function createPins(dataset, store, actions) {
   };
 }
 
-function createDisplay(store) {
+function createDisplay(store, actions) {
   const projection = h(
     "select",
-    { "aria-label": "Map projection", "data-control": "projection", onchange: () => store.set({ projection: projection.value, map: [1, 0, 0] }) },
+    { "aria-label": "Map projection", "data-control": "projection", onchange: () => actions.setProjection(projection.value) },
     ...options(Object.entries(PROJECTIONS).map(([name, { label, keeps }]) => [name, `${label}: ${keeps}`])),
   );
   // The slider is in powers of two, so that its middle is the size that suits the data.
@@ -134,7 +134,7 @@ export function createPanel(dataset, store, actions) {
   const colors = createColors(dataset, store);
   const selection = createSelectionSection(store, actions);
   const pins = createPins(dataset, store, actions);
-  const display = createDisplay(store);
+  const display = createDisplay(store, actions);
   const close = iconButton("close", "Close the panel", () => store.set({ panelOpen: false }), { class: "icon-button close-panel" });
   return {
     element: h("aside", { class: "panel", "aria-label": "Colours and details" }, close, colors.element, selection.element, pins.element, display.element),

@@ -1,11 +1,12 @@
 // Draws every pane of a state on the one canvas.
 import { placement as placementOf } from "./camera.js";
 import { createGround } from "./ground.js";
+import { homeZoom } from "./home.js";
 import { autoAlpha, autoSize, createPoints } from "./points.js";
 import { toMatrix } from "./rotation.js";
 import { THEMES } from "./theme.js";
 
-export function createScene(gl, positions, order) {
+export function createScene(gl, { positions, home }, order) {
   const n = order.length;
   const points = createPoints(gl, positions, order);
   const ground = createGround(gl);
@@ -16,7 +17,8 @@ export function createScene(gl, positions, order) {
     const matrix = toMatrix(state.rotation);
     const viewport = [pane.rect.width * ratio, pane.rect.height * ratio];
     const lineStyle = { colors, viewport, ratio };
-    const size = autoSize(n, pane.rect) * state.size * Math.min(3, pane.zoom ** 0.35) * ratio;
+    const nearer = pane.zoom / homeZoom(home, pane);
+    const size = autoSize(n, pane.rect) * state.size * Math.min(3, nearer ** 0.35) * ratio;
     const dots = { size, alpha: autoAlpha(n), ground: colors.center, count };
     const hasBack = pane.unfold < 0.5;
 

@@ -89,7 +89,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
 
   function start() {
     if (!gl) return;
-    scene = createScene(gl, dataset.positions, model.order);
+    scene = createScene(gl, dataset, model.order);
     scene.setPaint(model.paint(store.get()));
   }
 

@@ -1,6 +1,6 @@
 // What the viewer starts from, and what a reset goes back to.
 import { NO_FILTER } from "./filter.js";
-import { IDENTITY } from "./rotation.js";
+import { fromCenter } from "./rotation.js";
 import { NOTHING } from "./selection.js";
 
 /** The column to colour by at first: the one asked for, else categories, else numbers. */
@@ -12,10 +12,11 @@ function firstColumn({ columns, options }) {
 }
 
 export function initialState(dataset, theme) {
+  const { home } = dataset;
   return {
-    rotation: IDENTITY, // a quaternion, see rotation.js
-    globe: [1, 0, 0], // zoom and the place of the plane in the middle
-    map: [1, 0, 0],
+    rotation: fromCenter(home.rotation), // a quaternion, see rotation.js
+    globe: home.globe, // zoom and the place of the plane in the middle
+    map: home.map[dataset.options.projection],
     active: "globe", // the pane that keys zoom and pan
     unfold: 0,
     layout: "both",

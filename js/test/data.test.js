@@ -18,7 +18,7 @@ function payload(header, arrays) {
 test("a payload decodes to positions and columns", async () => {
   const bytes = payload(
     {
-      version: 1, n: 2, title: "T", options: {},
+      version: 1, n: 2, title: "T", options: {}, home: { globe: [2, 0, 0] },
       positions: { dtype: "int16", offset: 0, length: 4 },
       columns: [
         { name: "kind", kind: "category", labels: ["a", "b"], dtype: "uint8", offset: 8, length: 2 },
@@ -27,8 +27,9 @@ test("a payload decodes to positions and columns", async () => {
     },
     [new Int16Array([0, 0, 32767, 0]), new Uint8Array([2, 0]), new Float64Array([0.5, NaN])],
   );
-  const { n, positions, columns } = await decode(bytes);
+  const { n, home, positions, columns } = await decode(bytes);
   assert.equal(n, 2);
+  assert.deepEqual(home, { globe: [2, 0, 0] });
   assert.deepEqual([...positions], [0, 0, 1, 1, 0, 0]);
   assert.deepEqual(columns.map((column) => [0, 1].map((row) => field(column, row))), [["b", "missing"], ["0.5", "missing"]]);
 });

@@ -22,7 +22,7 @@ from ._angles import (
 )
 from ._backend import Workers, blocks
 from ._exact import Report
-from ._initial import wrapped_angles
+from ._initial import principal_scores, wrapped_angles
 from ._sphere import from_lonlat, to_lonlat
 from ._status import Status
 
@@ -92,7 +92,7 @@ def solve_algorithm1(
     """
     n = len(X)
     if Y is None:
-        longitude, colatitude = wrapped_angles(X)
+        longitude, colatitude = wrapped_angles(principal_scores(X, 2))
     else:
         longitude, latitude = to_lonlat(Y)
         colatitude = np.pi / 2 - latitude

@@ -10,19 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._sphere import from_lonlat, normalize, to_lonlat
+from ._window import Window
 from .projections import inverse, project, rim
 
 Floats = NDArray[np.float64]
 
-#: Mercator maps end here at the latest, where they are as high as wide: 85.05 degrees.
-MERCATOR_TOP = np.pi
-#: ... and here at the earliest (45 degrees), so that the equator is never a mere strip.
-MERCATOR_LEAST = float(np.arcsinh(1.0))
-_MARGIN = 0.06  # around the map, of a map 2 pi wide: points on the edge are drawn whole
-
 _LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
 _TEXT = "#5A6570"
 _SMALL = "x-small"
+# How many times larger than at the equator: the first row of which a map shows three numbers.
+_STRETCHES = (
+    (1, 1.5, 2, 3, 5, 10),
+    (1, 1.1, 1.25, 1.5, 2),
+    (1, 1.02, 1.05, 1.1),
+    (1, 1.005, 1.01, 1.02),
+    (1, 1.001, 1.002, 1.005),
+)
 
 
 def default_center(Y: Floats, projection: str) -> tuple[float, float]:
@@ -50,104 +53,110 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     return float((10 * seam) % 360 - 180), 0.0
 
 
-def aspect(projection: str, P: Floats) -> float:
-    """Width of the map over its height."""
-    width, height = np.diff(extent(projection, P), axis=0)[0]
-    return float(width / height)
-
-
 def _tens(angle: float) -> float:
     return float(10 * np.rint(np.rad2deg(angle) / 10)) + 0.0
 
 
-def extent(projection: str, P: Floats) -> Floats:
-    """Lower left and upper right corner of the map on which points lie at P."""
-    edge = rim(projection)
-    if edge is not None:
-        return np.array([edge.min(axis=0), edge.max(axis=0)])
-    bottom = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
-    top = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
-    return np.array([[-np.pi, bottom], [np.pi, top]])
-
-
-def draw_frame(ax: Any, projection: str, center: Sequence[float], P: Floats) -> list[str]:
-    """Set up the axes for a map on which points lie at P; returns what there is to note."""
-    corners = extent(projection, P)
+def draw_frame(ax: Any, projection: str, center: Sequence[float], shown: Window) -> list[str]:
+    """Set up the axes for the window of a map; returns what there is to note."""
+    if projection != "mercator":
+        _draw_rim(ax, projection, framed=not shown.whole)
+    if projection == "mercator" or not shown.whole:
+        _draw_edges(ax, projection, center, shown)
+    elif projection != "lambert":  # all of whose rim is one point of the sphere
+        _name_parallels(ax, projection, center)
     if projection == "mercator":
-        _draw_edges(ax, center, *corners[:, 1])
-        _draw_stretch(ax, *corners[:, 1])
-    else:
-        _draw_rim(ax, projection, center)
-    ax.plot(*graticule(projection, center).T, solid_capstyle="butt", **_LINE)
-    margin = _MARGIN * corners[1, 0] / np.pi
-    ax.set_xlim(corners[0, 0] - margin, corners[1, 0] + margin)
-    ax.set_ylim(corners[0, 1] - margin, corners[1, 1] + margin)
+        _draw_stretch(ax, shown.low[1], shown.high[1])
+    ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
+    ax.set_xlim(shown.low[0], shown.high[0])
+    ax.set_ylim(shown.low[1], shown.high[1])
     ax.set_aspect("equal")
     return [] if projection == "mercator" else [describe_center(center)]
 
 
-def draw_plane(ax: Any, P: Floats) -> None:
+def draw_plane(ax: Any, shown: Window) -> None:
     """Set up the axes for an embedding in the plane, whose units mean nothing."""
-    low, high = P.min(axis=0), P.max(axis=0)
-    margin = 0.03 * (high - low).max() or 1.0
-    ax.set_xlim(low[0] - margin, high[0] + margin)
-    ax.set_ylim(low[1] - margin, high[1] + margin)
+    ax.set_xlim(shown.low[0], shown.high[0])
+    ax.set_ylim(shown.low[1], shown.high[1])
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
     _style_ticks(ax)
 
 
-def graticule(projection: str, center: Sequence[float]) -> Floats:
-    """Meridians and parallels of the data's own sphere on the map, broken by rows of NaN."""
-    fine = np.deg2rad(np.linspace(-180, 180, 721))
+def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats:
+    """Meridians and parallels of the data's own sphere in a window of the map.
+
+    Rows of NaN part one line from the next.
+    """
+    fine = np.deg2rad(np.linspace(-180, 180, 1441))
     # Meridians stop short of the poles, where they would draw a knot.
-    short = np.deg2rad(np.linspace(-88, 88, 353))
+    short = np.deg2rad(np.linspace(-88, 88, 705))
+    around = np.arange(0, 360, shown.step)
     lines = [
-        from_lonlat(fine, np.full(len(fine), lat)) for lat in np.deg2rad(_parallels(projection))
+        from_lonlat(fine, np.full(len(fine), lat))
+        for lat in np.deg2rad(_parallels(projection, shown.step))
     ]
-    lines += [
-        from_lonlat(np.full(len(short), lon), short) for lon in np.deg2rad(np.arange(0, 360, 30))
-    ]
-    pieces = []
+    lines += [from_lonlat(np.full(len(short), lon), short) for lon in np.deg2rad(around)]
+    pieces = [np.full((1, 2), np.nan)]
     for line in lines:
         P = project(line, projection, center=center)
-        P[~np.isfinite(P).all(axis=1)] = np.nan
+        P[~shown.near(P)] = np.nan
         if projection == "orthographic":
             P[np.linalg.norm(inverse(P, projection, center=center) - line, axis=1) > 1e-6] = np.nan
+        if np.isnan(P).all():
+            continue
         # A step that is long on the map but short on the sphere crosses the seam.
         jump = np.flatnonzero(np.linalg.norm(np.diff(P, axis=0), axis=1) > 1) + 1
         P = np.insert(P, jump, np.nan, axis=0)
-        pieces += [P, np.full((1, 2), np.nan)]
+        pieces += [P, pieces[0]]
     return np.concatenate(pieces)
 
 
-def _parallels(projection: str) -> list[int]:
-    north = [30, 60, 75, 85] if projection == "mercator" else [30, 60]
-    return [-lat for lat in reversed(north)] + [0, *north]
+def _parallels(projection: str, step: float) -> Floats:
+    north = np.arange(step, 90, step)
+    if projection == "mercator" and step >= 15:  # its far north is drawn ever larger
+        north = np.union1d(north, [75, 85])
+    return np.concatenate([-north[::-1], [0], north])
 
 
-def _draw_edges(ax: Any, center: Sequence[float], bottom: float, top: float) -> None:
-    """Name the parallels along Mercator's left edge and the meridians along its bottom."""
-    v = np.linspace(bottom, top, 2001)
-    _, latitude = to_lonlat(inverse(np.column_stack([np.full(len(v), -np.pi), v]), center=center))
-    small = _is_small(ax)
-    parallels = [-75, -60, 0, 60, 75] if small else _parallels("mercator")
-    at, levels = crossings(v, np.rad2deg(latitude), np.array(parallels))
+def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window) -> None:
+    """Name the parallels along the left edge and the meridians along the bottom."""
+    every = shown.step * (2 if _is_small(ax) else 1)
+    v = np.linspace(shown.low[1], shown.high[1], 2001)
+    left = inverse(np.column_stack([np.full(2001, shown.low[0]), v]), projection, center=center)
+    there = np.isfinite(left[:, 0])  # the window may reach over the rim of the map
+    _, latitude = to_lonlat(left[there])
+    found = crossings(v[there], np.rad2deg(latitude), _parallels(projection, every))
+    at, levels = _apart(*found, 0.03 * shown.size[1])
     ax.set_yticks(at, [_degrees(level, "N", "S") for level in levels])
-    u = np.linspace(-np.pi, np.pi, 2001)
-    longitude, _ = to_lonlat(inverse(np.column_stack([u, np.full(len(u), bottom)]), center=center))
+
+    u = np.linspace(shown.low[0], shown.high[0], 2001)
+    bottom = inverse(np.column_stack([u, np.full(2001, shown.low[1])]), projection, center=center)
+    there = np.isfinite(bottom[:, 0])
+    longitude, _ = to_lonlat(bottom[there])
     # Steps of more than half a turn are jumps from 180 to -180 degrees.
     degrees = np.rad2deg(np.unwrap(longitude))
-    at, levels = crossings(u, degrees, np.arange(-720, 721, 120 if small else 60))
+    every *= 2 if shown.whole else 1
+    meridians = np.arange(-720, 720 + every, every)
+    at, levels = _apart(*crossings(u[there], degrees, meridians), 0.08 * shown.size[0])
     ax.set_xticks(at, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
     _style_ticks(ax)
+
+
+def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[float], list[float]]:
+    """Leave out the numbers that would run into the one before, where lines crowd at a rim."""
+    kept: list[tuple[float, float]] = []
+    for where, level in sorted(zip(at, levels, strict=True)):
+        if not kept or where - kept[-1][0] >= least:
+            kept.append((where, level))
+    return [where for where, _ in kept], [level for _, level in kept]
 
 
 def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], list[float]]:
     """Where along x the curve y takes one of the levels, and which one."""
     found: list[tuple[float, float]] = []
-    for level in levels:
+    for level in levels if len(y) else []:
         # Rounding must not hide a level that the curve starts or ends on.
         gap = np.where(np.abs(y - level) < 1e-9, 0.0, y - level)
         hits = np.flatnonzero((gap[:-1] == 0) | (gap[:-1] * gap[1:] < 0))
@@ -163,17 +172,25 @@ def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], 
 
 def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
     """Say along the right edge how many times larger than at the equator things are drawn."""
-    factors = np.array([1, 2, 5] if _is_small(ax) else [1, 1.5, 2, 3, 5, 10])
-    v = np.arccosh(factors)
-    at = np.concatenate([-v[:0:-1], v])
-    names = [
-        f"\N{MULTIPLICATION SIGN}{factor:g}" for factor in np.concatenate([factors[:0:-1], factors])
-    ]
-    inside = (at >= bottom) & (at <= top)
+    rows = [_stretches(row[::2] if _is_small(ax) else row, bottom, top) for row in _STRETCHES]
+    at, names = max(rows, key=lambda row: min(len(set(row[1])), 3))
     right = ax.secondary_yaxis("right")
-    right.set_yticks(at[inside], [name for name, keep in zip(names, inside, strict=True) if keep])
+    right.set_yticks(at, names)
     right.set_ylabel("stretch", fontsize=_SMALL, color=_TEXT)
     _style_ticks(right)
+
+
+def _stretches(
+    factors: Sequence[float], bottom: float, top: float
+) -> tuple[list[float], list[str]]:
+    """Where between two heights Mercator stretches by one of the factors, and by which."""
+    found = [
+        (float(side * np.arccosh(factor)), f"\N{MULTIPLICATION SIGN}{factor:g}")
+        for factor in factors
+        for side in ((1,) if factor == 1 else (-1, 1))
+    ]
+    found = [(at, name) for at, name in found if bottom <= at <= top]
+    return [at for at, _ in found], [name for _, name in found]
 
 
 def _is_small(ax: Any) -> bool:
@@ -187,7 +204,8 @@ def _style_ticks(ax: Any) -> None:
         spine.set(color=_LINE["color"], linewidth=0.6)
 
 
-def _draw_rim(ax: Any, projection: str, center: Sequence[float]) -> None:
+def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
+    """Draw where the map ends, and without a frame nothing around it."""
     from matplotlib.patches import Polygon
 
     edge = rim(projection)
@@ -195,20 +213,21 @@ def _draw_rim(ax: Any, projection: str, center: Sequence[float]) -> None:
     if projection == "orthographic":
         _draw_shading(ax)
     ax.add_patch(Polygon(edge, fill=False, edgecolor="#8A949E", linewidth=0.7, zorder=1.1))
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_visible(False)
-    ax.patch.set_visible(False)
-    if projection != "lambert":  # all of whose rim is one point of the sphere
-        _name_parallels(ax, projection, center, edge)
+    if not framed:
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines[:].set_visible(False)
+        ax.patch.set_visible(False)
 
 
-def _name_parallels(ax: Any, projection: str, center: Sequence[float], edge: Floats) -> None:
+def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
     """Write the latitudes around the left half of the rim, outside of it."""
+    edge = rim(projection)
+    assert edge is not None
     left = edge[edge[:, 0] < -1e-6]
     left = left[np.argsort(left[:, 1])]
     _, latitude = to_lonlat(inverse(left * (1 - 1e-7), projection, center=center))
-    at, levels = crossings(left[:, 1], np.rad2deg(latitude), np.array(_parallels(projection)))
+    at, levels = crossings(left[:, 1], np.rad2deg(latitude), _parallels(projection, 30))
     for v, level in zip(at, levels, strict=True):
         u = np.interp(v, left[:, 1], left[:, 0])
         if u > 0.25 * edge[:, 0].min():  # at the top or the bottom: neither left nor right of it

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Workers, blocks, in_tiles
+from ._checks import (
+    check_choice,
+    check_distances,
+    check_fraction,
+    check_integer,
+    check_positions,
+)
 from ._exact import AngleLoss, Fit, solve_exact
-from ._initial import pca_positions
+from ._initial import bent_positions, pca_positions, principal_scores
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rotation import equator_rotation
@@ -34,6 +41,12 @@ from ._sphere import normalize
 from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
+_START_SAMPLE = 500  # points on which starts are compared
+_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
+_PLACED_AGAINST = (
+    300  # landmarks that a point is compared with; the others speak through their sums
+)
+_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
@@ -75,9 +88,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
     n_landmarks : int, default=500
         Size of that sample. More landmarks: a little more faithful, in proportion slower.
-    init : "pca" or array of shape (n, 3), default="pca"
-        First positions: two principal components wrapped around half of the sphere, or given ones (of
-        which the directions count).
+    init : "auto", "pca" or array of shape (n, 3), default="auto"
+        First positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
+        "auto" compares it with another on a sample of the points and goes on from the better one; for
+        "algorithm1" it is "pca". Of given positions the directions count.
     max_iter : int or None, default=None
         Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
         the data are taken in batches.
@@ -103,7 +117,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Rows of X that `transform` places others against.
     loss_ : float
         Root mean squared residual of the cosines: over all triples for "exact", over all points as apices
-        and 64 landmarks each as legs for "landmarks".
+        and at least 32 landmarks each as legs for "landmarks".
     correlation_ : float
         Pearson correlation between the cosines of data and map, over the same triples.
     calibration_ : tuple (alpha, beta)
@@ -150,7 +164,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         metric: str = "euclidean",
         solver: str = "auto",
         n_landmarks: int = 500,
-        init: Any = "pca",
+        init: Any = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Any = None,
@@ -289,17 +303,21 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n = X.shape[0]
         self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
         X_hat = project_all(spectral, X[self.landmarks_], workers)
-        fit = self._descend(X_hat, self.landmarks_, workers, progress, polish=False)
-        placer = _prepared(spectral, X_hat, fit)
+        fit = self._descend(X_hat, self.landmarks_, rng, workers, progress, polish=False)
+        placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
         progress.phase("placing", n, "point")
+
+        # Each tile is judged by other landmarks, so that together they speak for all.
+        n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
 
         def part(block: slice) -> tuple[np.ndarray, list[Moments]]:
             X_block, Y_block = placer.block(X[block])
-            # Each tile is judged by other landmarks, so that together they speak for all.
-            judged = [
-                placed_moments(X_block[t], Y_block[t], placer.landmarks, block.start + t.start)
-                for t in blocks(len(Y_block), TILE)
-            ]
+            judged = []
+            for t in blocks(len(Y_block), TILE):
+                start = (block.start + t.start) // TILE * n_legs
+                judged.append(
+                    placed_moments(X_block[t], Y_block[t], placer.landmarks, start, n_legs)
+                )
             return Y_block, judged
 
         positions, moments = [], []
@@ -331,7 +349,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n = X.shape[0]
         X_hat = project_all(spectral, X, workers)
         if solver == "exact":
-            fit = self._descend(X_hat, np.arange(n), workers, progress, polish=True)
+            fit = self._descend(X_hat, np.arange(n), rng, workers, progress, polish=True)
         else:
             fit = self._run_algorithm1(X_hat, rng, workers, progress)
         most = n if n <= _EXACT_UP_TO else self.n_landmarks
@@ -343,23 +361,33 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         X_hat: np.ndarray,
         rows: np.ndarray,
+        rng: np.random.Generator,
         workers: Workers,
         progress: Progress,
         *,
         polish: bool,
     ) -> Fit:
-        start = pca_positions(X_hat) if isinstance(self.init, str) else self._given_init()[rows]
         progress.phase("solving", None, "iteration")
-        return solve_exact(
-            X_hat,
-            start,
+        solve = functools.partial(
+            solve_exact,
             calibrated=self.objective == "calibrated",
             max_iter=self._max_iter(500),
             tol=self.tol,
             workers=workers,
-            report=reporter(progress, self.callback),
-            polish=polish,
         )
+        if not isinstance(self.init, str):
+            start = self._given_init()[rows]
+        elif self.init == "pca":
+            start = pca_positions(self._scores(X_hat))
+        else:
+            start = _best_start(X_hat, self._scores(X_hat), rng, workers, solve)
+        return solve(X_hat, start, report=reporter(progress, self.callback), polish=polish)
+
+    def _scores(self, X_hat: np.ndarray) -> np.ndarray:
+        """Scores on the first three principal components: of all data, wherever these were computed."""
+        if self.n_spectral is None:
+            return principal_scores(X_hat, 3)
+        return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 
     def _run_algorithm1(
         self, X_hat: np.ndarray, rng: np.random.Generator, workers: Workers, progress: Progress
@@ -370,7 +398,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         progress.phase("solving", max_iter, "iteration")
         Y, history, status = solve_algorithm1(
             X_hat,
-            None if isinstance(self.init, str) else self._given_init(),
+            pca_positions(self._scores(X_hat))
+            if isinstance(self.init, str)
+            else self._given_init(),
             max_iter=max_iter,
             milestones=[round(0.35 * max_iter)],
             batch_size=None if full_batch else _BATCH_SIZE,
@@ -406,7 +436,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
             X = X.astype(np.float64)
         if precomputed:
-            _check_distances(X, square=reset)
+            check_distances(X, square=reset)
         if reset and not isinstance(self.init, str) and len(self._given_init()) != X.shape[0]:
             raise ValueError(
                 f"init must have a row for each of the {X.shape[0]} points of X, "
@@ -415,44 +445,29 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return X
 
     def _check_parameters(self) -> None:
-        _check_choice("objective", self.objective, ("calibrated", "absolute"))
-        _check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
-        _check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
+        check_choice("objective", self.objective, ("calibrated", "absolute"))
+        check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
+        check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
         if self.solver == "algorithm1" and self.objective != "absolute":
             raise ValueError(
                 "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
                 f"got objective={self.objective!r}."
             )
         if self.n_spectral is not None and self.n_spectral != "auto":
-            _check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
-        _check_integer("n_landmarks", self.n_landmarks, 4)
+            check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
+        check_integer("n_landmarks", self.n_landmarks, 4)
         if self.max_iter is not None:
-            _check_integer("max_iter", self.max_iter, 1, " (or None)")
-        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 <= self.tol < 1:
-            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}.")
+            check_integer("max_iter", self.max_iter, 1, " (or None)")
+        check_fraction("tol", self.tol)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         if isinstance(self.init, str):
-            _check_choice("init", self.init, ("pca",))
+            check_choice("init", self.init, ("auto", "pca"))
         else:
             self._given_init()
 
     def _given_init(self) -> np.ndarray:
-        init = np.asarray(self.init, dtype=np.float64)
-        if init.ndim != 2 or init.shape[1] != 3:
-            raise ValueError(f"init must be 'pca' or an array of shape (n, 3), got {init.shape}.")
-        if not np.isfinite(init).all():
-            raise ValueError("init must be finite, got NaN or infinity.")
-        if not (np.abs(init).max(axis=1) > 0).all():
-            raise ValueError("init must have no row of zeros: a zero vector has no direction.")
-        directions = np.asarray(normalize(init))
-        rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(init))))
-        if rank < 3:
-            raise ValueError(
-                f"init must span three dimensions, got rank {rank}: points on one great circle "
-                "cannot leave it."
-            )
-        return directions
+        return check_positions("init", self.init)
 
     def _max_iter(self, default: int) -> int:
         return default if self.max_iter is None else int(self.max_iter)
@@ -492,8 +507,36 @@ def embed(X: Any, **parameters: Any) -> np.ndarray:
     return Mercat(**parameters).fit_transform(X)
 
 
-def _prepared(spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit) -> _Placer:
-    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration)
+def _best_start(
+    X_hat: np.ndarray,
+    scores: np.ndarray,
+    rng: np.random.Generator,
+    workers: Workers,
+    solve: Callable[..., Fit],
+) -> np.ndarray:
+    """Positions of all points from the better of two starts, solved on a sample.
+
+    The first is kept unless the other is clearly better: among equals, the map should not hang on the
+    sample.
+    """
+    sample = rng.permutation(len(X_hat))[:_START_SAMPLE]
+    few = X_hat[sample]
+    inline = {"workers": Workers(1), "report": lambda *_: False, "polish": False}
+    starts = [pca_positions(scores[sample]), bent_positions(scores[sample])]
+    fits = list(workers.map(lambda start: solve(few, start, **inline), starts))
+    best = min(fits, key=lambda fit: fit.loss)
+    if fits[0].loss <= best.loss * (1 + _CLEARLY):
+        best = fits[0]
+    if len(sample) == len(X_hat):
+        return best.Y[np.argsort(sample)]
+    landmarks = prepare_landmarks(few.astype(np.float64), best.Y, best.calibration)
+    return np.asarray(place(X_hat.astype(np.float32), as_type(landmarks, np.float32)))
+
+
+def _prepared(
+    spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit, n_apices: int | None = None
+) -> _Placer:
+    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices)
     return _Placer(spectral, as_type(landmarks, np.float32))
 
 
@@ -510,35 +553,3 @@ def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     return np.random.default_rng(random_state)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        allowed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
-
-
-def _check_integer(name: str, value: Any, least: int, more: str = "") -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}.")
-
-
-def _check_distances(distances: np.ndarray, *, square: bool) -> None:
-    if square and distances.shape[0] != distances.shape[1]:
-        raise ValueError(
-            f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
-        )
-    if distances.min() < 0:
-        raise ValueError(
-            "Negative values in data passed to Mercat: distances, for metric='precomputed', must be "
-            f"at least 0, got {distances.min()}."
-        )
-    if square:
-        gap = float(np.abs(distances - distances.T).max())
-        if gap > 1e-6 * float(distances.max()):
-            raise ValueError(
-                "X must be symmetric for metric='precomputed', "
-                f"got distances that differ by {gap:.3g} from their transposed."
-            )
-        if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
-            raise ValueError("X must have a zero diagonal for metric='precomputed'.")

@@ -65,9 +65,18 @@ class AngleLoss:
     calibrated : bool
         Fit (alpha, beta) to the triples at each evaluation. By the envelope theorem the gradient is then
         the one with (alpha, beta) held at their optimum.
+    like : AngleLoss, optional
+        Another one for the same data: what it knows of the data's own cosines is taken over.
     """
 
-    def __init__(self, X: np.ndarray, *, calibrated: bool, workers: Workers) -> None:
+    def __init__(
+        self,
+        X: np.ndarray,
+        *,
+        calibrated: bool,
+        workers: Workers,
+        like: AngleLoss | None = None,
+    ) -> None:
         n = len(X)
         self.X = X
         self.calibrated = calibrated
@@ -78,8 +87,17 @@ class AngleLoss:
         self._blocks = blocks(n, max(16, min(256, _PAIRS_A_BLOCK // n)))
         self._keep = n * n <= _PAIRS_KEPT
         self._legs = list(workers.map(self._prepare, self._blocks)) if self._keep else None
-        constants = [self._data_moments(s) for s in blocks(n, max(1, _PAIRS_A_BLOCK * 8 // X.size))]
-        self._count, self._a, self._aa = (np.concatenate(c) for c in zip(*constants, strict=True))
+        self._count, self._a, self._aa = self._data_constants() if like is None else like.constants
+
+    @property
+    def constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Count, sum and sum of squares of the data's cosines at each apex."""
+        return self._count, self._a, self._aa
+
+    def _data_constants(self) -> tuple[np.ndarray, ...]:
+        rows = blocks(len(self.X), max(1, 8 * _PAIRS_A_BLOCK // self.X.size))
+        parts = list(self._workers.map(self._data_moments, rows))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def _prepare(self, block: slice) -> Legs:
         return legs_of(self.X[block], self.X)
@@ -152,8 +170,9 @@ def solve_exact(
     precision while the rounding-off is coarser than that, in double for the last polish.
     """
     history: list[float] = []
-    single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers)
+    start = Y
     double = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
+    single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers, like=double)
     stages = [(single, _SOFTENING[0]), (single, _SOFTENING[1])]
     if polish:
         stages.append((double, _SOFTENING[2]))
@@ -163,6 +182,9 @@ def solve_exact(
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
     double.softening = None
+    # The softened loss may lead astray where the start was as good as perfect.
+    if double.evaluate(start)[0] <= double.evaluate(Y)[0]:
+        Y = np.asarray(normalize(start.astype(np.float64)))
     value, _ = double.evaluate(Y)
     return Fit(
         Y,

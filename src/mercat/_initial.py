@@ -1,29 +1,29 @@
-"""First positions on the sphere: the first two principal components, wrapped around half of it."""
+"""First positions on the sphere: principal components, wrapped around it in one way or another."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ._sphere import from_lonlat
+from ._sphere import from_lonlat, normalize
 
 
-def principal_plane(X_hat: np.ndarray) -> np.ndarray:
-    """Scores on the first two principal components (n x 2), signs fixed."""
+def principal_scores(X_hat: np.ndarray, k: int) -> np.ndarray:
+    """Scores on the first k principal components (n x k), signs fixed."""
     centred = X_hat - X_hat.mean(axis=0)
-    if centred.shape[1] < 2:
-        centred = np.hstack([centred, np.zeros_like(centred)])
-    if centred.shape[0] < centred.shape[1]:  # the same plane from the smaller Gram matrix
+    if centred.shape[1] < k:
+        centred = np.pad(centred, [(0, 0), (0, k - centred.shape[1])])
+    if centred.shape[0] < centred.shape[1]:  # the same scores from the smaller Gram matrix
         values, vectors = np.linalg.eigh(centred @ centred.T)
-        plane = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0))
+        scores = (vectors * np.sqrt(np.maximum(values, 0)))[:, : -k - 1 : -1]
     else:
-        plane = centred @ np.linalg.eigh(centred.T @ centred)[1][:, [-1, -2]]
-    farthest = plane[np.abs(plane).argmax(axis=0), [0, 1]]
-    return np.asarray(plane * np.where(farthest < 0, -1, 1))
+        scores = centred @ np.linalg.eigh(centred.T @ centred)[1][:, : -k - 1 : -1]
+    farthest = scores[np.abs(scores).argmax(axis=0), np.arange(k)]
+    return np.asarray(scores * np.where(farthest < 0, -1, 1))
 
 
-def wrapped_angles(X_hat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def wrapped_angles(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Longitude and colatitude of the paper: each component spread over [.2 pi, .8 pi]."""
-    plane = principal_plane(X_hat)
+    plane = scores[:, :2]
     low, width = plane.min(axis=0), np.ptp(plane, axis=0)
     # A component without spread (one-dimensional data, equal points) goes to the middle.
     unit = np.where(width > 0, (plane - low) / np.where(width > 0, width, 1), 0.5)
@@ -31,7 +31,14 @@ def wrapped_angles(X_hat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return angles[:, 0], angles[:, 1]
 
 
-def pca_positions(X_hat: np.ndarray) -> np.ndarray:
-    """Initial unit vectors (n x 3)."""
-    longitude, colatitude = wrapped_angles(X_hat)
+def pca_positions(scores: np.ndarray) -> np.ndarray:
+    """The paper's initial unit vectors (n x 3), from scores on two or more principal components."""
+    longitude, colatitude = wrapped_angles(scores)
     return np.asarray(from_lonlat(longitude, np.pi / 2 - colatitude))
+
+
+def bent_positions(scores: np.ndarray) -> np.ndarray:
+    """Three components seen from a point off their centre: a start that leads to other minima."""
+    spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
+    unit = scores[:, :3] / (spread if spread > 0 else 1.0)
+    return np.asarray(normalize(unit + np.array([0.0, 0.0, 0.5])))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._chart import MERCATOR_TOP
 from ._color import Coloring
+from ._window import MERCATOR_TOP
 
 Floats = NDArray[np.float64]
 
@@ -21,17 +21,21 @@ def draw(
     P: Floats,
     shades: Coloring,
     *,
+    cover: float = 1.0,
     far: NDArray[np.bool_] | None = None,
     beyond: NDArray[np.bool_] | None = None,
     size: float | None = None,
     alpha: float | None = None,
 ) -> None:
-    """Draw points at P, pale those on the far side, at Mercator's edge those beyond it."""
+    """Draw points at P, pale those on the far side, at Mercator's edge those beyond it.
+
+    `cover` is the part of the axes that the points fill (see `Window.cover`).
+    """
     n = len(P)
     nowhere = np.zeros(n, dtype=bool)
     far = nowhere if far is None else far
     beyond = nowhere if beyond is None else beyond
-    auto_size, auto_alpha = style(n, *(ax.bbox.size * 72 / ax.figure.dpi))
+    auto_size, auto_alpha = style(n, cover * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
     area = auto_size if size is None else size
     rgba = shades.rgba().copy()
     rgba[:, 3] *= auto_alpha if alpha is None else alpha
@@ -60,13 +64,13 @@ def draw(
             )
 
 
-def style(n: int, width: float, height: float) -> tuple[float, float]:
-    """Area in points squared and opacity of one of n points on axes of a size in points.
+def style(n: int, room: float) -> tuple[float, float]:
+    """Area in points squared and opacity of one of n points that share some room, in the same.
 
-    The points would cover a fifth of the axes if none overlapped. They are at most 6 points
+    The points would cover half of the room if none overlapped. They are at most 6 points
     and at least about half a point across; where that is too large, they grow transparent.
     """
-    fair = 0.2 * width * height / max(n, 1)
+    fair = 0.5 * room / max(n, 1)
     size = float(np.clip(fair, 0.25, 36.0))
     alpha = 0.9 * min(1.0, fair / size) ** 0.4
     return size, float(max(alpha, 0.1))

@@ -35,15 +35,14 @@ from ._angles import (
 from ._backend import Array, in_tiles, namespace
 from ._sphere import fibonacci_grid, tangent, tangent_frame
 
-N_APEX_LEGS = 128  # legs of the placed point as an apex: the first landmarks, a random sample
-N_LEGS = 64  # legs over which the loss of a placed point is measured, as in the paper
+N_APEX_LEGS = 80  # legs of the placed point as an apex: the first landmarks, a random sample
 _N_GRID = 512  # candidates, spread over the sphere
 _N_SCREEN = 192  # landmarks whose leg terms screen the candidates
 _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
-_FIRST_PASS = (8, 0.05)  # BFGS steps of every point, and the length of the first, in radians
-_SECOND_PASS = (12, 0.01)  # further ones of those that have not settled
-_SETTLED = 0.01  # radians
+_FIRST_PASS = (6, 0.05)  # BFGS steps of every point, and the length of the first, in radians
+_SECOND_PASS = (8, 0.01)  # further ones of those that have not settled
+_SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.3  # radians
 _SOFTENING = 0.001  # over the number of landmarks: finer than at the end of the exact solver
@@ -73,16 +72,24 @@ class Landmarks(NamedTuple):
     softening: float
 
 
-def prepare_landmarks(X: Array, Y: Array, calibration: Calibration) -> Landmarks:
+def prepare_landmarks(
+    X: Array, Y: Array, calibration: Calibration, n_apices: int | None = None
+) -> Landmarks:
     """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
 
-    The arrays are best in double precision; `Landmarks` of a lower one come from `as_type`.
+    All of them speak, through the sums at the first `n_apices`, which alone a point is then compared with:
+    hardly less exact, and faster. The arrays are best in double precision; `Landmarks` of a lower one come
+    from `as_type`.
     """
     xp = namespace(X)
     alpha, beta = calibration
-    softening = _SOFTENING / X.shape[0]
-    legs = legs_of(X, X)
-    s = apex_sums(legs, bearings(Y, Y, legs.mask, softening))
+    n_landmarks = X.shape[0]
+    k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
+    softening = _SOFTENING / n_landmarks
+    legs = legs_of(X[:k, :], X)
+    s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
+    s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
+    X, Y = X[:k, :], Y[:k, :]
     quadratic = 4 * beta * beta
     sigma11, sigma12, sigma22 = quadratic * s.S11, quadratic * s.S12, quadratic * s.S22
     P1, P2 = -4 * beta * s.M1, -4 * beta * s.M2
@@ -295,7 +302,7 @@ def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Arr
         E_new, g_new = energy(Y_new)
         s, y = Y_new - Y, g_new - g
         sy = xp.vecdot(s, y)
-        curved = sy > 1e-3 * length(s) * length(y)
+        curved = (sy > 1e-3 * length(s) * length(y)) & (sy > 1e6 * tiny)
         rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
         Hy = (H @ y[:, :, None])[:, :, 0]
         update = ((1 + xp.vecdot(y, Hy) * rho) * rho)[:, None, None] * outer(s, s)
@@ -310,11 +317,11 @@ def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Arr
     return Y, level & (length(newton_step(H, g)) < _SETTLED)
 
 
-def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int) -> Moments:
-    """Moments of placed points as apices over N_LEGS landmarks, counted from `start` around."""
+def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int, n_legs: int) -> Moments:
+    """Moments of placed points as apices over `n_legs` landmarks, counted from `start` around."""
     xp = namespace(X)
     n_landmarks = landmarks.X.shape[0]
-    chosen = (xp.arange(min(N_LEGS, n_landmarks)) + start) % n_landmarks
+    chosen = (xp.arange(min(n_legs, n_landmarks)) + start) % n_landmarks
     legs = legs_of(X, xp.take(landmarks.X, chosen, axis=0))
     Y_legs = xp.take(landmarks.Y, chosen, axis=0)
     s = apex_sums(legs, bearings(Y, Y_legs, legs.mask))

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _chart, _labels, _legend, _marks
 from ._color import Categories, Coloring, Scale, coloring, read
+from ._window import MERCATOR_TOP, check_extent, plane, window
 from .projections import check_projection, far_side, project, unit_vectors
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def map(
     *,
     projection: str = "mercator",
     center: Sequence[float] | None = None,
+    extent: str = "data",
     labels: Any = False,
     palette: Any = None,
     limits: tuple[float, float] | None = None,
@@ -58,12 +60,15 @@ def map(
         pass floats to have them on a scale. Missing values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
         Mercator keeps angles and stretches areas towards its poles: its right edge tells how
-        much. It extends to the farthest point, at most to a latitude of 85.05 degrees; points
-        beyond are drawn as triangles at the edge and counted below the map. Lambert, Equal
-        Earth and Mollweide keep areas, so that density reads true. Orthographic is `globe`.
+        much. It ends at a latitude of 85.05 degrees at the latest; points beyond are drawn as
+        triangles at the edge and counted below the map. Lambert, Equal Earth and Mollweide
+        keep areas, so that density reads true. Orthographic is `globe`.
     center : (longitude, latitude), optional
         The centre of the map in degrees. By default, a disc faces the mean direction of the
         points; other maps keep the equator and are cut where the fewest points are.
+    extent : {"data", "world"}
+        "data" shows the part of the world that holds all points, with a margin, and the
+        whole world where they spread over most of it; "world" always shows all of it.
     labels : bool or sequence of n values
         Names to write at the median direction of their points: those of `color` if True, or
         categories of their own.
@@ -75,8 +80,8 @@ def map(
         Ends of the scale for numbers, by default those of the data. The colour bar has a
         pointed end where values lie beyond.
     size : float, optional
-        Area of a point in points squared, by default from the number of points and the size
-        of the axes, such that the points would cover a fifth of the map.
+        Area of a point in points squared, by default such that the points would cover half of
+        the area that they are spread over.
     alpha : float, optional
         Opacity of a point, by default such that dense places still differ.
     legend : bool
@@ -106,6 +111,7 @@ def map(
         shades,
         projection=projection,
         center=center,
+        extent=extent,
         labels=labels,
         size=size,
         alpha=alpha,
@@ -119,6 +125,7 @@ def globe(
     color: Any = None,
     *,
     center: Sequence[float] | None = None,
+    extent: str = "world",
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
@@ -132,6 +139,8 @@ def globe(
         As in `map`.
     center : (longitude, latitude), optional
         What the globe turns to the reader, in degrees; the mean direction by default.
+    extent : {"world", "data"}
+        The whole globe, or the part of it that holds all points.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     **options
@@ -148,7 +157,7 @@ def globe(
     >>> print(ax.get_xlabel())
     Centre 0°, 0°. 1 of 3 points is on the far side (pale).
     """
-    return map(Y, color, projection="orthographic", center=center, ax=ax, **options)
+    return map(Y, color, projection="orthographic", center=center, extent=extent, ax=ax, **options)
 
 
 def trust(
@@ -170,7 +179,7 @@ def trust(
     palette, limits, ax
         As in `map`.
     **options
-        Further arguments of `map`: projection, center, labels, size, alpha, legend.
+        Further arguments of `map`: projection, center, extent, labels, size, alpha, legend.
 
     Returns
     -------
@@ -203,6 +212,7 @@ def compare(
     *,
     projection: str = "mercator",
     center: Sequence[float] | None = None,
+    extent: str = "data",
     palette: Any = None,
     limits: tuple[float, float] | None = None,
     legend: bool = True,
@@ -215,8 +225,9 @@ def compare(
     ----------
     embeddings : dict of name to array-like of shape (n, 3) or (n, 2)
         Unit vectors are drawn as a map, two columns as they are, in the plane.
-    color, projection, center, palette, limits, legend
-        As in `map`; projection and center are for the maps, the legend is for all.
+    color, projection, center, extent, palette, limits, legend
+        As in `map`; projection, center and extent are for the maps, each of which shows what
+        holds its own points; the legend is for all.
     axes : sequence of matplotlib Axes, optional
         Where to draw, one for each embedding; a new figure by default.
     **options
@@ -251,10 +262,12 @@ def compare(
         if P.shape[1] == 2:
             _draw_plane(P, shades, ax, **options)
         else:
-            frame: dict[str, Any] = {"projection": projection, "center": center, **options}
-            _draw(P, shades, ax=ax, legend=False, **frame)
+            frame: dict[str, Any] = {"projection": projection, "center": center, "extent": extent}
+            _draw(P, shades, ax=ax, legend=False, **frame, **options)
     if legend:
         _legend.draw(axes[-1], shades, new=created, whole_figure=created)
+        if not created:
+            _legend.settle(axes[-1])
     return np.asarray(axes)
 
 
@@ -264,6 +277,7 @@ def _draw(
     *,
     projection: str = "mercator",
     center: Sequence[float] | None = None,
+    extent: str = "data",
     labels: Any = False,
     size: float | None = None,
     alpha: float | None = None,
@@ -273,16 +287,18 @@ def _draw(
     """The path of every map: first the frame and the legend, then the points and the names,
     whose sizes depend on the room that is left."""
     check_projection(projection)
+    check_extent(extent)
     groups = _groups(labels, shades, len(Y))
     _check_style(size, alpha)
     center = _chart.default_center(Y, projection) if center is None else center
     P = project(Y, projection, center=center)
+    shown = window(projection, P, extent)
     new = ax is None
-    ax = _new_axes(_chart.aspect(projection, P)) if ax is None else _checked(ax)
+    ax = _new_axes(shown.aspect) if ax is None else _checked(ax)
     globe = projection == "orthographic"
     far = far_side(Y, center=center) & globe
-    beyond = (np.abs(P[:, 1]) > _chart.MERCATOR_TOP) & (projection == "mercator")
-    notes = _chart.draw_frame(ax, projection, center, P)
+    beyond = (np.abs(P[:, 1]) > MERCATOR_TOP) & (projection == "mercator")
+    notes = _chart.draw_frame(ax, projection, center, shown)
     if globe:
         notes.append(_count(far, "on the far side (pale)"))
     if beyond.any():
@@ -291,12 +307,13 @@ def _draw(
     if legend:
         _legend.draw(ax, shades, new=new)
     _legend.settle(ax)
-    _marks.draw(ax, P, shades, far=far, beyond=beyond, size=size, alpha=alpha)
+    cover = shown.cover(P)
+    _marks.draw(ax, P, shades, cover=cover, far=far, beyond=beyond, size=size, alpha=alpha)
     if groups is not None and groups.present:
         middles = np.array([_labels.median_direction(Y[rows]) for rows in groups.members()])
         anchors = project(middles, projection, center=center)
         if projection == "mercator":  # a pole's name goes to the edge, like its points
-            anchors = np.clip(anchors, -_chart.MERCATOR_TOP, _chart.MERCATOR_TOP)
+            anchors = np.clip(anchors, -MERCATOR_TOP, MERCATOR_TOP)
         _labels.write(ax, anchors, groups.shown(), far_side(middles, center=center) & globe)
     return ax
 
@@ -313,9 +330,10 @@ def _draw_plane(
     """As `_draw`, for an embedding that is flat already."""
     groups = _groups(labels, shades, len(P))
     _check_style(size, alpha)
-    _chart.draw_plane(_checked(ax), P)
+    shown = plane(P)
+    _chart.draw_plane(_checked(ax), shown)
     _legend.settle(ax)
-    _marks.draw(ax, P, shades, size=size, alpha=alpha)
+    _marks.draw(ax, P, shades, cover=shown.cover(P), size=size, alpha=alpha)
     if groups is not None and groups.present:
         anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
         _labels.write(ax, anchors, groups.shown())

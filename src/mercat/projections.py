@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._rotation import equator_rotation
 from ._sphere import from_lonlat, to_lonlat
 
-__all__ = ["NAMES", "far_side", "inverse", "project", "scale_factors"]
+__all__ = ["NAMES", "equator_rotation", "far_side", "inverse", "project", "scale_factors"]
 
 Floats = NDArray[np.float64]
 

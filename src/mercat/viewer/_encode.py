@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._columns import Categories, Numbers, read_frame
+from ._home import MAPS, home
 
 THEMES = ("auto", "dark", "light")
-PROJECTIONS = ("mercator", "equal_earth")
 _VERSION = 1
 _UNIT_TOLERANCE = 1e-4
 
@@ -78,14 +78,15 @@ def encode(
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
     if theme not in THEMES:
         raise ValueError(f"theme must be one of {THEMES}, got {theme!r}.")
-    if projection not in PROJECTIONS:
-        raise ValueError(f"projection must be one of {PROJECTIONS}, got {projection!r}.")
+    if projection not in MAPS:
+        raise ValueError(f"projection must be one of {MAPS}, got {projection!r}.")
     arrays = _Arrays()
     header = {
         "version": _VERSION,
         "n": len(points),
         "title": str(title),
         "options": {"color": color, "theme": theme, "projection": projection},
+        "home": home(points),
         "positions": arrays.add(to_octahedral(points).ravel()),
         "columns": [_describe(column, arrays) for column in columns],
     }

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._encode import encode
+from ._encode import check_points, encode
+from ._home import home
 from ._html import static
 
 try:
@@ -16,12 +17,6 @@ try:
     import traitlets
 except ImportError as error:
     raise ImportError('Explorer needs anywidget: pip install "mercat[viewer]"') from error
-
-_HOME: dict[str, list[float]] = {
-    "rotation": [0.0, 0.0, 0.0],
-    "globe": [1.0, 0.0, 0.0],
-    "map": [1.0, 0.0, 0.0],
-}
 
 
 def _rows_to_bytes(rows: NDArray[np.int64], _widget: Any) -> bytes:
@@ -59,7 +54,8 @@ class Explorer(anywidget.AnyWidget):
     view : dict
         ``rotation``: longitude and latitude at the middle and the roll, in radians;
         ``globe`` and ``map``: zoom, and the place of the plane at the middle of that view.
-        Keys that are left out when it is set take their value at the start.
+        Keys that are left out when it is set take their value at the start, which shows all
+        points: a zoom of 1 is the whole globe or map.
 
     Examples
     --------
@@ -72,7 +68,7 @@ class Explorer(anywidget.AnyWidget):
     array([0, 2])
     >>> explorer.view = {"rotation": [0.5, 0.1, 0.0]}
     >>> explorer.view["globe"]
-    [1.0, 0.0, 0.0]
+    [1.0915, 0.0, 0.0]
     """
 
     _esm = static("viewer.js")
@@ -103,7 +99,14 @@ class Explorer(anywidget.AnyWidget):
             theme=theme,
             projection=projection,
         )
-        self._n = len(np.asarray(Y))
+        points = check_points(Y)
+        start = home(points)
+        self._n = len(points)
+        self._start: dict[str, list[float]] = {
+            "rotation": start["rotation"],
+            "globe": start["globe"],
+            "map": start["map"][projection],
+        }
         super().__init__(_payload=payload, height=height)
 
     @traitlets.default("selection")
@@ -112,7 +115,7 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.default("view")
     def _home(self) -> dict[str, list[float]]:
-        return {key: list(value) for key, value in _HOME.items()}
+        return {key: list(value) for key, value in self._start.items()}
 
     @traitlets.validate("selection")
     def _check_selection(self, proposal: Any) -> NDArray[np.int64]:
@@ -137,12 +140,14 @@ class Explorer(anywidget.AnyWidget):
     @traitlets.validate("view")
     def _check_view(self, proposal: Any) -> dict[str, list[float]]:
         given = proposal["value"]
-        unknown = set(given) - set(_HOME)
+        unknown = set(given) - set(self._start)
         if unknown:
             raise ValueError(
-                f"view must have keys among {list(_HOME)}, got {sorted(unknown)[0]!r}."
+                f"view must have keys among {list(self._start)}, got {sorted(unknown)[0]!r}."
             )
-        view = {key: [float(x) for x in given.get(key, home)] for key, home in _HOME.items()}
+        view = {
+            key: [float(x) for x in given.get(key, start)] for key, start in self._start.items()
+        }
         for key, values in view.items():
             if len(values) != 3 or not all(math.isfinite(value) for value in values):
                 raise ValueError(f"view[{key!r}] must be three finite numbers, got {values}.")

@@ -1,0 +1,72 @@
+"""Checks of parameters and data at the door. Messages name the parameter, the rule and the value."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ._sphere import normalize
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        allowed = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+
+
+def check_integer(name: str, value: Any, least: int, more: str = "") -> None:
+    """A whole number, not below `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}.")
+
+
+def check_distances(distances: np.ndarray, *, square: bool) -> None:
+    """Distances of points to the training points; for `square`, of these to each other."""
+    if square and distances.shape[0] != distances.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
+        )
+    if distances.min() < 0:
+        raise ValueError(
+            "Negative values in data passed to Mercat: distances, for metric='precomputed', must be "
+            f"at least 0, got {distances.min()}."
+        )
+    if square:
+        gap = float(np.abs(distances - distances.T).max())
+        if gap > 1e-6 * float(distances.max()):
+            raise ValueError(
+                "X must be symmetric for metric='precomputed', "
+                f"got distances that differ by {gap:.3g} from their transposed."
+            )
+        if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
+            raise ValueError("X must have a zero diagonal for metric='precomputed'.")
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """A number in [0, 1)."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
+
+
+def check_positions(name: str, value: Any) -> np.ndarray:
+    """Directions (n x 3) from which points can move freely over the sphere."""
+    given = np.asarray(value, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != 3:
+        raise ValueError(
+            f"{name} must be 'auto', 'pca' or an array of shape (n, 3), got {given.shape}."
+        )
+    if not np.isfinite(given).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    if not (np.abs(given).max(axis=1) > 0).all():
+        raise ValueError(f"{name} must have no row of zeros: a zero vector has no direction.")
+    directions = np.asarray(normalize(given))
+    rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(given))))
+    if rank < 3:
+        raise ValueError(
+            f"{name} must span three dimensions, got rank {rank}: points on one great circle "
+            "cannot leave it."
+        )
+    return directions

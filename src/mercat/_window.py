@@ -1,0 +1,121 @@
+"""The part of the world that a map shows: all of it, or as much as holds the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .projections import rim
+
+Floats = NDArray[np.float64]
+
+#: Mercator maps end here at the latest, where they are as high as wide: 85.05 degrees.
+MERCATOR_TOP = np.pi
+#: ... and a map of the world here at the earliest (45 degrees): the equator is no mere strip.
+MERCATOR_LEAST = float(np.arcsinh(1.0))
+
+EXTENTS = ("data", "world")
+_EDGE = 0.06  # around the world, 2 pi wide: points on its edge are drawn whole
+_MARGIN = 0.04  # around the data, of the longer side
+_LEAST = np.deg2rad(2.0)  # the shortest side there is: a single point gets some land around it
+_SQUAT, _TALL = 0.5, 4 / 3  # height over width, within which the window of the data stays
+# A window that would show this much of the world shows all of it.
+_MOST = 0.6
+_STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
+_CELLS = 24  # along each side, for the area that points cover
+
+
+@dataclass(frozen=True)
+class Window:
+    """A rectangle of the plane. A whole one shows the world, within its edge."""
+
+    low: Floats
+    high: Floats
+    whole: bool
+
+    @property
+    def size(self) -> Floats:
+        return np.asarray(self.high - self.low)
+
+    @property
+    def aspect(self) -> float:
+        """Width over height."""
+        width, height = self.size
+        return float(width / height)
+
+    @property
+    def step(self) -> float:
+        """Degrees from one line of the graticule to the next: at most eight lie in a row."""
+        if self.whole:
+            return 30
+        fits = [step for step in _STEPS if np.rad2deg(self.size.max()) <= 8 * step]
+        return fits[0] if fits else 30
+
+    def near(self, P: Floats) -> NDArray[np.bool_]:
+        """Which positions lie in the window or less than half its size beside it."""
+        reach = self.size / 2
+        return np.asarray(((self.low - reach < P) & (self.high + reach > P)).all(axis=1))
+
+    def cover(self, P: Floats) -> float:
+        """The part of the window that the points fill, from 0 to 1, by their dense places.
+
+        It is the area over which points would have to be strewn evenly for two of them to
+        fall into the same small cell as often as they do. A few stray points do not count.
+        """
+        n = len(P)
+        cells = (np.clip((P - self.low) / self.size, 0, 1 - 1e-9) * _CELLS).astype(int)
+        counts = np.bincount(cells @ [_CELLS, 1])
+        together = np.sum(counts * (counts - 1)) / max(n * (n - 1), 1)
+        return float(1 / max(_CELLS**2 * together, 1))
+
+
+def check_extent(extent: str) -> None:
+    """Raise an error that lists the extents if this is none of them."""
+    if extent not in EXTENTS:
+        raise ValueError(f"extent must be one of {', '.join(EXTENTS)}, got {extent!r}.")
+
+
+def window(projection: str, P: Floats, extent: str = "data") -> Window:
+    """What a map shows on which points lie at P.
+
+    The window of the data holds them all, with a margin. Where it would take most of the
+    world, it is the world.
+    """
+    world = _world(projection, P)
+    if extent == "world":
+        return world
+    inside = np.clip(P, *ends(projection))
+    low, high = inside.min(axis=0), inside.max(axis=0)
+    width, height = np.maximum(high - low, _LEAST)
+    wanted = np.array([max(width, height / _TALL), max(height, width * _SQUAT)])
+    wanted += 2 * _MARGIN * wanted.max()
+    if wanted.prod() > _MOST * world.size.prod():
+        return world
+    middle = (low + high) / 2
+    return Window(middle - wanted / 2, middle + wanted / 2, whole=False)
+
+
+def plane(P: Floats) -> Window:
+    """What to show of an embedding that is flat already."""
+    low, high = P.min(axis=0), P.max(axis=0)
+    margin = 0.03 * (high - low).max() or 1.0
+    return Window(low - margin, high + margin, whole=False)
+
+
+def _world(projection: str, P: Floats) -> Window:
+    low, high = ends(projection)
+    if projection == "mercator":
+        low[1] = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
+        high[1] = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
+    edge = _EDGE * high[0] / np.pi
+    return Window(low - edge, high + edge, whole=True)
+
+
+def ends(projection: str) -> Floats:
+    """Lower left and upper right corner of all that a map can hold."""
+    edge = rim(projection)
+    if edge is None:
+        return np.array([[-np.pi, -MERCATOR_TOP], [np.pi, MERCATOR_TOP]])
+    return np.array([edge.min(axis=0), edge.max(axis=0)])

@@ -1,0 +1,64 @@
+"""The view that the explorer opens with and resets to: the one that the data fill."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._chart import default_center
+from .._window import ends, window
+from ..projections import project
+
+MAPS = ("mercator", "equal_earth")
+# Beyond this the globe's limb would leave the view, and it would look like a flat disc.
+_MOST_GLOBE = 1.35
+_WORLD = [1.0, 0.0, 0.0]
+
+
+class Home(TypedDict):
+    """Longitude, latitude and roll in radians; zoom and middle of the globe and of each map."""
+
+    rotation: list[float]
+    globe: list[float]
+    map: dict[str, list[float]]
+
+
+def home(Y: NDArray[np.float64]) -> Home:
+    """Face the middle of the points and come as near as shows them all.
+
+    Points that spread over most of the world get all of it, as it stands. The middle is in
+    tens of degrees, so that an embedding about the origin keeps its equator level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nearby = np.array([[0.8, 0.6, 0], [0.8, -0.6, 0], [0.8, 0, 0.6], [0.8, 0, -0.6]])
+    >>> home(nearby)["map"]["mercator"]
+    [4.1966, 0.0, 0.0]
+    >>> home(np.concatenate([np.eye(3), -np.eye(3)]))["map"]["mercator"]
+    [1.0, 0.0, 0.0]
+    """
+    center = default_center(Y, "orthographic")
+    maps = {projection: _fit(Y, projection, center) for projection in MAPS}
+    if maps["mercator"] == _WORLD:
+        return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": dict.fromkeys(MAPS, _WORLD)}
+    rotation = [*np.deg2rad(center).tolist(), 0.0]
+    return {"rotation": rotation, "globe": [_globe_zoom(Y, center), 0.0, 0.0], "map": maps}
+
+
+def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:
+    """Zoom and middle of a map; at a zoom of 1, a view of any shape holds the whole map."""
+    shown = window(projection, project(Y, projection, center=center))
+    if shown.whole:
+        return _WORLD
+    zoom = np.min(np.ptp(ends(projection), axis=0) / shown.size)
+    middle = (shown.low + shown.high) / 2
+    return [round(float(number), 4) + 0.0 for number in (zoom, *middle)]
+
+
+def _globe_zoom(Y: NDArray[np.float64], center: tuple[float, float]) -> float:
+    """As near as keeps all points, and the globe a globe."""
+    away = np.linalg.norm(project(Y, "orthographic", center=center), axis=1).max()
+    return round(float(np.clip(0.95 / max(away, 1e-9), 1.0, _MOST_GLOBE)), 4)
