@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.harness import data, methods, peers
-from benchmarks.harness.record import Store, stamp
 from tqdm import tqdm
 
+from benchmarks.harness import data, methods, peers
+from benchmarks.harness.record import Store, stamp
 from mercat import metrics
 from mercat._backend import Workers
 from mercat._exact import AngleLoss

@@ -6,6 +6,7 @@ panel that says so.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -69,21 +70,20 @@ def _grid(rows: int, columns: int, width: float = 2.4, height: float = 2.4) -> A
 def _embeddings(
     name: str, table: str, sets: Any, folder: str | None, *, raw: bool = False
 ) -> Path | None:
-    """A row a set, a column a method; `raw` adds the data themselves."""
+    """A row a set, a column a method; `raw` adds the data themselves, and all face as they do."""
     present = [s for s in sets if _has_data(s, folder)]
     if not present:
         return None
     figure, axes = _grid(len(present), len(SHOWN) + raw)
     for i, (row, set_name) in enumerate(zip(axes, present, strict=True)):
         loaded = reference(set_name, folder, 1).data
+        task = functools.partial(Task, seed=1) if table == "synthetic" else real.task
+        panels = {title(m): _flat(embedding(table, task(set_name, m), folder)) for m in SHOWN}
         if raw:
-            _panel(row[0], _view(loaded.X), loaded.labels, "Data" if i == 0 else "")
-        for ax, method in zip(row[raw:], SHOWN, strict=True):
-            task = (
-                Task(set_name, method, 1) if table == "synthetic" else real.task(set_name, method)
-            )
-            Y = embedding(table, task, folder)
-            _panel(ax, Y, loaded.labels, title(method) if i == 0 else "")
+            view = _view(loaded.X)
+            panels = {"Data": view, **{k: _facing(Y, view) for k, Y in panels.items()}}
+        for ax, (heading, Y) in zip(row, panels.items(), strict=True):
+            _panel(ax, Y, loaded.labels, heading if i == 0 else "")
         note = " (stand-in)" if loaded.note.startswith("stand-in") else ""
         row[0].set_ylabel(data.SETS[set_name].title + note, fontsize=11)
     return _save(figure, name)
@@ -109,23 +109,31 @@ def _panel(ax: Any, Y: np.ndarray | None, labels: np.ndarray, heading: str) -> N
         ax.text(0.5, 0.5, "not available", ha="center", transform=ax.transAxes)
         ax.set_title(heading)
         return
-    if Y.shape[1] == 3:
-        Y = _unrolled(Y)
     # An angle is coloured by a scale whose two ends meet.
     palette = "twilight" if labels.dtype.kind == "f" else None
     plot.compare({heading: Y}, labels, axes=[ax], legend=False, palette=palette)
 
 
-def _unrolled(Y: np.ndarray) -> np.ndarray:
-    """The part of the Mercator map where the points are, centred on them: as large as the others.
+def _flat(Y: np.ndarray | None) -> np.ndarray | None:
+    """Of a sphere, the part of its Mercator map where the points are, centred on them.
 
     Points within 5 degrees of the map's poles are drawn at that latitude.
     """
+    if Y is None or Y.shape[1] == 2:
+        return Y
     x, y, z = Y.astype(np.float64).mean(axis=0)
     center = (np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y))))
     plane = projections.project(Y, "mercator", center=center)
     top = np.arctanh(np.sin(np.radians(85)))
     return np.column_stack([plane[:, 0], np.clip(plane[:, 1], -top, top)])
+
+
+def _facing(Y: np.ndarray | None, view: np.ndarray) -> np.ndarray | None:
+    """Turned, and mirrored if need be, to face as the data do: no method knows left from right."""
+    if Y is None:
+        return None
+    left, _, right = np.linalg.svd((Y - Y.mean(axis=0)).T @ (view - view.mean(axis=0)))
+    return np.asarray(Y @ left @ right)
 
 
 def _view(X: np.ndarray) -> np.ndarray:
