@@ -1,9 +1,9 @@
 """One small function a method, with the paper's settings.
 
 This file runs under the interpreter that has the method, which need not have anything else but
-NumPy (and need not be newer than Python 3.10). Each function takes the data, a seed (None:
-unseeded, which lets UMAP use all cores) and the size of the neighbourhood (None: the paper's
-choice), and returns the embedding.
+NumPy (and need not be newer than Python 3.10). Each function takes the data, a seed and the size of
+the neighbourhood (None: the paper's choice), and returns the embedding. With a seed, UMAP and t-SNE
+use one core, which makes them repeatable; without one (None), all cores.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def tsne(X, seed, neighbors):
         n_iter=750,
         initial_momentum=0.5,
         final_momentum=0.8,
-        n_jobs=-1,
+        n_jobs=-1 if seed is None else 1,
         random_state=seed,
     )
     return np.asarray(model.fit(X))

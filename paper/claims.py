@@ -1,0 +1,102 @@
+"""What the report claims, computed from the results: wins, verdicts against the paper, ranks.
+
+Explanations of misses are words only; every number is taken from the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from benchmarks.harness.data import SETS
+
+from .experiment import MEASURES, PEERS
+from .numbers import Number, paper_table, verdict
+
+Results = Mapping[tuple[Any, ...], Mapping[str, Number]]
+NONLINEAR = tuple(method for method in PEERS if method != "pca")
+
+
+class Contest(NamedTuple):
+    """Mercat (default) against its strongest rival, for a set and a measure."""
+
+    name: str
+    measure: str
+    ours: Number
+    rival: str
+    theirs: Number
+
+    @property
+    def won(self) -> bool:
+        return self.ours.mean >= self.theirs.mean
+
+
+class Comparison(NamedTuple):
+    """Ours against the paper's own Mercat."""
+
+    name: str
+    measure: str
+    ours: Number
+    paper: Number
+    verdict: str
+
+
+def contests(results: Results, rivals: tuple[str, ...]) -> list[Contest]:
+    """Angles and distances of every set, against the best of the rivals on any input.
+
+    `results` are by set, method and number of components given to the method.
+    """
+    found = []
+    for name in SETS:
+        if (name, "mercat", None) not in results:
+            continue
+        field = [(k[1], v) for k, v in results.items() if k[0] == name and k[1] in rivals]
+        for measure in ("angle", "distance") if field else ():
+            rival, theirs = max(((m, v[measure]) for m, v in field), key=lambda pair: pair[1].mean)
+            ours = results[name, "mercat", None][measure]
+            found.append(Contest(name, measure, ours, rival, theirs))
+    return found
+
+
+def sets_won(found: list[Contest]) -> tuple[int, int]:
+    """In how many sets, of how many, every contest is won."""
+    names = {c.name for c in found}
+    lost = {c.name for c in found if not c.won}
+    return len(names - lost), len(names)
+
+
+def comparisons(results: Results, table: str, method: str = "mercat") -> list[Comparison]:
+    paper = paper_table(table)
+    return [
+        Comparison(
+            name, m, ours[m], paper[name, m, "mercat"], verdict(ours[m], paper[name, m, "mercat"])
+        )
+        for (name, which, reduced), ours in results.items()
+        if which == method and reduced is None
+        for m in MEASURES
+        if (name, m, "mercat") in paper
+    ]
+
+
+def explanation(comparison: Comparison, others: Results, note: str) -> str:
+    """Why a number is below the paper's, as far as the results tell."""
+    name, measure = comparison.name, comparison.measure
+    if note.startswith("stand-in"):
+        return "other data: the paper's were not to be had."
+    reasons = []
+    literal = others.get((name, "mercat-algorithm1", None))
+    if literal is not None:
+        theirs = verdict(literal[measure], comparison.paper)
+        if theirs == "miss":
+            reasons.append(
+                f"Algorithm 1, run as the paper says, gives {literal[measure]} too: "
+                "the data or their preprocessing differ, not the solver"
+            )
+        else:
+            reasons.append(
+                f"Algorithm 1 gives {literal[measure]} here: the calibrated objective gives this "
+                "up for angles and distances"
+            )
+    if note:
+        reasons.append(f"other data ({note})")
+    return "; ".join(reasons) + "." if reasons else "not explained."

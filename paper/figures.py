@@ -1,0 +1,228 @@
+"""The figures, from the embeddings and the results.
+
+An embedding that is not in the cache is made again; a method that is not installed leaves an empty
+panel that says so.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import data
+from benchmarks.harness.methods import title
+from mercat import plot, projections
+
+from . import neighborhood, real, spectrum, synthetic, theory
+from .experiment import HERE, Task, embedding, reference, store
+from .simulations import PAPER_RANK
+
+FOLDER = HERE / "figures"
+SHOWN = ("umap", "tsne", "ncvis", "densmap", "mercat")
+COLORS = {"singular vectors": "#0072B2", "components": "#E69F00", "naive": "#D55E00"}
+NAMES = {
+    "singular vectors": "singular vectors (Theorem 1)",
+    "components": "principal components",
+    "naive": "data as they are (Theorem 2)",
+}
+
+
+def main(folder: str | None) -> list[Path]:
+    """Draw every figure whose data are there; the paths of those drawn."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    FOLDER.mkdir(exist_ok=True)
+    drawn = [
+        _embeddings("toy", synthetic.TABLE, ("smiley", "mammoth", "circle"), folder, raw=True),
+        _embeddings("synthetic", synthetic.TABLE, synthetic.NAMES[3:], folder),
+        _embeddings("real", real.TABLE, real.NAMES, folder),
+        _mammoth(folder),
+        _spectrum(),
+        _theory(),
+    ]
+    return [path for path in drawn if path is not None]
+
+
+def _save(figure: Any, name: str) -> Path:
+    import matplotlib.pyplot as plt
+
+    path = FOLDER / f"{name}.png"
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path
+
+
+def _grid(rows: int, columns: int, width: float = 2.4, height: float = 2.4) -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
+    )
+
+
+# ------------------------------------------------------------------ embeddings
+
+
+def _embeddings(
+    name: str, table: str, sets: Any, folder: str | None, *, raw: bool = False
+) -> Path | None:
+    """A row a set, a column a method; `raw` adds the data themselves, and all face as they do."""
+    present = [s for s in sets if _has_data(s, folder)]
+    if not present:
+        return None
+    figure, axes = _grid(len(present), len(SHOWN) + raw)
+    for i, (row, set_name) in enumerate(zip(axes, present, strict=True)):
+        loaded = reference(set_name, folder, 1).data
+        task = functools.partial(Task, seed=1) if table == "synthetic" else real.task
+        panels = {title(m): _flat(embedding(table, task(set_name, m), folder)) for m in SHOWN}
+        if raw:
+            view = _view(loaded.X)
+            panels = {"Data": view, **{k: _facing(Y, view) for k, Y in panels.items()}}
+        for ax, (heading, Y) in zip(row, panels.items(), strict=True):
+            _panel(ax, Y, loaded.labels, heading if i == 0 else "")
+        note = " (stand-in)" if loaded.note.startswith("stand-in") else ""
+        row[0].set_ylabel(data.SETS[set_name].title + note, fontsize=11)
+    return _save(figure, name)
+
+
+def _mammoth(folder: str | None) -> Path | None:
+    if not _has_data("mammoth", folder):
+        return None
+    sizes = neighborhood.SIZES["mammoth"]
+    figure, axes = _grid(len(neighborhood.METHODS), len(sizes))
+    labels = reference("mammoth", folder, 1).data.labels
+    for i, (row, method) in enumerate(zip(axes, neighborhood.METHODS, strict=True)):
+        for ax, size in zip(row, sizes, strict=True):
+            Y = embedding(neighborhood.TABLE, Task("mammoth", method, 1, neighbors=size), folder)
+            _panel(ax, Y, labels, str(size) if i == 0 else "")
+        row[0].set_ylabel(title(method), fontsize=11)
+    return _save(figure, "mammoth")
+
+
+def _panel(ax: Any, Y: np.ndarray | None, labels: np.ndarray, heading: str) -> None:
+    if Y is None:
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, "not available", ha="center", transform=ax.transAxes)
+        ax.set_title(heading)
+        return
+    # An angle is coloured by a scale whose two ends meet.
+    palette = "twilight" if labels.dtype.kind == "f" else None
+    plot.compare({heading: Y}, labels, axes=[ax], legend=False, palette=palette)
+
+
+def _flat(Y: np.ndarray | None) -> np.ndarray | None:
+    """Of a sphere, the part of its Mercator map where the points are, centred on them.
+
+    Points within 5 degrees of the map's poles are drawn at that latitude.
+    """
+    if Y is None or Y.shape[1] == 2:
+        return Y
+    x, y, z = Y.astype(np.float64).mean(axis=0)
+    center = (np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y))))
+    plane = projections.project(Y, "mercator", center=center)
+    top = np.arctanh(np.sin(np.radians(85)))
+    return np.column_stack([plane[:, 0], np.clip(plane[:, 1], -top, top)])
+
+
+def _facing(Y: np.ndarray | None, view: np.ndarray) -> np.ndarray | None:
+    """Turned, and mirrored if need be, to face as the data do: no method knows left from right."""
+    if Y is None:
+        return None
+    left, _, right = np.linalg.svd((Y - Y.mean(axis=0)).T @ (view - view.mean(axis=0)))
+    return np.asarray(Y @ left @ right)
+
+
+def _view(X: np.ndarray) -> np.ndarray:
+    """Planar data as they are, the mammoth from its side."""
+    return np.asarray(X if X.shape[1] == 2 else X[:, [0, 1]])
+
+
+def _has_data(name: str, folder: str | None) -> bool:
+    try:
+        reference(name, folder, 1)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------ spectrum and theory
+
+
+def _spectrum() -> Path | None:
+    record = store(spectrum.TABLE).records.get("paul15", {"status": "no data"})
+    if record["status"] != "ok":
+        return None
+    figure, ((left, right),) = _grid(1, 2, 5.5, 3.6)
+    colors = ["#0072B2", "#D55E00", "#009E73"]
+    for color, (name, found) in zip(colors, record["variants"].items(), strict=True):
+        low, _, middle, _, high = np.array(found["singular_values"])
+        index = np.arange(1, len(middle) + 1)
+        left.fill_between(index, low, high, color=color, alpha=0.2, linewidth=0)
+        left.plot(index, middle, color=color, label=name)
+        bins = np.geomspace(1, 100, 60)
+        right.hist(found["effective_ranks"], bins=bins, histtype="step", color=color, linewidth=1.5)
+    left.set(xlabel="index", ylabel="singular value", title="Median and range over 500 points")
+    left.set_yscale("symlog", linthresh=1)
+    left.legend(fontsize=8)
+    right.axvline(
+        PAPER_RANK, color="black", linestyle="--", label=f"the paper's mean, {PAPER_RANK}"
+    )
+    right.set(xlabel="effective rank", ylabel="points", title="Effective rank at each point")
+    right.set_xscale("log")
+    right.legend(fontsize=8)
+    return _save(figure, "spectrum")
+
+
+def _theory() -> Path | None:
+    records = store(theory.TABLE).records
+    if not {"strength", "convergence", "subsampling"} <= set(records):
+        return None
+    figure, ((a, b), (c, d)) = _grid(2, 2, 5, 3.6)
+    for ax, profile in zip((a, b), theory.PROFILES, strict=True):
+        _plot_strength(ax, records["strength"]["rows"], profile)
+    _plot_limit(c, records["convergence"]["rows"])
+    _plot_legs(d, records["subsampling"]["rows"])
+    return _save(figure, "theory")
+
+
+def _means(rows: Any, key: Any, value: Any) -> tuple[np.ndarray, np.ndarray]:
+    groups: dict[float, list[float]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(value(row))
+    x = sorted(groups)
+    return np.array(x), np.array([np.mean(groups[k]) for k in x])
+
+
+def _plot_strength(ax: Any, rows: Any, profile: str) -> None:
+    for name, color in COLORS.items():
+        chosen = [row for row in rows if row[0] == profile and row[3] == name]
+        x, y = _means(chosen, lambda row: row[1], lambda row: row[4])
+        ax.loglog(x, y, "o-", markersize=3, color=color, label=NAMES[name])
+    ax.set(xlabel="strength of the signal", ylabel="mean error of angles (rad)", title=profile)
+    ax.legend(fontsize=8)
+
+
+def _plot_limit(ax: Any, rows: Any) -> None:
+    chosen = [row for row in rows if row[0] == theory.N]
+    ax.plot([row[1] for row in chosen], [row[3] for row in chosen], ".", label="simulated")
+    x = np.geomspace(1.2, 64, 100)
+    ax.plot(x, theory.limit(x, theory.N / theory.D), color="black", label="limit of Theorem 1")
+    ax.set(xscale="log", yscale="log", xlabel="strength of the signal", ylabel="lost of u uᵀ")
+    ax.set_title("What the estimate loses")
+    ax.legend(fontsize=8)
+
+
+def _plot_legs(ax: Any, rows: Any) -> None:
+    for name, style in (("gauss10", "--"), ("paul15", "-")):
+        chosen = [row for row in rows if row[0] == name]
+        for column, what, color in ((3, "loss", "#0072B2"), (4, "gradient", "#D55E00")):
+            x, y = _means(chosen, lambda row: row[1], lambda row, c=column: row[c])
+            label = f"{what}, {data.SETS[name].title}"
+            ax.loglog(x, y, style, marker="o", markersize=3, color=color, label=label)
+    ax.axvline(64, color="grey", linewidth=0.8)
+    ax.set(xlabel="legs an apex", ylabel="relative error", title="Subsampling (the paper: 64)")
+    ax.legend(fontsize=8)

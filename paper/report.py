@@ -1,0 +1,69 @@
+"""REPORT.md, written from the results. No number in it is typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import (
+    neighborhood,
+    real,
+    runtime,
+    scaling,
+    sections,
+    simulations,
+    spectrum,
+    synthetic,
+    theory,
+)
+from .experiment import HERE, store
+from .numbers import collect
+
+Records = Mapping[str, dict[str, Any]]
+TABLES = (
+    synthetic.TABLE,
+    real.TABLE,
+    scaling.TABLE,
+    neighborhood.TABLE,
+    runtime.TABLE,
+    spectrum.TABLE,
+    theory.TABLE,
+)
+
+
+def main(folder: Path = HERE) -> Path:
+    """Write the report of what is in `folder`/results; its path."""
+    records = {name: store(name, folder).records for name in TABLES}
+    path = folder / "REPORT.md"
+    path.write_text(compose(records, folder), encoding="utf-8")
+    return path
+
+
+def compose(records: Mapping[str, Records], folder: Path) -> str:
+    """The whole report; a part without results says so."""
+    results = {}
+    for name in (synthetic.TABLE, real.TABLE):
+        results[name] = collect(records[name].values(), "set", "method", "n_components")
+    notes = {r["set"]: r.get("note", "") for t in TABLES for r in records[t].values() if "set" in r}
+    parts = [
+        sections.opening(),
+        sections.in_short(results, records[runtime.TABLE]),
+        sections.data_sets(records),
+        sections.synthetic_table(results[synthetic.TABLE], notes),
+        sections.picture(folder, "toy", "Toy data, and their embeddings (first draw)."),
+        sections.picture(folder, "synthetic", "Synthetic data, coloured by cluster (first draw)."),
+        sections.real_table(results[real.TABLE], notes),
+        sections.picture(folder, "real", "Real data, coloured by their labels."),
+        sections.loss_table(results),
+        sections.scaling_table(records[scaling.TABLE]),
+        sections.neighborhood_table(records[neighborhood.TABLE]),
+        sections.picture(folder, "mammoth", "The mammoth under varying neighbourhoods."),
+        simulations.runtime_table(records[runtime.TABLE], records[real.TABLE]),
+        simulations.spectrum_text(records[spectrum.TABLE]),
+        sections.picture(folder, "spectrum", "Singular values and effective ranks."),
+        simulations.theory_text(records[theory.TABLE]),
+        sections.picture(folder, "theory", "The theorems and subsampling, simulated."),
+        sections.methods_and_versions(records),
+    ]
+    return "\n".join(part for part in parts if part)

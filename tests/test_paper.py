@@ -1,0 +1,252 @@
+"""The reproduction of the paper: its numbers, the harness, the report. No data, no peers needed."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+if not (ROOT / "paper").is_dir():
+    pytest.skip("paper/ is not part of this distribution", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.harness import data, methods, peers  # noqa: E402
+from benchmarks.harness.record import Store, stamp  # noqa: E402
+from paper import claims, experiment, numbers, report, spectrum, synthetic, theory  # noqa: E402
+from paper.markdown import best, seconds  # noqa: E402
+from paper.numbers import Number  # noqa: E402
+
+# ------------------------------------------------------------------ the paper's numbers
+
+
+def test_tables_of_the_paper_are_whole():
+    synthetic_numbers, real = numbers.paper_table("synthetic"), numbers.paper_table("real")
+    assert len(synthetic_numbers) == 8 * 4 * 5
+    assert len(real) == 5 * 4 * 5
+    assert len(numbers.paper_neighborhoods()) == 3 * 4 * 4 * 5
+    assert len(numbers.paper_runtimes()) == 5 * 6
+    assert {key[0] for key in (*synthetic_numbers, *real)} == set(data.SETS)
+
+
+def test_tables_of_the_paper_agree_with_its_print():
+    synthetic_numbers = numbers.paper_table("synthetic")
+    assert synthetic_numbers["unif5", "distance", "mercat"] == Number(0.90, 0.05)
+    assert synthetic_numbers["smiley", "density", "tsne"] == Number(-0.32)
+    assert synthetic_numbers["gauss5_s", "distance", "densmap"] == Number(0.52, 0.27)
+    assert numbers.paper_table("real")["mnist_even", "angle", "mercat"] == Number(0.53)
+    assert numbers.paper_neighborhoods()["unif5", "density", "ncvis", 200] == -0.69
+    assert numbers.paper_neighborhoods()["paul15", "distance", "densmap", 500] == 0.83
+    assert numbers.paper_runtimes()["mnist_even", "mercat"] == ("4.2h", 4.2 * 3600)
+    assert numbers.paper_runtimes()["blood", "umap"] == ("58.0m", 58 * 60)
+
+
+@pytest.mark.parametrize(
+    ("ours", "paper", "expected"),
+    [
+        (Number(0.80, 0.01), Number(0.75, 0.01), "beat"),
+        (Number(0.74, 0.01), Number(0.75, 0.00), "match"),
+        (Number(0.7451), Number(0.75), "match"),  # what rounds to it
+        (Number(0.70, 0.01), Number(0.75, 0.01), "miss"),
+    ],
+)
+def test_verdict(ours, paper, expected):
+    assert numbers.verdict(ours, paper) == expected
+
+
+def test_numbers_are_shown_as_in_the_paper():
+    assert [numbers.shown(v) for v in (0.726, -0.061, 1.0, -0.001)] == [
+        ".73",
+        "-.06",
+        "1.00",
+        ".00",
+    ]
+    assert str(Number(0.5, 0.02)) == ".50 ±.02"
+    # Two that look the same share the first place.
+    assert best([Number(0.701), None, Number(0.699), Number(0.2)])[:3] == [
+        "**.70**",
+        "-",
+        "**.70**",
+    ]
+    assert [seconds(v) for v in (0.0123, 2.34, 45.6, 150, 15120)] == [
+        "12 ms",
+        "2.3 s",
+        "46 s",
+        "2.5 min",
+        "4.2 h",
+    ]
+
+
+# ------------------------------------------------------------------ the harness
+
+
+def test_pca_runs_in_a_process_of_its_own():
+    X = np.random.default_rng(0).normal(size=(60, 5)) * [9, 5, 1, 1, 1]
+    Y, outcome = peers.run("pca", X, seed=1, warm=True)
+    centred = X - X.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(np.abs(Y), np.abs(left[:, :2] * values[:2]), rtol=1e-3, atol=1e-4)
+    assert outcome["status"] == "ok"
+    assert set(outcome["seconds"]) == {"import", "first", "fit"}
+    assert outcome["versions"]["numpy"] == np.__version__
+
+
+def test_principal_components_by_either_gram_matrix():
+    X = np.random.default_rng(0).normal(size=(30, 80)) * np.linspace(3, 1, 80)
+    wide, tall = methods.principal_components(X, 4), methods.principal_components(X.T, 4)
+    for scores, matrix in ((wide, X), (tall, X.T)):
+        values = np.linalg.svd(matrix - matrix.mean(axis=0), compute_uv=False)
+        np.testing.assert_allclose(np.linalg.norm(scores, axis=0), values[:4], rtol=1e-3)
+
+
+def test_a_missing_method_is_reported(monkeypatch, tmp_path):
+    X = np.zeros((20, 3))
+    monkeypatch.setenv("MERCAT_NCVIS_PYTHON", str(tmp_path / "python"))
+    Y, outcome = peers.run("ncvis", X, seed=1)
+    assert Y is None
+    assert outcome["status"] == "not installed"
+    assert str(tmp_path / "python") in outcome["reason"]
+    monkeypatch.setitem(methods.METHODS, "umap", (methods.umap, "UMAP", "no_such_package", None))
+    with pytest.raises(ImportError, match="no_such_package"):
+        methods.load("umap")
+    with pytest.raises(ValueError, match=r"method must be one of mercat, .* got 'som'\."):
+        peers.Session("som")
+
+
+def test_a_failing_method_is_reported(tmp_path):
+    with peers.Session("pca") as session:
+        Y, outcome = session.run(np.full((10, 3), np.nan), seed=1)
+        assert Y is None
+        assert outcome["status"] == "failed"
+        Y, outcome = session.run(np.eye(5), seed=1)  # and the process goes on
+    assert outcome["status"] == "ok"
+    assert Y.shape == (5, 2)
+
+
+def test_records_survive(tmp_path):
+    store = Store(tmp_path / "new" / "results.json")
+    store.put("a", stamp(status="ok", seed=1))
+    again = Store(store.path)
+    assert "a" in again
+    assert again["a"]["machine"]["cores"] >= 1
+    assert not store.path.with_suffix(".part").exists()
+
+
+def test_missing_data_say_what_would_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"pbmc68k_reduced\.npz would do instead: stand-in"):
+        data.load("blood", tmp_path)
+
+
+def test_stand_ins_and_subsets_are_named(tmp_path):
+    labels = np.array(["a"] * 6)
+    np.savez(tmp_path / "pbmc68k_reduced.npz", X=np.eye(6), labels=labels)
+    np.savez(tmp_path / "paul15.npz", X=np.eye(6), labels=labels)
+    assert data.load("blood", tmp_path).note.startswith("stand-in")
+    assert data.load("paul15", tmp_path).note == "subset: 6 of 2730 cells, 6 of 3451 genes"
+
+
+# ------------------------------------------------------------------ experiments
+
+
+def test_a_task_runs_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(experiment, "HERE", tmp_path)
+    monkeypatch.setattr(experiment.store, "__defaults__", (tmp_path,))
+    task = experiment.Task("unif5", "pca", 1)
+    experiment.run("synthetic", [task], None)
+    first = experiment.store("synthetic")[task.key]
+    assert first["status"] == "ok"
+    assert 0.5 < first["measures"]["angle"]["value"] < 1
+    assert experiment.cached("synthetic", task).is_file()
+    experiment.run("synthetic", [task], None)
+    assert experiment.store("synthetic")[task.key] == first
+
+
+def test_theory_limit_and_effective_rank():
+    assert theory.limit(np.array([2.0]), 1.0) == pytest.approx([0.5])  # 3 / (2 * 3)
+    assert spectrum.effective_rank(np.array([[1.0, 1, 1, 0], [5, 0, 0, 0]])) == pytest.approx(
+        [3, 1]
+    )
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    direct = np.delete(X, 4, axis=0) - X[4]
+    direct /= np.linalg.norm(direct, axis=1, keepdims=True)
+    expected = np.linalg.svd(direct @ direct.T, compute_uv=False)[:3]
+    np.testing.assert_allclose(spectrum.singular_values(X)[4], expected)
+
+
+# ------------------------------------------------------------------ the report
+
+
+def _record(name, method, seed, angle, **fields):
+    measures = {
+        m: {"value": angle, "standard_error": 0.0}
+        for m in ("angle", "distance", "neighborhood", "density")
+    }
+    record = {"set": name, "method": method, "seed": seed, "n_components": None, "n": 500, "d": 50}
+    ok = {"note": "", "status": "ok", "measures": measures, "versions": {"numpy": "2"}}
+    return stamp(**{**record, **ok, **fields})
+
+
+@pytest.fixture
+def made_up(tmp_path):
+    table = experiment.store(synthetic.TABLE, tmp_path)
+    for seed in (1, 2, 3):
+        table.put(f"m{seed}", _record("unif5", "mercat", seed, 0.60 + 0.01 * seed))
+        table.put(f"u{seed}", _record("unif5", "umap", seed, 0.5))
+        table.put(f"p{seed}", _record("unif5", "pca", seed, 0.7))
+    missing = {"status": "not installed", "reason": "ncvis: No module named 'ncvis'"}
+    table.put("n1", stamp(set="unif5", method="ncvis", seed=1, **missing))
+    real = experiment.store("real", tmp_path)
+    real.put("b", _record("blood", "mercat", 1, 0.2, note="stand-in: other blood", options=None))
+    outcome = {"status": "ok", "warm": 2.0, "cold": 3.0, "turns": [2.0]}
+    slow = {**outcome, "warm": 4.0}
+    methods_timed = dict.fromkeys(methods.METHODS, slow) | {"mercat": outcome, "ncvis": missing}
+    experiment.store("runtime", tmp_path).put(
+        "mnist_even",
+        stamp(
+            set="mnist_even", n=9, d=9, note="", status="ok", load_before=0.5, methods=methods_timed
+        ),
+    )
+    return tmp_path
+
+
+def test_report_of_made_up_results(made_up):
+    text = report.main(made_up).read_text(encoding="utf-8")
+    assert "keeps angles best on 1 of 1 sets" in text  # against UMAP
+    assert "Not best: Unif5, angle: .620 against PCA's .700" in text
+    assert "| Unif5 | angle | .67 ±.01 | .62 ±.01 |" in text
+    assert ".50 <sub>.49 ±.02</sub>" in text
+    assert "NCVis, on MNIST even, Unif5: not installed (ncvis: No module named 'ncvis')" in text
+    assert "**stand-in: other blood**" in text
+    assert "first or second on 1 of 1 sets" in text
+    assert "7,560 times as long" in text  # 4.2 h over 2 s
+    assert "Unif5, distance: .62 ±.01 against .90 ±.05. Not explained." in text
+
+
+def test_report_without_results_says_so(tmp_path):
+    text = report.main(tmp_path).read_text(encoding="utf-8")
+    assert "no results yet" in text
+
+
+def test_contests_take_the_rival_on_its_better_input():
+    def all_at(value):
+        return {m: Number(value) for m in experiment.MEASURES}
+
+    results = {
+        ("blood", "mercat", None): all_at(0.6),
+        ("blood", "umap", None): all_at(0.5),
+        ("blood", "umap", 50): all_at(0.7),
+    }
+    found = claims.contests(results, ("umap",))
+    assert claims.sets_won(found) == (0, 1)
+    assert found[0].theirs == Number(0.7)
+
+
+def test_a_miss_is_explained_by_algorithm_1():
+    number = Number(0.5)
+    miss = claims.Comparison("unif5", "angle", number, Number(0.67), "miss")
+    same = {("unif5", "mercat-algorithm1", None): {"angle": Number(0.5)}}
+    better = {("unif5", "mercat-algorithm1", None): {"angle": Number(0.67)}}
+    assert "not the solver" in claims.explanation(miss, same, "")
+    assert "calibrated objective" in claims.explanation(miss, better, "")
+    assert "other data" in claims.explanation(miss, {}, "stand-in: x")
+    assert claims.explanation(miss, {}, "") == "not explained."
