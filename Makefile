@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest browser js paper bench clean
+.PHONY: demo test lint types pytest browser js paper clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,10 @@ js/node_modules: js/package-lock.json
 # Rebuild the viewer's bundle from its source.
 js: js/node_modules
 	cd js && npm test && npm run build
+
+# Tables and figures of the paper beside ours; DATA is the folder of the real data sets. Goes on where it stopped.
+paper: $(VENV)/.dev
+	$(BIN)/python -m paper $(if $(DATA),--data $(DATA))
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -96,7 +96,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
         the data are taken in batches.
     tol : float, default=1e-4
-        Stop when the loss falls by less than this fraction an iteration. Not used by "algorithm1".
+        Stop when the loss falls by less than this fraction of itself (or of 0.1, if that is more) an
+        iteration. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
         Seed of the choice of landmarks. The same seed gives the same bits, on any number of threads.
     n_jobs : int or None, default=-1

@@ -40,6 +40,7 @@ _SOFTENING = (
     0.01,
     1e-4,
 )  # over n, in turn; the square root of the first is a tenth of the spacing
+_SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
 
@@ -227,9 +228,8 @@ def _descend(
             stopped.append(Status.CALLBACK)
             raise StopIteration
         recent = history[start:][-1 - _WINDOW :]
-        if loss < _PERFECT or (
-            len(recent) > _WINDOW and recent[0] - loss <= tol * _WINDOW * recent[0]
-        ):
+        least = tol * _WINDOW * max(recent[0], _SMALL_LOSS)
+        if loss < _PERFECT or (len(recent) > _WINDOW and recent[0] - loss <= least):
             stopped.append(Status.CONVERGED)
             raise StopIteration
 
