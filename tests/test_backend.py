@@ -66,6 +66,26 @@ def test_blas_is_held_to_one_thread_until_the_last_context_ends():
     assert blas_threads() == outside
 
 
+def test_blas_is_held_in_whatever_thread_a_context_begins_and_ends():
+    outside = blas_threads()
+    with Workers(1):
+        pass
+    seen, first = [], Workers(1)
+
+    def in_another_thread():
+        with Workers(1):
+            seen.append(blas_threads())
+        first.__enter__()
+
+    thread = threading.Thread(target=in_another_thread)
+    thread.start()
+    thread.join()
+    seen.append(blas_threads())
+    first.__exit__()
+    assert seen == [{1}, {1}]
+    assert blas_threads() == outside
+
+
 @pytest.mark.parametrize("n", [1, TILE - 1, TILE, 2 * TILE + 7])
 def test_tiles_have_one_shape_and_give_each_row_once(n):
     seen = []

@@ -7,6 +7,7 @@ import itertools
 import pickle
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -175,6 +176,13 @@ def test_new_points_land_beside_their_like(digits):
     assert np.median(angle) < 0.5 * np.median(random_pairs)
 
 
+def test_points_beyond_all_measure_are_refused(fitted):
+    with pytest.raises(
+        ValueError, match=r"X must lie within 1e\+12 times the spread .* got a point at"
+    ):
+        fitted.transform(np.full((1, 64), 1e100))
+
+
 def test_transform_needs_a_fit(digits):
     with pytest.raises(NotFittedError):
         Mercat().transform(digits)
@@ -194,6 +202,24 @@ def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
         np.testing.assert_array_equal(model.embedding_, models[0].embedding_)
         np.testing.assert_array_equal(model.point_loss_, models[0].point_loss_)
         np.testing.assert_array_equal(model.transform(digits), models[0].transform(digits))
+
+
+def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
+    X = digits[:700]
+    expected = embed(X, random_state=0)
+    found = {}
+
+    def fit(name):
+        found[name] = embed(X, random_state=0, n_jobs=2)
+
+    threads = [threading.Thread(target=fit, args=(name,)) for name in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for Y in found.values():
+        np.testing.assert_array_equal(Y, expected)
+    assert len(found) == 3
 
 
 def test_another_seed_takes_other_landmarks(digits):
@@ -323,6 +349,23 @@ def test_callback_sees_each_iteration_and_may_stop(solver, digits):
     assert model.embedding_.shape == (120, 3)
 
 
+def test_a_fit_that_fails_leaves_the_model_as_it_was(digits):
+    def fails(iteration, loss, Y):
+        raise RuntimeError("stop here")
+
+    model = Mercat(callback=fails, random_state=0)
+    with pytest.raises(RuntimeError, match="stop here"):
+        model.fit(digits[:100])
+    with pytest.raises(NotFittedError):
+        model.transform(digits)
+    model.set_params(callback=None).fit(digits[:100])
+    before = model.transform(digits)
+    with pytest.raises(RuntimeError):
+        model.set_params(callback=fails).fit(digits[:200, :10])
+    np.testing.assert_array_equal(model.transform(digits), before)
+    assert model.n_features_in_ == 64
+
+
 def test_verbose_shows_bars_on_stderr(digits, capsys):
     Mercat(verbose=True, random_state=0).fit(digits[:1100])
     captured = capsys.readouterr()
@@ -363,6 +406,10 @@ def test_verbose_shows_bars_on_stderr(digits, capsys):
         ({"init": np.full((20, 3), np.nan)}, "init must be finite"),
         ({"init": np.zeros((20, 3))}, "init must have no row of zeros"),
         ({"init": np.eye(3)}, "init must have a row for each of the 20 points of X, got 3"),
+        ({"n_jobs": 0}, r"n_jobs must be a non-zero integer or None, got 0\."),
+        ({"n_jobs": "2"}, "n_jobs must be a non-zero integer or None, got '2'"),
+        ({"random_state": -1}, "random_state must be a non-negative integer, .* got -1"),
+        ({"random_state": "x"}, "random_state must be .* got 'x'"),
         ({"solver": "algorithm1"}, "needs objective='absolute', got objective='calibrated'"),
     ],
 )
@@ -385,6 +432,12 @@ def test_callback_must_be_callable(digits):
         (np.ones((5, 2)) * 1j, "[Cc]omplex"),
         (np.array([["a", "b"]] * 5), "could not convert string to float|dtype='numeric'"),
         (np.ones(5), "[12]D array"),
+        (np.ma.masked_less(np.arange(20.0).reshape(10, 2), 3), "no masked values"),
+        (
+            np.zeros((5, 2), dtype="datetime64[s]"),
+            r"X must hold numbers, got the type datetime64\[s\]",
+        ),
+        (np.arange(20.0).reshape(10, 2) * 1e200, "below 1e150 in size, got 1.9e"),
     ],
 )
 def test_bad_data(X, message):
@@ -440,11 +493,13 @@ def test_degenerate_data_give_a_finite_embedding(name, solver):
     assert np.isfinite(model.point_loss_).all()
 
 
-def test_points_on_a_line_stay_in_order():
-    x = np.sort(np.random.default_rng(1).normal(size=50))
-    Y = embed(x[:, None], random_state=0)
-    along = to_lonlat(Y)[0]
-    assert abs(np.corrcoef(np.argsort(np.argsort(along)), np.arange(50))[0, 1]) > 0.999
+@pytest.mark.parametrize("n", [50, 800])
+def test_points_on_a_line_are_mapped_exactly(n):
+    x = np.sort(np.random.default_rng(1).normal(size=n))
+    model = Mercat(random_state=0).fit(x[:, None])
+    along = to_lonlat(model.embedding_)[0]
+    assert abs(np.corrcoef(np.argsort(np.argsort(along)), np.arange(n))[0, 1]) > 0.9999
+    assert model.loss_ < 1e-3
 
 
 # ------------------------------------------------------------------ import

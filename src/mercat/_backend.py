@@ -7,7 +7,6 @@ thread meanwhile: block sizes never depend on the number of threads, so neither 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -57,29 +56,44 @@ def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tupl
 class _SingleThreadedBlas:
     """Holds BLAS to one thread while at least one fit is inside, in any thread.
 
-    threadpoolctl's limits are global to the process: were each fit to save and restore them
-    on its own, one fit that ends would give its threads back to another that still runs.
+    The limit is global to the process: were each fit to save and restore it on its own, one fit that ends
+    would give its threads back to another that still runs. And threadpoolctl lets only the thread that set
+    a limit lift it. So one thread of its own sets the limit, waits, and lifts it after the last fit.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._limits: Any = None
-        self._pid = os.getpid()
+        self._holder: threading.Thread | None = None
+        self._leave = threading.Event()
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             if self._inside == 0:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
+                held, self._leave = threading.Event(), threading.Event()
+                arguments = (held, self._leave)
+                self._holder = threading.Thread(target=_hold_blas, args=arguments, daemon=True)
+                self._holder.start()
+                held.wait()
             self._inside += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside == 0:
-                self._limits.restore_original_limits()
+            if self._inside == 0 and self._holder is not None:
+                self._leave.set()
+                self._holder.join()
+
+
+def _hold_blas(held: threading.Event, leave: threading.Event) -> None:
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(limits=1, user_api="blas"):
+            held.set()
+            leave.wait()
+    finally:
+        held.set()
 
 
 _single_threaded_blas = _SingleThreadedBlas()

@@ -29,6 +29,10 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
         raise ValueError(
             f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
         )
+    if not float(distances.max(initial=0)) < 1e150:
+        raise ValueError(
+            f"X must hold distances below 1e150 for metric='precomputed', got {distances.max():.3g}."
+        )
     if distances.min() < 0:
         raise ValueError(
             "Negative values in data passed to Mercat: distances, for metric='precomputed', must be "
@@ -43,6 +47,12 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             )
         if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
+
+
+def check_n_jobs(value: Any) -> None:
+    """A number of threads as joblib understands it."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value == 0:
+        raise ValueError(f"n_jobs must be a non-zero integer or None, got {value!r}.")
 
 
 def check_fraction(name: str, value: Any) -> None:

@@ -21,6 +21,7 @@ from ._checks import (
     check_distances,
     check_fraction,
     check_integer,
+    check_n_jobs,
     check_positions,
 )
 from ._exact import AngleLoss, Fit, solve_exact
@@ -50,6 +51,7 @@ _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed point
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
+_FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
 
 
 class _Placer(NamedTuple):
@@ -60,7 +62,14 @@ class _Placer(NamedTuple):
 
     def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """X_hat and positions of some rows, before the map is turned."""
-        X_hat = project_rows(self.spectral, rows).astype(np.float32)
+        X_hat = project_rows(self.spectral, rows)
+        farthest = float(np.abs(X_hat).max(initial=0))
+        if not farthest < _FARTHEST:
+            raise ValueError(
+                f"X must lie within {_FARTHEST:g} times the spread of the training data, "
+                f"got a point at {farthest:.3g} times."
+            )
+        X_hat = X_hat.astype(np.float32)
         return X_hat, place(X_hat, self.landmarks)
 
 
@@ -79,7 +88,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         their Pearson correlation: in high dimension cosines crowd around 1/2, which no surface can imitate.
     n_spectral : int, "auto" or None, default=50
         Number of principal components that the data are denoised to. "auto" keeps those that stand above
-        the noise, by ScreeNOT. None takes the data as they are.
+        the noise, by ScreeNOT, and at least two. None takes the data as they are. `loss_` and `correlation_`
+        speak of the denoised data: two components of pure noise can be mapped perfectly.
     metric : {"euclidean", "cosine", "correlation", "precomputed"}, default="euclidean"
         The geometry of the data. For "precomputed", X is the square matrix of distances.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
@@ -99,7 +109,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Stop when the loss falls by less than this fraction of itself (or of 0.1, if that is more) an
         iteration. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of the choice of landmarks. The same seed gives the same bits, on any number of threads.
+        Seed of the choice of landmarks and of the sample that starts are compared on. The same seed gives
+        the same bits, on any number of threads.
     n_jobs : int or None, default=-1
         Number of threads; -1 for all cores, None for 1 (unless in a joblib context). It changes the time
         taken and nothing else.
@@ -120,7 +131,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Root mean squared residual of the cosines: over all triples for "exact", over all points as apices
         and at least 32 landmarks each as legs for "landmarks".
     correlation_ : float
-        Pearson correlation between the cosines of data and map, over the same triples.
+        Pearson correlation between the cosines of data and map, over the same triples. With a few landmarks
+        both are flattering, since points are judged by the landmarks they were placed against: compare
+        settings by `mercat.metrics.angle_preservation`.
     calibration_ : tuple (alpha, beta)
         The line that cosines are measured against; (0, 1) for "absolute".
     point_loss_ : array of shape (n,)
@@ -249,6 +262,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ the path
 
     def _fit(self, X: Any) -> None:
+        """Fit, or leave the model as it was."""
+        before = dict(self.__dict__)
+        try:
+            self._fit_or_fail(X)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit_or_fail(self, X: Any) -> None:
         X = self._validate(X, reset=True)
         rng = _generator(self.random_state)
         n_jobs = effective_n_jobs(self.n_jobs)
@@ -276,7 +299,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"{fit.status} Raise max_iter (now {self._max_iter(500)}) or tol ({self.tol}).",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _denoise(
@@ -381,7 +404,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         elif self.init == "pca":
             start = pca_positions(self._scores(X_hat))
         else:
-            start = _best_start(X_hat, self._scores(X_hat), rng, workers, solve)
+            calibrated = self.objective == "calibrated"
+            start = _best_start(X_hat, self._scores(X_hat), rng, workers, solve, calibrated)
         return solve(X_hat, start, report=reporter(progress, self.callback), polish=polish)
 
     def _scores(self, X_hat: np.ndarray) -> np.ndarray:
@@ -426,6 +450,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if reset:
             self._check_parameters()
         precomputed = self.metric == "precomputed"
+        if np.ma.is_masked(X):
+            raise ValueError("X must have no masked values: fill them or leave those rows out.")
         X = validate_data(
             self,
             X,
@@ -434,7 +460,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             dtype="numeric",
             ensure_min_samples=4 if reset else 1,
         )
-        if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        if X.dtype.kind == "b" or X.dtype.itemsize > 8:
             X = X.astype(np.float64)
         if precomputed:
             check_distances(X, square=reset)
@@ -460,6 +488,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.max_iter is not None:
             check_integer("max_iter", self.max_iter, 1, " (or None)")
         check_fraction("tol", self.tol)
+        if self.n_jobs is not None:
+            check_n_jobs(self.n_jobs)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         if isinstance(self.init, str):
@@ -514,6 +544,7 @@ def _best_start(
     rng: np.random.Generator,
     workers: Workers,
     solve: Callable[..., Fit],
+    calibrated: bool,
 ) -> np.ndarray:
     """Positions of all points from the better of two starts, solved on a sample.
 
@@ -534,7 +565,10 @@ def _best_start(
     if len(sample) == len(X_hat):
         return best.Y[np.argsort(sample)]
     landmarks = prepare_landmarks(few.astype(np.float64), best.Y, best.calibration)
-    return np.asarray(place(X_hat.astype(np.float32), as_type(landmarks, np.float32)))
+    placed = np.asarray(place(X_hat.astype(np.float32), as_type(landmarks, np.float32)))
+    # The paper's start may be perfect as it is, as for points on a line.
+    loss = AngleLoss(X_hat, calibrated=calibrated, workers=workers)
+    return min((pca_positions(scores), placed), key=lambda Y: loss.evaluate(Y)[0])
 
 
 def _prepared(
@@ -556,4 +590,10 @@ def _output_type(X: Any) -> Any:
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be a non-negative integer, a numpy Generator or RandomState, or None, "
+            f"got {random_state!r}."
+        ) from None

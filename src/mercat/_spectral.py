@@ -103,6 +103,8 @@ class _Centred:
 
         found = list(self.workers.map(extent, self.blocks))
         largest = max(found_largest for _, found_largest in found)
+        if not largest < 1e150:
+            raise ValueError(f"X must hold numbers below 1e150 in size, got {largest:.3g}.")
         mean = np.sum([found_mean for found_mean, _ in found], axis=0)
         return mean, largest if largest > 0 else 1.0
 

@@ -9,7 +9,7 @@ class Status(enum.Enum):
     """How a fit ended. The value of a member is a sentence to show to a person."""
 
     CONVERGED = "The loss stopped falling: the fit converged."
-    PRECISION = "The line search found no lower loss: the fit is as good as the arithmetic allows."
+    PRECISION = "The line search found no lower loss from here: the fit ended there."
     MAX_ITER = "The fit stopped at max_iter iterations, before the loss stopped falling."
     CALLBACK = "The callback asked to stop."
     SCHEDULE = "The fit ran its fixed number of iterations, as the paper's Algorithm 1 does."
