@@ -89,9 +89,9 @@ def test_home_holds_all_points_and_is_filled_by_them(projection, place):
 
 
 def test_home_comes_near_the_globe_but_not_too_near():
-    assert home(cap(0, 0, 10))["globe"] == [1.35, 0, 0]
-    zoom = home(cap(0, 0, 50))["globe"][0]
-    assert zoom == pytest.approx(0.95 / np.sin(np.radians(50)), abs=1e-3)
+    assert home(cap(0, 0, 10))["globe"] == [1.2, 0, 0]
+    zoom = home(cap(0, 0, 60))["globe"][0]
+    assert zoom == pytest.approx(0.95 / np.sin(np.radians(60)), abs=1e-3)
     assert home(cap(0, 0, 80))["globe"] == [1, 0, 0]
 
 

@@ -13,7 +13,7 @@ from ..projections import project
 
 MAPS = ("mercator", "equal_earth")
 # Beyond this the globe's limb would leave the view, and it would look like a flat disc.
-_MOST_GLOBE = 1.35
+_MOST_GLOBE = 1.2
 _WORLD = [1.0, 0.0, 0.0]
 
 
