@@ -14,8 +14,8 @@ from .experiment import METHODS, Task, run
 
 TABLE = "real"
 NAMES = [name for name, entry in SETS.items() if entry.kind == "real"]
-# Iterations and milestones of the paper's appendix. Its 250 on MNIST would take hours here too:
-# the number of passes is cut, the milestone in proportion.
+# Iterations and milestones of the paper's appendix, but for MNIST: there the number of passes is cut
+# from 250, the milestone in proportion.
 SCHEDULES: dict[str, dict[str, Any]] = {
     "blood": {"max_iter": 50, "milestones": [10, 30]},
     "pancreas": {"max_iter": 50, "milestones": [10, 30]},

@@ -110,7 +110,7 @@ def data_sets(records: Mapping[str, Records]) -> str:
             continue
         rank = str(record.get("screenot_rank", "-"))
         shape = f"{record['n']:,} x {record['d']:,}"
-        drawn = "generated" if entry.drawn else "the paper's own"
+        drawn = "generated" if entry.drawn else "as in the paper"
         note = f"**{record['note']}**" if record["note"] else drawn
         rows.append([entry.title, entry.kind, shape, rank, note])
     head = ["set", "kind", "points x features", "ScreeNOT rank", "which data"]
