@@ -184,10 +184,12 @@ def solve_exact(
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
     double.softening = None
-    # The softened loss may lead astray where the start was as good as perfect.
-    if double.evaluate(start)[0] <= double.evaluate(Y)[0]:
-        Y = np.asarray(normalize(start.astype(np.float64)))
+    at_start, _ = double.evaluate(start)
     value, _ = double.evaluate(Y)
+    # The softened loss may lead astray where the start was as good as perfect.
+    if at_start <= value:
+        Y = np.asarray(normalize(start.astype(np.float64)))
+        value, _ = double.evaluate(Y)
     return Fit(
         Y,
         double.calibration,
