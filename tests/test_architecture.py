@@ -36,6 +36,7 @@ OPTIONAL = {
     "h5py",
     "pandas",
     "polars",
+    "scanpy",
     "tqdm",
 }
 
