@@ -12,7 +12,6 @@ import numpy as np
 from fits import digits
 from threadpoolctl import threadpool_limits
 
-from examples.pictures import upright
 from mercat import Mercat, datasets, metrics, plot, projections
 from mercat._angles import spherical_triple_cosines, triple_cosines
 
@@ -230,10 +229,22 @@ def side_by_side() -> Any:
     X, part = X[few], part[few]
     with threadpool_limits(1):  # on cores that are not idle, waiting threads make it slow
         flat = TSNE(random_state=0).fit_transform(X)
-    sphere = upright(X, Mercat(random_state=0).fit_transform(X))
-    axes = plot.compare({"Original": X, "t-SNE": flat, "Mercat": sphere}, part, size=6)
-    axes[0].figure.set_size_inches(11, 3.4)
+    sphere = Mercat(random_state=0).fit_transform(X)
+    disc = projections.project(sphere, "lambert")
+    embeddings = {
+        "Original": X,
+        "t-SNE": _facing(X, flat),
+        "Mercat": projections.inverse(_facing(X, disc), "lambert"),
+    }
+    axes = plot.compare(embeddings, part, size=6)
+    axes[0].figure.set_size_inches(11, 3.2)
     return axes[0].figure
+
+
+def _facing(X: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """P turned and mirrored as X stands, which changes no angle and no distance."""
+    u, _, vt = np.linalg.svd((X - X.mean(axis=0)).T @ P)
+    return P @ (u @ vt).T
 
 
 def _triples(n: int, m: int, rng: np.random.Generator) -> np.ndarray:

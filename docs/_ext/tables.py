@@ -1,11 +1,22 @@
-"""Tables of measurements, from the results that are committed; what was not measured is not shown."""
+"""Tables of measurements, from the results that are committed; what was not measured is not shown.
+
+The README has some of them, between marks such as ``<!-- speed -->`` and ``<!-- end -->``. To write them
+anew, from the repository's root::
+
+    python docs/_ext/tables.py
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 from benchmarks.harness.data import SETS
 from benchmarks.harness.methods import title
@@ -14,17 +25,22 @@ from paper.experiment import MEASURES, METHODS
 from paper.markdown import best, seconds
 from paper.numbers import Number, collect, shown
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
 
 
 def write(folder: Path) -> None:
     """Write every table as a Markdown fragment into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name, text in fragments().items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def fragments() -> dict[str, str]:
+    """Every table, as Markdown."""
     measured = records(ROOT)
     results = collect(measured, "set", "method", "n_components")
     core = json.loads((ROOT / "benchmarks" / "results" / "core.json").read_text("utf-8"))
-    fragments = {
+    return {
         "wins": wins(results),
         "real": measures_table(results, "real") + notes(measured),
         "synthetic": measures_table(results, "toy", "synthetic"),
@@ -32,8 +48,17 @@ def write(folder: Path) -> None:
         "scale": scale_table(core),
         "literal": literal_table(core),
     }
-    for name, text in fragments.items():
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def filled(text: str) -> str:
+    """A text with marks, its tables made anew."""
+    made = fragments()
+    return re.sub(
+        r"(<!-- (\w+) -->\n).*?(<!-- end -->)",
+        lambda mark: mark[1] + made[mark[2]] + mark[3],
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def records(root: Path) -> list[dict[str, Any]]:
@@ -142,3 +167,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         return "*Not measured yet.*\n"
     rule = [":--", *[":-:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows]) + "\n"
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(filled(readme.read_text("utf-8")), encoding="utf-8")
