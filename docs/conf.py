@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -10,8 +11,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE / "_ext"), str(ROOT)]
 os.environ.setdefault("MPLBACKEND", "Agg")
+(HERE / "generated" / "pages").mkdir(parents=True, exist_ok=True)  # for html_extra_path
 
 import mercat
+
+# The theme's palette installs a handler for all messages at import; ours that are no warnings are not for it.
+logging.getLogger("mercat").setLevel(logging.WARNING)
 
 project = "Mercat"
 author = "The Mercat developers"

@@ -14,7 +14,7 @@ from mercat import Mercat, metrics, viewer
 
 @pytest.fixture(scope="module")
 def X():
-    return np.random.default_rng(0).normal(size=(40, 4))
+    return np.random.default_rng(0).normal(size=(60, 4))
 
 
 def test_a_model_shows_its_parameters_and_whether_it_is_fitted(X):
