@@ -37,6 +37,7 @@ OPTIONAL = {
     "h5py",
     "pandas",
     "polars",
+    "scanpy",
     "tqdm",
 }
 
