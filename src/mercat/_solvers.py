@@ -24,7 +24,8 @@ _START_SAMPLE = 200  # points on which each start is followed ...
 _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
 _CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
-_PLACED_AGAINST = 128  # landmarks a point is compared with; the others speak through their sums
+# Landmarks that a point is compared with (the others speak through their sums): more for few points.
+_PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
@@ -88,7 +89,7 @@ def _solve_landmarks(X: Any, spectral: Spectral | FromDistances, plan: Plan) -> 
     rows = plan.rng.permutation(n)[: plan.n_landmarks]
     X_hat = project_all(spectral, X[rows], plan.workers)
     fit = _descend(X_hat, rows, spectral, plan, careful=False)
-    placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
+    placer = _prepared(spectral, X_hat, fit, max(_PLACED_AGAINST, _PLACED_PAIRS // n))
     plan.progress.phase("placing", n, "point")
 
     # Each tile is judged by other landmarks, so that together they speak for all.
