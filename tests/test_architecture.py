@@ -24,18 +24,22 @@ CORE = [
     "_placement",
     "_algorithm1",
     "_estimator",
+    "_whole",
+    "_model_file",
 ]
 # What stands around the core uses only these of it.
-OPEN_TO_ALL = {"_backend", "_sphere", "_rotation", "_spectral", "_status"}
+OPEN_TO_ALL = {"_backend", "_sphere", "_rotation", "_spectral", "_status", "_whole", "_model_file"}
 OPTIONAL = {
     "matplotlib",
     "anywidget",
+    "click",
     "anndata",
     "torch",
     "dask",
     "h5py",
     "pandas",
     "polars",
+    "pyarrow",
     "tqdm",
 }
 
