@@ -83,7 +83,8 @@ def test_files_around_the_core_use_its_open_parts_and_load_extras_late(path):
     private = {f".{name}" for name in set(CORE) - OPEN_TO_ALL}
     if path.name != "__init__.py":
         assert not imports(path) & private
-    assert not imports(path, only_at_import=True) & OPTIONAL
+    late = OPTIONAL - {"click"} if path.parent.name == "cli" else OPTIONAL
+    assert not imports(path, only_at_import=True) & late
 
 
 def test_every_core_module_exists():
