@@ -49,6 +49,9 @@ def frame_table(
         if name not in options.drop:
             _sort_column(sorting, k, name, frame.iloc[:, k])
     chosen = sorting.features
+    absent = [name for name in options.expected or () if name not in names]
+    if absent:
+        raise BadInput(lacking(path, absent, len(options.expected or ())))
     if sorting.ids is None:
         sorting.ids = next((name for name, c in sorting.meta.items() if _names_rows(c)), None)
     _doubt_classes(frame, names, sorting)
@@ -62,6 +65,14 @@ def frame_table(
         meta=pd.DataFrame(sorting.meta, index=pd.RangeIndex(len(frame))),
         ids=sorting.ids,
         place=lambda row, column: place(row, chosen[column]),
+    )
+
+
+def lacking(path: Path, absent: list[str], n_expected: int) -> str:
+    """That a table lacks columns which a model was fitted to."""
+    return (
+        f"{path} lacks {len(absent):,} of the {n_expected:,} columns that the model was fitted to: "
+        f"{listed(absent)}."
     )
 
 
@@ -142,7 +153,7 @@ def _doubt_classes(frame: Any, names: list[str], sorting: _Sorting) -> None:
         named = names[k].lower() in _CLASS_NAMES
         if (named or k == lone) and names[k] not in sorting.options.feature:
             kinds = frame.iloc[:, k].nunique()
-            if kinds <= _MOST_CLASSES:
+            if 2 <= kinds <= min(_MOST_CLASSES, len(frame) // 10):
                 sorting.console.note(
                     f"Column {names[k]!r}, whole numbers of {kinds} kinds, is embedded. If they are "
                     f"classes, use --label {names[k]} or --meta {names[k]}."
@@ -184,7 +195,7 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
 def _no_numbers(frame: Any, names: list[str], path: Path) -> str:
     example = str(frame.iloc[0, -1])[:40]
     return (
-        f"{path} has no column of numbers to embed. Its {len(names)} columns are {listed(names)}, and its first row "
+        f"{path} has no column of numbers to embed. Its columns are {listed(names)}, and its first row "
         f"ends in {example!r}. (--delimiter sets what separates columns, --feature takes a column that looks "
         "like an id.)"
     )

@@ -52,6 +52,14 @@ class IntegerOr(_ParamType):
         ]
 
 
+def _nonzero(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if value == 0:
+        raise click.BadParameter(
+            "must be a number of threads, or -1 for all cores, got 0.", ctx, param
+        )
+    return value
+
+
 def data(name: str = "data", metavar: str = "DATA") -> Decorator:
     """The file of a table."""
     return click.argument(name, type=PATH, metavar=metavar)
@@ -133,7 +141,12 @@ MODEL: dict[str, Decorator] = {
         help="The same seed gives the same map.",
     ),
     "n_jobs": click.option(
-        "--n-jobs", type=int, default=-1, show_default=True, help="Threads; -1: all cores."
+        "--n-jobs",
+        type=int,
+        callback=_nonzero,
+        default=-1,
+        show_default=True,
+        help="Threads; -1: all cores.",
     ),
 }
 FORCE = click.option("--force", is_flag=True, help="Replace outputs that exist.")
@@ -151,7 +164,7 @@ def file(name: str, help: str) -> Decorator:
 
 MAP: list[Decorator] = [
     output(
-        "Write the map: .csv, .tsv, .parquet, .feather, .npy or .h5ad. CSV to stdout if nothing is written."
+        "Write the map: .csv, .tsv, .parquet, .feather, .npy, .h5ad. By default, CSV to stdout."
     ),
     file("--html", "Write the explorer, a page to open in a browser."),
     file("--png", "Write a picture: .png, .pdf or .svg."),

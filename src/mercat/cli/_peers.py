@@ -125,7 +125,7 @@ def _heard() -> Any:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             yield remarks
-            skipped = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+            skipped = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
             remarks += [
                 " ".join(str(w.message).split())
                 for w in caught

@@ -42,13 +42,13 @@ class Interrupted(Problem):
 def listed(names: Iterable[Any], most: int = 8) -> str:
     """Names for a message: all of a few, the first of many."""
     names = [str(name) for name in names]
-    more = ", ..." if len(names) > most else ""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def unknown_column(option: str, name: str, columns: Iterable[Any], path: Any) -> click.BadParameter:
     """An option names a column that is not there."""
-    columns = [str(column) for column in columns]
+    columns = [str(column) for column in columns if column != ""]
     close = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return click.BadParameter(

@@ -43,12 +43,16 @@ body{margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem;background:var(--gr
 font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 h1{font-size:1.7rem;line-height:1.2;margin:0 0 .3rem}h2{font-size:1.15rem;margin:2.4rem 0 .7rem}
 p{margin:.4rem 0;max-width:46rem}.soft{color:var(--soft)}
+.maps{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1rem}
+figure{margin:0}figcaption{font-weight:600;margin-bottom:.3rem}
 img{display:block;width:100%;background:#fff;border:1px solid var(--line);border-radius:8px}
+.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}
+.legend svg{width:.7em;height:.7em;margin-right:.45em}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:100%}
 th,td{padding:.45rem .8rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}thead th{font-weight:600;color:var(--soft)}
-.best{font-weight:700;color:var(--best)}.best::after{content:" \\2713"}
+.best{font-weight:700;color:var(--best)}.best::before{content:"\\2713\\a0"}
 td small{display:block;color:var(--soft);font-weight:400}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.2rem}dt{font-weight:600}dd{margin:0}
 li{margin:.2rem 0;overflow-wrap:anywhere}
@@ -114,16 +118,52 @@ def _introduction(subject: Subject) -> str:
 
 
 def _pictures(done: list[Outcome], color: Any) -> str:
+    figures = "".join(_picture(outcome, color) for outcome in done)
+    return f'<h2>Maps</h2>\n<div class="maps">{figures}</div>\n{_legend(color)}'
+
+
+def _picture(outcome: Outcome, color: Any) -> str:
     from .. import plot
 
     pyplot = quiet_pyplot()
-    axes = plot.compare({o.title: o.Y for o in done if o.Y is not None}, color=color)
-    figure, stream = axes[0].figure, io.BytesIO()
-    figure.savefig(stream, format="png", dpi=160)
-    pyplot.close(figure)
+    name, stream = html.escape(outcome.title), io.BytesIO()
+    panels: Any = {outcome.title: outcome.Y}
+    (ax,) = plot.compare(panels, color=color, legend=False)
+    ax.set_title("")
+    ax.figure.savefig(stream, format="png", dpi=160)
+    pyplot.close(ax.figure)
     content = base64.b64encode(stream.getvalue()).decode("ascii")
-    names = html.escape(", ".join(outcome.title for outcome in done))
-    return f'<h2>Maps</h2>\n<img alt="Maps by {names}" src="data:image/png;base64,{content}">'
+    return (
+        f"<figure><figcaption>{name}</figcaption>"
+        f'<img alt="The map of {name}" src="data:image/png;base64,{content}"></figure>'
+    )
+
+
+def _legend(color: Any) -> str:
+    """A disc and a name for each kind, or for five values along a scale."""
+    from .._color import Categories, Scale, coloring
+
+    if color is None:
+        return ""
+    shades = coloring(color, len(color))
+    if isinstance(shades, Categories):
+        entries = [(shades.names[k], shades.colors[k]) for k in shades.present]
+    elif isinstance(shades, Scale):
+        low, high = shades.limits
+        values = [low + (high - low) * k / 4 for k in range(5)]
+        entries = [(f"{value:.4g}", shades.mappable().to_rgba(value)) for value in values]
+    else:
+        return ""
+    discs = "".join(
+        f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{_hex(rgba)}"/></svg>'
+        f"{html.escape(name)}</li>"
+        for name, rgba in entries
+    )
+    return f'<ul class="legend">{discs}</ul>'
+
+
+def _hex(rgba: Any) -> str:
+    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in list(rgba)[:3])
 
 
 def _table(done: list[Outcome]) -> str:
@@ -134,11 +174,12 @@ def _table(done: list[Outcome]) -> str:
         cells = [f"<td>{outcome.seconds:.1f}&nbsp;s</td>"]
         for name in measures:
             best = outcome in best_of(done, name)
-            cells.append(f"<td{' class=best' if best else ''}>{_cell(outcome.scores[name])}</td>")
+            cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
         '<h2>Measures</h2>\n<p class="soft">1 is best; a tick marks the best of each, and all that its '
-        'error does not tell from it.</p>\n<div class="wide"><table><thead><tr><th></th><th>Time</th>'
+        "error does not tell from it. Time is that of a first call, with imports and compilation.</p>\n"
+        '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
         f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -158,13 +199,14 @@ def best_of(done: list[Outcome], name: str) -> list[Outcome]:
     return [o for o in scored if near(o.scores[name])]
 
 
-def _cell(score: Any) -> str:
+def _cell(score: Any, best: bool) -> str:
     if math.isnan(score):
         return "&ndash;"
+    value = f'<span class="best">{float(score):.3f}</span>' if best else f"{float(score):.3f}"
     error = (
         f"<small>&plusmn; {score.standard_error:.3f}</small>" if score.standard_error > 0 else ""
     )
-    return f"{float(score):.3f}{error}"
+    return value + error
 
 
 def _short(name: str) -> str:

@@ -134,9 +134,8 @@ def checked(table: Table, options: ReadOptions, console: Console) -> Table:
     bad_columns = np.unique(columns)
     names = bad_columns + 1 if table.features is None else [table.features[k] for k in bad_columns]
     raise BadInput(
-        f"{table.place(rows[0], columns[0])}: the number is missing. "
-        f"Missing are {len(rows):,} numbers, in {len(bad_rows):,} of {n:,} rows and in the columns "
-        f"{listed(names)}. Leave the rows out with --missing drop, or columns with --drop."
+        f"{table.place(rows[0], columns[0])}: the number is missing. So it is in {len(bad_rows):,} of {n:,} "
+        f"rows, of columns {listed(names)}. Leave the rows out with --missing drop, or columns with --drop."
     )
 
 

@@ -57,12 +57,17 @@ class TextFile:
 
     def check_lengths(self) -> None:
         """Raise at the first row that has more or fewer cells than there are columns."""
-        for line, cells in self.records():
-            if len(cells) != len(self.names):
-                end = f", column {column_name(self.names, len(cells))!r}"
+        n = len(self.names)
+        records = self.records()
+        for line, cells in records:
+            if len(cells) != n:
+                where = (
+                    f", column {column_name(self.names, len(cells))!r}" if len(cells) < n else ""
+                )
+                last = next(records, None) is None and len(cells) < n
                 raise BadInput(
-                    f"{self.path}, line {line}{end if len(cells) < len(self.names) else ''}: the line has "
-                    f"{len(cells)} cells, and the table has {len(self.names)} columns."
+                    f"{self.path}, line {line}{where}: the line has {len(cells)} cells, and the table has "
+                    f"{n} columns.{' It is the last line: the file may be truncated.' if last else ''}"
                 )
 
 
@@ -111,11 +116,25 @@ def opened(path: Path, encoding: str) -> Iterator[TextIO]:
         try:
             yield io.TextIOWrapper(binary, encoding=encoding, newline="")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise BadInput(f"{path} is a broken or truncated gzip file: {error}.") from error
+            raise BadInput(
+                f"{path}, line {_readable(path) + 1}: the file is broken or truncated ({error})."
+            ) from error
         except UnicodeDecodeError as error:
             raise BadInput(
                 f"{path}, line {_undecodable(path, packed)}: {_not_text(error)}"
             ) from error
+
+
+def _readable(path: Path) -> int:
+    """How many lines of a broken gzip file can be read."""
+    lines = 0
+    try:
+        with gzip.open(path) as file:
+            for _ in file:
+                lines += 1
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return lines
+    return lines
 
 
 def _undecodable(path: Path, packed: bool) -> int:
@@ -168,8 +187,8 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
             f"The first line of {path} counts and is taken as names; --no-header makes a row of it."
         )
     names = [name.strip() for name in first]
-    if len(rows) > 1 and all(len(cells) == len(first) + 1 for _, cells in rows[1:]):
-        names = ["", *names]  # R names the rows, and not their column
+    if _has_row_names(first, [cells for _, cells in rows[1:]]):
+        names = ["", *names]
     _check_unique(path, names)
     decimal = _decimal(rows[1:], delimiter, console)
     return TextFile(path, encoding, delimiter, decimal, names, rows[0][0])
@@ -185,6 +204,15 @@ def _delimiter(path: Path, line: str) -> str:
 def _has_header(cells: list[str]) -> bool:
     """Names, unless all cells are numbers. Numbers that count, as pandas writes them, are names too."""
     return _numbers(cells) is None or _counts(cells)
+
+
+def _has_row_names(header: list[str], rows: list[list[str]]) -> bool:
+    """Whether rows have a name before their cells, and the header has none for it, as R writes it."""
+    if not rows or any(len(cells) != len(header) + 1 for cells in rows):
+        return False
+    first = [cells[0] for cells in rows]
+    counted = first == [str(k) for k in range(1, len(first) + 1)]
+    return counted or (_numbers(first) is None and len(set(first)) == len(first))
 
 
 def _numbers(cells: list[str]) -> list[float] | None:

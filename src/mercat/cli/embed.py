@@ -10,6 +10,7 @@ from . import _options
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, plan_map, say_map
 from ._prepare import Preparation
+from ._problems import BadInput
 from ._read import read_table
 from ._table import Table
 
@@ -25,6 +26,8 @@ Examples:
 DATA ends in .csv, .tsv, .npy, .npz, .parquet, .feather, .h5ad, .zarr or .mtx
 (text and .mtx also with .gz). Columns that are not numbers are metadata.
 """
+
+_LEAST_POINTS = 4
 
 
 @command(
@@ -57,6 +60,10 @@ def embed(
     outputs.plan("model", save_model, (), lambda part: _save(part, *found))
     parameters = _options.taken(arguments, tuple(_options.MODEL))
     table = read_table(data, options := _options.read_options(arguments), console)
+    if table.X.shape[0] < _LEAST_POINTS:
+        raise BadInput(
+            f"{data} has {table.X.shape[0]} rows, and a map needs at least {_LEAST_POINTS}."
+        )
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     model, seconds = _fitted(preparation.apply(table), parameters, console)
     summary = _summary(table, model, preparation, seconds)

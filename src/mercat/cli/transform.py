@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from . import _options
+from ._columns import lacking
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, plan_map, say_map
 from ._prepare import Preparation
-from ._problems import BadInput, listed
+from ._problems import BadInput
 from ._read import read_table
 from ._table import Table
 
@@ -82,10 +83,7 @@ def _matched(table: Table, features: list[str] | None, n_features: int, model: P
         place = {name: k for k, name in enumerate(table.features)}
         absent = [name for name in features if name not in place]
         if absent:
-            raise BadInput(
-                f"{table.path} lacks {len(absent)} of the {len(features)} columns that {model} was fitted "
-                f"to: {listed(absent)}."
-            )
+            raise BadInput(lacking(table.path, absent, len(features)))
         return table.columns([place[name] for name in features])
     if table.X.shape[1] != n_features:
         raise BadInput(
