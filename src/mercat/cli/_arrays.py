@@ -18,20 +18,20 @@ from ._table import ReadOptions, Table
 def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
     """One array, (n, d)."""
     del console
-    return _table(path, _loaded(path), options)
+    if zipfile.is_zipfile(path):
+        raise BadInput(f"{path} holds several arrays. Call it .npz.")
+    return _table(path, _turned(_loaded(path), options), options)
 
 
 def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
     """An array (n, d) among others; those of length n are metadata. Or a sparse matrix of SciPy's."""
     arrays = loaded_npz(path)
     if {"format", "shape", "data"} <= set(arrays):
-        return _table(path, _scipy_sparse(path), options)
+        return _table(path, _turned(_scipy_sparse(path), options), options)
     key = options.key or _main_array(path, arrays)
     if key not in arrays:
         raise BadInput(f"{path} has no array {key!r}. Its arrays: {listed(arrays)}.")
-    X = arrays.pop(key)
-    if options.transpose:
-        X = X.T
+    X = _turned(arrays.pop(key), options)
     if X.ndim == 2:
         rest = {
             name: a
@@ -49,9 +49,9 @@ def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
 
 def loaded_npz(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an .npz file."""
+    if not zipfile.is_zipfile(path):
+        raise BadInput(f"{path}: the file is broken or truncated, or not an .npz file at all.")
     loaded = _loaded(path)
-    if isinstance(loaded, np.ndarray):
-        raise BadInput(f"{path} is not an .npz file: it holds one array. Call it .npy.")
     arrays = {}
     with loaded:
         for name in loaded.files:
@@ -73,6 +73,13 @@ def _why(error: BaseException) -> str:
     if "allow_pickle" in str(error) or "pickled" in str(error):
         return "not an array of numbers or text; pickled objects are not loaded, since they can run code."
     return f"the file is broken or truncated ({error})."
+
+
+def _turned(X: Any, options: ReadOptions) -> Any:
+    """The array, or its transposed."""
+    if not options.transpose:
+        return X
+    return X.T if isinstance(X, np.ndarray) else X.T.tocsr()
 
 
 def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
@@ -158,7 +165,7 @@ def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
     if barcodes and genes and X.shape == (len(genes), len(barcodes)) and not options.transpose:
         console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
         return _cells(path, X, options, barcodes, genes)
-    return _table(path, scipy.sparse.csr_array(X.T) if options.transpose else X, options)
+    return _table(path, _turned(X, options), options)
 
 
 def _cells(

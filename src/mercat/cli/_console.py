@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import math
 import sys
 import warnings
@@ -15,6 +14,8 @@ from typing import Any
 import click
 
 from ._problems import BadInput, Interrupted, MissingPackage, Problem
+
+_FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
 
 class Console:
@@ -53,13 +54,12 @@ class Console:
         """Python's warnings as sentences; the library's errors as problems with exit codes."""
 
         def show(message: Any, category: Any, *_: Any) -> None:
-            if not issubclass(category, DeprecationWarning | PendingDeprecationWarning):
+            if not issubclass(category, _FOR_DEVELOPERS):
                 self.warn(" ".join(str(message).split()))
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = show  # type: ignore[assignment]
-            logging.captureWarnings(False)
             try:
                 yield
             except ImportError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,5 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
 
 
 def _open(path: Path, console: Console) -> None:
-    try:
-        failed = click.launch(path.resolve().as_uri())
-    except OSError:
-        failed = 1
-    if failed:
+    if not webbrowser.open(path.resolve().as_uri()):
         console.warn(f"No browser could be opened. Open {path} yourself.")
