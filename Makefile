@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest browser js paper clean
+.PHONY: demo test lint types pytest browser js paper versions dist clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -36,6 +36,14 @@ js: js/node_modules
 # Tables and figures of the paper beside ours; DATA is the folder of the real data sets. Goes on where it stopped.
 paper: $(VENV)/.dev
 	$(BIN)/python -m paper $(if $(DATA),--data $(DATA))
+
+# All tests with the lowest and with the newest versions of what Mercat requires.
+versions: $(VENV)/.dev
+	$(BIN)/nox
+
+# Sdist and wheel, built twice and compared.
+dist: $(VENV)/.dev
+	$(BIN)/python tools/build_twice.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
