@@ -40,6 +40,10 @@ def test_wheel_alone_fits(tmp_path):
     python = str(tmp_path / "fresh" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", str(wheel))
     assert run(python, "-W", "error", "-c", FIT).split() == ["(200,", "3)", "True"]
+    command = [str(tmp_path / "fresh" / "bin" / "mercat"), "--help"]
+    bare = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert bare.returncode == 5
+    assert 'pip install "mercat[cli]"' in bare.stderr
 
 
 @pytest.mark.packaging
@@ -49,7 +53,7 @@ def test_two_builds_are_the_same_to_the_byte_and_hold_what_the_tests_need(tmp_pa
     for k, umask in enumerate((0o022, 0o077)):
         copy, out = tmp_path / f"copy{k}" / "mercat", tmp_path / f"out{k}"
         ignored = shutil.ignore_patterns(
-            ".git", ".venv*", "node_modules", "__pycache__", "dist", ".*_cache"
+            ".git", ".venv*", ".nox", "node_modules", "__pycache__", "dist", ".*_cache"
         )
         shutil.copytree(ROOT, copy, ignore=ignored, copy_function=shutil.copy)
         for path in copy.rglob("*"):

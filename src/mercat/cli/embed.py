@@ -105,4 +105,12 @@ def _save(part: Path, embedded: Embedded, model: Any, preparation: Preparation) 
     from .._model_file import write_model
 
     table = embedded.table
-    write_model(model, part, {**preparation.notes(), "features": table.features, "key": table.key})
+    write_model(
+        model,
+        part,
+        {
+            **preparation.notes(),
+            "features": table.features,
+            "key": table.key if table.adata is not None else None,
+        },
+    )

@@ -11,7 +11,7 @@ from ._console import Console, command
 from ._outputs import Embedded, Outputs, plan_map, say_map
 from ._prepare import Preparation
 from ._problems import BadInput
-from ._read import read_table
+from ._read import ANNOTATED, ending, read_table
 from ._table import Table
 
 EPILOG = """\b
@@ -55,7 +55,7 @@ def transform(
     plan_map(outputs, data, output, html, png, lambda: found[0])
     fitted, notes = _loaded(model)
     features = notes.get("features")
-    if arguments["key"] is None and data.suffix != ".npz":
+    if arguments["key"] is None and ending(data) in ANNOTATED:
         arguments["key"] = notes.get("key")
     expected = tuple(features) if features else None
     options = _options.read_options(arguments, expected=expected)
