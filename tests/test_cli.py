@@ -175,6 +175,20 @@ def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     assert "<b>cat</b>" not in page
 
 
+def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
+    fit = Mercat.fit
+
+    def doubtful(self, X):
+        warnings.warn("the fit stopped\n  early", RuntimeWarning, stacklevel=2)
+        warnings.warn("an old name", DeprecationWarning, stacklevel=2)
+        return fit(self, X)
+
+    monkeypatch.setattr(Mercat, "fit", doubtful)
+    code, out, err = call("embed", data, "-o", tmp_path / "map.npy", "--quiet", "--json")
+    assert (code, err) == (0, "warning: the fit stopped early\n")
+    assert json.loads(out)["notes"] == ["the fit stopped early"]
+
+
 # ------------------------------------------------------------------ files whole or not at all
 
 
@@ -240,10 +254,33 @@ def test_wrong_options_are_told_with_their_exit_codes(
 
 
 def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write anywhere
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)  # root may write
     code, _, err = call("embed", data, "-o", tmp_path / "map.csv")
     assert code == 4
     assert f"the folder {tmp_path} is read-only" in err
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "advice"),
+    [
+        ("matplotlib", ["embed", "data.csv", "--png", "m.png"], "mercat[cli]"),
+        ("anndata", ["embed", "data.csv", "-o", "m.h5ad"], "mercat[cli,anndata]"),
+        ("anndata", ["embed", "cells.h5ad"], "mercat[cli,anndata]"),
+        ("pandas", ["embed", "data.csv"], "mercat[cli]"),
+        ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
+    ],
+)
+def test_missing_packages_are_named_before_the_fit(
+    data, tmp_path, monkeypatch, module, arguments, advice
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.h5ad").touch()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else True)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(Mercat, "fit", lambda self, X: pytest.fail("fitted in vain"))
+    code, out, err = call(*arguments)
+    assert (code, out) == (5, "")
+    assert f'needs {module}: pip install "{advice}"' in err
 
 
 def test_too_few_rows(tmp_path):
@@ -410,7 +447,7 @@ def test_compare_samples_and_chooses(data, tmp_path):
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["time", "Mercat", "PCA", "report"]
     assert "40 points of 5 columns" in report.read_text(encoding="utf-8")
-    assert "Comparing on 40 rows" in err
+    assert "Comparing on 40 of 60 rows" in err
     code, _, err = call("compare", data, "-o", report, "--force", "-k", "60")
     assert code == 3
     assert "-k must be less than the number of points, 60, got 60." in err

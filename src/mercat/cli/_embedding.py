@@ -10,7 +10,7 @@ import numpy as np
 
 from ._annotated import load
 from ._arrays import loaded_npz
-from ._columns import plain
+from ._columns import frame_table, plain
 from ._console import Console
 from ._outputs import COORDINATES
 from ._problems import BadInput, listed
@@ -53,8 +53,6 @@ def _of_frame(path: Path, console: Console) -> Embedding:
     frame, names, place = read_frame(path, ReadOptions(), console)
     chosen = next((c for c in _NAMES if set(c) <= set(names)), None)
     if chosen is None:
-        from ._columns import frame_table
-
         table = frame_table(frame, names, path, ReadOptions(), console, place)
         if table.X.shape[1] > 3:
             raise BadInput(

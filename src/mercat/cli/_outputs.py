@@ -15,7 +15,7 @@ import numpy as np
 
 from .._whole import whole_file
 from ._console import Console
-from ._problems import BadOutput, listed
+from ._problems import BadOutput, listed, require
 from ._read import ending
 from ._table import Table
 
@@ -97,17 +97,21 @@ def _same(path: Path, other: Path) -> bool:
 # ------------------------------------------------------------------ tables
 
 
+def check_columns(table: Table, output: Path | None) -> None:
+    """Raise where metadata have the name of a column of the output."""
+    taken = [name for name in table.meta.columns if name in COORDINATES]
+    if taken and (output is None or ending(output) not in (".npy", ".h5ad")):
+        raise click.UsageError(
+            f"The column {taken[0]!r} of {table.path} has the name of a column of the output: "
+            f"leave it out with --drop {taken[0]}, or rename it."
+        )
+
+
 def embedding_frame(embedded: Embedded) -> Any:
     """Ids, unit vectors, degrees, loss, then the other metadata."""
     import pandas as pd
 
     table, Y = embedded.table, embedded.Y
-    taken = [name for name in table.meta.columns if name in COORDINATES]
-    if taken:
-        raise click.UsageError(
-            f"The column {taken[0]!r} of {table.path} has the name of a column of the output: "
-            f"leave it out with --drop {taken[0]}, or rename it."
-        )
     longitude = np.degrees(np.arctan2(Y[:, 1], Y[:, 0]))
     latitude = np.degrees(np.arcsin(np.clip(Y[:, 2], -1, 1)))
     values = [*Y.T, longitude, latitude, embedded.loss]
@@ -137,12 +141,7 @@ def write_table(embedded: Embedded, path: Path) -> None:
 
 def _write_h5ad(embedded: Embedded, path: Path) -> None:
     """The input with the embedding, as `mercat.tl.mercat` has it; a new AnnData of other inputs."""
-    try:
-        import anndata
-    except ImportError as error:
-        raise ImportError(
-            'Writing .h5ad needs anndata: pip install "mercat[cli,anndata]"'
-        ) from error
+    import anndata
     import pandas as pd
 
     from ..projections import project
@@ -180,6 +179,10 @@ def plan_map(
     embedded: Callable[[], Embedded],
 ) -> None:
     """Plan the files of a map, which `embedded` will give when they are written."""
+    if png is not None:
+        require("matplotlib", "--png", "cli")
+    if output is not None and ending(output) == ".h5ad":
+        require("anndata", "Writing .h5ad", "cli,anndata")
     outputs.plan("embedding", output, TABLES, lambda part: write_table(embedded(), part))
     outputs.plan("page", html, PAGES, lambda part: write_page(embedded(), part, data.stem))
     outputs.plan("picture", png, PICTURES, lambda part: write_picture(embedded(), part))
@@ -225,10 +228,8 @@ def write_picture(embedded: Embedded, path: Path) -> None:
 
 def quiet_pyplot() -> Any:
     """matplotlib's pyplot, drawing to files."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError('Pictures need matplotlib: pip install "mercat[cli]"') from error
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,6 +38,12 @@ class Interrupted(Problem):
     """Ctrl-C."""
 
     exit_code = 130
+
+
+def require(module: str, what: str, extras: str) -> None:
+    """Raise unless an optional package is installed, before any work is done in vain."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingPackage(f'{what} needs {module}: pip install "mercat[{extras}]"')
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:

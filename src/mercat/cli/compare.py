@@ -14,9 +14,10 @@ from ._console import Console, command
 from ._outputs import PAGES, Embedded, Outputs
 from ._peers import PEERS, Outcome
 from ._prepare import Preparation
-from ._problems import BadInput
+from ._problems import BadInput, require
 from ._read import read_table
 from ._report import MEANING, Subject, page
+from ._table import Table
 from .evaluate import labels
 
 EPILOG = """\b
@@ -68,22 +69,15 @@ def compare(
 
     Embeds DATA by Mercat and by the peers that are installed, measures and draws all of them.
     """
+    require("matplotlib", "mercat compare", "cli")
     report: list[str] = []
     outputs = Outputs(force=force, inputs=[data])
-    outputs.plan(
-        "report",
-        output,
-        PAGES,
-        lambda part: part.write_text(report[0], encoding="utf-8"),
-    )
+    outputs.plan("report", output, PAGES, lambda part: part.write_text(report[0], encoding="utf-8"))
     parameters = _options.taken(arguments, tuple(_OPTIONS))
     seed, n_jobs = parameters["random_state"], parameters["n_jobs"]
     options = _options.read_options(arguments)
     table = read_table(data, options, console)
-    if sample is not None and sample < table.X.shape[0]:
-        rows = np.random.default_rng(seed).permutation(table.X.shape[0])[:sample]
-        table = table.rows(np.sort(rows))
-        console.note(f"Comparing on {sample:,} rows, drawn at random.")
+    table = _sampled(table, sample, seed, console)
     if k >= table.X.shape[0]:
         raise BadInput(f"-k must be less than the number of points, {table.X.shape[0]}, got {k}.")
     table = replace(table, X=table.dense())
@@ -97,6 +91,14 @@ def compare(
     report.append(page(subject, outcomes, shades, console.notes))
     files = outputs.write()
     console.result(_as_text(outcomes, files), _as_data(outcomes, files))
+
+
+def _sampled(table: Table, sample: int | None, seed: int, console: Console) -> Table:
+    n = table.X.shape[0]
+    if sample is None or sample >= n:
+        return table
+    console.note(f"Comparing on {sample:,} of {n:,} rows, drawn at random.")
+    return table.rows(np.sort(np.random.default_rng(seed).permutation(n)[:sample]))
 
 
 def _outcomes(

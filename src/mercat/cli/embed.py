@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _options
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, plan_map, say_map
+from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
 from ._prepare import Preparation
 from ._problems import BadInput
 from ._read import read_table
@@ -64,6 +64,7 @@ def embed(
         raise BadInput(
             f"{data} has {table.X.shape[0]} rows, and a map needs at least {_LEAST_POINTS}."
         )
+    check_columns(table, output)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     model, seconds = _fitted(preparation.apply(table), parameters, console)
     summary = _summary(table, model, preparation, seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,12 @@ def evaluate(
     check_rows(table, found)
     if k >= len(found.Y):
         raise BadInput(f"-k must be less than the number of points, {len(found.Y)}, got {k}.")
+    table = replace(table, X=table.dense())
     preparation = Preparation.fit(table, **arguments, metric="euclidean")
     from .. import metrics
 
     scores = metrics.report(
-        preparation.apply(table) if not table.is_sparse else _dense(table, preparation),
+        preparation.apply(table),
         found.Y,
         labels(table, options.label),
         k=k,
@@ -83,11 +85,6 @@ def evaluate(
         for name, score in scores.items()
     }
     console.result(repr(scores), {"n_points": len(found.Y), "measures": measures})
-
-
-def _dense(table: Any, preparation: Preparation) -> Any:
-    table.dense()  # raises where that would be too large
-    return preparation.apply(table).toarray()
 
 
 def labels(table: Any, name: str | None) -> Any:

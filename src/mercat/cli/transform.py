@@ -8,7 +8,7 @@ from typing import Any
 from . import _options
 from ._columns import lacking
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, plan_map, say_map
+from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
 from ._prepare import Preparation
 from ._problems import BadInput
 from ._read import ANNOTATED, ending, read_table
@@ -60,6 +60,7 @@ def transform(
     expected = tuple(features) if features else None
     options = _options.read_options(arguments, expected=expected)
     table = _matched(read_table(data, options, console), features, fitted.n_features_in_, model)
+    check_columns(table, output)
     preparation = Preparation.from_notes(notes, fitted.n_features_in_)
     fitted.set_params(n_jobs=n_jobs, verbose=console.progress)
     Y = fitted.transform(preparation.apply(table))
