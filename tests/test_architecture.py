@@ -23,6 +23,7 @@ CORE = [
     "_exact",
     "_placement",
     "_algorithm1",
+    "_solvers",
     "_estimator",
     "_whole",
     "_model_file",

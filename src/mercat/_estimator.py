@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -13,9 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._algorithm1 import solve_algorithm1
-from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Workers, blocks, in_tiles
+from ._backend import Workers, blocks, in_tiles
 from ._checks import (
     check_choice,
     check_distances,
@@ -24,53 +21,12 @@ from ._checks import (
     check_n_jobs,
     check_positions,
 )
-from ._exact import AngleLoss, Fit, solve_exact
-from ._initial import bent_positions, pca_positions, principal_scores
-from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
-from ._progress import Progress, reporter
+from ._progress import Progress
 from ._rotation import equator_rotation
-from ._spectral import (
-    ROWS_A_BLOCK,
-    FromDistances,
-    Spectral,
-    fit_distances,
-    fit_spectral,
-    project_all,
-    project_rows,
-)
+from ._solvers import Plan, solve
+from ._spectral import ROWS_A_BLOCK, FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
-
-_EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
-_START_SAMPLE = 500  # points on which starts are compared
-_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
-_PLACED_AGAINST = (
-    300  # landmarks that a point is compared with; the others speak through their sums
-)
-_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
-_EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
-_FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
-_BATCH_SIZE = 64
-_FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
-
-
-class _Placer(NamedTuple):
-    """All that places a row of X on the finished map, the same for training rows and new ones."""
-
-    spectral: Spectral | FromDistances
-    landmarks: Landmarks
-
-    def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-        """X_hat and positions of some rows, before the map is turned."""
-        X_hat = project_rows(self.spectral, rows)
-        farthest = float(np.abs(X_hat).max(initial=0))
-        if not farthest < _FARTHEST:
-            raise ValueError(
-                f"X must lie within {_FARTHEST:g} times the spread of the training data, "
-                f"got a point at {farthest:.3g} times."
-            )
-        X_hat = X_hat.astype(np.float32)
-        return X_hat, place(X_hat, self.landmarks)
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -272,19 +228,28 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise
 
     def _fit_or_fail(self, X: Any) -> None:
+        init = self._check_parameters()
         X = self._validate(X, reset=True)
+        if not isinstance(init, str) and len(init) != X.shape[0]:
+            raise ValueError(
+                f"init must have a row for each of the {X.shape[0]} points of X, got {len(init)}."
+            )
         rng = _generator(self.random_state)
         n_jobs = effective_n_jobs(self.n_jobs)
         with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
             spectral = self._denoise(X, rng, workers)
-            solver = self.solver
-            if solver == "auto":
-                solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
-            if solver == "landmarks":
-                fit, placer = self._solve_landmarks(X, spectral, rng, workers, progress)
-            else:
-                fit, placer = self._solve_all(solver, X, spectral, rng, workers, progress)
-        self._placer = placer
+            plan = Plan(
+                calibrated=self.objective == "calibrated",
+                init=init,
+                n_landmarks=self.n_landmarks,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                callback=self.callback,
+                rng=rng,
+                workers=workers,
+                progress=progress,
+            )
+            fit, self._placer, self.landmarks_ = solve(self.solver, X, spectral, plan)
         self._rotation = equator_rotation(fit.Y)
         self.embedding_ = _turned(fit.Y, self._rotation).astype(_output_type(X), copy=False)
         self._n_features_out = 3
@@ -297,7 +262,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.status_ = fit.status
         if fit.status is Status.MAX_ITER:
             warnings.warn(
-                f"{fit.status} Raise max_iter (now {self._max_iter(500)}) or tol ({self.tol}).",
+                f"{fit.status} Raise max_iter (now {len(fit.history)}) or tol ({self.tol}).",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -315,140 +280,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.explained_variance_ = spectral.explained_variance
         return spectral
 
-    def _solve_landmarks(
-        self,
-        X: Any,
-        spectral: Spectral | FromDistances,
-        rng: np.random.Generator,
-        workers: Workers,
-        progress: Progress,
-    ) -> tuple[Fit, _Placer]:
-        """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
-        n = X.shape[0]
-        self.landmarks_ = rng.permutation(n)[: self.n_landmarks]
-        X_hat = project_all(spectral, X[self.landmarks_], workers)
-        fit = self._descend(X_hat, self.landmarks_, rng, workers, progress, polish=False)
-        placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
-        progress.phase("placing", n, "point")
-
-        # Each tile is judged by other landmarks, so that together they speak for all.
-        n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
-
-        def part(block: slice) -> tuple[np.ndarray, list[Moments]]:
-            X_block, Y_block = placer.block(X[block])
-            judged = []
-            for t in blocks(len(Y_block), TILE):
-                start = (block.start + t.start) // TILE * n_legs
-                judged.append(
-                    placed_moments(X_block[t], Y_block[t], placer.landmarks, start, n_legs)
-                )
-            return Y_block, judged
-
-        positions, moments = [], []
-        for Y_block, moments_block in workers.map(part, blocks(n, ROWS_A_BLOCK)):
-            positions.append(Y_block)
-            moments += [[m.astype(np.float64) for m in tile] for tile in moments_block]
-            progress.advance(len(Y_block))
-        judged = Moments(*(np.concatenate(m) for m in zip(*moments, strict=True)))
-        totals = total(judged)
-        loss = np.sqrt(max(mean_square(totals, fit.calibration), 0.0))
-        point_loss = np.sqrt(np.maximum(mean_square(judged, fit.calibration), 0))
-        return fit._replace(
-            Y=np.concatenate(positions),
-            loss=float(loss),
-            correlation=calibrate(totals)[1],
-            point_loss=point_loss,
-        ), placer
-
-    def _solve_all(
-        self,
-        solver: str,
-        X: Any,
-        spectral: Spectral | FromDistances,
-        rng: np.random.Generator,
-        workers: Workers,
-        progress: Progress,
-    ) -> tuple[Fit, _Placer]:
-        """Solve all points together; all of a few, or a sample of many, serve `transform`."""
-        n = X.shape[0]
-        X_hat = project_all(spectral, X, workers)
-        if solver == "exact":
-            fit = self._descend(X_hat, np.arange(n), rng, workers, progress, polish=True)
-        else:
-            fit = self._run_algorithm1(X_hat, rng, workers, progress)
-        most = n if n <= _EXACT_UP_TO else self.n_landmarks
-        self.landmarks_ = rng.permutation(n)[:most]
-        chosen = fit._replace(Y=fit.Y[self.landmarks_])
-        return fit, _prepared(spectral, X_hat[self.landmarks_], chosen)
-
-    def _descend(
-        self,
-        X_hat: np.ndarray,
-        rows: np.ndarray,
-        rng: np.random.Generator,
-        workers: Workers,
-        progress: Progress,
-        *,
-        polish: bool,
-    ) -> Fit:
-        progress.phase("solving", None, "iteration")
-        solve = functools.partial(
-            solve_exact,
-            calibrated=self.objective == "calibrated",
-            max_iter=self._max_iter(500),
-            tol=self.tol,
-            workers=workers,
-        )
-        if not isinstance(self.init, str):
-            start = self._given_init()[rows]
-        elif self.init == "pca":
-            start = pca_positions(self._scores(X_hat))
-        else:
-            calibrated = self.objective == "calibrated"
-            start = _best_start(X_hat, self._scores(X_hat), rng, workers, solve, calibrated)
-        return solve(X_hat, start, report=reporter(progress, self.callback), polish=polish)
-
-    def _scores(self, X_hat: np.ndarray) -> np.ndarray:
-        """Scores on the first three principal components: of all data, wherever these were computed."""
-        if self.n_spectral is None:
-            return principal_scores(X_hat, 3)
-        return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
-
-    def _run_algorithm1(
-        self, X_hat: np.ndarray, rng: np.random.Generator, workers: Workers, progress: Progress
-    ) -> Fit:
-        n = len(X_hat)
-        full_batch = n <= _FULL_BATCH_UP_TO
-        max_iter = self._max_iter(1000 if full_batch else 250)
-        progress.phase("solving", max_iter, "iteration")
-        Y, history, status = solve_algorithm1(
-            X_hat,
-            pca_positions(self._scores(X_hat))
-            if isinstance(self.init, str)
-            else self._given_init(),
-            max_iter=max_iter,
-            milestones=[round(0.35 * max_iter)],
-            batch_size=None if full_batch else _BATCH_SIZE,
-            rng=rng,
-            workers=workers,
-            report=reporter(progress, self.callback),
-        )
-        judged = np.arange(n)
-        if n > _EXACT_LOSS_UP_TO:
-            judged = rng.permutation(n)[:_EXACT_LOSS_UP_TO]
-        loss = AngleLoss(X_hat[judged], calibrated=False, workers=workers)
-        value, _ = loss.evaluate(Y[judged])
-        point_loss = np.full(n, np.nan)
-        point_loss[judged] = loss.point_loss(Y[judged])
-        return Fit(
-            Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status
-        )
-
     # ------------------------------------------------------------------ checks
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
-        if reset:
-            self._check_parameters()
         precomputed = self.metric == "precomputed"
         if np.ma.is_masked(X):
             raise ValueError("X must have no masked values: fill them or leave those rows out.")
@@ -466,14 +300,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             X = X.astype(np.float64)
         if precomputed:
             check_distances(X, square=reset)
-        if reset and not isinstance(self.init, str) and len(self._given_init()) != X.shape[0]:
-            raise ValueError(
-                f"init must have a row for each of the {X.shape[0]} points of X, "
-                f"got {len(self._given_init())}."
-            )
         return X
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self) -> str | np.ndarray:
+        """Refuse parameters that make no sense; the start, checked."""
         check_choice("objective", self.objective, ("calibrated", "absolute"))
         check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
         check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
@@ -494,14 +324,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         if isinstance(self.init, str):
             check_choice("init", self.init, ("auto", "pca"))
-        else:
-            self._given_init()
-
-    def _given_init(self) -> np.ndarray:
+            return self.init
         return check_positions("init", self.init)
-
-    def _max_iter(self, default: int) -> int:
-        return default if self.max_iter is None else int(self.max_iter)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -536,46 +360,6 @@ def embed(X: Any, **parameters: Any) -> np.ndarray:
     (100, 3)
     """
     return Mercat(**parameters).fit_transform(X)
-
-
-def _best_start(
-    X_hat: np.ndarray,
-    scores: np.ndarray,
-    rng: np.random.Generator,
-    workers: Workers,
-    solve: Callable[..., Fit],
-    calibrated: bool,
-) -> np.ndarray:
-    """Positions of all points from the better of two starts, solved on a sample.
-
-    The first is kept unless the other is clearly better: among equals, the map should not hang on the
-    sample.
-    """
-    sample = rng.permutation(len(X_hat))[:_START_SAMPLE]
-    few = X_hat[sample]
-    known = AngleLoss(
-        few, calibrated=False, workers=workers
-    )  # the data's own cosines, once for both
-    inline = {"workers": Workers(1), "report": lambda *_: False, "polish": False, "like": known}
-    starts = [pca_positions(scores[sample]), bent_positions(scores[sample])]
-    fits = list(workers.map(lambda start: solve(few, start, **inline), starts))
-    best = min(fits, key=lambda fit: fit.loss)
-    if fits[0].loss <= best.loss * (1 + _CLEARLY):
-        best = fits[0]
-    if len(sample) == len(X_hat):
-        return best.Y[np.argsort(sample)]
-    landmarks = prepare_landmarks(few.astype(np.float64), best.Y, best.calibration)
-    placed = np.asarray(place(X_hat.astype(np.float32), as_type(landmarks, np.float32)))
-    # The paper's start may be perfect as it is, as for points on a line.
-    loss = AngleLoss(X_hat, calibrated=calibrated, workers=workers)
-    return min((pca_positions(scores), placed), key=lambda Y: loss.evaluate(Y)[0])
-
-
-def _prepared(
-    spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit, n_apices: int | None = None
-) -> _Placer:
-    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices)
-    return _Placer(spectral, as_type(landmarks, np.float32))
 
 
 def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:
