@@ -26,8 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercat import __version__
 
 from ._angles import Calibration
-from ._estimator import Mercat, _Placer
+from ._estimator import Mercat
 from ._placement import Landmarks
+from ._solvers import Placer
 from ._spectral import FromDistances, Spectral
 from ._status import Status
 from ._whole import whole_file
@@ -68,9 +69,9 @@ _RULES: dict[type, dict[str, Any]] = {
         "explained_variance_": Shape("v"),
         "_n_features_out": int,
         "_rotation": Shape("3 3"),
-        "_placer": _Placer,
+        "_placer": Placer,
     },
-    _Placer: {"spectral": (Spectral, FromDistances), "landmarks": Landmarks},
+    Placer: {"spectral": (Spectral, FromDistances), "landmarks": Landmarks},
     Spectral: {
         "mean": Shape("d"),
         "components": Shape("r d", optional=True),
@@ -99,9 +100,7 @@ _RULES: dict[type, dict[str, Any]] = {
     },
     Calibration: {"alpha": float, "beta": float},
 }
-_TUPLES: dict[str, Any] = {
-    kind.__name__.strip("_"): kind for kind in _RULES if issubclass(kind, tuple)
-}
+_TUPLES: dict[str, Any] = {kind.__name__: kind for kind in _RULES if issubclass(kind, tuple)}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
 _MAY_BE_NAN = {"loss_", "correlation_"}
 
@@ -241,7 +240,7 @@ class _Arrays:
             return {"dict": {k: self.encode(v, f"{name}.{k}") for k, v in value.items()}}
         if isinstance(value, list):
             return [self.encode(v, f"{name}.{k}") for k, v in enumerate(value)]
-        kind = type(value).__name__.strip("_")
+        kind = type(value).__name__
         if _TUPLES.get(kind) is type(value):
             fields = value._asdict().items()
             return {kind: {k: self.encode(v, f"{name}.{k}") for k, v in fields}}
