@@ -403,7 +403,8 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
 def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int]) -> None:
     """What no field shows alone."""
     spectral = state["_placer"].spectral
-    n, d, r = sizes["n"], sizes.get("d", sizes["n"]), sizes["r"]
+    n, d = sizes["n"], sizes.get("d", sizes["n"])
+    r, n_compared = sizes.get("r", d), sizes.get("L", 1)
     if state["n_features_in_"] != d:
         raise ValueError(f"n_features_in_ must be {d}, got {state['n_features_in_']}.")
     if isinstance(spectral, FromDistances) != (model.metric == "precomputed"):
@@ -416,7 +417,7 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
     if not spectral.unit > 0:
         raise ValueError(f"its unit of length must be positive, got {spectral.unit}.")
     rows = state["landmarks_"]
-    if len(rows) < sizes["L"] or sizes["L"] == 0 or rows.min() < 0 or rows.max() >= n:
+    if not 1 <= n_compared <= len(rows) or rows.min() < 0 or rows.max() >= n:
         raise ValueError(f"landmarks_ must be rows of the {n} points.")
     for name, Y in (("embedding_", state["embedding_"]), ("_rotation", state["_rotation"])):
         if np.abs(np.linalg.norm(Y, axis=1) - 1).max(initial=0) > 1e-4:
