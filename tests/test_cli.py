@@ -552,8 +552,9 @@ def test_a_person_sees_progress(data, tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 def test_an_interrupt_ends_with_130_and_leaves_nothing(data, tmp_path):
     code = (
-        "import time; from mercat._estimator import Mercat; from mercat.cli import main\n"
-        "Mercat.fit = lambda self, X: (print('fitting', flush=True), time.sleep(60))\n"
+        "import signal, time; from mercat._estimator import Mercat; from mercat.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # which nohup would ignore\n"
+        "Mercat.fit = lambda self, X: (print('fitting', flush=True), time.sleep(20))\n"
         "main()"
     )
     command = [sys.executable, "-c", code, "embed", str(data), "-o", str(tmp_path / "map.csv")]
