@@ -266,6 +266,7 @@ def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatc
         ("matplotlib", ["embed", "data.csv", "--png", "m.png"], "mercat[cli]"),
         ("anndata", ["embed", "data.csv", "-o", "m.h5ad"], "mercat[cli,anndata]"),
         ("anndata", ["embed", "cells.h5ad"], "mercat[cli,anndata]"),
+        ("zarr", ["embed", "cells.zarr"], "mercat[cli,anndata]"),
         ("pandas", ["embed", "data.csv"], "mercat[cli]"),
         ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
     ],
@@ -275,6 +276,7 @@ def test_missing_packages_are_named_before_the_fit(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cells.h5ad").touch()
+    (tmp_path / "cells.zarr").mkdir()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else True)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(Mercat, "fit", lambda self, X: pytest.fail("fitted in vain"))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._columns import plain
 from ._console import Console
-from ._problems import BadInput, listed, unknown_column
+from ._problems import BadInput, listed, require, unknown_column
 from ._table import ReadOptions, Table
 
 
@@ -51,18 +51,15 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
 
 def load(path: Path) -> Any:
     """An AnnData object in memory."""
-    try:
-        import anndata
-    except ImportError as error:
-        raise ImportError(
-            f'Reading {path} needs anndata: pip install "mercat[cli,anndata]"'
-        ) from error
+    require("anndata", f"Reading {path}", "cli,anndata")
+    if path.is_dir():
+        require("zarr", f"Reading {path}", "cli,anndata")
+    import anndata
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return anndata.read_zarr(path) if path.is_dir() else anndata.read_h5ad(path)
-    except ImportError:
-        raise
     except Exception as error:  # h5py and zarr raise whatever their C libraries say
         raise BadInput(f"{path} is not a whole AnnData file: {_short(error)}") from error
 
