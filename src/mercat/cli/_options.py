@@ -128,7 +128,7 @@ MODEL: dict[str, Decorator] = {
     "n_landmarks": click.option(
         "--n-landmarks",
         type=click.IntRange(min=4),
-        default=500,
+        default=1000,
         show_default=True,
         help="Points solved exactly; the others are placed against them.",
     ),
