@@ -31,6 +31,11 @@ def namespace(array: Array) -> Any:
     return array_api_compat.array_namespace(array)
 
 
+def is_dask(array: Any) -> bool:
+    """Whether something is a Dask collection, found without importing Dask."""
+    return hasattr(array, "__dask_graph__")
+
+
 def blocks(n: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover range(n)."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

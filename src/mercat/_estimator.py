@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._backend import Workers, blocks, in_tiles
+from ._backend import Workers, blocks, in_tiles, is_dask
 from ._checks import (
     check_choice,
     check_distances,
@@ -21,10 +22,12 @@ from ._checks import (
     check_n_jobs,
     check_positions,
 )
+from ._exact import Fit
 from ._progress import Progress
 from ._rotation import equator_rotation
-from ._solvers import Plan, solve
-from ._spectral import ROWS_A_BLOCK, FromDistances, Spectral, fit_distances, fit_spectral
+from ._rows import ROWS_A_BLOCK, LazyRows, Rows
+from ._solvers import Placement, Placer, Plan, by_landmarks, solve
+from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
 
@@ -205,15 +208,19 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        dtype = _output_type(X)
         with Workers(effective_n_jobs(self.n_jobs)) as workers, Progress(self.verbose) as progress:
+            rows = self._rows(X, workers)
+            place = functools.partial(_place, self._placement.placer, self._rotation, dtype)
+            if isinstance(rows, LazyRows):
+                return rows.lazily(place, (3,), dtype)
             progress.phase("placing", X.shape[0], "point")
-            parts = []
-            for _, Y in workers.map(
-                lambda b: self._placer.block(X[b]), blocks(X.shape[0], ROWS_A_BLOCK)
-            ):
-                parts.append(_turned(Y, self._rotation))
-                progress.advance(len(Y))
-        return np.concatenate(parts).astype(_output_type(X), copy=False)
+            Y, start = np.empty((X.shape[0], 3), dtype=dtype), 0
+            for block in rows.each(place):
+                Y[start : start + len(block)] = block
+                start += len(block)
+                progress.advance(len(block))
+        return Y
 
     # ------------------------------------------------------------------ the path
 
@@ -237,7 +244,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rng = _generator(self.random_state)
         n_jobs = effective_n_jobs(self.n_jobs)
         with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
-            spectral = self._denoise(X, rng, workers)
+            rows = self._rows(X, workers)
+            if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
+                rows = Rows(self._validate(rows.all(), reset=True), workers)
+            spectral = self._denoise(rows, rng, workers)
             plan = Plan(
                 calibrated=self.objective == "calibrated",
                 init=init,
@@ -249,14 +259,18 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 workers=workers,
                 progress=progress,
             )
-            fit, self._placer, self.landmarks_ = solve(self.solver, X, spectral, plan)
-        self._rotation = equator_rotation(fit.Y)
-        self.embedding_ = _turned(fit.Y, self._rotation).astype(_output_type(X), copy=False)
+            fit, self._placement, self.landmarks_, crowd = solve(self.solver, rows, spectral, plan)
+        self._rotation = equator_rotation(crowd)
+        self.embedding_, self.point_loss_ = self._outcome(rows, fit)
+        if is_dask(X) and not isinstance(rows, LazyRows):
+            from .distributed import as_chunks
+
+            self.embedding_ = as_chunks(self.embedding_, X)
+            self.point_loss_ = as_chunks(self.point_loss_, X)
         self._n_features_out = 3
         self.loss_ = fit.loss
         self.correlation_ = fit.correlation
         self.calibration_ = tuple(fit.calibration)
-        self.point_loss_ = fit.point_loss
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
@@ -267,15 +281,35 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 stacklevel=4,
             )
 
+    def _rows(self, X: Any, workers: Workers) -> Rows:
+        """How the rows of checked data are read."""
+        if not is_dask(X):
+            return Rows(X, workers)
+        from .distributed import ChunkedRows
+
+        return ChunkedRows(X, workers)
+
+    def _outcome(self, rows: Rows, fit: Fit) -> tuple[Any, Any]:
+        """Positions and losses of all points, or the promise of them."""
+        dtype = _output_type(rows)
+        if isinstance(rows, LazyRows):
+            place = functools.partial(_place, self._placement.placer, self._rotation, dtype)
+            judge = functools.partial(_judge, self._placement)
+            return rows.lazily(place, (3,), dtype), rows.lazily(judge, (), np.float64)
+        turned = np.empty(fit.Y.shape, dtype=dtype)
+        for block in blocks(len(turned), ROWS_A_BLOCK):
+            turned[block] = _turned(fit.Y[block], self._rotation)
+        return turned, fit.point_loss
+
     def _denoise(
-        self, X: Any, rng: np.random.Generator, workers: Workers
+        self, rows: Rows, rng: np.random.Generator, workers: Workers
     ) -> Spectral | FromDistances:
         if self.metric == "precomputed":
-            distances = fit_distances(X, self.n_spectral)
+            distances = fit_distances(rows.X, self.n_spectral)
             self.components_ = self.mean_ = None
             self.explained_variance_ = distances.explained_variance
             return distances
-        spectral = fit_spectral(X, self.n_spectral, metric=self.metric, workers=workers, rng=rng)
+        spectral = fit_spectral(rows, self.n_spectral, metric=self.metric, workers=workers, rng=rng)
         self.components_, self.mean_ = spectral.components, spectral.mean
         self.explained_variance_ = spectral.explained_variance
         return spectral
@@ -284,6 +318,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.metric == "precomputed"
+        if is_dask(X):
+            return self._validate_dask(X, reset=reset)
         if np.ma.is_masked(X):
             raise ValueError("X must have no masked values: fill them or leave those rows out.")
         X = validate_data(
@@ -296,11 +332,24 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
-        if X.dtype.kind == "b" or X.dtype.itemsize > 8:
-            X = X.astype(np.float64)
         if precomputed:
+            if X.dtype.kind == "b" or X.dtype.itemsize > 8:
+                X = X.astype(np.float64)
             check_distances(X, square=reset)
         return X
+
+    def _validate_dask(self, X: Any, *, reset: bool) -> Any:
+        """Check what is known before anything is computed."""
+        from .distributed import check_chunks
+
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric='precomputed' needs the distances in memory, got a Dask array: pass X.compute()."
+            )
+        X = check_chunks(X)
+        if X.shape[0] < (least := 4 if reset else 1):
+            raise ValueError(f"X must have at least {least} rows, got {X.shape[0]}.")
+        return validate_data(self, X, reset=reset, skip_check_array=True)
 
     def _check_parameters(self) -> str | np.ndarray:
         """Refuse parameters that make no sense; the start, checked."""
@@ -360,6 +409,14 @@ def embed(X: Any, **parameters: Any) -> np.ndarray:
     (100, 3)
     """
     return Mercat(**parameters).fit_transform(X)
+
+
+def _place(placer: Placer, rotation: np.ndarray, dtype: Any, rows: Any, _: int) -> np.ndarray:
+    return _turned(placer.block(rows)[1], rotation).astype(dtype, copy=False)
+
+
+def _judge(placement: Placement, rows: Any, start: int) -> np.ndarray:
+    return placement.point_loss(placement.block(rows, start)[1])
 
 
 def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:

@@ -10,17 +10,20 @@ import numpy as np
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Workers, blocks
+from ._backend import TILE, Workers
 from ._exact import AngleLoss, Fit, solve_exact
 from ._initial import bent_positions, pca_positions, principal_scores
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
-from ._spectral import ROWS_A_BLOCK, FromDistances, Spectral, project_all, project_rows
+from ._rows import LazyRows, Rows, blocks_from
+from ._spectral import FromDistances, Spectral, project_all, project_rows
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
 _START_SAMPLE = 500  # points on which starts are compared
 _CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
+_CROWD = 10_000  # points that stand for all when the map is turned
+_PERMUTED_UP_TO = 1_000_000
 _PLACED_AGAINST = 300  # landmarks a point is compared with; the others speak through their sums
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
@@ -62,72 +65,106 @@ class Placer(NamedTuple):
         return X_hat, place(X_hat, self.landmarks)
 
 
+class Placement(NamedTuple):
+    """Places rows and judges them, each tile by other landmarks, so that together they speak for all."""
+
+    placer: Placer
+    n_legs: int
+
+    def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:
+        """Positions of rows, the first of them number `start`, and their moments as apices."""
+        X_hat, Y = self.placer.block(rows)
+        judged = []
+        for t in blocks_from(start, len(Y), TILE):
+            first = (start + t.start) // TILE * self.n_legs
+            landmarks = self.placer.landmarks
+            judged.append(placed_moments(X_hat[t], Y[t], landmarks, first, self.n_legs))
+        parts = ([m.astype(np.float64) for m in tile] for tile in judged)
+        return Y, Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
+
+    def point_loss(self, moments: Moments) -> np.ndarray:
+        """The loss at each point."""
+        squares = mean_square(moments, self.placer.landmarks.calibration)
+        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+
+
 class Solved(NamedTuple):
-    """A finished map: the fit, what places others on it, and the rows these are placed against."""
+    """A finished map.
+
+    `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
+    `landmarks` are the rows that others are placed against, and the positions `crowd` stand for all when
+    the map is turned.
+    """
 
     fit: Fit
-    placer: Placer
+    placement: Placement
     landmarks: np.ndarray
+    crowd: np.ndarray
 
 
-def solve(solver: str, X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
-    """Lay the rows of X on the sphere by one of the solvers, "auto" by their number."""
-    if solver == "auto":
-        solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
-    if solver == "landmarks":
-        return _solve_landmarks(X, spectral, plan)
-    return _solve_all(solver, X, spectral, plan)
+def solve(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+    """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
+    if by_landmarks(solver, rows.shape[0]):
+        return _solve_landmarks(rows, spectral, plan)
+    return _solve_all(solver, rows, spectral, plan)
 
 
-def _solve_landmarks(X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def by_landmarks(solver: str, n: int) -> bool:
+    """Whether a solver lays a sample on the sphere and places n points against it."""
+    return solver == "landmarks" or (solver == "auto" and n > _EXACT_UP_TO)
+
+
+def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
-    n = X.shape[0]
-    rows = plan.rng.permutation(n)[: plan.n_landmarks]
-    X_hat = project_all(spectral, X[rows], plan.workers)
-    fit = _descend(X_hat, rows, spectral, plan, polish=False)
+    n = rows.shape[0]
+    sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
+    chosen = sample[: plan.n_landmarks]
+    X_hat = project_all(spectral, rows.take(chosen), plan.workers)
+    fit = _descend(X_hat, chosen, spectral, plan, polish=False)
     placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
-    plan.progress.phase("placing", n, "point")
-
-    # Each tile is judged by other landmarks, so that together they speak for all.
-    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
-
-    def part(block: slice) -> tuple[np.ndarray, list[Moments]]:
-        X_block, Y_block = placer.block(X[block])
-        judged = []
-        for t in blocks(len(Y_block), TILE):
-            start = (block.start + t.start) // TILE * n_legs
-            judged.append(placed_moments(X_block[t], Y_block[t], placer.landmarks, start, n_legs))
-        return Y_block, judged
-
-    positions, moments = [], []
-    for Y_block, moments_block in plan.workers.map(part, blocks(n, ROWS_A_BLOCK)):
-        positions.append(Y_block)
-        moments += [[m.astype(np.float64) for m in tile] for tile in moments_block]
-        plan.progress.advance(len(Y_block))
-    judged = Moments(*(np.concatenate(m) for m in zip(*moments, strict=True)))
-    totals = total(judged)
-    loss = np.sqrt(max(mean_square(totals, fit.calibration), 0.0))
-    point_loss = np.sqrt(np.maximum(mean_square(judged, fit.calibration), 0))
-    fit = fit._replace(
-        Y=np.concatenate(positions),
-        loss=float(loss),
-        correlation=calibrate(totals)[1],
-        point_loss=point_loss,
-    )
-    return Solved(fit, placer, rows)
+    placement = Placement(placer, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
+    if isinstance(rows, LazyRows):
+        crowd = Rows(rows.take(sample), plan.workers)
+        fit = _place_all(crowd, placement, fit, plan.progress)
+        return Solved(fit, placement, chosen, fit.Y)
+    fit = _place_all(rows, placement, fit, plan.progress)
+    return Solved(fit, placement, chosen, fit.Y[sample] if len(sample) < n else fit.Y)
 
 
-def _solve_all(solver: str, X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    # A permutation of very many rows would not fit in memory itself.
+    few = n <= _PERMUTED_UP_TO
+    return rng.permutation(n)[:size] if few else rng.choice(n, size, replace=False)
+
+
+def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -> Fit:
+    """Place and judge rows, a block at a time."""
+    n = rows.shape[0]
+    progress.phase("placing", n, "point")
+    Y, point_loss = np.empty((n, 3), dtype=np.float32), np.empty(n)
+    totals, start = Moments(*np.zeros(6)), 0
+    for Y_block, moments in rows.each(placement.block):
+        block = slice(start, start := start + len(Y_block))
+        Y[block], point_loss[block] = Y_block, placement.point_loss(moments)
+        totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
+        progress.advance(len(Y_block))
+    loss = float(np.sqrt(max(mean_square(totals, fit.calibration), 0.0)))
+    return fit._replace(Y=Y, loss=loss, correlation=calibrate(totals)[1], point_loss=point_loss)
+
+
+def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Solve all points together; all of a few, or a sample of many, serve `transform`."""
-    n = X.shape[0]
-    X_hat = project_all(spectral, X, plan.workers)
-    if solver == "exact":
-        fit = _descend(X_hat, np.arange(n), spectral, plan, polish=True)
-    else:
+    n = rows.shape[0]
+    X_hat = project_all(spectral, rows.X, plan.workers)
+    if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
-    rows = plan.rng.permutation(n)[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placer = _prepared(spectral, X_hat[rows], fit._replace(Y=fit.Y[rows]))
-    return Solved(fit, placer, rows)
+    else:
+        fit = _descend(X_hat, np.arange(n), spectral, plan, polish=True)
+    sample = plan.rng.permutation(n)
+    chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
+    placer = _prepared(spectral, X_hat[chosen], fit._replace(Y=fit.Y[chosen]))
+    crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
+    return Solved(fit, Placement(placer, _LEGS_A_TILE), chosen, crowd)
 
 
 def _prepared(
