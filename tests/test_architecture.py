@@ -18,12 +18,14 @@ CORE = [
     "_checks",
     "_progress",
     "_rotation",
+    "_rows",
     "_spectral",
     "_initial",
     "_exact",
     "_placement",
     "_algorithm1",
     "_solvers",
+    "distributed",
     "_estimator",
 ]
 # What stands around the core uses only these of it.

@@ -176,7 +176,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit the map and return `embedding_`.
 
         Parameters
@@ -193,7 +193,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._fit(X)
         return self.embedding_
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Place points on the fitted map, each on its own: the batch they come in does not matter.
 
         Parameters
@@ -385,7 +385,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def embed(X: Any, **parameters: Any) -> np.ndarray:
+def embed(X: Any, **parameters: Any) -> Any:
     """Unit vectors (n, 3) of the rows of X: `Mercat(**parameters).fit_transform(X)`.
 
     Parameters

@@ -119,16 +119,18 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     n = rows.shape[0]
     sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
     chosen = sample[: plan.n_landmarks]
-    X_hat = project_all(spectral, rows.take(chosen), plan.workers)
+    lazy = isinstance(rows, LazyRows)
+    near = rows.take(sample if lazy else chosen)
+    X_hat = project_all(spectral, near[: len(chosen)], plan.workers)
     fit = _descend(X_hat, chosen, spectral, plan, polish=False)
     placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
     placement = Placement(placer, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
-    if isinstance(rows, LazyRows):
-        crowd = Rows(rows.take(sample), plan.workers)
+    if lazy:
+        crowd = Rows(near[np.argsort(sample)], plan.workers)
         fit = _place_all(crowd, placement, fit, plan.progress)
         return Solved(fit, placement, chosen, fit.Y)
     fit = _place_all(rows, placement, fit, plan.progress)
-    return Solved(fit, placement, chosen, fit.Y[sample] if len(sample) < n else fit.Y)
+    return Solved(fit, placement, chosen, fit.Y[np.sort(sample)])
 
 
 def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:

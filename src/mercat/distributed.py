@@ -82,7 +82,7 @@ class ChunkedRows(LazyRows):
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """The results of a function over all blocks, merged in the order that `Rows` has."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         size = rows_to_sum(self.shape[1], self.sparse)
         parts = self.X.rechunk({0: FAN_IN * size}).to_delayed().ravel()
@@ -99,7 +99,7 @@ class ChunkedRows(LazyRows):
         self, function: Callable[[Any, int], Any], shape: tuple[int, ...], dtype: Any
     ) -> Any:
         """The array of function(rows, number of the first), with rows of `shape`, once computed."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         # One object that all tasks share: it is not copied into each of them.
         shared = delayed(function, pure=True, traverse=False)
