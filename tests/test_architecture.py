@@ -19,6 +19,7 @@ CORE = [
     "_progress",
     "_rotation",
     "_rows",
+    "_device",
     "_spectral",
     "_initial",
     "_exact",

@@ -7,6 +7,7 @@ thread meanwhile: block sizes never depend on the number of threads, so neither 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,36 @@ def namespace(array: Array) -> Any:
     return array_api_compat.array_namespace(array)
 
 
+def on_host(array: Any) -> bool:
+    """Whether an array is NumPy's, and not on a device."""
+    return isinstance(array, np.ndarray | np.generic)
+
+
+def like(array: Array) -> dict[str, Any]:
+    """Keywords that make a new array of the same type in the same place."""
+    return (
+        {"dtype": array.dtype} if on_host(array) else {"dtype": array.dtype, "device": array.device}
+    )
+
+
+def widest(array: Array) -> Any:
+    """Double precision, or single on a device that has no other."""
+    xp = namespace(array)
+    single = not on_host(array) and getattr(array.device, "type", "") == "mps"
+    return xp.float32 if single else xp.float64
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """An array in memory, wherever it was."""
+    return np.asarray(array) if on_host(array) else np.asarray(array.cpu())
+
+
+def is_torch(array: Any) -> bool:
+    """Whether something is a torch tensor, found without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
 def is_dask(array: Any) -> bool:
     """Whether something is a Dask collection, found without importing Dask."""
     return hasattr(array, "__dask_graph__")
@@ -44,14 +75,16 @@ def blocks(n: int, size: int) -> list[slice]:
 def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tuple[Array, ...]:
     """Apply a function of rows to tiles of exactly TILE rows; the last is filled up by repetition.
 
-    Matrix products of one fixed shape give a row the same bits whatever rows come with it.
+    Matrix products of one fixed shape give a row the same bits whatever rows come with it. On a device,
+    which is idle under small tiles, all rows are one tile.
     """
     xp = namespace(arrays[0])
     n = arrays[0].shape[0]
     results = []
-    for tile in blocks(n, TILE):
+    size = TILE if on_host(arrays[0]) else max(n, 1)
+    for tile in blocks(n, size):
         rows = [a[tile, ...] for a in arrays]
-        missing = TILE - (tile.stop - tile.start)
+        missing = size - (tile.stop - tile.start)
         if missing:
             rows = [xp.concat([a, xp.repeat(a[-1:, ...], missing, axis=0)], axis=0) for a in rows]
         results.append(function(*rows))

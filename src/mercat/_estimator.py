@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._backend import Workers, blocks, in_tiles, is_dask
+from ._backend import Workers, blocks, in_tiles, is_dask, is_torch, like, namespace, widest
 from ._checks import (
     check_choice,
     check_distances,
@@ -22,10 +22,11 @@ from ._checks import (
     check_n_jobs,
     check_positions,
 )
+from ._device import DeviceRows, check_tensor, find_device
 from ._exact import Fit
 from ._progress import Progress
 from ._rotation import equator_rotation
-from ._rows import ROWS_A_BLOCK, LazyRows, Rows
+from ._rows import LazyRows, Rows
 from ._solvers import Placement, Placer, Plan, by_landmarks, solve
 from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
@@ -70,6 +71,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     random_state : int, numpy Generator or RandomState, or None, default=None
         Seed of the choice of landmarks and of the sample that starts are compared on. The same seed gives
         the same bits, on any number of threads.
+    device : str, torch.device or None, default=None
+        Where to compute: "cuda", "cuda:1", "mps" or "cpu", through torch. None means NumPy on threads, or
+        the device that X lives on, if it is a torch tensor on one. Data in host memory are streamed to the
+        device. Nothing is computed elsewhere for want of a device. The embedding comes as a tensor on the
+        device of X if X is one, else as an array.
     n_jobs : int or None, default=-1
         Number of threads; -1 for all cores, None for 1 (unless in a joblib context). It changes the time
         taken and nothing else.
@@ -141,6 +147,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Any = None,
+        device: Any = None,
         n_jobs: int | None = -1,
         verbose: bool = False,
         callback: Callable[[int, float, np.ndarray], Any] | None = None,
@@ -154,6 +161,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
@@ -211,14 +219,13 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         dtype = _output_type(X)
         with Workers(effective_n_jobs(self.n_jobs)) as workers, Progress(self.verbose) as progress:
             rows = self._rows(X, workers)
-            place = functools.partial(_place, self._placement.placer, self._rotation, dtype)
+            place = self._place(rows)
             if isinstance(rows, LazyRows):
                 return rows.lazily(place, (3,), dtype)
             progress.phase("placing", X.shape[0], "point")
-            Y, start = np.empty((X.shape[0], 3), dtype=dtype), 0
+            Y, start = rows.empty((X.shape[0], 3), dtype), 0
             for block in rows.each(place):
-                Y[start : start + len(block)] = block
-                start += len(block)
+                rows.store(block, Y, slice(start, start := start + len(block)))
                 progress.advance(len(block))
         return Y
 
@@ -246,7 +253,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
             rows = self._rows(X, workers)
             if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
-                rows = Rows(self._validate(rows.all(), reset=True), workers)
+                rows = Rows(self._validate(rows.take_all(), reset=True), workers)
             spectral = self._denoise(rows, rng, workers)
             plan = Plan(
                 calibrated=self.objective == "calibrated",
@@ -283,22 +290,27 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, workers: Workers) -> Rows:
         """How the rows of checked data are read."""
-        if not is_dask(X):
-            return Rows(X, workers)
-        from .distributed import ChunkedRows
+        device = find_device(self.device, X)
+        if is_dask(X):
+            from .distributed import ChunkedRows
 
-        return ChunkedRows(X, workers)
+            return ChunkedRows(X, workers)
+        return Rows(X, workers) if device is None else DeviceRows(X, workers, device)
+
+    def _place(self, rows: Rows) -> Callable[[Any, int], Any]:
+        """What places a block of rows on the turned map."""
+        placer = rows.bring(self._placement.placer)
+        return functools.partial(_place, placer, self._rotation, _output_type(rows))
 
     def _outcome(self, rows: Rows, fit: Fit) -> tuple[Any, Any]:
         """Positions and losses of all points, or the promise of them."""
         dtype = _output_type(rows)
         if isinstance(rows, LazyRows):
-            place = functools.partial(_place, self._placement.placer, self._rotation, dtype)
             judge = functools.partial(_judge, self._placement)
-            return rows.lazily(place, (3,), dtype), rows.lazily(judge, (), np.float64)
-        turned = np.empty(fit.Y.shape, dtype=dtype)
-        for block in blocks(len(turned), ROWS_A_BLOCK):
-            turned[block] = _turned(fit.Y[block], self._rotation)
+            return rows.lazily(self._place(rows), (3,), dtype), rows.lazily(judge, (), "float64")
+        turned = rows.empty(fit.Y.shape, dtype)
+        for block in blocks(len(turned), rows.block):
+            rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
         return turned, fit.point_loss
 
     def _denoise(
@@ -320,6 +332,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         precomputed = self.metric == "precomputed"
         if is_dask(X):
             return self._validate_dask(X, reset=reset)
+        device = find_device(self.device, X)
+        if device is not None and is_torch(X):
+            X = check_tensor(X)
+            self._check_number(X, reset)
+            return validate_data(self, X, reset=reset, skip_check_array=True)
         if np.ma.is_masked(X):
             raise ValueError("X must have no masked values: fill them or leave those rows out.")
         X = validate_data(
@@ -342,14 +359,23 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Check what is known before anything is computed."""
         from .distributed import check_chunks
 
+        if self.device is not None:
+            raise ValueError(
+                f"device must be None for a Dask array, got {self.device!r}: its chunks are placed "
+                "wherever Dask runs."
+            )
         if self.metric == "precomputed":
             raise ValueError(
                 "metric='precomputed' needs the distances in memory, got a Dask array: pass X.compute()."
             )
         X = check_chunks(X)
+        self._check_number(X, reset)
+        return validate_data(self, X, reset=reset, skip_check_array=True)
+
+    @staticmethod
+    def _check_number(X: Any, reset: bool) -> None:
         if X.shape[0] < (least := 4 if reset else 1):
             raise ValueError(f"X must have at least {least} rows, got {X.shape[0]}.")
-        return validate_data(self, X, reset=reset, skip_check_array=True)
 
     def _check_parameters(self) -> str | np.ndarray:
         """Refuse parameters that make no sense; the start, checked."""
@@ -361,6 +387,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
                 f"got objective={self.objective!r}."
             )
+        if self.device is not None and self.solver == "algorithm1":
+            raise ValueError(f"solver='algorithm1' needs device=None, got device={self.device!r}.")
+        if self.device is not None and self.metric == "precomputed":
+            raise ValueError(f"metric='precomputed' needs device=None, got device={self.device!r}.")
         if self.n_spectral is not None and self.n_spectral != "auto":
             check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
         check_integer("n_landmarks", self.n_landmarks, 4)
@@ -411,21 +441,24 @@ def embed(X: Any, **parameters: Any) -> Any:
     return Mercat(**parameters).fit_transform(X)
 
 
-def _place(placer: Placer, rotation: np.ndarray, dtype: Any, rows: Any, _: int) -> np.ndarray:
-    return _turned(placer.block(rows)[1], rotation).astype(dtype, copy=False)
+def _place(placer: Placer, rotation: np.ndarray, dtype: str, rows: Any, _: int) -> Any:
+    return _turned(placer.block(rows)[1], rotation, dtype)
 
 
-def _judge(placement: Placement, rows: Any, start: int) -> np.ndarray:
+def _judge(placement: Placement, rows: Any, start: int) -> Any:
     return placement.point_loss(placement.block(rows, start)[1])
 
 
-def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    (turned,) = in_tiles(lambda rows: (normalize(rows @ rotation.T),), Y.astype(np.float64))
-    return np.asarray(turned)
+def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
+    xp = namespace(Y)
+    wide = xp.astype(Y, widest(Y))
+    R = xp.asarray(rotation.T, **like(wide))
+    (turned,) = in_tiles(lambda rows: (normalize(rows @ R),), wide)
+    return xp.astype(turned, getattr(xp, dtype), copy=False)
 
 
-def _output_type(X: Any) -> Any:
-    return np.float32 if X.dtype == np.float32 else np.float64
+def _output_type(X: Any) -> str:
+    return "float32" if str(X.dtype).endswith("float32") else "float64"
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse
 
-from ._backend import Workers, blocks
+from ._backend import TILE, Workers, blocks
 
 VALUES_A_BLOCK = 1 << 21
 ROWS_A_BLOCK = 4096  # rows that a thread places at a time
@@ -50,7 +50,13 @@ def blocks_from(start: int, n: int, size: int) -> list[slice]:
 
 
 class Rows:
-    """Rows of an array or a sparse matrix, in memory or mapped from disk, read on threads."""
+    """Rows of an array or a sparse matrix, in memory or mapped from disk, read on threads.
+
+    `block` rows are placed at a time, `tile` of them judged by the same landmarks.
+    """
+
+    block = ROWS_A_BLOCK
+    tile = TILE
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
@@ -58,9 +64,34 @@ class Rows:
         self.dtype = X.dtype
         self.sparse: bool = scipy.sparse.issparse(X)
 
+    @property
+    def exact_in_single(self) -> bool:
+        """Whether single precision holds each number of the data."""
+        return bool(np.can_cast(self.dtype, np.float32))
+
+    def bring(self, record: Any) -> Any:
+        """A named tuple of arrays, to where the rows are computed with."""
+        return record
+
+    def scratch(self, shape: tuple[int, ...]) -> Any:
+        """Room for positions, where the rows are computed with."""
+        return np.empty(shape, dtype=np.float32)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Room for results, where their user expects them."""
+        return np.empty(shape, dtype=dtype)
+
+    def store(self, values: Any, out: Any, block: slice) -> None:
+        """Put results of a block into their room."""
+        out[block] = values
+
     def take(self, indices: np.ndarray) -> Any:
         """Some rows, in the order of their indices."""
         return self.X[indices]
+
+    def take_all(self) -> Any:
+        """All rows."""
+        return self.X
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """The results of a function over all blocks, merged."""
@@ -70,16 +101,12 @@ class Rows:
 
     def each(self, function: Callable[[Any, int], T]) -> Iterator[T]:
         """function(rows, number of the first) of each block, in order."""
-        parts = blocks(self.shape[0], ROWS_A_BLOCK)
+        parts = blocks(self.shape[0], self.block)
         return self.workers.map(lambda part: function(self.X[part], part.start), parts)
 
 
 class LazyRows(Rows):
     """Rows that are read when a result is asked for: what is done to each of them waits until then."""
-
-    def all(self) -> Any:
-        """All rows, in memory."""
-        raise NotImplementedError
 
     def lazily(
         self, function: Callable[[Any, int], Any], shape: tuple[int, ...], dtype: Any

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Workers
+from ._backend import TILE, Array, Workers, namespace, to_numpy, widest
 from ._exact import AngleLoss, Fit, solve_exact
 from ._initial import bent_positions, pca_positions, principal_scores
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
@@ -52,16 +52,17 @@ class Placer(NamedTuple):
     spectral: Spectral | FromDistances
     landmarks: Landmarks
 
-    def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of some rows, before the map is turned."""
         X_hat = project_rows(self.spectral, rows)
-        farthest = float(np.abs(X_hat).max(initial=0))
+        xp = namespace(X_hat)
+        farthest = float(xp.max(xp.abs(X_hat)))
         if not farthest < _FARTHEST:
             raise ValueError(
                 f"X must lie within {_FARTHEST:g} times the spread of the training data, "
                 f"got a point at {farthest:.3g} times."
             )
-        X_hat = X_hat.astype(np.float32)
+        X_hat = xp.astype(X_hat, xp.float32)
         return X_hat, place(X_hat, self.landmarks)
 
 
@@ -70,22 +71,25 @@ class Placement(NamedTuple):
 
     placer: Placer
     n_legs: int
+    tile: int = TILE
 
-    def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:
+    def block(self, rows: Any, start: int) -> tuple[Array, Moments]:
         """Positions of rows, the first of them number `start`, and their moments as apices."""
         X_hat, Y = self.placer.block(rows)
+        xp, wide = namespace(Y), widest(Y)
         judged = []
-        for t in blocks_from(start, len(Y), TILE):
-            first = (start + t.start) // TILE * self.n_legs
+        for t in blocks_from(start, Y.shape[0], self.tile):
+            first = (start + t.start) // self.tile * self.n_legs
             landmarks = self.placer.landmarks
-            judged.append(placed_moments(X_hat[t], Y[t], landmarks, first, self.n_legs))
-        parts = ([m.astype(np.float64) for m in tile] for tile in judged)
-        return Y, Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
+            moments = placed_moments(X_hat[t, :], Y[t, :], landmarks, first, self.n_legs)
+            judged.append([xp.astype(m, wide) for m in moments])
+        return Y, Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
 
-    def point_loss(self, moments: Moments) -> np.ndarray:
+    def point_loss(self, moments: Moments) -> Array:
         """The loss at each point."""
         squares = mean_square(moments, self.placer.landmarks.calibration)
-        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+        xp = namespace(squares)
+        return xp.sqrt(xp.where(squares > 0, squares, xp.zeros_like(squares)))
 
 
 class Solved(NamedTuple):
@@ -121,7 +125,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     chosen = sample[: plan.n_landmarks]
     lazy = isinstance(rows, LazyRows)
     near = rows.take(sample if lazy else chosen)
-    X_hat = project_all(spectral, near[: len(chosen)], plan.workers)
+    X_hat = _projected(near[: len(chosen)], spectral, rows, plan.workers)
     fit = _descend(X_hat, chosen, spectral, plan, polish=False)
     placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
     placement = Placement(placer, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
@@ -130,7 +134,14 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
         fit = _place_all(crowd, placement, fit, plan.progress)
         return Solved(fit, placement, chosen, fit.Y)
     fit = _place_all(rows, placement, fit, plan.progress)
-    return Solved(fit, placement, chosen, fit.Y[np.sort(sample)])
+    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(sample)]))
+
+
+def _projected(
+    near: Any, spectral: Spectral | FromDistances, rows: Rows, workers: Workers
+) -> np.ndarray:
+    """X_hat of rows that were taken, in memory."""
+    return to_numpy(project_all(rows.bring(spectral), near, workers))
 
 
 def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -143,11 +154,13 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
     """Place and judge rows, a block at a time."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    Y, point_loss = np.empty((n, 3), dtype=np.float32), np.empty(n)
+    placement = rows.bring(placement._replace(tile=rows.tile))
+    Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
     for Y_block, moments in rows.each(placement.block):
         block = slice(start, start := start + len(Y_block))
-        Y[block], point_loss[block] = Y_block, placement.point_loss(moments)
+        Y[block] = Y_block
+        rows.store(placement.point_loss(moments), point_loss, block)
         totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
         progress.advance(len(Y_block))
     loss = float(np.sqrt(max(mean_square(totals, fit.calibration), 0.0)))
@@ -157,7 +170,7 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
 def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Solve all points together; all of a few, or a sample of many, serve `transform`."""
     n = rows.shape[0]
-    X_hat = project_all(spectral, rows.X, plan.workers)
+    X_hat = _projected(rows.take_all(), spectral, rows, plan.workers)
     if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
     else:

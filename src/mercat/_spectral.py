@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from ._backend import Workers, blocks, in_tiles
+from ._backend import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
 from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
@@ -34,8 +34,8 @@ class Spectral(NamedTuple):
     unit: float
     metric: str
 
-    def project(self, X: Any) -> np.ndarray:
-        """X_hat (b x r) of the rows of X (b x d), in double precision."""
+    def project(self, X: Any) -> Array:
+        """X_hat (b x r) of the rows of X (b x d), in double precision where the device has it."""
         rows, offset = prepare_rows(X, self.metric)
         if scipy.sparse.issparse(rows) and self.components is not None:
             product = rows @ self.components.T
@@ -46,32 +46,37 @@ class Spectral(NamedTuple):
             product = dense - offset[:, None] - self.mean
             if self.components is not None:
                 product = product @ self.components.T
-        return np.asarray(product / self.unit)
+        return product / self.unit
 
 
-def prepare_rows(X: Any, metric: str) -> tuple[Any, np.ndarray]:
+def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     """Rows whose Euclidean geometry is that of the metric, less an offset a row: rows - offset 1^T.
 
     The offset is kept apart so that a sparse matrix stays sparse.
     """
-    rows = X.astype(np.float64)
-    offset = np.zeros(X.shape[0])
+    sparse = scipy.sparse.issparse(X)
+    xp = np if sparse else namespace(X)
+    rows = X.astype(np.float64) if sparse else xp.astype(X, widest(X))
+    offset = xp.zeros(X.shape[0], **({} if sparse else like(rows)))
     if metric == "euclidean":
         return rows, offset
     # The largest entry first, so that squares neither overflow nor vanish.
-    largest = abs(rows).max(axis=1)
-    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
-    rows = _scale_rows(rows, 1 / np.where(largest > 0, largest, 1))
+    largest = abs(rows).max(axis=1).toarray().ravel() if sparse else xp.max(xp.abs(rows), axis=1)
+    rows = _scale_rows(rows, 1 / xp.where(largest > 0, largest, xp.ones_like(largest)))
     if metric == "correlation":
-        offset = np.asarray(rows.mean(axis=1)).ravel()
-    squares = rows.multiply(rows) if scipy.sparse.issparse(rows) else rows * rows
-    length = np.asarray(squares.sum(axis=1)).ravel() - X.shape[1] * offset**2
+        offset = np.asarray(rows.mean(axis=1)).ravel() if sparse else xp.mean(rows, axis=1)
+    if sparse:
+        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    else:
+        squares = xp.sum(rows * rows, axis=1)
+    length = squares - X.shape[1] * offset**2
     # A constant row has no direction under "correlation": rounding must not give it one.
-    length = np.sqrt(np.where(length > 1e-14 * X.shape[1], length, np.inf))
-    return _scale_rows(rows, 1 / length), offset / length
+    direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
+    inverse = xp.where(direction, 1 / xp.sqrt(xp.where(direction, length, 1.0)), 0.0)
+    return _scale_rows(rows, inverse), offset * inverse
 
 
-def _scale_rows(rows: Any, factors: np.ndarray) -> Any:
+def _scale_rows(rows: Any, factors: Array) -> Any:
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ rows)
     return rows * factors[:, None]
@@ -90,27 +95,31 @@ class Scatter(NamedTuple):
     squares: Any
 
 
-def scatter(X: Any, metric: str, dtype: Any, squares: str) -> Scatter:
-    """The sums over a block of rows; `squares` is "matrix", "trace" or "none"."""
+def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
+    """The sums over a block of rows, in memory; `squares` is "matrix", "trace" or "none"."""
     n = X.shape[0]
+    xp = np if scipy.sparse.issparse(X) else namespace(X)
     if not scipy.sparse.issparse(X) and _stays_single(dtype, metric):
-        rows, offset = X.astype(dtype), np.zeros(n)
+        rows, offset = xp.astype(X, xp.float32), None
     else:
         rows, offset = prepare_rows(X, metric)
-    largest = float(abs(rows).max()) if 0 not in rows.shape else 0.0
+    largest = float(xp.max(xp.abs(rows)) if xp is not np else abs(rows).max()) if n else 0.0
     if not largest < 1e150:
         raise ValueError(f"X must hold numbers below 1e150 in size, got {largest:.3g}.")
-    mean = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / n - offset.sum() / n
+    sums = rows.sum(axis=0, dtype=np.float64) if xp is np else xp.sum(rows, axis=0, dtype=widest(X))
+    mean = to_numpy(sums).ravel() / n
+    if offset is not None:
+        mean = mean - float(offset.sum()) / n
     if squares == "none":
         return Scatter(n, mean, largest, None)
     centred = Centred(mean, largest if largest > 0 else 1.0, metric, dtype)
     if squares == "trace":
         # A dense block of many columns: as many rows at a time as there are values in a block.
         steps = blocks(n, max(1, VALUES_A_BLOCK // X.shape[1]))
-        total = sum(float((centred.dense(X[step]) ** 2).sum(dtype=np.float64)) for step in steps)
-        return Scatter(n, mean, largest, total)
+        dense_steps = (centred.dense(X[step, :]) for step in steps)
+        return Scatter(n, mean, largest, sum(float((d * d).sum()) for d in dense_steps))
     dense = centred.dense(X)
-    return Scatter(n, mean, largest, (dense.T @ dense).astype(np.float64))
+    return Scatter(n, mean, largest, to_numpy(dense.T @ dense).astype(np.float64))
 
 
 def merge_scatter(a: Scatter, b: Scatter) -> Scatter:
@@ -128,8 +137,8 @@ def merge_scatter(a: Scatter, b: Scatter) -> Scatter:
     return Scatter(n, mean, unit, squares + between * (a.n * (b.n / n)))
 
 
-def _stays_single(dtype: Any, metric: str) -> bool:
-    return bool(metric == "euclidean" and dtype == np.float32)
+def _stays_single(dtype: str, metric: str) -> bool:
+    return metric == "euclidean" and dtype == "float32"
 
 
 class Centred(NamedTuple):
@@ -138,29 +147,31 @@ class Centred(NamedTuple):
     mean: np.ndarray
     unit: float
     metric: str
-    dtype: Any
+    dtype: str
 
-    def dense(self, X: Any) -> np.ndarray:
+    def dense(self, X: Any) -> Array:
         """The block as a dense array in the working precision."""
         sparse = scipy.sparse.issparse(X)
+        xp = np if sparse else namespace(X)
         in_range = 1e-30 < self.unit < 1e30
         if not sparse and in_range and _stays_single(self.dtype, self.metric):
-            single = X.astype(np.float32)
-            single -= self.mean.astype(np.float32)
-            single /= np.float32(self.unit)
-            return np.asarray(single)
+            single = xp.astype(X, xp.float32, copy=True)
+            single -= xp.asarray(self.mean, **like(single))
+            single /= self.unit
+            return single
         rows, offset = prepare_rows(X, self.metric)
         dense = rows.toarray() if sparse else rows
-        dense -= self.mean
+        dense -= xp.asarray(self.mean, **like(dense))
         dense -= offset[:, None]
         dense /= self.unit
-        return np.asarray(dense.astype(self.dtype))
+        return xp.astype(dense, getattr(xp, self.dtype) if self.dtype == "float32" else dense.dtype)
 
     def covariance_times(self, X: Any, Q: np.ndarray) -> np.ndarray:
-        """The block's share of the covariance, times Q (d x k)."""
+        """The block's share of the covariance, times Q (d x k), in memory."""
         if not scipy.sparse.issparse(X):
             dense = self.dense(X)
-            return np.asarray(dense.T @ (dense @ Q.astype(self.dtype)), dtype=np.float64)
+            product = dense.T @ (dense @ namespace(X).asarray(Q, **like(dense)))
+            return to_numpy(product).astype(np.float64)
         rows, offset = prepare_rows(X, self.metric)
         P = rows @ Q - np.outer(offset, Q.sum(axis=0)) - self.mean @ Q
         product = rows.T @ P - np.outer(self.mean, P.sum(axis=0)) - offset @ P
@@ -181,8 +192,7 @@ def fit_spectral(
     """
     rows = X if isinstance(X, Rows) else Rows(X, workers)
     n, d = rows.shape
-    exact_in_single = np.can_cast(rows.dtype, np.float32)
-    dtype = np.float32 if exact_in_single and metric == "euclidean" else np.float64
+    dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
     squares = "trace" if n_spectral is None else "matrix" if d <= _SMALL else "none"
     block_scatter = functools.partial(scatter, metric=metric, dtype=dtype, squares=squares)
     found = rows.reduce(block_scatter, merge_scatter)
@@ -217,7 +227,7 @@ def _leading_components(
         values, vectors = _largest_eigenvectors(found.squares, k)
         return values, vectors.T
     if n <= _SMALL:
-        dense = centred.dense(rows.take(np.arange(n)))
+        dense = to_numpy(centred.dense(rows.take(np.arange(n))))
         values, vectors = _largest_eigenvectors(_gram(dense), k)
         components = np.asarray(dense.T @ vectors.astype(dense.dtype), dtype=np.float64)
         length = np.linalg.norm(components, axis=0)
@@ -257,7 +267,7 @@ def _signal_rank(rows: Rows, found: Scatter, centred: Centred, rng: np.random.Ge
     chosen = np.sort(rng.choice(n, _SMALL, replace=False)) if n > _SMALL else np.arange(n)
     sample = rows.take(chosen)
     mean = scatter(sample, centred.metric, centred.dtype, "none").mean
-    values = scipy.linalg.eigvalsh(_gram(centred._replace(mean=mean).dense(sample)))
+    values = scipy.linalg.eigvalsh(_gram(to_numpy(centred._replace(mean=mean).dense(sample))))
     return screenot_rank(np.sqrt(np.maximum(values, 0)), (len(chosen), d))
 
 
@@ -310,20 +320,21 @@ def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.n
     rng = np.random.default_rng(random_state)
     with Workers(1) as workers:
         spectral = fit_spectral(X, n_spectral, metric="euclidean", workers=workers, rng=rng)
-        return project_all(spectral, X, workers)
+        return np.asarray(project_all(spectral, X, workers))
 
 
-def project_all(spectral: Any, X: Any, workers: Workers) -> np.ndarray:
+def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
     """X_hat of all rows of X, a block at a time."""
-    row_blocks = blocks(X.shape[0], ROWS_A_BLOCK)
-    return np.concatenate(list(workers.map(lambda b: project_rows(spectral, X[b]), row_blocks)))
+    parts = blocks(X.shape[0], ROWS_A_BLOCK)
+    projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
+    return namespace(projected[0]).concat(projected)
 
 
-def project_rows(spectral: Any, rows: Any) -> np.ndarray:
-    """X_hat of rows, each independent of the others to the bit."""
+def project_rows(spectral: Any, rows: Any) -> Array:
+    """X_hat of rows, each independent of the others to the bit (where they are in memory)."""
     if scipy.sparse.issparse(rows):  # multiplied a row at a time
         return np.asarray(spectral.project(rows))
-    return np.asarray(in_tiles(lambda tile: (spectral.project(tile),), rows)[0])
+    return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
 # ------------------------------------------------------------------ precomputed distances

@@ -76,7 +76,7 @@ class ChunkedRows(LazyRows):
         _check_finite(found, "the rows that were sampled")
         return found[np.argsort(order)]
 
-    def all(self) -> Any:
+    def take_all(self) -> Any:
         """All rows, in memory."""
         return _compute(self.X)
 
