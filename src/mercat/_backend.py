@@ -7,11 +7,14 @@ thread meanwhile: block sizes never depend on the number of threads, so neither 
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +30,10 @@ def namespace(array: Array) -> Any:
     """The array API namespace of an array, NumPy's own at no cost."""
     if _NUMPY_IS_STANDARD and isinstance(array, np.ndarray):
         return np
+    if type(array).__module__ == "torch":
+        import array_api_compat.torch
+
+        return array_api_compat.torch
     import array_api_compat
 
     return array_api_compat.array_namespace(array)
@@ -34,7 +41,27 @@ def namespace(array: Array) -> Any:
 
 def on_host(array: Any) -> bool:
     """Whether an array is NumPy's, and not on a device."""
-    return isinstance(array, np.ndarray | np.generic)
+    return isinstance(array, (np.ndarray, np.generic))
+
+
+def row_dot(a: Array, b: Array) -> Array:
+    """Inner products of rows, over the last axis. (Torch's own takes a matrix product a row.)"""
+    xp = namespace(a)
+    return xp.vecdot(a, b) if on_host(a) else xp.sum(a * b, axis=-1)
+
+
+def thin_product(A: Array, B: Array) -> Array:
+    """A @ B.T over few columns, written out where a compiler fuses it with what follows."""
+    if on_host(A) or not is_compiling():
+        return A @ B.T
+    return sum(A[:, k, None] * B[None, :, k] for k in range(A.shape[1]))
+
+
+def is_compiling() -> bool:
+    """Whether torch traces what runs."""
+    from torch.compiler import is_compiling
+
+    return bool(is_compiling())
 
 
 def like(array: Array) -> dict[str, Any]:
@@ -60,6 +87,42 @@ def is_torch(array: Any) -> bool:
     """Whether something is a torch tensor, found without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
+
+
+_fusing = contextvars.ContextVar("fusing", default=False)
+
+
+@contextmanager
+def fusing(wanted: bool) -> Iterator[None]:
+    """Within, `fused` functions are compiled, if wanted."""
+    token = _fusing.set(wanted)
+    try:
+        yield
+    finally:
+        _fusing.reset(token)
+
+
+def fused(function: Callable[..., T]) -> Callable[..., T]:
+    """A function of records of arrays (or of arrays), compiled by torch for a device where that pays.
+
+    The first axis of each array is that of the points, of any number, but for a record named `landmarks`.
+    """
+    compiled: list[Callable[..., T]] = []
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> T:
+        if not _fusing.get():
+            return function(*arguments)
+        import torch
+
+        if not compiled:
+            compiled.append(torch.compile(function, dynamic=False))
+        for argument in arguments:
+            for array in [argument] if is_torch(argument) else argument.points():
+                torch._dynamo.maybe_mark_dynamic(array, 0)
+        return compiled[0](*arguments)
+
+    return call
 
 
 def is_dask(array: Any) -> bool:

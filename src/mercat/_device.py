@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse
 
-from ._backend import Array, Workers, blocks, is_torch, to_numpy
+from ._backend import TILE, Array, Workers, blocks, fusing, is_torch, to_numpy
 from ._rows import Rows, merged
 
 _BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
 _MOST_ROWS = 1 << 17  # rows of a block that fill any GPU
+_FUSED_FROM = 1_000_000  # rows from which compiling the inner functions pays
 _ROWS_ELSEWHERE = 1 << 13
 _VALUES_TO_SUM = 1 << 26
 _SHARE = 0.6  # of the free memory
@@ -75,21 +76,24 @@ def check_tensor(X: Any) -> Any:
     return X.detach()
 
 
-def upload(array: np.ndarray, device: Any) -> Array:
+def upload(array: Any, device: Any) -> Array:
     """An array on a device, in a precision that it has."""
     import torch
 
-    tensor = torch.as_tensor(array)
+    tensor = torch.as_tensor(array, device="cpu") if not is_torch(array) else array
     if device.type == "mps" and tensor.dtype == torch.float64:
         tensor = tensor.to(torch.float32)
     return tensor.to(device)
 
 
 def upload_all(record: Any, device: Any) -> Any:
-    """A named tuple with its arrays, also those of its named tuples, on a device."""
+    """A named tuple with its arrays and numbers, also those of its named tuples, on a device.
+
+    Numbers become arrays, so that what is compiled for some of them serves for others.
+    """
     moved = {}
     for name, value in record._asdict().items():
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray | float):
             moved[name] = upload(value, device)
         elif hasattr(value, "_asdict"):
             moved[name] = upload_all(value, device)
@@ -118,7 +122,10 @@ class DeviceRows(Rows):
         super().__init__(X, workers)
         self.device = device
         self._resident = is_torch(X) and X.device.type == device.type
-        self.block = self.tile = self._rows_from_memory()
+        self.block = self._rows_from_memory()
+        # As many tiles as it takes for all landmarks to be heard.
+        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 64).bit_length()))
+        self._fused = device.type == "cuda" and self.shape[0] >= _FUSED_FROM
 
     @property
     def exact_in_single(self) -> bool:
@@ -172,10 +179,12 @@ class DeviceRows(Rows):
 
     def each(self, function: Callable[[Any, int], T]) -> Iterator[T]:
         """function(rows, number of the first) of each block, in order."""
-        parts = blocks(self.shape[0], self.tile)
-        with memory_advice(self.device, self.tile):
+        parts = blocks(self.shape[0], self.block)
+        with memory_advice(self.device, self.block):
             for rows, start in self._blocks(parts):
-                yield function(rows, start)
+                with fusing(self._fused):
+                    result = function(rows, start)
+                yield result
 
     def scratch(self, shape: tuple[int, ...]) -> Array:
         """Room for positions on the device."""
@@ -225,7 +234,11 @@ class DeviceRows(Rows):
         rows = self.X[part]
         if scipy.sparse.issparse(rows):
             rows = rows.toarray()
-        return torch.as_tensor(np.ascontiguousarray(rows)) if not is_torch(rows) else rows
+        return (
+            torch.as_tensor(np.ascontiguousarray(rows), device="cpu")
+            if not is_torch(rows)
+            else rows
+        )
 
     def _staged(self, rows: Any) -> Array:
         dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
@@ -266,7 +279,9 @@ class _Stream:
         if self._copied[turn] is not None:
             self._copied[turn].synchronize()  # the buffer's last copy is under way no more
         if self._pinned[turn] is None or len(self._pinned[turn]) < len(rows):
-            self._pinned[turn] = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+            self._pinned[turn] = torch.empty(
+                rows.shape, dtype=rows.dtype, pin_memory=True, device="cpu"
+            )
         buffer = self._pinned[turn][: len(rows)]
         buffer.copy_(rows)
         return buffer

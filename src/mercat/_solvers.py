@@ -154,7 +154,8 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
     """Place and judge rows, a block at a time."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    placement = rows.bring(placement._replace(tile=rows.tile))
+    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * rows.tile // n)
+    placement = rows.bring(placement._replace(tile=rows.tile, n_legs=n_legs))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
     for Y_block, moments in rows.each(placement.block):
