@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._backend import Array, blocks, namespace, on_host, row_dot, thin_product, widest
+from ._backend import Array, blocks, inverse_sqrt, namespace, on_host, row_dot, thin_product, widest
 from ._sphere import tangent_frame
 
 # ------------------------------------------------------------------ the readable definition
@@ -175,8 +175,8 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
         # precision lose nothing there that they had.
         wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
         squared, norms = _squared_distances(*wide)
-        squared[squared <= 1e-14 * norms] = xp.inf
-        return xp.astype(1 / xp.sqrt(squared), X_apex.dtype)
+        squared = xp.astype(xp.where(squared <= 1e-14 * norms, xp.inf, squared), X_apex.dtype)
+        return inverse_sqrt(squared)
     zero = squared == 0
     if bool(xp.any(zero)):
         squared[zero] = xp.inf
@@ -245,7 +245,7 @@ def bearings(
     squared_sine = B1 * B1
     squared_sine += B2 * B2
     squared_sine += xp.finfo(squared_sine.dtype).eps if softening is None else softening
-    inverse_sine = 1 / xp.sqrt(squared_sine)
+    inverse_sine = inverse_sqrt(squared_sine)
     if mask is not None:
         inverse_sine *= mask
     B1 *= inverse_sine

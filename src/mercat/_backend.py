@@ -50,15 +50,30 @@ def row_dot(a: Array, b: Array) -> Array:
     return xp.vecdot(a, b) if on_host(a) else xp.sum(a * b, axis=-1)
 
 
+def row_dots(*pairs: tuple[Array, Array]) -> Array:
+    """The sum of `row_dot` of pairs of arrays, as one sum where a compiler fuses it."""
+    if not is_compiling(pairs[0][0]):
+        return sum(row_dot(a, b) for a, b in pairs)
+    return namespace(pairs[0][0]).sum(sum(a * b for a, b in pairs), axis=-1)
+
+
+def inverse_sqrt(array: Array) -> Array:
+    """1 / sqrt(array)."""
+    xp = namespace(array)
+    return xp.rsqrt(array) if hasattr(xp, "rsqrt") else 1 / xp.sqrt(array)
+
+
 def thin_product(A: Array, B: Array) -> Array:
     """A @ B.T over few columns, written out where a compiler fuses it with what follows."""
-    if on_host(A) or not is_compiling():
+    if not is_compiling(A):
         return A @ B.T
     return sum(A[:, k, None] * B[None, :, k] for k in range(A.shape[1]))
 
 
-def is_compiling() -> bool:
-    """Whether torch traces what runs."""
+def is_compiling(array: Array) -> bool:
+    """Whether torch traces what is done to an array."""
+    if type(array).__module__ != "torch":
+        return False
     from torch.compiler import is_compiling
 
     return bool(is_compiling())
@@ -105,7 +120,7 @@ def fusing(wanted: bool) -> Iterator[None]:
 def fused(function: Callable[..., T]) -> Callable[..., T]:
     """A function of records of arrays (or of arrays), compiled by torch for a device where that pays.
 
-    The first axis of each array is that of the points, of any number, but for a record named `landmarks`.
+    The first axis of each array, and of those that a record names in `points`, may have any length.
     """
     compiled: list[Callable[..., T]] = []
 
@@ -118,7 +133,8 @@ def fused(function: Callable[..., T]) -> Callable[..., T]:
         if not compiled:
             compiled.append(torch.compile(function, dynamic=False))
         for argument in arguments:
-            for array in [argument] if is_torch(argument) else argument.points():
+            arrays: Any = [argument] if is_torch(argument) else getattr(argument, "points", tuple)()
+            for array in arrays:
                 torch._dynamo.maybe_mark_dynamic(array, 0)
         return compiled[0](*arguments)
 

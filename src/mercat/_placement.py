@@ -37,11 +37,13 @@ from ._backend import (
     Array,
     fused,
     in_tiles,
+    inverse_sqrt,
     is_compiling,
     like,
     namespace,
     on_host,
     row_dot,
+    row_dots,
     thin_product,
 )
 from ._sphere import fibonacci_grid, tangent, tangent_frame
@@ -132,28 +134,37 @@ def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
     return landmarks._replace(**arrays)
 
 
-class _Energy:
-    """Energy of a block of b points as functions of their positions."""
+@fused
+def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array, Array]:
+    """K1, K2 (b x L), inverse distances to the legs of an apex, and the least of all (b)."""
+    inverse_distance = inverse_distances(X, k.X)
 
-    def __init__(self, X: Array, landmarks: Landmarks) -> None:
-        self.landmarks = k = landmarks
-        n_landmarks, m = k.X.shape[0], min(N_APEX_LEGS, k.X.shape[0])
-        inverse_distance = inverse_distances(X, k.X)
-        # Where a point coincides with a landmark, the energy is of no use, and is not used.
-        self.nearest = namespace(X).min(inverse_distance, axis=1)
-        self.K1 = self._linear(X, k.P1, k.p1, k.T1, inverse_distance)
-        self.K2 = self._linear(X, k.P2, k.p2, k.T2, inverse_distance)
-        self.apex_legs = legs_with_ones(X, k.X[:m, :], inverse_distance[:, :m])
-        # The sampled pairs of the apex stand for all pairs of landmarks.
-        self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
-
-    @staticmethod
-    def _linear(X: Array, P: Array, p: Array, T: Array, inverse_distance: Array) -> Array:
+    def linear(P: Array, p: Array, T: Array) -> Array:
         K = X @ P.T
         K -= p
         K *= inverse_distance
         K += T
         return K
+
+    near = namespace(X).asarray(inverse_distance[:, :N_APEX_LEGS], copy=True)
+    nearest = namespace(X).min(inverse_distance, axis=1)
+    return linear(k.P1, k.p1, k.T1), linear(k.P2, k.p2, k.T2), near, nearest
+
+
+class _Energy:
+    """Energy of a block of b points as functions of their positions.
+
+    Where a point coincides with a landmark (`nearest`, an inverse distance, is zero) it is of no use.
+    """
+
+    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+        self.landmarks = landmarks
+        n_landmarks = landmarks.X.shape[0]
+        self.K1, self.K2, near, self.nearest = _linear_parts(X, landmarks)
+        m = near.shape[1]
+        self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
+        # The sampled pairs of the apex stand for all pairs of landmarks.
+        self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
 
     def points(self) -> tuple[Array, ...]:
         """The arrays whose first axis is that of the points."""
@@ -177,31 +188,30 @@ class _Energy:
         return leg_energy + apex_energy, tangent(leg_gradient + apex_gradient, Y)
 
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
-        xp = namespace(Y)
         k = self.landmarks
         B1 = thin_product(Y, k.U)
         B2 = thin_product(Y, k.V)
         inverse_sine = B1 * B1
         inverse_sine += B2 * B2
         inverse_sine += k.softening
-        inverse_sine = 1 / xp.sqrt(inverse_sine)
+        inverse_sine = inverse_sqrt(inverse_sine)
         B1 *= inverse_sine
         B2 *= inverse_sine
         g1 = B1 * k.sigma11
         g1 += B2 * k.sigma12
         g2 = B1 * k.sigma12
         g2 += B2 * k.sigma22
-        quadratic = row_dot(g1, B1) + row_dot(g2, B2)
-        energy = quadratic / 2 + row_dot(self.K1, B1) + row_dot(self.K2, B2)
         g1 += self.K1
         g2 += self.K2
+        # The gradient times the bearing has the quadratic part twice, the linear part once.
+        energy = row_dots((g1, B1), (g2, B2), (self.K1, B1), (self.K2, B2)) / 2
         g2 *= B1
         g1 *= B2
         g2 -= g1  # the part of g across the bearing, along (-B2, B1)
         g2 *= inverse_sine
         B1 *= g2
         B2 *= g2
-        return energy, _weighted_sum(B1, k.V) - _weighted_sum(B2, k.U)
+        return energy, _weighted_difference(B1, k.V, B2, k.U)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
         energy, Y_legs, b, s = self._apex_state(Y)
@@ -259,17 +269,12 @@ def _settle_further(X: Array, Y: Array, landmarks: Landmarks) -> tuple[Array, Ar
     return _bfgs(_Energy(X, landmarks), Y, *_SECOND_PASS)
 
 
-def _weighted_sum(weights: Array, P: Array) -> Array:
-    """weights @ P for points P (m x 3) in space, written out where a compiler fuses it."""
-    if on_host(weights) or not is_compiling():
-        return weights @ P
-    xp = namespace(P)
-    return xp.stack([row_dot(weights, P[None, :, k]) for k in range(3)], axis=1)
-
-
-@fused
-def _evaluate(energy: _Energy, Y: Array) -> tuple[Array, Array]:
-    return energy(Y)
+def _weighted_difference(a: Array, P: Array, b: Array, Q: Array) -> Array:
+    """a @ P - b @ Q for points (m x 3) in space, written out where a compiler fuses it."""
+    if not is_compiling(a):
+        return a @ P - b @ Q
+    parts = [row_dots((a, P[None, :, k]), (-b, Q[None, :, k])) for k in range(3)]
+    return namespace(a).stack(parts, axis=1)
 
 
 @fused
@@ -299,48 +304,62 @@ def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Arr
     did not lead up by more than rounding.
     """
     xp = namespace(Y)
-
-    def length(vectors: Array) -> Array:
-        return xp.sqrt(row_dot(vectors, vectors))
-
-    def outer(u: Array, v: Array) -> Array:
-        return u[:, :, None] * v[:, None, :]
-
-    def times(H: Array, v: Array) -> Array:
-        return (H @ v[:, :, None])[:, :, 0] if on_host(v) else row_dot(H, v[:, None, :])
-
-    def newton_step(H: Array, g: Array) -> Array:
-        return tangent(-times(H, g), Y)
-
-    tiny = xp.finfo(Y.dtype).smallest_normal
-    E, g = _evaluate(energy, Y)
-    steepness = length(g)
+    # A step of no length, from no energy: the energy and the gradient where the point is.
+    E, g = xp.full_like(Y[:, 0], xp.inf), xp.zeros_like(Y)
+    H = xp.zeros((Y.shape[0], 3, 3), **like(Y))
+    Y, E, g, H, _ = _advance(energy, Y, E, g, H)
+    steepness = _length(g)
     flat = steepness == 0
     scale = xp.where(
         flat, xp.zeros_like(E), first_step / xp.where(flat, xp.ones_like(E), steepness)
     )
     H = xp.eye(3, **like(Y))[None, :, :] * scale[:, None, None]
     for _ in range(steps):
-        step = newton_step(H, g)
-        shorten = xp.minimum(_LONGEST_STEP / (length(step) + tiny), xp.ones_like(E))
-        Y_new = Y + step * shorten[:, None]
-        Y_new = Y_new / length(Y_new)[:, None]
-        E_new, g_new = _evaluate(energy, Y_new)
-        s, y = Y_new - Y, g_new - g
-        sy = row_dot(s, y)
-        curved = (sy > 1e-3 * length(s) * length(y)) & (sy > 1e6 * tiny)
-        rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
-        Hy = times(H, y)
-        update = ((1 + row_dot(y, Hy) * rho) * rho)[:, None, None] * outer(s, s)
-        update = update - rho[:, None, None] * (outer(s, Hy) + outer(Hy, s))
-        better = E_new <= E
-        level = E_new - E <= _ROUNDING * xp.abs(E)
-        stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
-        H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
-        Y = xp.where(better[:, None], Y_new, Y)
-        g = xp.where(better[:, None], g_new, g)
-        E = xp.where(better, E_new, E)
-    return Y, level & (length(newton_step(H, g)) < _SETTLED)
+        Y, E, g, H, level = _advance(energy, Y, E, g, H)
+    return Y, level & (_length(_newton_step(H, g, Y)) < _SETTLED)
+
+
+@fused
+def _advance(energy: _Energy, Y: Array, E: Array, g: Array, H: Array) -> tuple[Array, ...]:
+    """One BFGS step: position, energy, gradient, inverse Hessian; and whether it did not lead up."""
+    xp = namespace(Y)
+    tiny = xp.finfo(Y.dtype).smallest_normal
+    step = _newton_step(H, g, Y)
+    shorten = xp.minimum(_LONGEST_STEP / (_length(step) + tiny), xp.ones_like(E))
+    Y_new = Y + step * shorten[:, None]
+    Y_new = Y_new / _length(Y_new)[:, None]
+    E_new, g_new = energy(Y_new)
+    s, y = Y_new - Y, g_new - g
+    sy = row_dot(s, y)
+    curved = (sy > 1e-3 * _length(s) * _length(y)) & (sy > 1e6 * tiny)
+    rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
+    Hy = _times(H, y)
+    update = ((1 + row_dot(y, Hy) * rho) * rho)[:, None, None] * _outer(s, s)
+    update = update - rho[:, None, None] * (_outer(s, Hy) + _outer(Hy, s))
+    better = E_new <= E
+    level = E_new - E <= _ROUNDING * xp.abs(E)
+    stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
+    H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
+    Y = xp.where(better[:, None], Y_new, Y)
+    g = xp.where(better[:, None], g_new, g)
+    E = xp.where(better, E_new, E)
+    return Y, E, g, H, level
+
+
+def _length(vectors: Array) -> Array:
+    return namespace(vectors).sqrt(row_dot(vectors, vectors))
+
+
+def _outer(u: Array, v: Array) -> Array:
+    return u[:, :, None] * v[:, None, :]
+
+
+def _times(H: Array, v: Array) -> Array:
+    return (H @ v[:, :, None])[:, :, 0] if on_host(v) else row_dot(H, v[:, None, :])
+
+
+def _newton_step(H: Array, g: Array, Y: Array) -> Array:
+    return tangent(-_times(H, g), Y)
 
 
 def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int, n_legs: int) -> Moments:
