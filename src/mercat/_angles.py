@@ -212,7 +212,9 @@ def legs_of(X_apex: Array, X_legs: Array) -> Legs:
     xp = namespace(X_apex)
     inverse_distance = inverse_distances(X_apex, X_legs)
     present = inverse_distance != 0
-    mask = None if bool(xp.all(present)) else xp.astype(present, X_apex.dtype)
+    # On a device, asking costs more than a mask of ones.
+    all_there = on_host(present) and bool(xp.all(present))
+    mask = None if all_there else xp.astype(present, X_apex.dtype)
     return legs_with_ones(X_apex, X_legs, inverse_distance)._replace(mask=mask)
 
 
@@ -283,7 +285,7 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     A_t = xp.permute_dims(A, (0, 2, 1))
     gram = A_t @ A if r <= m else A @ A_t
     total = xp.sum(A, axis=1)
-    valid = xp.sum(xp.astype(inverse_distance != 0, X_legs.dtype), axis=1)
+    valid = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
     return (
         valid * (valid - 1),
         row_dot(total, total) - valid,

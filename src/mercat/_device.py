@@ -19,7 +19,7 @@ from ._backend import TILE, Array, Workers, blocks, fusing, is_torch, to_numpy
 from ._rows import Rows, merged
 
 _BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
-_MOST_ROWS = 1 << 17  # rows of a block that fill any GPU
+_MOST_ROWS = 1 << 18  # rows of a block that fill any GPU
 _FUSED_FROM = 1_000_000  # rows from which compiling the inner functions pays
 _ROWS_ELSEWHERE = 1 << 13
 _VALUES_TO_SUM = 1 << 26
@@ -124,7 +124,7 @@ class DeviceRows(Rows):
         self._resident = is_torch(X) and X.device.type == device.type
         self.block = self._rows_from_memory()
         # As many tiles as it takes for all landmarks to be heard.
-        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 64).bit_length()))
+        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 128).bit_length()))
         self._fused = device.type == "cuda" and self.shape[0] >= _FUSED_FROM
 
     @property

@@ -368,7 +368,17 @@ def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int, n_legs:
     n_landmarks = landmarks.X.shape[0]
     chosen = xp.arange(min(n_legs, n_landmarks), device=X.device)
     chosen = (chosen + start) % n_landmarks
-    legs = legs_of(X, xp.take(landmarks.X, chosen, axis=0))
-    Y_legs = xp.take(landmarks.Y, chosen, axis=0)
-    s = apex_sums(legs, bearings(Y, Y_legs, legs.mask))
+    legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (landmarks.X, landmarks.Y)))
+    return _moments(X, Y, legs)
+
+
+class _LegPoints(NamedTuple):
+    X: Array
+    Y: Array
+
+
+@fused
+def _moments(X: Array, Y: Array, points: _LegPoints) -> Moments:
+    legs = legs_of(X, points.X)
+    s = apex_sums(legs, bearings(Y, points.Y, legs.mask))
     return Moments(*data_moments(legs), *map_moments(s))
