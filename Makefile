@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest browser js paper clean
+.PHONY: demo test lint types pytest browser js paper docs linkcheck clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -37,6 +37,15 @@ js: js/node_modules
 paper: $(VENV)/.dev
 	$(BIN)/python -m paper $(if $(DATA),--data $(DATA))
 
+# The site, in docs/_build/html; its figures, tables, explorers and gallery are made anew.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo "Read it: docs/_build/html/index.html"
+
+# Links that lead out of the site; needs the network.
+linkcheck: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -48,5 +57,9 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ $(VENV)/.base
 
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@ $(VENV)/.base
+
 clean:
-	rm -rf $(VENV) dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules
+	rm -rf $(VENV) dist build demo docs/_build docs/generated docs/gallery docs/api/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules

@@ -40,6 +40,7 @@ OPTIONAL = {
     "h5py",
     "pandas",
     "polars",
+    "scanpy",
     "tqdm",
 }
 

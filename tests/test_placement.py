@@ -141,7 +141,7 @@ def test_moments_of_placed_points_are_over_their_landmarks(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
     Y = place(new[:3], landmarks)
-    moments = placed_moments(new[:3], Y, landmarks, start=190, n_legs=32)
+    moments = placed_moments(new[:3], Y, X, fit.Y, start=190, n_legs=32)
     chosen = np.arange(190, 190 + 32) % 200
     pairs = np.array(list(itertools.permutations(chosen, 2)))
     triples = np.column_stack([np.full(len(pairs), 200), pairs])

@@ -16,7 +16,7 @@ _HOME = {
     "embed": "mercat._estimator",
     "Status": "mercat._status",
 }
-_MODULES = ["datasets", "metrics", "plot", "projections", "viewer"]
+_MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
 __all__ = ["Mercat", "Status", "embed"]
 

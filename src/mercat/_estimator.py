@@ -56,11 +56,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "exact" minimises over all triples, in O(n^2) a step. "landmarks" does so for a random sample and
         places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
         beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
-    n_landmarks : int, default=500
+    n_landmarks : int, default=1000
         Size of that sample. More landmarks: a little more faithful, in proportion slower.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
         First positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
-        "auto" compares it with another on a sample of the points and goes on from the better one; for
+        "auto" follows it and six others on a few points and goes on from the best one; for
         "algorithm1" it is "pca". Of given positions the directions count.
     max_iter : int or None, default=None
         Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
@@ -142,7 +142,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_spectral: int | str | None = 50,
         metric: str = "euclidean",
         solver: str = "auto",
-        n_landmarks: int = 500,
+        n_landmarks: int = 1000,
         init: Any = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,

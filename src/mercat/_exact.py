@@ -35,11 +35,9 @@ Report = Callable[[int, float, np.ndarray], bool]
 _PAIRS_A_BLOCK = 1 << 16  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _WINDOW = 5  # iterations over which the fall of the loss is judged
-_SOFTENING = (
-    0.1,
-    0.01,
-    1e-4,
-)  # over n, in turn; the square root of the first is a tenth of the spacing
+# Softenings over n, in turn; the square root of the first is about a tenth of the points' spacing.
+COARSE, POLISHED = (0.1,), (0.1, 0.01, 1e-4)
+_NEEDS_DOUBLE = 1e-3  # a softening below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
@@ -162,7 +160,7 @@ def solve_exact(
     tol: float,
     workers: Workers,
     report: Report,
-    polish: bool = True,
+    softenings: tuple[float, ...] = POLISHED,
     like: AngleLoss | None = None,
 ) -> Fit:
     """Minimise the loss over all triples from the start Y.
@@ -173,29 +171,32 @@ def solve_exact(
     """
     history: list[float] = []
     start = Y
-    double = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers, like=like)
-    single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers, like=double)
-    stages = [(single, _SOFTENING[0]), (single, _SOFTENING[1])]
-    if polish:
-        stages.append((double, _SOFTENING[2]))
-    for objective, softening in stages:
+    if like is None:
+        like = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
+    single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers, like=like)
+    objective = single
+    for softening in softenings:
+        if softening < _NEEDS_DOUBLE:
+            objective = AngleLoss(
+                X.astype(np.float64), calibrated=calibrated, workers=workers, like=single
+            )
         objective.softening = softening / len(X)
         Y, status = _descend(objective, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
-    double.softening = None
-    at_start, _ = double.evaluate(start)
-    value, _ = double.evaluate(Y)
+    objective.softening = None
+    at_start, _ = objective.evaluate(start)
+    value, _ = objective.evaluate(Y)
     # The softened loss may lead astray where the start was as good as perfect.
     if at_start <= value:
         Y = np.asarray(normalize(start.astype(np.float64)))
-        value, _ = double.evaluate(Y)
+        value, _ = objective.evaluate(Y)
     return Fit(
         Y,
-        double.calibration,
+        objective.calibration,
         float(np.sqrt(value)),
-        double.correlation,
-        double.point_loss(Y),
+        objective.correlation,
+        objective.point_loss(Y),
         history,
         status,
     )

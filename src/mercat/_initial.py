@@ -37,8 +37,23 @@ def pca_positions(scores: np.ndarray) -> np.ndarray:
     return np.asarray(from_lonlat(longitude, np.pi / 2 - colatitude))
 
 
-def bent_positions(scores: np.ndarray) -> np.ndarray:
-    """Three components seen from a point off their centre: a start that leads to other minima."""
+def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
+    """Three components seen from a point off their centre, along the last of them."""
     spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
     unit = scores[:, :3] / (spread if spread > 0 else 1.0)
-    return np.asarray(normalize(unit + np.array([0.0, 0.0, 0.5])))
+    return np.asarray(normalize(unit + np.array([0.0, 0.0, bend])))
+
+
+def many_positions(scores: np.ndarray) -> list[np.ndarray]:
+    """Starts from scores on three components that lead to different minima, the paper's first."""
+    deviation = scores.std(axis=0)
+    whitened = scores / np.where(deviation > 0, deviation, 1)
+    return [
+        pca_positions(scores),
+        pca_positions(scores[:, [1, 2, 0]]),
+        bent_positions(scores),
+        bent_positions(scores[:, [0, 2, 1]]),
+        bent_positions(scores[:, [1, 2, 0]]),
+        bent_positions(scores, bend=0.0),
+        bent_positions(whitened),
+    ]

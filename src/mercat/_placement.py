@@ -50,11 +50,11 @@ from ._sphere import fibonacci_grid, tangent, tangent_frame
 
 N_APEX_LEGS = 80  # legs of the placed point as an apex: the first landmarks, a random sample
 _N_GRID = 512  # candidates, spread over the sphere
-_N_SCREEN = 192  # landmarks whose leg terms screen the candidates
+_N_SCREEN = 128  # landmarks whose leg terms screen the candidates
 _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
-_FIRST_PASS = (6, 0.05)  # BFGS steps of every point, and the length of the first, in radians
-_SECOND_PASS = (8, 0.01)  # further ones of those that have not settled
+_FIRST_PASS = (5, 0.05)  # BFGS steps of every point, and the length of the first, in radians
+_SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.3  # radians
@@ -362,13 +362,15 @@ def _newton_step(H: Array, g: Array, Y: Array) -> Array:
     return tangent(-_times(H, g), Y)
 
 
-def placed_moments(X: Array, Y: Array, landmarks: Landmarks, start: int, n_legs: int) -> Moments:
+def placed_moments(
+    X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int
+) -> Moments:
     """Moments of placed points as apices over `n_legs` landmarks, counted from `start` around."""
     xp = namespace(X)
-    n_landmarks = landmarks.X.shape[0]
+    n_landmarks = X_landmarks.shape[0]
     chosen = xp.arange(min(n_legs, n_landmarks), device=X.device)
     chosen = (chosen + start) % n_landmarks
-    legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (landmarks.X, landmarks.Y)))
+    legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks)))
     return _moments(X, Y, legs)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Array, Workers, namespace, to_numpy, widest
-from ._exact import AngleLoss, Fit, solve_exact
-from ._initial import bent_positions, pca_positions, principal_scores
+from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
+from ._initial import many_positions, pca_positions, principal_scores
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
@@ -20,11 +20,14 @@ from ._spectral import FromDistances, Spectral, project_all, project_rows
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
-_START_SAMPLE = 500  # points on which starts are compared
+_FOR_SAMPLES = 3  # times the tolerance, where a sample is solved that others are placed against
+_START_SAMPLE = 200  # points on which each start is followed ...
+_ROUGHLY = 1e-3  # ... to this tolerance
+_JUDGED_BY = 500  # points that these place, by whose loss the start is judged
 _CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
 _CROWD = 10_000  # points that stand for all when the map is turned
 _PERMUTED_UP_TO = 1_000_000
-_PLACED_AGAINST = 300  # landmarks a point is compared with; the others speak through their sums
+_PLACED_AGAINST = 128  # landmarks a point is compared with; the others speak through their sums
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
@@ -70,6 +73,8 @@ class Placement(NamedTuple):
     """Places rows and judges them, each tile by other landmarks, so that together they speak for all."""
 
     placer: Placer
+    X: Array  # the landmarks, all of them
+    Y: Array
     n_legs: int
     tile: int = TILE
 
@@ -80,8 +85,7 @@ class Placement(NamedTuple):
         judged = []
         for t in blocks_from(start, Y.shape[0], self.tile):
             first = (start + t.start) // self.tile * self.n_legs
-            landmarks = self.placer.landmarks
-            moments = placed_moments(X_hat[t, :], Y[t, :], landmarks, first, self.n_legs)
+            moments = placed_moments(X_hat[t, :], Y[t, :], self.X, self.Y, first, self.n_legs)
             judged.append([xp.astype(m, wide) for m in moments])
         return Y, Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
 
@@ -126,15 +130,19 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     lazy = isinstance(rows, LazyRows)
     near = rows.take(sample if lazy else chosen)
     X_hat = _projected(near[: len(chosen)], spectral, rows, plan.workers)
-    fit = _descend(X_hat, chosen, spectral, plan, polish=False)
+    fit = _descend(X_hat, chosen, spectral, plan, careful=False)
     placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
-    placement = Placement(placer, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
+    placement = _judging(placer, X_hat, fit, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
     if lazy:
         crowd = Rows(near[np.argsort(sample)], plan.workers)
         fit = _place_all(crowd, placement, fit, plan.progress)
         return Solved(fit, placement, chosen, fit.Y)
     fit = _place_all(rows, placement, fit, plan.progress)
     return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(sample)]))
+
+
+def _judging(placer: Placer, X_hat: np.ndarray, fit: Fit, n_legs: int) -> Placement:
+    return Placement(placer, X_hat.astype(np.float32), fit.Y.astype(np.float32), n_legs)
 
 
 def _projected(
@@ -175,12 +183,13 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
     else:
-        fit = _descend(X_hat, np.arange(n), spectral, plan, polish=True)
+        fit = _descend(X_hat, np.arange(n), spectral, plan, careful=True)
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placer = _prepared(spectral, X_hat[chosen], fit._replace(Y=fit.Y[chosen]))
+    some = fit._replace(Y=fit.Y[chosen])
+    placer = _prepared(spectral, X_hat[chosen], some)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    return Solved(fit, Placement(placer, _LEGS_A_TILE), chosen, crowd)
+    return Solved(fit, _judging(placer, X_hat[chosen], some, _LEGS_A_TILE), chosen, crowd)
 
 
 def _prepared(
@@ -196,59 +205,79 @@ def _descend(
     spectral: Spectral | FromDistances,
     plan: Plan,
     *,
-    polish: bool,
+    careful: bool,
 ) -> Fit:
-    """Solve these rows exactly, from the start that was asked for or the best that is found."""
+    """Solve these rows exactly, from the start that was asked for or the best that is found.
+
+    A sample need not be solved as carefully as all the data: another sample would differ by more.
+    """
     plan.progress.phase("solving", None, "iteration")
     descend = functools.partial(
         solve_exact,
         calibrated=plan.calibrated,
         max_iter=_MAX_ITER if plan.max_iter is None else plan.max_iter,
-        tol=plan.tol,
+        tol=plan.tol if careful else _FOR_SAMPLES * plan.tol,
         workers=plan.workers,
     )
+    X_hat = X_hat.astype(np.float64 if careful else np.float32)
+    about_all = AngleLoss(X_hat, calibrated=plan.calibrated, workers=plan.workers)
     if not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
         start = pca_positions(_scores(X_hat, spectral))
     else:
-        start = _best_start(X_hat, _scores(X_hat, spectral), plan, descend)
+        start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
     report = reporter(plan.progress, plan.callback)
-    return descend(X_hat, start, report=report, polish=polish)
+    softenings = POLISHED if careful else COARSE
+    return descend(X_hat, start, report=report, softenings=softenings, like=about_all)
 
 
 def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:
     """Scores on the first three principal components: of all data, wherever these were computed."""
     if isinstance(spectral, Spectral) and spectral.components is None:
-        return principal_scores(X_hat, 3)
+        return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 
 
 def _best_start(
-    X_hat: np.ndarray, scores: np.ndarray, plan: Plan, descend: Callable[..., Fit]
+    X_hat: np.ndarray,
+    scores: np.ndarray,
+    about_all: AngleLoss,
+    plan: Plan,
+    descend: Callable[..., Fit],
 ) -> np.ndarray:
-    """Positions of all points from the better of two starts, solved on a sample.
+    """Positions of all points from the best of several starts.
 
-    The first is kept unless the other is clearly better: among equals, the map should not hang on the
-    sample.
+    Each start is followed roughly on a few points, which then place many others: how well these fare
+    tells which minimum is a good one for all, and not just for the few. The paper's own start is kept
+    unless another is clearly better.
     """
-    sample = plan.rng.permutation(len(X_hat))[:_START_SAMPLE]
-    few = X_hat[sample]
-    # The data's own cosines, once for both.
-    known = AngleLoss(few, calibrated=False, workers=plan.workers)
-    inline = {"workers": Workers(1), "report": lambda *_: False, "polish": False, "like": known}
-    starts = [pca_positions(scores[sample]), bent_positions(scores[sample])]
-    fits = list(plan.workers.map(lambda start: descend(few, start, **inline), starts))
-    best = min(fits, key=lambda fit: fit.loss)
-    if fits[0].loss <= best.loss * (1 + _CLEARLY):
-        best = fits[0]
-    if len(sample) == len(X_hat):
-        return best.Y[np.argsort(sample)]
-    landmarks = prepare_landmarks(few.astype(np.float64), best.Y, best.calibration)
-    placed = np.asarray(place(X_hat.astype(np.float32), as_type(landmarks, np.float32)))
+    sample = plan.rng.permutation(len(X_hat))[:_JUDGED_BY]
+    few, many = X_hat[sample[:_START_SAMPLE]], X_hat
+    inline = Workers(1)  # a start is followed by one thread, several starts at a time
+    about_few = AngleLoss(few, calibrated=plan.calibrated, workers=plan.workers)
+    about_many = about_all
+    if len(X_hat) > _JUDGED_BY:
+        many = X_hat[sample]
+        about_many = AngleLoss(many, calibrated=plan.calibrated, workers=plan.workers)
+    many = many.astype(np.float32)
+    rough = {"softenings": COARSE, "tol": max(plan.tol, _ROUGHLY), "like": about_few}
+
+    def follow(start: np.ndarray) -> tuple[float, Landmarks]:
+        fit = descend(few, start, **rough, workers=inline, report=lambda *_: False)
+        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.calibration)
+        landmarks = as_type(landmarks, np.float32)
+        judge = AngleLoss(many, calibrated=plan.calibrated, workers=inline, like=about_many)
+        return judge.evaluate(place(many, landmarks))[0], landmarks
+
+    starts = many_positions(scores[sample[:_START_SAMPLE]])
+    (first, landmarks), *others = plan.workers.map(follow, starts)
+    better, others_landmarks = min(others, key=lambda found: found[0])
+    if better < first * (1 - 2 * _CLEARLY):  # of squared losses
+        landmarks = others_landmarks
+    placed = np.asarray(place(X_hat.astype(np.float32), landmarks))
     # The paper's start may be perfect as it is, as for points on a line.
-    loss = AngleLoss(X_hat, calibrated=plan.calibrated, workers=plan.workers)
-    return min((pca_positions(scores), placed), key=lambda Y: loss.evaluate(Y)[0])
+    return min((pca_positions(scores), placed), key=lambda Y: about_all.evaluate(Y)[0])
 
 
 def _run_algorithm1(X_hat: np.ndarray, spectral: Spectral | FromDistances, plan: Plan) -> Fit:

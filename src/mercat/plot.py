@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _chart, _labels, _legend, _marks
 from ._color import Categories, Coloring, Scale, coloring, read
+from ._figure import grid, new_axes, require_matplotlib
 from ._window import MERCATOR_TOP, check_extent, plane, window
 from .projections import check_projection, far_side, project, unit_vectors
 
@@ -103,7 +104,7 @@ def map(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['north', 'south']
     """
-    _require_matplotlib()
+    require_matplotlib()
     points = _points(Y)
     shades = coloring(color, len(points), palette=palette, limits=limits)
     return _draw(
@@ -198,7 +199,7 @@ def trust(
             "model must be fitted and have embedding_ and point_loss_, "
             f"got {type(model).__name__} without {' and '.join(absent)}."
         )
-    _require_matplotlib()
+    require_matplotlib()
     points = _points(model.embedding_, "model.embedding_")
     loss = np.asarray(model.point_loss_, dtype=np.float64)
     shades = coloring(loss, len(points), palette=palette, limits=limits, name="model.point_loss_")
@@ -246,7 +247,7 @@ def compare(
     >>> [ax.get_title() for ax in axes]
     ['sphere', 'plane']
     """
-    _require_matplotlib()
+    require_matplotlib()
     panels = {str(name): _panel(name, Y) for name, Y in embeddings.items()}
     lengths = {name: len(P) for name, P in panels.items()}
     if not panels or len(set(lengths.values())) > 1:
@@ -254,7 +255,7 @@ def compare(
     n = next(iter(lengths.values()))
     shades = coloring(color, n, palette=palette, limits=limits)
     created = axes is None
-    axes = _grid(len(panels)) if axes is None else np.ravel(np.array(axes, dtype=object))
+    axes = grid(len(panels)) if axes is None else np.ravel(np.array(axes, dtype=object))
     if len(axes) != len(panels):
         raise ValueError(f"axes must be {len(panels)}, one for each embedding, got {len(axes)}.")
     for ax, (name, P) in zip(axes, panels.items(), strict=True):
@@ -294,7 +295,7 @@ def _draw(
     P = project(Y, projection, center=center)
     shown = window(projection, P, extent)
     new = ax is None
-    ax = _new_axes(shown.aspect) if ax is None else _checked(ax)
+    ax = new_axes(shown.aspect) if ax is None else _checked(ax)
     globe = projection == "orthographic"
     far = far_side(Y, center=center) & globe
     beyond = (np.abs(P[:, 1]) > MERCATOR_TOP) & (projection == "mercator")
@@ -389,41 +390,3 @@ def _checked(ax: Any) -> Axes:
 def _count(which: NDArray[np.bool_], where: str) -> str:
     verb = "is" if which.sum() == 1 else "are"
     return f"{which.sum():,} of {len(which):,} points {verb} {where}."
-
-
-def _new_axes(aspect: float) -> Axes:
-    import matplotlib.pyplot as plt
-
-    height = min(5.6 / aspect + 0.7, 6.3)
-    return plt.subplots(figsize=(7.2, height), layout=_layout())[1]
-
-
-def _grid(n: int) -> NDArray[Any]:
-    """Axes for n panels: one row up to three, rows of about the same length beyond."""
-    import matplotlib.pyplot as plt
-
-    rows = 2 if n == 4 else -(-n // 3)
-    columns = -(-n // rows)
-    _, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(1.0 + 3.6 * columns, 3.2 * rows),
-        layout=_layout(),
-        squeeze=False,
-    )
-    for ax in axes.flat[n:]:
-        ax.remove()
-    return np.asarray(axes.flat[:n])
-
-
-def _layout() -> Any:
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    return ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError('mercat.plot needs matplotlib: pip install "mercat[plot]"') from error

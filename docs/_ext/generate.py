@@ -1,0 +1,28 @@
+"""What the pages show and no person typed: figures, tables of measurements, explorers.
+
+They are made when a build begins, and lie in docs/generated, which is not committed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import explorers
+import figures
+import tables
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+
+def generate(app: Any) -> None:
+    folder = Path(app.srcdir) / "generated"
+    for name, make in (("figures", figures), ("tables", tables), ("explorers", explorers)):
+        logger.info("making %s...", name)
+        make.write(folder)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", generate, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,36 @@
+"""
+Which way a branch leads
+========================
+
+Cells that develop follow paths that fork. Five branches of a tree grow here in 60 dimensions: two at the end
+of the first, two more at the end of the second. The map keeps the forks, and the order along each branch.
+
+What angles hardly fix is the *spacing* along a thin path. So the branch in the middle is drawn with a gap
+that the data do not have: read order and direction from the map, not gaps.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mercat import Mercat, plot
+
+rng = np.random.default_rng(0)
+tips, depths = [np.zeros(60)], [0.0]  # of the root, then of each branch
+points, branch, depth = [], [], []
+for name, origin in (("1", 0), ("2", 1), ("3", 1), ("4", 2), ("5", 2)):
+    tip = tips[origin] + rng.normal(size=60)
+    along = rng.random((300, 1))
+    points.append(tips[origin] + along * (tip - tips[origin]))
+    depth.append(depths[origin] + along[:, 0])
+    branch += [f"branch {name}"] * 300
+    tips.append(tip)
+    depths.append(depths[origin] + 1)
+X = np.concatenate(points) + rng.normal(scale=0.25, size=(1500, 60))
+
+Y = Mercat(random_state=0).fit_transform(X)
+figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
+plot.map(Y, color=branch, ax=left)
+plot.map(Y, color=np.concatenate(depth), ax=right)
+left.set_title("branch")
+right.set_title("way from the root")
+plt.show()

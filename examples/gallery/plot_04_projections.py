@@ -1,0 +1,22 @@
+"""
+Five ways to flatten a globe
+============================
+
+No flat map keeps both angles and areas. Mercator keeps angles; Lambert, Equal Earth and Mollweide keep areas,
+so that density reads true; the orthographic one is the globe as seen from afar.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from mercat import Mercat, plot, projections
+
+X, digit = load_digits(return_X_y=True)
+Y = Mercat(random_state=0).fit_transform(X)
+
+figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
+for ax, name in zip(axes.flat, projections.NAMES, strict=False):
+    plot.map(Y, color=digit, projection=name, legend=False, ax=ax)
+    ax.set_title(name)
+axes.flat[-1].remove()
+plt.show()

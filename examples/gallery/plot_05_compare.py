@@ -1,0 +1,39 @@
+"""
+Side by side, with numbers
+==========================
+
+Embeddings of the same points, drawn with one legend and measured with one ruler. Neighbourhoods are what
+t-SNE is for; angles and distances are what Mercat is for.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+
+from mercat import Mercat, metrics, plot
+
+X, digit = load_digits(return_X_y=True)
+X, digit = X[:900], digit[:900]
+with threadpool_limits(1):
+    flat = TSNE(random_state=0).fit_transform(X)
+embeddings = {
+    "PCA": PCA(2, random_state=0).fit_transform(X),
+    "t-SNE": flat,
+    "Mercat": Mercat(random_state=0).fit_transform(X),
+}
+axes = plot.compare(embeddings, color=digit)
+
+# %%
+# The paper's four measures; 1 is perfect.
+
+measures = (
+    "angle_preservation",
+    "distance_preservation",
+    "neighborhood_preservation",
+    "density_preservation",
+)
+print(f"{'':26}" + "".join(f"{name:>8}" for name in embeddings))
+for measure in measures:
+    scores = [float(getattr(metrics, measure)(X, Y)) for Y in embeddings.values()]
+    print(f"{measure:26}" + "".join(f"{score:8.2f}" for score in scores))

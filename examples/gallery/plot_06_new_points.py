@@ -1,0 +1,30 @@
+"""
+New points on an old map
+========================
+
+A model that has seen two thirds of the digits places the others, each on its own, in the same place whatever
+batch it comes in.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from mercat import Mercat, plot
+
+X, digit = load_digits(return_X_y=True)
+model = Mercat(random_state=0).fit(X[:1200])
+Y_new = model.transform(X[1200:])
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
+plot.map(model.embedding_, color=digit[:1200], legend=False, ax=left)
+plot.map(Y_new, color=digit[1200:], center=(0, 0), legend=True, ax=right)
+left.set_title("1,200 digits that were fitted")
+right.set_title("597 that came later")
+plt.show()
+
+# %%
+# One by one or all together:
+
+alone = np.concatenate([model.transform(row[None]) for row in X[1200:1210]])
+print(np.array_equal(alone, Y_new[:10]))

@@ -1,0 +1,21 @@
+"""
+Blood cells, with scanpy
+========================
+
+From an AnnData object to a map by kind of cell and by gene. The cells come with scanpy; `mercat.tl.mercat`
+takes their principal components.
+"""
+
+import scanpy as sc
+
+import mercat
+
+adata = sc.datasets.pbmc68k_reduced().raw.to_adata()
+sc.pp.pca(adata, n_comps=30)
+mercat.tl.mercat(adata)
+ax = mercat.pl.map(adata, color="bulk_labels", size=12)
+
+# %%
+# Genes that mark monocytes, killer cells and B cells, and how far each cell is to be trusted:
+
+axes = mercat.pl.map(adata, color=["CST3", "NKG7", "CD79A", "mercat_loss"], size=8)

@@ -1,0 +1,87 @@
+"""What `tl` and `pl` ask of an AnnData object."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+
+def require_anndata(adata: Any) -> None:
+    """Raise unless `adata` is an AnnData object."""
+    try:
+        from anndata import AnnData
+    except ImportError as error:
+        raise ImportError(
+            'mercat.tl and mercat.pl need anndata: pip install "mercat[anndata]"'
+        ) from error
+    if not isinstance(adata, AnnData):
+        raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}.")
+
+
+def embedding_keys(adata: AnnData) -> str:
+    """The keys of obsm, in brackets, for messages."""
+    return f"({', '.join(adata.obsm.keys()) or 'which has none'})"
+
+
+def sphere_key(adata: AnnData, basis: str) -> str:
+    """The key of obsm that `basis` stands for, which must hold unit vectors."""
+    for key in (basis, f"X_{basis}"):
+        if key in adata.obsm:
+            shape = np.shape(adata.obsm[key])
+            if len(shape) == 2 and shape[1] == 3:
+                return key
+            raise ValueError(
+                f"basis must name unit vectors, of three columns, got {basis!r}, "
+                f"whose shape is {shape}."
+            )
+    raise ValueError(
+        f"basis must name a key of adata.obsm {embedding_keys(adata)}, got {basis!r}: "
+        "run mercat.tl.mercat(adata) first."
+    )
+
+
+def column(
+    adata: AnnData, key: str, *, layer: str | None, use_raw: bool | None, name: str = "color"
+) -> Any:
+    """A column of obs, or the values of a gene, as a pandas Series called `key`."""
+    import pandas as pd
+
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
+    if use_raw and (layer is not None or adata.raw is None):
+        why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
+        raise ValueError(f"use_raw must be False where {why}, got True.")
+    if key in adata.obs:
+        return adata.obs[key]
+    if use_raw is None:  # as scanpy has it
+        use_raw = layer is None and adata.raw is not None
+    source = adata.raw if use_raw else adata
+    if key not in source.var_names:
+        raise ValueError(
+            f"{name} must be a column of adata.obs or one of the {len(source.var_names)} genes of "
+            f"{'adata.raw' if use_raw else 'adata'}, got {key!r}"
+            f"{_similar(key, [*adata.obs.columns, *source.var_names])}."
+        )
+    values = source.obs_vector(key) if use_raw else source.obs_vector(key, layer=layer)
+    return pd.Series(np.asarray(values, dtype=np.float64), index=adata.obs_names, name=key)
+
+
+def stored_palette(adata: AnnData, values: Any) -> dict[str, str] | None:
+    """The colours that scanpy keeps for a categorical column, by category."""
+    stored = adata.uns.get(f"{values.name}_colors")
+    if stored is None or not hasattr(values, "cat") or len(stored) < len(values.cat.categories):
+        return None
+    return {
+        str(name): str(color) for name, color in zip(values.cat.categories, stored, strict=False)
+    }
+
+
+def _similar(key: Any, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(key), [str(name) for name in names], n=3)
+    return f" (similar: {', '.join(close)})" if close else ""

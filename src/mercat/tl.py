@@ -1,0 +1,154 @@
+"""Tools for AnnData, in the manner of scanpy: `mercat.tl.mercat(adata)` beside `sc.tl.umap(adata)`."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import Mercat
+from ._anndata import embedding_keys, require_anndata
+from ._window import MERCATOR_TOP
+from .projections import project
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+__all__ = ["mercat"]
+
+logger = logging.getLogger(__name__)
+
+
+def mercat(
+    adata: AnnData,
+    *,
+    use_rep: str | None = None,
+    n_spectral: int | str | None = 50,
+    random_state: Any = 0,
+    key_added: str | None = None,
+    copy: bool = False,
+    **parameters: Any,
+) -> AnnData | None:
+    """Map the cells on the unit sphere so that the angles between them are kept.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Annotated data; in memory or backed, dense or sparse.
+    use_rep : str, optional
+        What to embed: ``"X"``, or a key of ``adata.obsm``. By default ``"X_pca"`` where there is one,
+        and ``"X"`` elsewhere; which of them it was is logged and written to the parameters.
+    n_spectral : int, "auto" or None, default=50
+        Number of principal components of it that are kept, as in `Mercat`; all of them, where it has
+        fewer columns. "auto" looks for the noise among the components, which needs ``use_rep="X"``:
+        in ``X_pca`` the noise has been cut off already.
+    random_state : int, numpy Generator or RandomState, or None, default=0
+        Seed.
+    key_added : str, optional
+        Where to write: see below.
+    copy : bool, default=False
+        Whether to write to a copy of `adata` and return it.
+    **parameters
+        Further parameters of `Mercat`, such as ``n_landmarks``, ``metric`` or ``verbose``.
+
+    Returns
+    -------
+    adata : AnnData or None
+        None, or the copy. These fields are written; where `key_added` is given, it stands in the place
+        of both ``X_mercat`` and ``mercat``.
+
+        ``adata.obsm["X_mercat"]`` : array of shape (n, 3)
+            Unit vectors.
+        ``adata.obsm["X_mercat_map"]`` : array of shape (n, 2)
+            A Mercator map of them, for ``sc.pl.embedding(adata, "mercat_map")``. Points beyond a latitude
+            of 85.05 degrees are laid on its edge; a warning is logged where there are any.
+        ``adata.obs["mercat_loss"]`` : column of float
+            The angle loss at each cell: where it is high, the map is not to be trusted.
+        ``adata.uns["mercat"]`` : dict
+            ``params``, ``calibration`` (alpha and beta), ``loss``, ``correlation``, ``status``, and
+            ``n_beyond_map``, the number of points on the edge of the map.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import mercat
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(100, 20)).astype("float32")
+    >>> adata = anndata.AnnData(X)
+    >>> mercat.tl.mercat(adata)
+    >>> adata.obsm["X_mercat"].shape, adata.obsm["X_mercat_map"].shape
+    ((100, 3), (100, 2))
+    """
+    require_anndata(adata)
+    name = "X_mercat" if key_added is None else _checked_key(key_added)
+    short = "mercat" if key_added is None else key_added
+    if copy and adata.isbacked:
+        raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
+    source, X = _representation(adata, use_rep)
+    logger.info("Embedding %s, %d x %d.", source, *X.shape)
+    model = Mercat(n_spectral=n_spectral, random_state=random_state, **parameters).fit(X)
+    target = adata.copy() if copy else adata
+    flat, n_beyond = _map_coordinates(model.embedding_)
+    if n_beyond:
+        logger.warning(
+            "%d points are beyond a latitude of 85.05 degrees: obsm[%r] has them on its edge.",
+            n_beyond,
+            f"{name}_map",
+        )
+    target.obsm[name] = model.embedding_
+    target.obsm[f"{name}_map"] = flat
+    target.obs[f"{short}_loss"] = model.point_loss_
+    target.uns[short] = {
+        "params": {"use_rep": source, **_storable(model.get_params())},
+        "calibration": np.array(model.calibration_),
+        "loss": float(model.loss_),
+        "correlation": float(model.correlation_),
+        "status": str(model.status_),
+        "n_beyond_map": n_beyond,
+    }
+    return target if copy else None
+
+
+def _checked_key(key_added: Any) -> str:
+    if not isinstance(key_added, str) or not key_added or "/" in key_added:
+        # A slash would become a group of its own in an h5ad file.
+        raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
+    return key_added
+
+
+def _representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any]:
+    """The name of what is embedded, and its rows in memory."""
+    if use_rep is None:
+        use_rep = "X_pca" if "X_pca" in adata.obsm else "X"
+    if use_rep in adata.obsm:
+        X = adata.obsm[use_rep]
+    elif use_rep == "X" and adata.X is not None:
+        X = adata.X
+    else:
+        or_X = "" if adata.X is None else "'X' or "
+        raise ValueError(
+            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)}, got {use_rep!r}."
+        )
+    if hasattr(X, "to_memory"):  # a sparse matrix in a file
+        X = X.to_memory()
+    elif not hasattr(X, "tocsr"):
+        X = np.asarray(X)
+    return use_rep, X
+
+
+def _map_coordinates(Y: np.ndarray) -> tuple[np.ndarray, int]:
+    """Mercator coordinates within the square map of the world, and how many had to be moved there."""
+    P = project(Y, "mercator")
+    beyond = np.abs(P[:, 1]) > MERCATOR_TOP
+    P[:, 1] = np.clip(P[:, 1], -MERCATOR_TOP, MERCATOR_TOP)
+    return P.astype(Y.dtype, copy=False), int(beyond.sum())
+
+
+def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that shape the result and that an h5ad file can hold: no None, generator or function."""
+    kinds = (bool, int, float, str, np.number, np.bool_, np.ndarray)
+    return {
+        name: value
+        for name, value in parameters.items()
+        if isinstance(value, kinds) and name not in ("n_jobs", "verbose")
+    }

@@ -1,0 +1,190 @@
+"""Pictures of AnnData: which values and colours reach `plot` and `viewer`."""
+
+from __future__ import annotations
+
+import anndata
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from mercat import pl, tl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_hex
+
+
+@pytest.fixture(scope="module")
+def embedded() -> anndata.AnnData:
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2.0, size=(60, 8)).astype(np.float32)
+    obs = pd.DataFrame(
+        {
+            "kind": pd.Categorical(rng.choice(["b", "a"], 60), categories=["b", "a", "never"]),
+            "batch": rng.choice(["one", "two"], 60),
+            "depth": X.sum(axis=1),
+            "good": rng.random(60) > 0.5,
+            "seen": pd.date_range("2024-01-01", periods=60),
+        },
+        index=[f"cell {k}" for k in range(60)],
+    )
+    adata = anndata.AnnData(X, obs=obs, layers={"double": 2 * X})
+    adata.var_names = [f"gene{k}" for k in range(8)]
+    adata.raw = anndata.AnnData(sparse.csr_matrix(10 * X), obs=obs, var=adata.var)
+    tl.mercat(adata)
+    return adata
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def legend(ax):
+    """Names and colours of a legend."""
+    drawn = ax.get_legend()
+    colors = [to_hex(handle.get_color()) for handle in drawn.legend_handles]
+    return dict(zip([text.get_text() for text in drawn.get_texts()], colors, strict=True))
+
+
+def values_of(calls):
+    return np.asarray(calls[-1][1], dtype=float)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What reaches `plot.map`, which still draws."""
+    made, drawn = [], pl.plot.map
+
+    def record(Y, color=None, **options):
+        made.append((Y, color, options))
+        return drawn(Y, color, **options)
+
+    monkeypatch.setattr(pl.plot, "map", record)
+    return made
+
+
+def test_colors_that_scanpy_keeps_are_used(embedded):
+    adata = embedded.copy()
+    adata.uns["kind_colors"] = np.array(["#ff0000", "#00ff00", "#0000ff"])
+    assert legend(pl.map(adata, "kind")) == {"b": "#ff0000", "a": "#00ff00"}
+    assert legend(pl.globe(adata, "kind")) == {"b": "#ff0000", "a": "#00ff00"}
+    chosen = {"a": "black", "b": "gray"}
+    assert legend(pl.map(adata, "kind", palette=chosen)) == {"b": "#808080", "a": "#000000"}
+    adata.uns["kind_colors"] = np.array(["#ff0000"])  # of a time with fewer categories
+    assert legend(pl.map(adata, "kind"))["a"] not in ("#ff0000", "#00ff00")
+
+
+def test_genes_come_from_raw_layer_or_X_as_in_scanpy(embedded, calls):
+    gene = embedded.X[:, 3]
+    pl.map(embedded, "gene3")
+    np.testing.assert_array_equal(values_of(calls), 10 * gene)
+    pl.map(embedded, "gene3", use_raw=False)
+    np.testing.assert_array_equal(values_of(calls), gene)
+    pl.map(embedded, "gene3", layer="double")
+    np.testing.assert_array_equal(values_of(calls), 2 * gene)
+    pl.map(embedded, "depth", layer="double")  # a column is a column
+    np.testing.assert_array_equal(values_of(calls), embedded.obs["depth"])
+    np.testing.assert_array_equal(calls[-1][0], embedded.obsm["X_mercat"])
+
+
+def test_genes_of_backed_data(embedded, tmp_path, calls):
+    storable = embedded.copy()
+    del storable.obs["seen"]  # anndata itself stores no dates
+    storable.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    pl.map(backed, "gene3", use_raw=False)
+    np.testing.assert_array_equal(values_of(calls), embedded.X[:, 3])
+    assert backed.isbacked
+
+
+def test_several_colors_make_several_panels(embedded):
+    axes = pl.map(embedded, ["kind", "gene1", "batch"], legend=False)
+    assert [ax.get_title() for ax in axes] == ["kind", "gene1", "batch"]
+    axes = pl.globe(embedded, ["kind"])
+    assert [ax.get_title() for ax in axes] == ["kind"]
+    assert axes[0].get_legend().get_title().get_text() == ""
+
+
+def test_one_map_on_given_axes(embedded):
+    ax = plt.figure().add_subplot()
+    assert pl.map(embedded, "kind", ax=ax) is ax
+    assert pl.map(embedded, ax=ax) is ax
+
+
+def test_pictures_leave_the_data_alone(embedded):
+    before = embedded.copy()
+    pl.map(embedded, ["kind", "gene1"])
+    assert list(embedded.uns) == list(before.uns)
+    pd.testing.assert_frame_equal(embedded.obs, before.obs)
+
+
+def test_errors_name_parameter_rule_and_value(embedded):
+    with pytest.raises(
+        ValueError,
+        match=r"color must be a column of adata.obs or one of the 8 genes of adata.raw, "
+        r"got 'gene9' \(similar: gene",
+    ):
+        pl.map(embedded, "gene9")
+    with pytest.raises(ValueError, match=r"keys must be a column .* genes of adata, got 'zzzz'"):
+        pl.explore(embedded, keys=["zzzz"], use_raw=False)
+    with pytest.raises(ValueError, match=r"layer must be one of \['double'\], got 'half'"):
+        pl.map(embedded, "gene3", layer="half")
+    with pytest.raises(ValueError, match="use_raw must be False where layer='double' is given"):
+        pl.map(embedded, "gene3", layer="double", use_raw=True)
+    with pytest.raises(ValueError, match=r"basis must name a key of .*got 'umap': run mercat.tl"):
+        pl.map(embedded, basis="umap")
+    with pytest.raises(ValueError, match=r"three columns, got 'mercat_map', .* \(60, 2\)"):
+        pl.globe(embedded, basis="mercat_map")
+    with pytest.raises(ValueError, match="ax must be None for a list of colors"):
+        pl.map(embedded, ["kind"], ax=plt.figure().add_subplot())
+    with pytest.raises(ValueError, match="color must name at least one column or gene"):
+        pl.map(embedded, [])
+    with pytest.raises(TypeError, match="adata must be an AnnData object, got list"):
+        pl.explore([])
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """What reaches the explorer."""
+    made = {}
+
+    def record(Y, frame, path, **options):
+        made.update(Y=Y, frame=frame, path=path, **options)
+        return path
+
+    monkeypatch.setattr(pl.viewer, "to_html", record)
+    return made
+
+
+def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
+    pl.explore(embedded, "cells.html", title="Cells")
+    assert list(offered["frame"]) == ["kind", "batch", "depth", "good"]
+    assert caplog.messages == ["Columns that cannot be shown are left out: seen."]
+    np.testing.assert_array_equal(offered["point_loss"], embedded.obs["mercat_loss"])
+    np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat"])
+    assert offered["title"] == "Cells"
+
+
+def test_explorer_offers_the_genes_that_are_named(embedded, offered):
+    pl.explore(embedded, "cells.html", keys=["gene1", "kind", "gene1"], color="gene2")
+    assert list(offered["frame"]) == ["gene2", "gene1", "kind"]
+    np.testing.assert_array_equal(offered["frame"]["gene1"], 10 * embedded.X[:, 1])
+    assert offered["color"] == "gene2"
+
+
+def test_explorer_takes_the_loss_of_its_own_basis(embedded, offered):
+    adata = embedded.copy()
+    tl.mercat(adata, key_added="other", n_spectral=2)
+    pl.explore(adata, "cells.html", basis="other", keys=[])
+    np.testing.assert_array_equal(offered["point_loss"], adata.obs["other_loss"])
+
+
+def test_explorer_in_a_notebook(embedded):
+    explorer = pl.explore(embedded, color="kind", height=400)
+    explorer.selection = [5, 2]
+    assert list(embedded[explorer.selection].obs_names) == ["cell 2", "cell 5"]

@@ -1,0 +1,166 @@
+"""AnnData in, AnnData out: what `mercat.tl.mercat` reads and writes."""
+
+from __future__ import annotations
+
+import logging
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import mercat
+from mercat import Mercat, projections, tl
+
+
+def counts(n: int = 90, n_genes: int = 30) -> np.ndarray:
+    """Three kinds of cells, as counts."""
+    rng = np.random.default_rng(0)
+    rate = rng.gamma(1.0, 2.0, size=(3, n_genes))
+    return rng.poisson(rate[np.arange(n) % 3]).astype(np.float32)
+
+
+@pytest.fixture
+def adata() -> anndata.AnnData:
+    X = counts()
+    return anndata.AnnData(X, obsm={"X_pca": X[:, :12] - X[:, :12].mean(axis=0)})
+
+
+def test_writes_what_the_estimator_makes_of_the_components(adata):
+    assert tl.mercat(adata) is None
+    model = Mercat(random_state=0).fit(adata.obsm["X_pca"])
+    np.testing.assert_array_equal(adata.obsm["X_mercat"], model.embedding_)
+    np.testing.assert_array_equal(adata.obs["mercat_loss"], model.point_loss_)
+    flat = projections.project(model.embedding_, "mercator")
+    np.testing.assert_allclose(adata.obsm["X_mercat_map"], flat, atol=1e-6)
+    about = adata.uns["mercat"]
+    np.testing.assert_array_equal(about["calibration"], model.calibration_)
+    assert about["loss"] == model.loss_
+    assert about["correlation"] == model.correlation_
+    assert about["status"] == str(model.status_)
+    assert about["params"]["use_rep"] == "X_pca"
+    assert about["params"]["n_spectral"] == 50
+    assert about["params"]["random_state"] == 0
+
+
+def test_takes_X_where_there_are_no_components_and_says_which(adata, caplog):
+    caplog.set_level(logging.INFO, "mercat.tl")
+    tl.mercat(adata)
+    del adata.obsm["X_pca"]
+    tl.mercat(adata)
+    assert caplog.messages == ["Embedding X_pca, 90 x 12.", "Embedding X, 90 x 30."]
+    assert adata.uns["mercat"]["params"]["use_rep"] == "X"
+
+
+@pytest.mark.parametrize(
+    "make", [np.asarray, sparse.csr_matrix, sparse.csc_matrix], ids=["dense", "csr", "csc"]
+)
+def test_dense_sparse_and_backed_data_are_the_same_data(make, tmp_path):
+    X = counts()
+    expected = Mercat(random_state=0, n_spectral=10).fit_transform(make(X))
+    adata = anndata.AnnData(make(X))
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    for data in (adata, backed):
+        tl.mercat(data, n_spectral=10)
+        np.testing.assert_array_equal(data.obsm["X_mercat"], expected)
+    assert backed.isbacked
+
+
+@pytest.mark.parametrize("kind", ["frame", "sparse"])
+def test_representations_other_than_arrays(adata, kind):
+    rep = adata.obsm["X_pca"]
+    columns = [f"dimension {k}" for k in range(rep.shape[1])]
+    other = {
+        "frame": pd.DataFrame(rep, index=adata.obs_names, columns=columns),
+        "sparse": sparse.csr_matrix(rep),
+    }
+    adata.obsm["other"] = other[kind]
+    tl.mercat(adata, use_rep="other")
+    expected = Mercat(random_state=0).fit_transform(rep if kind == "frame" else other[kind])
+    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+
+
+def test_key_added_names_all_fields(adata):
+    tl.mercat(adata, use_rep="X", key_added="sphere", n_landmarks=50, objective="absolute")
+    assert set(adata.obsm) == {"X_pca", "sphere", "sphere_map"}
+    assert list(adata.obs) == ["sphere_loss"]
+    assert list(adata.uns) == ["sphere"]
+    assert adata.uns["sphere"]["params"]["n_landmarks"] == 50
+    np.testing.assert_array_equal(adata.uns["sphere"]["calibration"], [0, 1])
+
+
+def test_a_copy_leaves_the_original_alone(adata):
+    other = tl.mercat(adata, copy=True)
+    assert "X_mercat" in other.obsm
+    assert list(adata.obsm) == ["X_pca"]
+    assert not len(adata.obs.columns)
+    assert not adata.uns
+
+
+def test_what_is_written_survives_a_file(adata, tmp_path):
+    start = np.random.default_rng(1).normal(size=(90, 3))
+    rng = np.random.default_rng(2)
+    tl.mercat(adata, init=start, random_state=rng, max_iter=300, callback=lambda *_: False)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    back = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    np.testing.assert_array_equal(back.obsm["X_mercat"], adata.obsm["X_mercat"])
+    np.testing.assert_array_equal(back.uns["mercat"]["params"]["init"], start)
+    assert back.uns["mercat"]["params"]["max_iter"] == 300
+    assert "random_state" not in back.uns["mercat"]["params"]
+    assert back.uns["mercat"]["status"] == adata.uns["mercat"]["status"]
+
+
+def test_poles_lie_on_the_edge_of_the_map_and_are_counted(adata, monkeypatch, caplog):
+    def fitted(self, X):
+        self.embedding_ = np.array([[1.0, 0, 0], [0, 0, 1], [0, 0.6, -0.8], [0, 1e-9, -1]])
+        self.point_loss_, self.calibration_ = np.zeros(4), (0.0, 1.0)
+        self.loss_ = self.correlation_ = 0.0
+        self.status_ = "done"
+        return self
+
+    monkeypatch.setattr(tl.Mercat, "fit", fitted)
+    few = adata[:4].copy()
+    tl.mercat(few)
+    np.testing.assert_allclose(
+        few.obsm["X_mercat_map"][:, 1], [0, np.pi, -np.arcsinh(4 / 3), -np.pi]
+    )
+    assert few.uns["mercat"]["n_beyond_map"] == 2
+    assert caplog.messages == [
+        "2 points are beyond a latitude of 85.05 degrees: obsm['X_mercat_map'] has them on its edge."
+    ]
+
+
+def test_a_failed_fit_writes_nothing(adata):
+    adata.obsm["X_pca"][3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        tl.mercat(adata)
+    assert list(adata.obsm) == ["X_pca"]
+    assert not adata.uns
+
+
+def test_errors_name_parameter_rule_and_value(adata, tmp_path):
+    with pytest.raises(TypeError, match=r"adata must be an AnnData object, got ndarray\."):
+        tl.mercat(adata.X)
+    with pytest.raises(
+        ValueError, match=r"use_rep must be 'X' or a key of adata.obsm \(X_pca\), got 'X_scVI'\."
+    ):
+        tl.mercat(adata, use_rep="X_scVI")
+    with pytest.raises(ValueError, match=r"use_rep must be a key of .*\(which has none\), got 'X'"):
+        tl.mercat(anndata.AnnData(obs=pd.DataFrame(index=["a", "b"])))
+    for key in ("", "a/b", 3):
+        with pytest.raises(ValueError, match="key_added must be a name without a slash"):
+            tl.mercat(adata, key_added=key)
+    with pytest.raises(TypeError, match="n_neighbors"):
+        tl.mercat(adata, n_neighbors=15)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    with pytest.raises(ValueError, match="copy must be False for backed data, got True"):
+        tl.mercat(backed, copy=True)
+
+
+def test_without_anndata_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "anndata", None)
+    with pytest.raises(ImportError, match=r'pip install "mercat\[anndata\]"'):
+        mercat.tl.mercat(object())
