@@ -81,9 +81,12 @@ def is_compiling(array: Array) -> bool:
 
 def like(array: Array) -> dict[str, Any]:
     """Keywords that make a new array of the same type in the same place."""
-    return (
-        {"dtype": array.dtype} if on_host(array) else {"dtype": array.dtype, "device": array.device}
-    )
+    return {"dtype": array.dtype, **beside(array)}
+
+
+def beside(array: Array) -> dict[str, Any]:
+    """Keywords that make a new array in the same place."""
+    return {} if on_host(array) else {"device": array.device}
 
 
 def widest(array: Array) -> Any:

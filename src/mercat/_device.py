@@ -155,8 +155,9 @@ class DeviceRows(Rows):
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
 
     def bring(self, record: Any) -> Any:
-        """A named tuple of arrays, on the device."""
-        return upload_all(record, self.device)
+        """An array, or a named tuple of them, on the device."""
+        move = upload if isinstance(record, np.ndarray) else upload_all
+        return move(record, self.device)
 
     def take(self, indices: np.ndarray) -> Array:
         """Some rows on the device, in the order of their indices."""

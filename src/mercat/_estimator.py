@@ -265,6 +265,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 rng=rng,
                 workers=workers,
                 progress=progress,
+                bring=rows.bring,
             )
             fit, self._placement, self.landmarks_, crowd = solve(self.solver, rows, spectral, plan)
         self._rotation = equator_rotation(crowd)

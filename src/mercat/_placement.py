@@ -35,6 +35,7 @@ from ._angles import (
 )
 from ._backend import (
     Array,
+    beside,
     fused,
     in_tiles,
     inverse_sqrt,
@@ -368,7 +369,7 @@ def placed_moments(
     """Moments of placed points as apices over `n_legs` landmarks, counted from `start` around."""
     xp = namespace(X)
     n_landmarks = X_landmarks.shape[0]
-    chosen = xp.arange(min(n_legs, n_landmarks), device=X.device)
+    chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
     chosen = (chosen + start) % n_landmarks
     legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks)))
     return _moments(X, Y, legs)

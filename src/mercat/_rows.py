@@ -70,7 +70,7 @@ class Rows:
         return bool(np.can_cast(self.dtype, np.float32))
 
     def bring(self, record: Any) -> Any:
-        """A named tuple of arrays, to where the rows are computed with."""
+        """An array, or a named tuple of them, to where the rows are computed with."""
         return record
 
     def scratch(self, shape: tuple[int, ...]) -> Any:

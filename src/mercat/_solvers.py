@@ -47,6 +47,7 @@ class Plan(NamedTuple):
     rng: np.random.Generator
     workers: Workers
     progress: Progress
+    bring: Callable[[Any], Any]  # to where sums over all pairs are computed
 
 
 class Placer(NamedTuple):
@@ -220,7 +221,8 @@ def _descend(
         workers=plan.workers,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
-    about_all = AngleLoss(X_hat, calibrated=plan.calibrated, workers=plan.workers)
+    there = plan.bring(X_hat)
+    about_all = AngleLoss(there, calibrated=plan.calibrated, workers=plan.workers)
     if not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
@@ -229,7 +231,7 @@ def _descend(
         start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
     report = reporter(plan.progress, plan.callback)
     softenings = POLISHED if careful else COARSE
-    return descend(X_hat, start, report=report, softenings=softenings, like=about_all)
+    return descend(there, start, report=report, softenings=softenings, like=about_all)
 
 
 def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:
