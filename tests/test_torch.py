@@ -130,6 +130,9 @@ def test_few_points_are_solved_together(device):
     here, there = mercat().fit(X), mercat(device=device).fit(X)
     assert there.correlation_ == pytest.approx(here.correlation_, abs=0.005)
     np.testing.assert_allclose(there.transform(X[:20]), there.embedding_[:20], atol=1e-3)
+    tensor = mercat(device=device).fit_transform(torch.as_tensor(X).to(device))
+    assert tensor.device.type == device.type
+    np.testing.assert_allclose(to_numpy(tensor), there.embedding_, atol=1e-3)
 
 
 def test_arrays_give_arrays_and_tensors_give_tensors(device):

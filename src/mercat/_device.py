@@ -205,7 +205,7 @@ class DeviceRows(Rows):
 
     def store(self, values: Array, out: Any, block: slice) -> None:
         """Put results of a block into their room."""
-        out[block] = values if is_torch(out) else to_numpy(values)
+        out[block] = upload(values, out.device) if is_torch(out) else to_numpy(values)
 
     # ------------------------------------------------------------------ from host to device
 
