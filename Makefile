@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest browser js paper docs linkcheck clean
+.PHONY: demo test lint types pytest browser js paper docs linkcheck versions dist clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -45,6 +45,14 @@ docs: $(VENV)/.docs
 # Links that lead out of the site; needs the network.
 linkcheck: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
+
+# All tests with the lowest and with the newest versions of what Mercat requires.
+versions: $(VENV)/.dev
+	$(BIN)/nox
+
+# Sdist and wheel, built twice and compared.
+dist: $(VENV)/.dev
+	$(BIN)/python tools/build_twice.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

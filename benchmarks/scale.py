@@ -304,7 +304,7 @@ def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
     """Operations and least bytes of placing, counted; over the seconds it took."""
     from mercat import _placement
 
-    k = fitted._placement.placer.landmarks
+    k = fitted._placer.landmarks
     L, r = k.X.shape
     m, G = min(_placement.N_APEX_LEGS, L), k.candidates.shape[0]
     steps = _placement._FIRST_PASS[0] + 1

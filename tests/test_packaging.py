@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -37,3 +40,39 @@ def test_wheel_alone_fits(tmp_path):
     python = str(tmp_path / "fresh" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", str(wheel))
     assert run(python, "-W", "error", "-c", FIT).split() == ["(200,", "3)", "True"]
+    command = [str(tmp_path / "fresh" / "bin" / "mercat"), "--help"]
+    bare = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert bare.returncode == 5
+    assert 'pip install "mercat[cli]"' in bare.stderr
+
+
+@pytest.mark.packaging
+def test_two_builds_are_the_same_to_the_byte_and_hold_what_the_tests_need(tmp_path):
+    """From two copies whose files are of different ages, under different umasks."""
+    built = []
+    for k, umask in enumerate((0o022, 0o077)):
+        copy, out = tmp_path / f"copy{k}" / "mercat", tmp_path / f"out{k}"
+        ignored = shutil.ignore_patterns(
+            ".git", ".venv*", ".nox", "node_modules", "__pycache__", "dist", ".*_cache"
+        )
+        shutil.copytree(ROOT, copy, ignore=ignored, copy_function=shutil.copy)
+        for path in copy.rglob("*"):
+            os.utime(path, (10**9 + 10**7 * k,) * 2)
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, umask=umask)
+        assert done.returncode == 0, done.stderr
+        built.append({path.name: path.read_bytes() for path in out.iterdir()})
+    assert {Path(name).suffix for name in built[0]} == {".whl", ".gz"}
+    assert built[0] == built[1]
+    (sdist,) = (tmp_path / "out0").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {
+        "tests/test_paper.py",
+        "paper/report.py",
+        "docs/cli.md",
+        "noxfile.py",
+        "CONTRIBUTING.md",
+    }
+    assert needed <= names
+    assert not any(name.startswith(("js/node_modules/", "paper/cache/")) for name in names)

@@ -76,7 +76,7 @@ def test_components_are_those_of_numpy(kind, metric, device):
 
 
 def test_a_point_goes_where_it_goes_in_numpy(fitted, device):
-    placer = fitted._placement.placer
+    placer = fitted._placer
     X_hat, Y = placer.block(data())
     landmarks = upload_all(placer.landmarks, device)
     there = torch.as_tensor(X_hat).to(device)

@@ -14,14 +14,17 @@ __version__ = "0.1.0"
 _HOME = {
     "Mercat": "mercat._estimator",
     "embed": "mercat._estimator",
+    "load": "mercat._model_file",
+    "save": "mercat._model_file",
     "Status": "mercat._status",
 }
 _MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
-__all__ = ["Mercat", "Status", "embed"]
+__all__ = ["Mercat", "Status", "embed", "load", "save"]
 
 if TYPE_CHECKING:
     from ._estimator import Mercat, embed
+    from ._model_file import load, save
     from ._status import Status
 
 

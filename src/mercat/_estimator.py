@@ -267,9 +267,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 progress=progress,
                 bring=rows.bring,
             )
-            fit, self._placement, self.landmarks_, crowd = solve(self.solver, rows, spectral, plan)
-        self._rotation = equator_rotation(crowd)
-        self.embedding_, self.point_loss_ = self._outcome(rows, fit)
+            fit, placement, self.landmarks_, crowd = solve(self.solver, rows, spectral, plan)
+        self._placer, self._rotation = placement.placer, equator_rotation(crowd)
+        self.embedding_, self.point_loss_ = self._outcome(rows, fit, placement)
         if is_dask(X) and not isinstance(rows, LazyRows):
             from .distributed import as_chunks
 
@@ -300,14 +300,14 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _place(self, rows: Rows) -> Callable[[Any, int], Any]:
         """What places a block of rows on the turned map."""
-        placer = rows.bring(self._placement.placer)
+        placer = rows.bring(self._placer)
         return functools.partial(_place, placer, self._rotation, _output_type(rows))
 
-    def _outcome(self, rows: Rows, fit: Fit) -> tuple[Any, Any]:
+    def _outcome(self, rows: Rows, fit: Fit, placement: Placement) -> tuple[Any, Any]:
         """Positions and losses of all points, or the promise of them."""
         dtype = _output_type(rows)
         if isinstance(rows, LazyRows):
-            judge = functools.partial(_judge, self._placement)
+            judge = functools.partial(_judge, placement)
             return rows.lazily(self._place(rows), (3,), dtype), rows.lazily(judge, (), "float64")
         turned = rows.empty(fit.Y.shape, dtype)
         for block in blocks(len(turned), rows.block):

@@ -27,7 +27,8 @@ _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
 _CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
 _CROWD = 10_000  # points that stand for all when the map is turned
 _PERMUTED_UP_TO = 1_000_000
-_PLACED_AGAINST = 128  # landmarks a point is compared with; the others speak through their sums
+# Landmarks that a point is compared with (the others speak through their sums): more for few points.
+_PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
@@ -132,7 +133,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     near = rows.take(sample if lazy else chosen)
     X_hat = _projected(near[: len(chosen)], spectral, rows, plan.workers)
     fit = _descend(X_hat, chosen, spectral, plan, careful=False)
-    placer = _prepared(spectral, X_hat, fit, n_apices=_PLACED_AGAINST)
+    placer = _prepared(spectral, X_hat, fit, max(_PLACED_AGAINST, _PLACED_PAIRS // n))
     placement = _judging(placer, X_hat, fit, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
     if lazy:
         crowd = Rows(near[np.argsort(sample)], plan.workers)

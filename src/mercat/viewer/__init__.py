@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from .._whole import whole_file
 from ._encode import encode
-from ._html import page, write_atomically
+from ._html import page
 
 if TYPE_CHECKING:
     from ._widget import Explorer
@@ -84,7 +85,8 @@ def to_html(
         projection=projection,
     )
     target = Path(path)
-    write_atomically(target, page(payload, str(title)))
+    with whole_file(target) as part:
+        part.write_text(page(payload, str(title)), encoding="utf-8", newline="\n")
     return target
 
 

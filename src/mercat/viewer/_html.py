@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
-import tempfile
 from importlib.resources import files
-from pathlib import Path
 
 _PAGE = """<!doctype html>
 <html lang="en" data-mercat="page">
@@ -56,24 +53,3 @@ def page(payload: bytes, title: str) -> str:
         payload=base64.b64encode(payload).decode("ascii"),
         script=script,
     )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write beside `path`, then rename: `path` holds the old text or the whole new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        part.chmod(0o666 & ~_umask())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

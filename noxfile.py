@@ -1,0 +1,46 @@
+"""The tests with the lowest and with the newest versions of what Mercat stands on: run `nox`.
+
+`nox -s lowest -- tests/test_angles.py` passes arguments on to pytest.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+
+import nox
+
+PROJECT = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+RUNTIME = ("plot", "viewer", "anndata", "cli")  # extras that the tests use
+nox.options.sessions = ["lowest", "newest"]
+nox.options.stop_on_first_error = False
+
+
+def lowest_versions():
+    """A constraint NAME==VERSION for each NAME>=VERSION that Mercat requires at run time."""
+    extras = PROJECT["optional-dependencies"]
+    requirements = PROJECT["dependencies"] + [line for extra in RUNTIME for line in extras[extra]]
+    bounds = [re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\w.]+)", line) for line in requirements]
+    return sorted({f"{bound[1]}=={bound[2]}" for bound in bounds if bound})
+
+
+def run_tests(session, *options):
+    session.run("python", "-m", "pip", "list", silent=False)
+    arguments = session.posargs or ["-n", "2", "--dist", "loadgroup", "-m", "not packaging"]
+    session.run("python", "-m", "pytest", *options, *arguments)
+
+
+@nox.session
+def lowest(session):
+    """Every requirement at the version that pyproject.toml names."""
+    constraints = Path(session.create_tmp()) / "lowest.txt"
+    constraints.write_text("\n".join(lowest_versions()) + "\n")
+    session.install("--editable", ".[dev]", "--constraint", str(constraints.resolve()))
+    # Old packages are deprecated by newer ones around them: there, warnings are not errors.
+    run_tests(session, "-W", "default")
+
+
+@nox.session
+def newest(session):
+    """Every requirement at its newest release."""
+    session.install("--upgrade", "--upgrade-strategy", "eager", "--editable", ".[dev]")
+    run_tests(session)

@@ -1,0 +1,5 @@
+"""`python -m mercat.cli`, the same as `mercat`."""
+
+from . import main
+
+main()

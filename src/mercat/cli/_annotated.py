@@ -1,0 +1,107 @@
+"""AnnData files: .h5ad and .zarr."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._columns import plain
+from ._console import Console
+from ._problems import BadInput, listed, require, unknown_column
+from ._table import ReadOptions, Table
+
+
+def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
+    """X or another representation, and the columns of obs."""
+    import pandas as pd
+
+    adata = load(path)
+    key = options.key or ("X_pca" if "X_pca" in adata.obsm else "X")
+    if options.key is None and key == "X_pca":
+        console.note(
+            f"{path} has principal components: using X_pca; --key X takes the data themselves."
+        )
+    X, features = _representation(adata, key, path)
+    obs = {str(name): plain(adata.obs[name], path, str(name)) for name in adata.obs.columns}
+    ids = str(adata.obs.index.name or "index")
+    while ids in obs:
+        ids += "_"
+    meta = {ids: pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))} | obs
+    _check_names(path, options, list(meta), features)
+    table = Table(
+        path=path,
+        X=X,
+        features=features,
+        meta=pd.DataFrame({k: v for k, v in meta.items() if k not in options.drop}),
+        ids=ids,
+        place=lambda row, column: (
+            f"{path}, {key}, row {row} ({adata.obs_names[row]!r}), column "
+            f"{column if features is None else repr(features[column])}"
+        ),
+        adata=adata,
+        key=key,
+    )
+    if features is None or not set(features) & set(options.drop):
+        return table
+    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
+
+
+def load(path: Path) -> Any:
+    """An AnnData object in memory."""
+    require("anndata", f"Reading {path}", "cli,anndata")
+    if path.is_dir():
+        require("zarr", f"Reading {path}", "cli,anndata")
+    import anndata
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return anndata.read_zarr(path) if path.is_dir() else anndata.read_h5ad(path)
+    except Exception as error:  # h5py and zarr raise whatever their C libraries say
+        raise BadInput(f"{path} is not a whole AnnData file: {_short(error)}") from error
+
+
+def _short(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]
+
+
+def _representation(adata: Any, key: str, path: Path) -> tuple[Any, list[str] | None]:
+    """Numbers by name, and the names of their columns."""
+    import scipy.sparse
+
+    genes = [str(name) for name in adata.var_names]
+    if key == "X" and adata.X is not None:
+        X, features = adata.X, genes
+    elif key in adata.obsm:
+        X, features = adata.obsm[key], None
+    elif key in adata.layers:
+        X, features = adata.layers[key], genes
+    else:
+        keys = [*(["X"] if adata.X is not None else []), *adata.obsm.keys(), *adata.layers.keys()]
+        raise BadInput(f"{path} has no {key!r} to embed. --key takes one of {listed(keys)}.")
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise BadInput(
+            f"{path}: {key} must be a table of numbers, got {X.dtype} of shape {X.shape}."
+        )
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return X, features
+
+
+def _check_names(
+    path: Path, options: ReadOptions, columns: list[str], features: list[str] | None
+) -> None:
+    for option, name in [("--label", options.label), *(("--meta", m) for m in options.meta)]:
+        if name is not None and name not in columns:
+            raise unknown_column(option, name, columns, path)
+    known = {*columns, *(features or [])}
+    for name in options.drop:
+        if name not in known:
+            raise unknown_column("--drop", name, [*columns, *(features or [])], path)

@@ -1,0 +1,199 @@
+"""Tables in files of arrays: .npy, .npz and Matrix Market. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._columns import plain
+from ._console import Console
+from ._problems import BadInput, listed
+from ._table import ReadOptions, Table
+
+
+def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
+    """One array, (n, d)."""
+    del console
+    if zipfile.is_zipfile(path):
+        raise BadInput(f"{path} holds several arrays. Call it .npz.")
+    return _table(path, _turned(_loaded(path), options), options)
+
+
+def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
+    """An array (n, d) among others; those of length n are metadata. Or a sparse matrix of SciPy's."""
+    arrays = loaded_npz(path)
+    if {"format", "shape", "data"} <= set(arrays):
+        return _table(path, _turned(_scipy_sparse(path), options), options)
+    key = options.key or _main_array(path, arrays)
+    if key not in arrays:
+        raise BadInput(f"{path} has no array {key!r}. Its arrays: {listed(arrays)}.")
+    X = _turned(arrays.pop(key), options)
+    if X.ndim == 2:
+        rest = {
+            name: a
+            for name, a in arrays.items()
+            if a.shape == (len(X),) and a.dtype.kind in "biufUS"
+        }
+        left = [f"{name} {a.shape}" for name, a in arrays.items() if name not in rest]
+        if left:
+            console.note(
+                f"Arrays of {path} that are not a column of {len(X)} values: {listed(left)}."
+            )
+        arrays = rest
+    return _table(path, X, options, {k: v for k, v in arrays.items() if k not in options.drop}, key)
+
+
+def loaded_npz(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of an .npz file."""
+    if not zipfile.is_zipfile(path):
+        raise BadInput(f"{path}: the file is broken or truncated, or not an .npz file at all.")
+    loaded = _loaded(path)
+    arrays = {}
+    with loaded:
+        for name in loaded.files:
+            try:
+                arrays[name] = np.asarray(loaded[name])
+            except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+                raise BadInput(f"{path}, array {name!r}: {_why(error)}") from error
+    return arrays
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+        raise BadInput(f"{path}: {_why(error)}") from error
+
+
+def _why(error: BaseException) -> str:
+    if "allow_pickle" in str(error) or "pickled" in str(error):
+        return "not an array of numbers or text; pickled objects are not loaded, since they can run code."
+    return f"the file is broken or truncated ({error})."
+
+
+def _turned(X: Any, options: ReadOptions) -> Any:
+    """The array, or its transposed."""
+    if not options.transpose:
+        return X
+    return X.T if isinstance(X, np.ndarray) else X.T.tocsr()
+
+
+def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
+    if "X" in arrays:
+        return "X"
+    tables = [name for name, a in arrays.items() if a.ndim == 2 and a.dtype.kind in "biuf"]
+    if len(tables) != 1:
+        shapes = [f"{name} {a.shape}" for name, a in arrays.items()]
+        raise BadInput(
+            f"{path} has {len(tables) or 'no'} arrays of two dimensions. Say which one with --key: "
+            f"{listed(shapes)}."
+        )
+    return tables[0]
+
+
+def _table(
+    path: Path,
+    X: Any,
+    options: ReadOptions,
+    columns: dict[str, np.ndarray] | None = None,
+    key: str | None = None,
+) -> Table:
+    import pandas as pd
+
+    if X.ndim != 2:
+        raise BadInput(f"{path} must hold a table, of two dimensions, got the shape {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        raise BadInput(f"{path} must hold numbers, got the type {X.dtype}.")
+    X = X.astype(
+        np.float64 if X.dtype.kind in "biu" or X.dtype.itemsize > 8 else X.dtype, copy=False
+    )
+    X = X.astype(np.float32) if X.dtype == np.float16 else X
+    meta = {name: _column(path, name, a) for name, a in (columns or {}).items()}
+    for option, name in (("--label", options.label), *(("--meta", m) for m in options.meta)):
+        if name is not None and name not in meta:
+            has = (
+                f"Its columns of metadata: {listed(meta)}."
+                if meta
+                else "It has no names of columns."
+            )
+            raise BadInput(f"{option}: {path} has no column {name!r}. {has}")
+    return Table(
+        path=path,
+        X=X if not isinstance(X, np.ndarray) else np.ascontiguousarray(X),
+        features=None,
+        meta=pd.DataFrame(meta, index=pd.RangeIndex(X.shape[0])),
+        ids=None,
+        place=lambda row, column: f"{path}, row {row}, column {column} (counted from 0)",
+        key=key,
+    )
+
+
+def _column(path: Path, name: str, array: np.ndarray) -> Any:
+    import pandas as pd
+
+    text = np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+    return plain(pd.Series(text.astype(object) if text.dtype.kind == "U" else text), path, name)
+
+
+def _scipy_sparse(path: Path) -> Any:
+    import scipy.sparse
+
+    try:
+        return scipy.sparse.csr_array(scipy.sparse.load_npz(path))
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{path} is not a whole sparse matrix: {error}") from error
+
+
+# ------------------------------------------------------------------ Matrix Market
+
+
+def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
+    """A sparse matrix; of 10x Genomics' folders, cells are rows and bear their barcodes."""
+    import scipy.io
+    import scipy.sparse
+
+    try:
+        matrix = scipy.io.mmread(path)
+    except (ValueError, OSError, EOFError, OverflowError) as error:
+        raise BadInput(f"{path} is not a whole Matrix Market file: {error}") from error
+    X = matrix if isinstance(matrix, np.ndarray) else scipy.sparse.csr_array(matrix)
+    barcodes, genes = _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
+    if barcodes and genes and X.shape == (len(genes), len(barcodes)) and not options.transpose:
+        console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
+        return _cells(path, X, options, barcodes, genes)
+    return _table(path, _turned(X, options), options)
+
+
+def _cells(
+    path: Path, X: Any, options: ReadOptions, barcodes: list[list[str]], genes: list[list[str]]
+) -> Table:
+    import scipy.sparse
+
+    cells = scipy.sparse.csr_array(X.T)
+    names = np.array([row[0] for row in barcodes])
+    table = _table(path, cells, options, {"barcode": names})
+    return Table(
+        **{
+            **vars(table),
+            "features": [row[min(1, len(row) - 1)] for row in genes],
+            "ids": "barcode",
+        }
+    )
+
+
+def _beside(path: Path, stem: str) -> list[list[str]] | None:
+    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix."""
+    for name in (f"{stem}.tsv.gz", f"{stem}.tsv"):
+        other = path.with_name(name)
+        if other.is_file():
+            with (
+                gzip.open(other, "rt", encoding="utf-8")
+                if name.endswith("gz")
+                else other.open(encoding="utf-8") as file
+            ):
+                return [line.rstrip("\r\n").split("\t") for line in file]
+    return None

@@ -1,0 +1,233 @@
+"""Which columns of a frame are numbers to embed, and which are metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._console import Console
+from ._problems import BadInput, listed, unknown_column
+from ._table import ReadOptions, Table
+
+_ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
+_CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
+_MOST_CLASSES = 50
+
+
+@dataclass
+class _Sorting:
+    """Columns as they are sorted."""
+
+    path: Path
+    names: list[str]
+    place: Callable[[int, int], str]  # row and column of the frame, to where that cell stands
+    options: ReadOptions
+    console: Console
+    features: list[int] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+    ids: str | None = None
+
+
+def frame_table(
+    frame: Any,
+    names: list[str],
+    path: Path,
+    options: ReadOptions,
+    console: Console,
+    place: Callable[[int, int], str],
+) -> Table:
+    """A table of a frame with numbered columns, whose names are `names` ("" for none)."""
+    import pandas as pd
+
+    check_names(names, path, options)
+    sorting = _Sorting(path, names, place, options, console)
+    for k, name in enumerate(names):
+        if name not in options.drop:
+            _sort_column(sorting, k, name, frame.iloc[:, k])
+    chosen = sorting.features
+    absent = [name for name in options.expected or () if name not in names]
+    if absent:
+        raise BadInput(lacking(path, absent, len(options.expected or ())))
+    if sorting.ids is None:
+        sorting.ids = next((name for name, c in sorting.meta.items() if _names_rows(c)), None)
+    _doubt_classes(frame, names, sorting)
+    if not chosen:
+        raise BadInput(_no_numbers(frame, names, path))
+    X = frame.iloc[:, chosen].to_numpy(dtype=_common_type(frame.iloc[:, chosen]), na_value=np.nan)
+    return Table(
+        path=path,
+        X=np.ascontiguousarray(X),
+        features=[names[k] for k in chosen],
+        meta=pd.DataFrame(sorting.meta, index=pd.RangeIndex(len(frame))),
+        ids=sorting.ids,
+        place=lambda row, column: place(row, chosen[column]),
+    )
+
+
+def lacking(path: Path, absent: list[str], n_expected: int) -> str:
+    """That a table lacks columns which a model was fitted to."""
+    return (
+        f"{path} lacks {len(absent):,} of the {n_expected:,} columns that the model was fitted to: "
+        f"{listed(absent)}."
+    )
+
+
+def check_names(names: list[str], path: Path, options: ReadOptions) -> None:
+    """Raise where an option names a column that is not there."""
+    asked = [("--meta", name) for name in options.meta]
+    asked += [("--drop", name) for name in options.drop]
+    asked += [("--feature", name) for name in options.feature]
+    asked += [("--label", options.label)] if options.label else []
+    for option, name in asked:
+        if name not in names:
+            raise unknown_column(option, name, names, path)
+
+
+def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
+    from pandas.api import types
+
+    options = sorting.options
+    numeric = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    expected = options.expected
+    if name == "":
+        _sort_unnamed(sorting, k, column)
+    elif name in options.kept_apart:
+        sorting.meta[name] = plain(column, sorting.path, name)
+    elif expected is not None:
+        if name in expected and not numeric:
+            raise BadInput(_not_a_number(sorting, k, name, column))
+        if name in expected:
+            sorting.features.append(k)
+        else:
+            sorting.meta[name] = plain(column, sorting.path, name)
+    elif not numeric:
+        if name in options.feature or _mostly_numbers(column):
+            raise BadInput(_not_a_number(sorting, k, name, column))
+        sorting.meta[name] = plain(column, sorting.path, name)
+    elif name not in options.feature and _is_id(name, column):
+        sorting.meta[name] = plain(column, sorting.path, name)
+        sorting.ids = sorting.ids or name
+        sorting.console.note(
+            f"Column {name!r} numbers the rows and is kept as metadata; --feature {name} would use it."
+        )
+    else:
+        sorting.features.append(k)
+
+
+def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
+    """A first column without a name is an index, as pandas and R write it."""
+    if k == 0:
+        name = "index"
+        while name in sorting.names:
+            name += "_"
+        sorting.meta[name] = plain(column, sorting.path, name)
+        sorting.ids = name
+    elif not column.isna().all():
+        raise BadInput(f"{sorting.path}: column {k + 1} has values and no name. Give it one.")
+    # Else nothing but a delimiter at the end of each line.
+
+
+def _is_id(name: str, column: Any) -> bool:
+    """Whether whole numbers, all different, count the rows, or are called an id."""
+    if column.dtype.kind not in "iu" or len(column) < 3 or column.isna().any():
+        return False
+    if not column.is_unique:
+        return False
+    values = column.to_numpy()
+    counts = bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
+    lower = name.lower()
+    return counts or lower in _ID_NAMES or lower.endswith(("_id", " id", ".id", "-id"))
+
+
+def _doubt_classes(frame: Any, names: list[str], sorting: _Sorting) -> None:
+    """Tell of whole numbers of a few kinds among measurements: they may be classes."""
+    if sorting.options.expected is not None:
+        return
+    whole = [k for k in sorting.features if frame.iloc[:, k].dtype.kind in "iu"]
+    lone = whole[0] if len(whole) == 1 < len(sorting.features) else None
+    for k in whole:
+        named = names[k].lower() in _CLASS_NAMES
+        if (named or k == lone) and names[k] not in sorting.options.feature:
+            kinds = frame.iloc[:, k].nunique()
+            if 2 <= kinds <= min(_MOST_CLASSES, len(frame) // 10):
+                sorting.console.note(
+                    f"Column {names[k]!r}, whole numbers of {kinds} kinds, is embedded. If they are "
+                    f"classes, use --label {names[k]} or --meta {names[k]}."
+                )
+
+
+def _names_rows(column: Any) -> bool:
+    """Whether text is different in every row."""
+    text = column.dtype == object or str(column.dtype).startswith("str")
+    return bool(text and len(column) > 2 and column.notna().all() and column.is_unique)
+
+
+def _mostly_numbers(column: Any) -> bool:
+    """Whether text is a column of numbers gone wrong: at least half are numbers, and some are not."""
+    import pandas as pd
+
+    if column.dtype != object and not pd.api.types.is_string_dtype(column):
+        return False
+    present = column.dropna()
+    numbers = pd.to_numeric(present, errors="coerce").notna().sum()
+    return bool(len(present) / 2 <= numbers < len(present))
+
+
+def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
+    import pandas as pd
+
+    present = column.dropna()
+    wrong = pd.to_numeric(present.astype(str), errors="coerce").isna()
+    if not wrong.any():
+        return f"{sorting.path}: column {name!r} must hold numbers, got {column.dtype}."
+    row = int(present.index[int(np.argmax(wrong.to_numpy()))])
+    return (
+        f"{sorting.place(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
+        f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values are. Mend it, or use "
+        f"--meta {name} to keep the column as metadata, or --drop {name}."
+    )
+
+
+def _no_numbers(frame: Any, names: list[str], path: Path) -> str:
+    example = str(frame.iloc[0, -1])[:40]
+    return (
+        f"{path} has no column of numbers to embed. Its columns are {listed(names)}, and its first row "
+        f"ends in {example!r}. (--delimiter sets what separates columns, --feature takes a column that looks "
+        "like an id.)"
+    )
+
+
+def _common_type(frame: Any) -> Any:
+    """float32 where all columns are exact in it, float64 elsewhere."""
+    try:
+        exact = all(np.can_cast(dtype, np.float32) for dtype in frame.dtypes)
+    except TypeError:  # a type of pandas' own, as Int64
+        exact = False
+    return np.float32 if exact else np.float64
+
+
+def plain(column: Any, path: Path, name: str) -> Any:
+    """A column of metadata as numbers, text, categories or booleans; dates as text."""
+    from pandas.api import types
+
+    column = column.reset_index(drop=True)
+    if str(column.dtype) == "category" or column.dtype == bool:
+        return column
+    if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
+        if types.is_extension_array_dtype(column):  # pandas' own types, which may hold NA
+            column = column.astype(column.dtype.numpy_dtype if column.notna().all() else np.float64)
+        too_large = column.dtype.kind in "iu" and len(column) and column.abs().max() > 2**53
+        return column.astype(str) if too_large else column
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        return column.astype(str).where(column.notna(), None)
+    kinds = {type(value) for value in column.dropna()}
+    if kinds & {list, dict, tuple, set, bytes, np.ndarray}:
+        raise BadInput(
+            f"{path}: column {name!r} holds {listed(sorted(k.__name__ for k in kinds))}, neither numbers nor "
+            f"text. Leave it out with --drop {name}."
+        )
+    return column if kinds <= {str} else column.map(str, na_action="ignore")

@@ -1,0 +1,115 @@
+"""What a command says: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from ._problems import BadInput, Interrupted, MissingPackage, Problem
+
+_FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
+
+
+class Console:
+    """Says results, notes and warnings, as loud as the user wants it."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        self.notes: list[str] = []
+
+    @property
+    def progress(self) -> bool:
+        """Whether to show progress bars: to a person, not to a log."""
+        return not self.quiet and sys.stderr.isatty()
+
+    def note(self, text: str) -> None:
+        """Tell of a decision that was made for the user."""
+        self.notes.append(text)
+        if not self.quiet:
+            click.echo(f"note: {text}", err=True)
+
+    def warn(self, text: str) -> None:
+        """Tell of something that may be wrong, even when quiet."""
+        self.notes.append(text)
+        click.echo(f"warning: {text}", err=True)
+
+    def result(self, text: str, data: dict[str, Any]) -> None:
+        """The result, as text or as JSON with the notes."""
+        if self.as_json:
+            content = _plain(data | {"notes": self.notes})
+            click.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+        elif text:
+            click.echo(text)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Python's warnings as sentences; the library's errors as problems with exit codes."""
+
+        def show(message: Any, category: Any, *_: Any) -> None:
+            if not issubclass(category, _FOR_DEVELOPERS):
+                self.warn(" ".join(str(message).split()))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = show  # type: ignore[assignment]
+            try:
+                yield
+            except ImportError as error:
+                if "pip install" not in str(error):
+                    raise
+                raise MissingPackage(str(error)) from error
+            except ValueError as error:
+                raise BadInput(str(error)) from error
+            except MemoryError as error:
+                raise Problem(f"Not enough memory: {error}") from error
+            except KeyboardInterrupt:
+                raise Interrupted("Interrupted.") from None
+
+
+def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Command]:
+    """A click command with --quiet and --json whose function takes a `Console` first."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def run(quiet: bool, as_json: bool, **arguments: Any) -> None:
+            console = Console(quiet=quiet, as_json=as_json)
+            with console.listening():
+                function(console, **arguments)
+
+        decorated: Any = run
+        for option in reversed([*options, *_LOUDNESS]):
+            decorated = option(decorated)
+        return click.command(
+            epilog=epilog, context_settings={"help_option_names": ["-h", "--help"]}
+        )(decorated)
+
+    return decorate
+
+
+_LOUDNESS = [
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print the result as JSON, for programs to read."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No progress bars and no notes."),
+]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: NumPy's numbers as Python's, NaN as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,0 +1,131 @@
+"""An embedding read from a file: coordinates, and what else the file says of the points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._annotated import load
+from ._arrays import loaded_npz
+from ._columns import frame_table, plain
+from ._console import Console
+from ._outputs import COORDINATES
+from ._problems import BadInput, listed
+from ._read import COLUMNAR, TEXT, check_exists, ending, read_frame, read_table
+from ._table import ReadOptions, Table
+
+_NAMES = [["x", "y", "z"], ["x", "y"]]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Coordinates (n, p), the loss of each point where it is known, and metadata."""
+
+    path: Path
+    Y: np.ndarray
+    loss: np.ndarray | None
+    meta: Any
+
+
+def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
+    """The embedding in a file that `mercat embed` or another program has written."""
+    kind = ending(path)
+    check_exists(path, kind)
+    if kind in (*TEXT, *COLUMNAR):
+        found = _of_frame(path, console)
+    elif kind in (".h5ad", ".zarr"):
+        found = _of_anndata(path, key)
+    else:
+        found = _of_arrays(path, kind, key, console)
+    if found.Y.ndim != 2 or len(found.Y) == 0 or found.Y.dtype.kind not in "fiu":
+        raise BadInput(f"{path} must hold points, a row each, got the shape {found.Y.shape}.")
+    bad = np.flatnonzero(~np.isfinite(found.Y).all(axis=1))
+    if len(bad):
+        raise BadInput(f"{path}, row {bad[0]}: a coordinate is missing or infinite.")
+    return found
+
+
+def _of_frame(path: Path, console: Console) -> Embedding:
+    """Columns x, y, z, or x, y; elsewhere all columns of numbers."""
+    frame, names, place = read_frame(path, ReadOptions(), console)
+    chosen = next((c for c in _NAMES if set(c) <= set(names)), None)
+    if chosen is None:
+        table = frame_table(frame, names, path, ReadOptions(), console, place)
+        if table.X.shape[1] > 3:
+            raise BadInput(
+                f"{path} has no columns x, y, z, and {table.X.shape[1]} columns of numbers "
+                f"({listed(table.features or [])}): too many for a map. Is it the data?"
+            )
+        console.note(f"The coordinates are the columns {listed(table.features or [])}.")
+        return Embedding(path, table.X, None, table.meta)
+    for name in chosen:
+        column = frame.iloc[:, names.index(name)]
+        if column.dtype.kind not in "fiu" or column.isna().any():
+            wrong = np.asarray(_not_numbers(column))
+            where = place(int(np.argmax(wrong)), names.index(name))
+            raise BadInput(f"{where}: the coordinate is missing or not a number.")
+    columns = [frame.iloc[:, names.index(name)].to_numpy() for name in chosen]
+    loss = frame.iloc[:, names.index("loss")].to_numpy() if "loss" in names else None
+    rest = {
+        name or "index": plain(frame.iloc[:, k], path, name)
+        for k, name in enumerate(names)
+        if name not in COORDINATES
+    }
+    return Embedding(path, np.stack(columns, axis=1), _numbers(loss), _frame(rest, len(frame)))
+
+
+def _not_numbers(column: Any) -> Any:
+    import pandas as pd
+
+    return pd.to_numeric(column, errors="coerce").isna()
+
+
+def _numbers(loss: np.ndarray | None) -> np.ndarray | None:
+    return None if loss is None or loss.dtype.kind not in "fiu" else loss
+
+
+def _frame(columns: dict[str, Any], n: int) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(columns, index=pd.RangeIndex(n))
+
+
+def _of_anndata(path: Path, key: str | None) -> Embedding:
+    adata = load(path)
+    key = key or "X_mercat"
+    if key not in adata.obsm:
+        keys = listed(adata.obsm.keys()) or "none"
+        raise BadInput(f"{path} has no obsm {key!r}. --embedding-key takes one of: {keys}.")
+    obs = adata.obs
+    loss = obs["mercat_loss"].to_numpy() if "mercat_loss" in obs else None
+    meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != "mercat_loss"}
+    ids = {str(obs.index.name or "index"): np.asarray(adata.obs_names, dtype=object)}
+    return Embedding(path, np.asarray(adata.obsm[key]), loss, _frame(ids | meta, adata.n_obs))
+
+
+def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:
+    if kind == ".npz" and key is None:
+        arrays = loaded_npz(path)
+        key = next((name for name in ("Y", "embedding", "X_mercat") if name in arrays), None)
+    table = read_table(path, ReadOptions(key=key), console)
+    return Embedding(path, table.dense(), None, table.meta)
+
+
+def check_rows(table: Table, embedding: Embedding) -> None:
+    """Raise unless the rows of both are of the same points."""
+    n, m = table.X.shape[0], len(embedding.Y)
+    if n != m:
+        raise BadInput(f"{table.path} has {n:,} rows, and {embedding.path} has {m:,}.")
+    if table.ids is None or table.ids not in embedding.meta:
+        return
+    ours, theirs = table.meta[table.ids].astype(str), embedding.meta[table.ids].astype(str)
+    differ = np.flatnonzero(ours.to_numpy() != theirs.to_numpy())
+    if len(differ):
+        row = differ[0]
+        raise BadInput(
+            f"The rows of {table.path} and {embedding.path} are not in the same order: row {row} is "
+            f"{ours[row]!r} in the first and {theirs[row]!r} in the second (column {table.ids!r})."
+        )

@@ -1,0 +1,181 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ._table import ReadOptions
+
+Decorator = Callable[..., Any]
+PATH: Any = click.Path(path_type=Path)
+
+
+_ParamType: Any = click.ParamType  # generic in some versions of click, and not in others
+
+
+class IntegerOr(_ParamType):
+    """A whole number of at least `least`, or one of some words."""
+
+    name = "integer"
+
+    def __init__(self, least: int, **words: Any) -> None:
+        self.least, self.words = least, words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        del param, ctx
+        return "|".join(["N", *self.words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value in self.words:
+            return self.words[value]
+        try:
+            number = int(value)
+        except ValueError:
+            number = self.least - 1
+        if number < self.least:
+            allowed = " or ".join([f"an integer of at least {self.least}", *self.words])
+            self.fail(f"must be {allowed}, got {value!r}.", param, ctx)
+        return number
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        del ctx, param
+        return [
+            click.shell_completion.CompletionItem(w) for w in self.words if w.startswith(incomplete)
+        ]
+
+
+def _nonzero(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if value == 0:
+        raise click.BadParameter(
+            "must be a number of threads, or -1 for all cores, got 0.", ctx, param
+        )
+    return value
+
+
+def data(name: str = "data", metavar: str = "DATA") -> Decorator:
+    """The file of a table."""
+    return click.argument(name, type=PATH, metavar=metavar)
+
+
+READING: list[Decorator] = [
+    click.option(
+        "--label", metavar="COLUMN", help="Metadata that colours the map; never embedded."
+    ),
+    click.option(
+        "--meta", metavar="COLUMN", multiple=True, help="Keep a column of numbers as metadata."
+    ),
+    click.option(
+        "--feature", metavar="COLUMN", multiple=True, help="Embed a column that looks like an id."
+    ),
+    click.option("--drop", metavar="COLUMN", multiple=True, help="Leave a column out altogether."),
+    click.option(
+        "--missing",
+        type=click.Choice(["error", "drop"]),
+        default="error",
+        show_default=True,
+        help="What to do about rows with missing numbers.",
+    ),
+    click.option(
+        "--key",
+        metavar="NAME",
+        help="Which array of an .npz file; X, or which key of obsm or layers of an AnnData file "
+        "(X_pca where there is one).",
+    ),
+    click.option(
+        "--delimiter", metavar="CHAR", help="What separates columns of text, if not as found."
+    ),
+    click.option("--header/--no-header", default=None, help="Whether the first line holds names."),
+    click.option("--transpose", is_flag=True, help="Columns of the array are the points."),
+]
+PREPARING: list[Decorator] = [
+    click.option("--log1p", is_flag=True, help="Take log(1 + x) of the numbers first."),
+    click.option(
+        "--scale", is_flag=True, help="Centre each column and divide it by its deviation."
+    ),
+]
+
+# Parameters of Mercat by name. One more entry makes another of them an option of every command that fits.
+MODEL: dict[str, Decorator] = {
+    "objective": click.option(
+        "--objective",
+        type=click.Choice(["calibrated", "absolute"]),
+        default="calibrated",
+        show_default=True,
+        help="What is kept: the correlation of angles, or the paper's loss.",
+    ),
+    "n_spectral": click.option(
+        "--n-spectral",
+        type=IntegerOr(1, auto="auto", none=None),
+        default=50,
+        show_default=True,
+        help="Principal components kept.",
+    ),
+    "metric": click.option(
+        "--metric",
+        type=click.Choice(["euclidean", "cosine", "correlation", "precomputed"]),
+        default="euclidean",
+        show_default=True,
+        help="The geometry of the rows.",
+    ),
+    "n_landmarks": click.option(
+        "--n-landmarks",
+        type=click.IntRange(min=4),
+        default=500,
+        show_default=True,
+        help="Points solved exactly; the others are placed against them.",
+    ),
+    "random_state": click.option(
+        "--seed",
+        "random_state",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="The same seed gives the same map.",
+    ),
+    "n_jobs": click.option(
+        "--n-jobs",
+        type=int,
+        callback=_nonzero,
+        default=-1,
+        show_default=True,
+        help="Threads; -1: all cores.",
+    ),
+}
+FORCE = click.option("--force", is_flag=True, help="Replace outputs that exist.")
+
+
+def output(help: str, *, required: bool = False) -> Decorator:
+    """-o FILE."""
+    return click.option("-o", "--output", type=PATH, metavar="FILE", required=required, help=help)
+
+
+def file(name: str, help: str) -> Decorator:
+    """An option that names a file to write."""
+    return click.option(name, type=PATH, metavar="FILE", help=help)
+
+
+MAP: list[Decorator] = [
+    output(
+        "Write the map: .csv, .tsv, .parquet, .feather, .npy, .h5ad. By default, CSV to stdout."
+    ),
+    file("--html", "Write the explorer, a page to open in a browser."),
+    file("--png", "Write a picture: .png, .pdf or .svg."),
+]
+
+
+def taken(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of these names, removed from the others."""
+    return {name: arguments.pop(name) for name in names if name in arguments}
+
+
+def read_options(arguments: dict[str, Any], **more: Any) -> ReadOptions:
+    """Those arguments of a command that say how to read, removed from the others."""
+    return ReadOptions(**taken(arguments, tuple(ReadOptions.__dataclass_fields__)), **more)

@@ -1,0 +1,236 @@
+"""Writing: every file whole or not at all, all of a command together, none over another by accident."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from .._whole import whole_file
+from ._console import Console
+from ._problems import BadOutput, listed, require
+from ._read import ending
+from ._table import Table
+
+TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad")
+PAGES = (".html", ".htm")
+PICTURES = (".png", ".pdf", ".svg")
+COORDINATES = ["x", "y", "z", "longitude", "latitude", "loss"]
+MOST_KINDS = 50  # of a column that colours a map without being asked for
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Points on the sphere with the table they came from."""
+
+    table: Table
+    Y: np.ndarray
+    loss: np.ndarray | None
+    label: str | None
+    summary: dict[str, Any]
+
+    @property
+    def color(self) -> str | None:
+        """The column to colour by: the label, or the first that has a few kinds of values."""
+        if self.label is not None:
+            return self.label
+        for name, column in self.table.meta.items():
+            if name != self.table.ids and 2 <= column.nunique() <= min(
+                MOST_KINDS, len(column) // 2
+            ):
+                return str(name)
+        return None
+
+
+class Outputs:
+    """The files that a command will write: refused at once, or written together at the end."""
+
+    def __init__(self, *, force: bool, inputs: Iterable[Path]) -> None:
+        self.force, self.inputs = force, list(inputs)
+        self._plans: list[tuple[str, Path, Callable[[Path], Any]]] = []
+
+    def plan(
+        self, what: str, path: Path | None, endings: tuple[str, ...], write: Callable[[Path], Any]
+    ) -> None:
+        """Write a file later, by a function that takes its path; None plans nothing."""
+        if path is None:
+            return
+        if endings and ending(path) not in endings:
+            got = ending(path) or "no ending"
+            raise click.BadParameter(f"{path} must end in {listed(endings)}, got {got}.")
+        if any(_same(path, other) for other in self.inputs):
+            raise BadOutput(f"{path} is an input of this command, and is not overwritten.")
+        if any(_same(path, other) for _, other, _ in self._plans):
+            raise click.UsageError(f"Two outputs have the same name, {path}.")
+        if path.is_dir():
+            raise BadOutput(f"{path} is a folder.")
+        if path.exists() and not self.force:
+            raise BadOutput(f"{path} exists already. Use --force to replace it.")
+        if not path.parent.is_dir():
+            raise BadOutput(f"{path} cannot be written: there is no folder {path.parent}.")
+        if not os.access(path.parent, os.W_OK):
+            raise BadOutput(f"{path} cannot be written: the folder {path.parent} is read-only.")
+        self._plans.append((what, path, write))
+
+    def write(self) -> dict[str, str]:
+        """Write all files; if one fails, none is changed. What each of them is, with its path."""
+        try:
+            with ExitStack() as stack:
+                for _, path, write in self._plans:
+                    write(stack.enter_context(whole_file(path)))
+        except OSError as error:
+            raise BadOutput(f"Nothing was written: {error.strerror or error}.") from error
+        return {what: str(path) for what, path, _ in self._plans}
+
+
+def _same(path: Path, other: Path) -> bool:
+    return path.resolve() == other.resolve()
+
+
+# ------------------------------------------------------------------ tables
+
+
+def check_columns(table: Table, output: Path | None) -> None:
+    """Raise where metadata have the name of a column of the output."""
+    taken = [name for name in table.meta.columns if name in COORDINATES]
+    if taken and (output is None or ending(output) not in (".npy", ".h5ad")):
+        raise click.UsageError(
+            f"The column {taken[0]!r} of {table.path} has the name of a column of the output: "
+            f"leave it out with --drop {taken[0]}, or rename it."
+        )
+
+
+def embedding_frame(embedded: Embedded) -> Any:
+    """Ids, unit vectors, degrees, loss, then the other metadata."""
+    import pandas as pd
+
+    table, Y = embedded.table, embedded.Y
+    longitude = np.degrees(np.arctan2(Y[:, 1], Y[:, 0]))
+    latitude = np.degrees(np.arcsin(np.clip(Y[:, 2], -1, 1)))
+    values = [*Y.T, longitude, latitude, embedded.loss]
+    columns = {k: v for k, v in zip(COORDINATES, values, strict=True) if v is not None}
+    first = [table.ids] if table.ids in table.meta.columns else []
+    rest = [name for name in table.meta.columns if name not in first]
+    frame = pd.DataFrame(columns)
+    return pd.concat([table.meta[first], frame, table.meta[rest]], axis=1)
+
+
+def write_table(embedded: Embedded, path: Path) -> None:
+    """The embedding in the format of the path's ending."""
+    kind = ending(path)
+    if kind == ".npy":
+        with path.open("wb") as file:
+            np.save(file, embedded.Y, allow_pickle=False)
+    elif kind == ".h5ad":
+        _write_h5ad(embedded, path)
+    elif kind == ".parquet":
+        embedding_frame(embedded).to_parquet(path, index=False)
+    elif kind == ".feather":
+        embedding_frame(embedded).to_feather(path)
+    else:
+        separator = "\t" if kind == ".tsv" else ","
+        embedding_frame(embedded).to_csv(path, index=False, sep=separator)
+
+
+def _write_h5ad(embedded: Embedded, path: Path) -> None:
+    """The input with the embedding, as `mercat.tl.mercat` has it; a new AnnData of other inputs."""
+    import anndata
+    import pandas as pd
+
+    from ..projections import project
+
+    table, Y = embedded.table, embedded.Y
+    if table.adata is not None:
+        adata = table.adata.copy()
+    else:
+        names = (
+            table.meta[table.ids].astype(str) if table.ids else pd.RangeIndex(len(Y)).astype(str)
+        )
+        obs = table.meta.drop(columns=[table.ids] if table.ids else []).set_index(pd.Index(names))
+        obs.index.name = table.ids
+        var = pd.DataFrame(index=table.features or [f"c{k + 1}" for k in range(table.X.shape[1])])
+        adata = anndata.AnnData(table.X, obs=obs, var=var)
+    flat = project(Y, "mercator")
+    top = np.pi  # the square map of the world, as in `mercat.plot`
+    flat[:, 1] = np.clip(flat[:, 1], -top, top)
+    adata.obsm["X_mercat"], adata.obsm["X_mercat_map"] = Y, flat.astype(Y.dtype)
+    if embedded.loss is not None:
+        adata.obs["mercat_loss"] = embedded.loss
+    adata.uns["mercat"] = {k: v for k, v in embedded.summary.items() if v is not None}
+    adata.write_h5ad(path)
+
+
+# ------------------------------------------------------------------ pages and pictures
+
+
+def plan_map(
+    outputs: Outputs,
+    data: Path,
+    output: Path | None,
+    html: Path | None,
+    png: Path | None,
+    embedded: Callable[[], Embedded],
+) -> None:
+    """Plan the files of a map, which `embedded` will give when they are written."""
+    if png is not None:
+        require("matplotlib", "--png", "cli")
+    if output is not None and ending(output) == ".h5ad":
+        require("anndata", "Writing .h5ad", "cli,anndata")
+    outputs.plan("embedding", output, TABLES, lambda part: write_table(embedded(), part))
+    outputs.plan("page", html, PAGES, lambda part: write_page(embedded(), part, data.stem))
+    outputs.plan("picture", png, PICTURES, lambda part: write_picture(embedded(), part))
+
+
+def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
+    """Tell what was written; where nothing was, the map itself is the result."""
+    lines = [*lines, *(f"{what:10} {path}" for what, path in files.items())]
+    if files or console.as_json:
+        console.result("\n".join(lines), {**embedded.summary, "files": files})
+        return
+    embedding_frame(embedded).to_csv(sys.stdout, index=False)
+    if not console.quiet:
+        click.echo("\n".join(lines), err=True)
+
+
+def write_page(embedded: Embedded, path: Path, title: str) -> None:
+    """The explorer."""
+    from ..viewer import to_html
+
+    to_html(
+        embedded.Y,
+        embedded.table.meta,
+        path,
+        title=title,
+        color=embedded.color,
+        point_loss=embedded.loss,
+    )
+
+
+def write_picture(embedded: Embedded, path: Path) -> None:
+    """A map, by matplotlib."""
+    from .. import plot
+
+    pyplot = quiet_pyplot()
+    color = None if embedded.color is None else embedded.table.meta[embedded.color]
+    figure: Any = plot.map(embedded.Y, color=color).figure
+    try:
+        figure.savefig(path, dpi=200, bbox_inches="tight")
+    finally:
+        pyplot.close(figure)
+
+
+def quiet_pyplot() -> Any:
+    """matplotlib's pyplot, drawing to files."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -1,0 +1,106 @@
+"""What is done to the numbers before they are embedded: --log1p and --scale, kept with the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._problems import BadInput
+from ._table import Table
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """log(1 + x), then (x - center) / scale by column; None where that is not done."""
+
+    log1p: bool = False
+    center: np.ndarray | None = None
+    scale: np.ndarray | None = None
+
+    @classmethod
+    def fit(cls, table: Table, *, log1p: bool, scale: bool, metric: str) -> Preparation:
+        """What the options ask for, with centre and scale of this table."""
+        if not scale:
+            return cls(log1p)
+        if metric == "precomputed":
+            raise BadInput("--scale is for columns of numbers, not for precomputed distances.")
+        if table.is_sparse and metric != "euclidean":
+            raise BadInput(
+                f"--scale centres the columns, and {table.path} is sparse: with --metric {metric}, "
+                "where the centre matters, give a dense file."
+            )
+        X = cls(log1p).apply(table)
+        if table.is_sparse:
+            center = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+            squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
+            spread = np.sqrt(np.maximum(squares - center**2, 0))
+            # The centre of Euclidean data does not matter, and would make them dense.
+            return cls(log1p, None, np.where(spread > 0, spread, 1.0))
+        center, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+        constant = X.max(axis=0) == X.min(axis=0)  # whose spread is rounding
+        return cls(log1p, center, np.where(constant, 1.0, spread))
+
+    def apply(self, table: Table) -> Any:
+        """The numbers of a table, prepared."""
+        X = table.X
+        if self.log1p:
+            X = self._log1p(table)
+        if self.scale is None:
+            return X
+        if not isinstance(X, np.ndarray):
+            if self.center is not None:
+                X = np.asarray(X.toarray())
+            else:
+                import scipy.sparse
+
+                scaled = X @ scipy.sparse.diags_array(1 / self.scale)
+                return scipy.sparse.csr_array(scaled).astype(_floating(X.dtype))
+        dtype = _floating(X.dtype)
+        X = X - (0.0 if self.center is None else self.center)
+        X /= self.scale
+        return X.astype(dtype, copy=False)
+
+    @staticmethod
+    def _log1p(table: Table) -> Any:
+        X = table.X.astype(_floating(table.X.dtype))
+        lowest = float(X.min())
+        if lowest < 0:
+            row, column = np.unravel_index(int(X.argmin()), X.shape)
+            raise BadInput(
+                f"{table.place(int(row), int(column))}: --log1p needs numbers of at least 0, got {lowest:g}."
+            )
+        return np.log1p(X)
+
+    def __str__(self) -> str:
+        names = ["log1p"] * self.log1p + ["scale"] * (self.scale is not None)
+        return ", ".join(names)
+
+    def notes(self) -> dict[str, Any]:
+        """As kept in a model file."""
+        return {
+            "prepared": str(self),
+            "log1p": self.log1p,
+            "center": self.center,
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any], n_features: int) -> Preparation:
+        """Back from a model file, checked."""
+        center, scale = notes.get("center"), notes.get("scale")
+        for name, column in (("center", center), ("scale", scale)):
+            if column is not None and (
+                not isinstance(column, np.ndarray)
+                or column.shape != (n_features,)
+                or not np.isfinite(column).all()
+            ):
+                raise BadInput(f"The model's {name} must be {n_features} numbers.")
+        if scale is not None and not (scale > 0).all():
+            raise BadInput("The model's scale must be positive.")
+        return cls(bool(notes.get("log1p")), center, scale)
+
+
+def _floating(dtype: Any) -> Any:
+    return dtype if dtype in (np.float32, np.float64) else np.float64

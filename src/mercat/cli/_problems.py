@@ -1,0 +1,64 @@
+"""What can go wrong, each kind with an exit code that scripts can use (2, wrong use, is click's own)."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+
+class Problem(click.ClickException):
+    """An error told in one sentence."""
+
+    exit_code = 1
+
+
+class BadInput(Problem):
+    """A file cannot be read, or holds what cannot be used."""
+
+    exit_code = 3
+
+
+class BadOutput(Problem):
+    """A file exists already, or cannot be written."""
+
+    exit_code = 4
+
+
+class MissingPackage(Problem):
+    """An optional package is not installed."""
+
+    exit_code = 5
+
+
+class Interrupted(Problem):
+    """Ctrl-C."""
+
+    exit_code = 130
+
+
+def require(module: str, what: str, extras: str) -> None:
+    """Raise unless an optional package is installed, before any work is done in vain."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingPackage(f'{what} needs {module}: pip install "mercat[{extras}]"')
+
+
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Names for a message: all of a few, the first of many."""
+    names = [str(name) for name in names]
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def unknown_column(option: str, name: str, columns: Iterable[Any], path: Any) -> click.BadParameter:
+    """An option names a column that is not there."""
+    columns = [str(column) for column in columns if column != ""]
+    close = difflib.get_close_matches(name, columns, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return click.BadParameter(
+        f"{path} has no column {name!r}.{hint} Its columns: {listed(columns)}.",
+        param_hint=f"'{option}'",
+    )

@@ -1,0 +1,103 @@
+"""Reading: from the ending of a file's name to the reader that knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import _annotated, _arrays
+from ._columns import frame_table
+from ._console import Console
+from ._problems import BadInput, listed
+from ._table import ReadOptions, Table, checked
+from ._text import read_text
+
+TEXT, COLUMNAR, ANNOTATED = (".csv", ".tsv", ".txt"), (".parquet", ".feather"), (".h5ad", ".zarr")
+ENDINGS = (*TEXT, ".npy", ".npz", *COLUMNAR, *ANNOTATED, ".mtx")
+
+
+def ending(path: Path) -> str:
+    """The ending that tells the format; .gz counts for text and Matrix Market."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
+    """The table in a file, without missing numbers."""
+    kind = ending(path)
+    check_exists(path, kind)
+    if kind in (*TEXT, *COLUMNAR):
+        frame, names, place = read_frame(path, options, console)
+        if options.transpose:
+            raise BadInput(
+                "--transpose is for .npy, .npz and .mtx files, whose rows have no names."
+            )
+        table = frame_table(frame, names, path, options, console, place)
+    else:
+        readers: dict[str, Callable[..., Table]] = {
+            ".npy": _arrays.read_npy,
+            ".npz": _arrays.read_npz,
+            ".mtx": _arrays.read_mtx,
+        }
+        table = readers.get(kind, _annotated.read_anndata)(path, options, console)
+    return checked(table, options, console)
+
+
+def check_exists(path: Path, kind: str) -> None:
+    """Raise unless there is such a file, of a format that is known."""
+    if kind not in ENDINGS:
+        raise BadInput(
+            f"{path} must end in one of {listed(ENDINGS, 20)}, which tells its format, "
+            f"got {kind or 'no ending'!r}."
+        )
+    if not path.exists():
+        raise BadInput(f"{path} does not exist.")
+    if path.is_dir() and kind != ".zarr":
+        raise BadInput(f"{path} is a folder, not a file.")
+
+
+def read_frame(
+    path: Path, options: ReadOptions, console: Console
+) -> tuple[Any, list[str], Callable[[int, int], str]]:
+    """A frame, the names of its columns, and where its cells stand."""
+    _require_pandas()
+    try:
+        if ending(path) in TEXT:
+            frame, file = read_text(path, options, console)
+            return frame, file.names, file.place
+        frame = _columnar(path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror or error}") from error
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"{path} has two columns {twice!r}. Give each column its own name.")
+    return frame, names, lambda row, column: f"{path}, row {row}, column {names[column]!r}"
+
+
+def _columnar(path: Path) -> Any:
+    """A frame of Parquet or Feather; an index becomes its first column."""
+    import pandas as pd
+
+    reader = pd.read_parquet if ending(path) == ".parquet" else pd.read_feather
+    try:
+        frame = reader(path)
+    except ImportError as error:
+        raise ImportError(f'Reading {path} needs pyarrow: pip install "mercat[cli]"') from error
+    except Exception as error:  # pyarrow's errors, of many kinds
+        raise BadInput(f"{path} is broken or truncated: {str(error)[:200]}") from error
+    if not isinstance(frame.index, pd.RangeIndex):
+        index, name = frame.index.to_flat_index().map(str), frame.index.name
+        frame = frame.reset_index(drop=True)
+        frame.insert(0, "" if name in (None, *frame.columns) else str(name), index)
+    return frame
+
+
+def _require_pandas() -> None:
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise ImportError('Reading tables needs pandas: pip install "mercat[cli]"') from error

@@ -1,0 +1,233 @@
+"""The report of `mercat compare`: one page with pictures and measures, which loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import io
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .. import __version__
+from ._outputs import quiet_pyplot
+from ._peers import Outcome
+
+MEANING = {
+    "angle_preservation": ("Angles", "correlation of the angles between any three points"),
+    "distance_preservation": ("Distances", "rank correlation of the distances of all pairs"),
+    "neighborhood_preservation": (
+        "Neighbours",
+        "share of the nearest neighbours that are still so",
+    ),
+    "density_preservation": ("Density", "correlation of how dense it is around each point"),
+    "trustworthiness": ("Trust", "neighbours on the map that are neighbours in the data"),
+    "continuity": ("Continuity", "neighbours in the data that are neighbours on the map"),
+    "random_triplet_accuracy": (
+        "Triplets",
+        "triplets in which the nearer of two is still the nearer",
+    ),
+    "knn_accuracy": ("Classes", "points whose neighbours on the map tell their label"),
+    "centroid_preservation": (
+        "Centroids",
+        "correlation of the distances between the labels' centroids",
+    ),
+}
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--ground:#fff;--line:#d9dee5;--best:#0b6e4f}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--soft:#9aa5b4;--ground:#10141b;--line:#2b333f;
+--best:#5fd0a5}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem;background:var(--ground);color:var(--ink);
+font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+h1{font-size:1.7rem;line-height:1.2;margin:0 0 .3rem}h2{font-size:1.15rem;margin:2.4rem 0 .7rem}
+p{margin:.4rem 0;max-width:46rem}.soft{color:var(--soft)}
+.maps{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1rem}
+figure{margin:0}figcaption{font-weight:600;margin-bottom:.3rem}
+img{display:block;width:100%;background:#fff;border:1px solid var(--line);border-radius:8px}
+.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}
+.legend svg{width:.7em;height:.7em;margin-right:.45em}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:100%}
+th,td{padding:.45rem .8rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
+th:first-child,td:first-child{text-align:left}thead th{font-weight:600;color:var(--soft)}
+.best{font-weight:700;color:var(--best)}.best::before{content:"\\2713\\a0"}
+td small{display:block;color:var(--soft);font-weight:400}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.2rem}dt{font-weight:600}dd{margin:0}
+li{margin:.2rem 0;overflow-wrap:anywhere}
+@media(max-width:36rem){dl{grid-template-columns:1fr}dd{margin-bottom:.5rem}}
+"""
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+{body}
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was compared."""
+
+    title: str
+    n_points: int
+    n_features: int
+    label: str | None
+    prepared: str
+    seed: int
+
+
+def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]) -> str:
+    """The text of the report."""
+    done = [outcome for outcome in outcomes if outcome.Y is not None]
+    parts = [_introduction(subject)]
+    if done:
+        parts += [_pictures(done, color), _table(done), _meanings(done)]
+    parts.append(_remarks(outcomes, notes))
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
+    return _PAGE.format(
+        policy=policy,
+        title=html.escape(f"{subject.title}: maps compared"),
+        style=_STYLE,
+        body="\n".join(parts),
+    )
+
+
+def _introduction(subject: Subject) -> str:
+    prepared = f", prepared by {html.escape(subject.prepared)}" if subject.prepared else ""
+    label = (
+        f" Colours and classes are those of <b>{html.escape(subject.label)}</b>."
+        if subject.label
+        else ""
+    )
+    return (
+        f'<p class="soft">{subject.n_points:,} points of {subject.n_features:,} columns{prepared}. Every '
+        f"method at its defaults, seed {subject.seed}.{label} Mercat {__version__}.</p>"
+    )
+
+
+def _pictures(done: list[Outcome], color: Any) -> str:
+    figures = "".join(_picture(outcome, color) for outcome in done)
+    return f'<h2>Maps</h2>\n<div class="maps">{figures}</div>\n{_legend(color)}'
+
+
+def _picture(outcome: Outcome, color: Any) -> str:
+    from .. import plot
+
+    pyplot = quiet_pyplot()
+    name, stream = html.escape(outcome.title), io.BytesIO()
+    panels: Any = {outcome.title: outcome.Y}
+    (ax,) = plot.compare(panels, color=color, legend=False)
+    ax.set_title("")
+    ax.figure.savefig(stream, format="png", dpi=160)
+    pyplot.close(ax.figure)
+    content = base64.b64encode(stream.getvalue()).decode("ascii")
+    return (
+        f"<figure><figcaption>{name}</figcaption>"
+        f'<img alt="The map of {name}" src="data:image/png;base64,{content}"></figure>'
+    )
+
+
+def _legend(color: Any) -> str:
+    """A disc and a name for each kind, or for five values along a scale."""
+    from .._color import Categories, Scale, coloring
+
+    if color is None:
+        return ""
+    shades = coloring(color, len(color))
+    if isinstance(shades, Categories):
+        entries = [(shades.names[k], shades.colors[k]) for k in shades.present]
+    elif isinstance(shades, Scale):
+        low, high = shades.limits
+        values = [low + (high - low) * k / 4 for k in range(5)]
+        entries = [(f"{value:.4g}", shades.mappable().to_rgba(value)) for value in values]
+    else:
+        return ""
+    discs = "".join(
+        f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{_hex(rgba)}"/></svg>'
+        f"{html.escape(name)}</li>"
+        for name, rgba in entries
+    )
+    return f'<ul class="legend">{discs}</ul>'
+
+
+def _hex(rgba: Any) -> str:
+    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in list(rgba)[:3])
+
+
+def _table(done: list[Outcome]) -> str:
+    measures = list(done[0].scores)
+    heads = "".join(f"<th>{html.escape(_short(name))}</th>" for name in measures)
+    rows = []
+    for outcome in done:
+        cells = [f"<td>{outcome.seconds:.1f}&nbsp;s</td>"]
+        for name in measures:
+            best = outcome in best_of(done, name)
+            cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
+        rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
+    return (
+        '<h2>Measures</h2>\n<p class="soft">1 is best; a tick marks the best of each, and all that its '
+        "error does not tell from it. Time is that of a first call, with imports and compilation.</p>\n"
+        '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def best_of(done: list[Outcome], name: str) -> list[Outcome]:
+    """The methods of the highest score, and those within two standard errors of it."""
+    scored = [o for o in done if not math.isnan(o.scores[name])]
+    if not scored:
+        return []
+    best = max(scored, key=lambda o: float(o.scores[name]))
+    top = best.scores[name]
+
+    def near(score: Any) -> bool:
+        error = math.hypot(score.standard_error, top.standard_error)
+        return float(top) - float(score) <= max(2 * error, 5e-4)
+
+    return [o for o in scored if near(o.scores[name])]
+
+
+def _cell(score: Any, best: bool) -> str:
+    if math.isnan(score):
+        return "&ndash;"
+    value = f'<span class="best">{float(score):.3f}</span>' if best else f"{float(score):.3f}"
+    error = (
+        f"<small>&plusmn; {score.standard_error:.3f}</small>" if score.standard_error > 0 else ""
+    )
+    return value + error
+
+
+def _short(name: str) -> str:
+    return MEANING.get(name, (name, ""))[0]
+
+
+def _meanings(done: list[Outcome]) -> str:
+    rows = "".join(
+        f"<dt>{html.escape(_short(name))}</dt><dd>{html.escape(MEANING[name][1])} (<code>{name}</code>)</dd>"
+        for name in done[0].scores
+        if name in MEANING
+    )
+    return f"<h2>What they mean</h2>\n<dl>{rows}</dl>"
+
+
+def _remarks(outcomes: list[Outcome], notes: list[str]) -> str:
+    lines = [f"<b>{html.escape(o.title)}</b> {html.escape(o.absent)}" for o in outcomes if o.absent]
+    lines += [
+        f"<b>{html.escape(o.title)}</b> {html.escape(r)}" for o in outcomes for r in o.remarks
+    ]
+    lines += [html.escape(note) for note in notes]
+    if not lines:
+        return ""
+    return f"<h2>Remarks</h2>\n<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"

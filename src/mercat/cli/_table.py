@@ -1,0 +1,153 @@
+"""A table of points as read: numbers to embed, and metadata to colour by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._console import Console
+from ._problems import BadInput, listed
+
+Place = Callable[[int, int], str]  # row and feature, to where that cell stands in the file
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a file; the options of the command line."""
+
+    label: str | None = None
+    meta: tuple[str, ...] = ()
+    feature: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    missing: str = "error"
+    key: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    transpose: bool = False
+    expected: tuple[str, ...] | None = None  # the features, where a model knows them
+
+    @property
+    def kept_apart(self) -> set[str]:
+        """Columns that are metadata whatever they hold."""
+        return {*self.meta, *([self.label] if self.label else [])}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Points, a row each.
+
+    Attributes
+    ----------
+    path : Path
+        The file it came from.
+    X : array or sparse matrix of shape (n, d)
+        The numbers.
+    features : list of str or None
+        Names of its columns, where the file has such.
+    meta : DataFrame
+        The other columns.
+    ids : str or None
+        The column of `meta` that names the rows.
+    place : callable
+        Says where a cell of X stands in the file.
+    adata : AnnData or None
+        What the file held.
+    key : str or None
+        Which array of the file X is, where it has several.
+    """
+
+    path: Path
+    X: Any
+    features: list[str] | None
+    meta: Any
+    ids: str | None
+    place: Place
+    adata: Any = None
+    key: str | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        return not isinstance(self.X, np.ndarray)
+
+    def named(self) -> str:
+        """How many columns are embedded, and which."""
+        names = f" ({listed(self.features, 6)})" if self.features else ""
+        return f"{self.X.shape[1]:,} columns{names}"
+
+    def rows(self, kept: np.ndarray) -> Table:
+        """Some of the rows, by number."""
+        return replace(
+            self,
+            X=self.X[kept],
+            meta=self.meta.iloc[kept].reset_index(drop=True),
+            place=lambda row, column: self.place(int(kept[row]), column),
+            adata=None if self.adata is None else self.adata[kept],
+        )
+
+    def columns(self, kept: list[int]) -> Table:
+        """Some of the features, in this order."""
+        if kept == list(range(self.X.shape[1])):
+            return self
+        return replace(
+            self,
+            X=self.X[:, kept],
+            features=None if self.features is None else [self.features[k] for k in kept],
+            place=lambda row, column: self.place(row, kept[column]),
+        )
+
+    def dense(self, most: float = 4e9) -> np.ndarray:
+        """X as a dense array, unless that would be very large."""
+        if not self.is_sparse:
+            return np.asarray(self.X)
+        n, d = self.X.shape
+        if n * d * self.X.dtype.itemsize > most:
+            raise BadInput(
+                f"{self.path} is sparse, and {n:,} x {d:,} numbers are too many to hold in full here: "
+                "measure its principal components, or fewer rows."
+            )
+        return np.asarray(self.X.toarray())
+
+
+def checked(table: Table, options: ReadOptions, console: Console) -> Table:
+    """The table without missing numbers: an error, or rows left out, as the options have it."""
+    n, d = table.X.shape
+    if n == 0 or d == 0:
+        raise BadInput(f"{table.path} has {n} rows and {d} columns of numbers: nothing to embed.")
+    rows, columns, values = _not_finite(table.X)
+    if len(rows) == 0:
+        return table
+    infinite = ~np.isnan(values)
+    if infinite.any():
+        first = int(np.argmax(infinite))
+        raise BadInput(f"{table.place(rows[first], columns[first])}: the number is infinite.")
+    bad_rows = np.unique(rows)
+    if options.missing == "drop":
+        kept = np.setdiff1d(np.arange(n), bad_rows)
+        if len(kept) == 0:
+            raise BadInput(f"{table.path} has no row without a missing number.")
+        console.note(f"{len(bad_rows):,} of {n:,} rows miss a number and are left out.")
+        return table.rows(kept)
+    bad_columns = np.unique(columns)
+    names = bad_columns + 1 if table.features is None else [table.features[k] for k in bad_columns]
+    raise BadInput(
+        f"{table.place(rows[0], columns[0])}: the number is missing. So it is in {len(bad_rows):,} of {n:,} "
+        f"rows, of columns {listed(names)}. Leave the rows out with --missing drop, or columns with --drop."
+    )
+
+
+def _not_finite(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and values of the cells that are NaN or infinite, in order."""
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind != "f":
+            rows = columns = np.empty(0, dtype=int)
+        else:
+            rows, columns = np.nonzero(~np.isfinite(X))
+        return rows, columns, X[rows, columns]
+    entries = X.tocoo()
+    bad = np.flatnonzero(~np.isfinite(entries.data))
+    bad = bad[np.lexsort((entries.col[bad], entries.row[bad]))]
+    return entries.row[bad], entries.col[bad], entries.data[bad]

@@ -1,0 +1,249 @@
+"""Text tables: comma, semicolon, tab; with or without a header; and where in the file a cell stands.
+
+pandas reads them, fast. Only when something is wrong, Python's csv module reads again to find the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from ._console import Console
+from ._problems import BadInput, listed
+from ._table import ReadOptions
+
+_SAMPLE = 200  # lines that tell what kind of file it is
+_DELIMITERS = ",;\t|"
+_POINT, _COMMA = re.compile(r"[+-]?\d*\.\d+"), re.compile(r"[+-]?\d+,\d+")
+_ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text table and its dialect."""
+
+    path: Path
+    encoding: str
+    delimiter: str
+    decimal: str
+    names: list[str]  # "" for a column without a name
+    first_line: int  # number of the line before the first row
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Number of the last line, and cells, of each row. Raises BadInput where a row is not whole."""
+        with opened(self.path, self.encoding) as file:
+            reader = csv.reader(file, delimiter=self.delimiter, skipinitialspace=True, strict=True)
+            try:
+                for cells in reader:
+                    if cells and reader.line_num > self.first_line:
+                        yield reader.line_num, cells
+            except csv.Error as error:
+                raise BadInput(f"{self.path}, line {reader.line_num}: {error}.") from error
+
+    def place(self, row: int, column: int) -> str:
+        """Where a cell stands, for a person who opens the file."""
+        line = next(itertools.islice(self.records(), row, None))[0]
+        return f"{self.path}, line {line}, column {column_name(self.names, column)!r}"
+
+    def check_lengths(self) -> None:
+        """Raise at the first row that has more or fewer cells than there are columns."""
+        n = len(self.names)
+        records = self.records()
+        for line, cells in records:
+            if len(cells) != n:
+                where = (
+                    f", column {column_name(self.names, len(cells))!r}" if len(cells) < n else ""
+                )
+                last = next(records, None) is None and len(cells) < n
+                raise BadInput(
+                    f"{self.path}, line {line}{where}: the line has {len(cells)} cells, and the table has "
+                    f"{n} columns.{' It is the last line: the file may be truncated.' if last else ''}"
+                )
+
+
+def column_name(names: list[str], k: int) -> str:
+    """The name of a column, or its number where it has none."""
+    return names[k] or f"column {k + 1}"
+
+
+def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, TextFile]:
+    """The table as a frame whose columns are numbered, and its dialect."""
+    import pandas as pd
+
+    file = sniffed(path, options, console)
+    try:
+        with opened(path, file.encoding) as stream:
+            for _ in range(file.first_line):
+                stream.readline()
+            frame = pd.read_csv(
+                stream,
+                sep=file.delimiter,
+                decimal=file.decimal,
+                header=None,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+                float_precision="round_trip" if file.decimal == "." else None,
+            )
+    except pd.errors.EmptyDataError:
+        raise BadInput(f"{path} has a header and no rows.") from None
+    except pd.errors.ParserError as error:
+        file.check_lengths()
+        raise BadInput(f"{path}: {error}") from error
+    # A row that is too short leaves the last column empty.
+    if frame.shape[1] != len(file.names) or frame.iloc[:, -1].isna().any():
+        file.check_lengths()
+    return frame, file
+
+
+@contextmanager
+def opened(path: Path, encoding: str) -> Iterator[TextIO]:
+    """The text of a file, unpacked where it is gzipped; what breaks on the way is told with its line."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+    opener: Any = gzip.open if packed else open
+    with opener(path, "rb") as binary:
+        try:
+            yield io.TextIOWrapper(binary, encoding=encoding, newline="")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise BadInput(
+                f"{path}, line {_readable(path) + 1}: the file is broken or truncated ({error})."
+            ) from error
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"{path}, line {_undecodable(path, packed)}: {_not_text(error)}"
+            ) from error
+
+
+def _readable(path: Path) -> int:
+    """How many lines of a broken gzip file can be read."""
+    lines = 0
+    try:
+        with gzip.open(path) as file:
+            for _ in file:
+                lines += 1
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return lines
+    return lines
+
+
+def _undecodable(path: Path, packed: bool) -> int:
+    """The first line that is not UTF-8."""
+    with gzip.open(path) if packed else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                return number
+    return 1
+
+
+def _not_text(error: UnicodeDecodeError) -> str:
+    byte = error.object[error.start]
+    return f"the byte {byte:#04x} is not UTF-8 text. Save the file as UTF-8."
+
+
+# ------------------------------------------------------------------ what kind of file it is
+
+
+def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
+    """The dialect of a file, by its first lines and the options."""
+    with path.open("rb") as raw:
+        encoding = _ENCODINGS.get(raw.read(2), "utf-8-sig")
+    with opened(path, encoding) as stream:
+        lines = list(itertools.islice(stream, _SAMPLE))
+    if not any(line.strip() for line in lines):
+        raise BadInput(f"{path} is empty.")
+    if any("\0" in line for line in lines):
+        raise BadInput(f"{path} is not a text file: it holds zero bytes.")
+    top = next(line for line in lines if line.strip())
+    delimiter = options.delimiter or _delimiter(path, top)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        rows = [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
+    first = rows[0][1]
+    has_header = _has_header(first) if options.header is None else options.header
+    if not has_header:
+        if options.header is None:
+            console.note(
+                f"The first line of {path} is all numbers and taken as a row; --header makes names of it."
+            )
+        names = [f"c{k}" for k in range(1, len(first) + 1)]
+        return TextFile(path, encoding, delimiter, _decimal(rows, delimiter, console), names, 0)
+    if _counts(first):
+        console.note(
+            f"The first line of {path} counts and is taken as names; --no-header makes a row of it."
+        )
+    names = [name.strip() for name in first]
+    if _has_row_names(first, [cells for _, cells in rows[1:]]):
+        names = ["", *names]
+    _check_unique(path, names)
+    decimal = _decimal(rows[1:], delimiter, console)
+    return TextFile(path, encoding, delimiter, decimal, names, rows[0][0])
+
+
+def _delimiter(path: Path, line: str) -> str:
+    if ".tsv" in path.suffixes and "\t" in line:
+        return "\t"
+    bare = re.sub(r'"[^"]*"', "", line)
+    return max(_DELIMITERS, key=bare.count)  # the comma, where there is none of them
+
+
+def _has_header(cells: list[str]) -> bool:
+    """Names, unless all cells are numbers. Numbers that count, as pandas writes them, are names too."""
+    return _numbers(cells) is None or _counts(cells)
+
+
+def _has_row_names(header: list[str], rows: list[list[str]]) -> bool:
+    """Whether rows have a name before their cells, and the header has none for it, as R writes it."""
+    if not rows or any(len(cells) != len(header) + 1 for cells in rows):
+        return False
+    first = [cells[0] for cells in rows]
+    counted = first == [str(k) for k in range(1, len(first) + 1)]
+    return counted or (_numbers(first) is None and len(set(first)) == len(first))
+
+
+def _numbers(cells: list[str]) -> list[float] | None:
+    """All cells as numbers; the first one may be empty, over an index."""
+    try:
+        return [float(cell.replace(",", ".")) for cell in (cells[1:] if cells[0] == "" else cells)]
+    except ValueError:
+        return None
+
+
+def _counts(cells: list[str]) -> bool:
+    numbers = _numbers(cells) or []
+    start = numbers[0] if len(numbers) > 2 else -1
+    return start in (0, 1) and numbers == [start + k for k in range(len(numbers))]
+
+
+def _decimal(rows: list[tuple[int, list[str]]], delimiter: str, console: Console) -> str:
+    cells = [cell.strip() for _, row in rows for cell in row]
+    if delimiter == "," or any(_POINT.fullmatch(cell) for cell in cells):
+        return "."
+    if not any(_COMMA.fullmatch(cell) for cell in cells):
+        return "."
+    console.note("Numbers such as 1,5 are read with a decimal comma.")
+    return ","
+
+
+def _check_unique(path: Path, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        places = [k + 1 for k, name in enumerate(names) if name == twice[0]]
+        raise BadInput(
+            f"{path}, line 1: the name {twice[0]!r} is that of {len(places)} columns, number "
+            f"{listed(places)}. Give each column its own."
+        )

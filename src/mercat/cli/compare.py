@@ -1,0 +1,155 @@
+"""`mercat compare`: Mercat beside its peers, on the user's own data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from . import _options, _peers
+from ._console import Console, command
+from ._outputs import PAGES, Embedded, Outputs
+from ._peers import PEERS, Outcome
+from ._prepare import Preparation
+from ._problems import BadInput, require
+from ._read import read_table
+from ._report import MEANING, Subject, page
+from ._table import Table
+from .evaluate import labels
+
+EPILOG = """\b
+Examples:
+  mercat compare cells.csv -o report.html --label type
+  mercat compare mnist.npz -o report.html --label labels --sample 5000
+  mercat compare cells.csv -o report.html --method pca --method umap
+
+\b
+Methods that are not installed are named in the report; all of them come with
+  pip install "mercat[peers]"
+"""
+_OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"}
+
+
+@command(
+    _options.data(),
+    _options.output("Where to write the report, one HTML page.", required=True),
+    click.option(
+        "--method",
+        "methods",
+        type=click.Choice(list(PEERS)),
+        multiple=True,
+        help="A peer to compare with; may be repeated. [default: all]",
+    ),
+    click.option(
+        "--sample", type=click.IntRange(min=10), help="Compare on so many rows, at random."
+    ),
+    click.option(
+        "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Neighbours."
+    ),
+    _options.FORCE,
+    *_options.READING,
+    *_options.PREPARING,
+    *_OPTIONS.values(),
+    epilog=EPILOG,
+)
+def compare(
+    console: Console,
+    data: Path,
+    output: Path,
+    methods: tuple[str, ...],
+    sample: int | None,
+    k: int,
+    force: bool,
+    **arguments: Any,
+) -> None:
+    """Set Mercat beside its peers in one report.
+
+    Embeds DATA by Mercat and by the peers that are installed, measures and draws all of them.
+    """
+    require("matplotlib", "mercat compare", "cli")
+    report: list[str] = []
+    outputs = Outputs(force=force, inputs=[data])
+    outputs.plan("report", output, PAGES, lambda part: part.write_text(report[0], encoding="utf-8"))
+    parameters = _options.taken(arguments, tuple(_OPTIONS))
+    seed, n_jobs = parameters["random_state"], parameters["n_jobs"]
+    options = _options.read_options(arguments)
+    table = read_table(data, options, console)
+    table = _sampled(table, sample, seed, console)
+    if k >= table.X.shape[0]:
+        raise BadInput(f"-k must be less than the number of points, {table.X.shape[0]}, got {k}.")
+    table = replace(table, X=table.dense())
+    preparation = Preparation.fit(table, **arguments, metric="euclidean")
+    X = preparation.apply(table)
+    chosen = [_peers.mercat(parameters), *(PEERS[name] for name in methods or PEERS)]
+    outcomes = _outcomes(chosen, X, labels(table, options.label), k, seed, n_jobs, console)
+    color = Embedded(table, X, None, options.label, {}).color
+    subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), seed)
+    shades = None if color is None else table.meta[color]
+    report.append(page(subject, outcomes, shades, console.notes))
+    files = outputs.write()
+    console.result(_as_text(outcomes, files), _as_data(outcomes, files))
+
+
+def _sampled(table: Table, sample: int | None, seed: int, console: Console) -> Table:
+    n = table.X.shape[0]
+    if sample is None or sample >= n:
+        return table
+    console.note(f"Comparing on {sample:,} of {n:,} rows, drawn at random.")
+    return table.rows(np.sort(np.random.default_rng(seed).permutation(n)[:sample]))
+
+
+def _outcomes(
+    chosen: list[_peers.Method],
+    X: np.ndarray,
+    classes: Any,
+    k: int,
+    seed: int,
+    n_jobs: int,
+    console: Console,
+) -> list[Outcome]:
+    from tqdm import tqdm
+
+    from .. import metrics
+
+    outcomes = []
+    bar = tqdm(chosen, disable=not console.progress, unit="method")
+    for method in bar:
+        bar.set_description(method.title)
+        outcome = _peers.attempt(method, X, seed, n_jobs)
+        if outcome.Y is not None:
+            scores = metrics.report(X, outcome.Y, classes, k=k, random_state=seed)
+            outcome = replace(outcome, scores=scores)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
+    done = [o for o in outcomes if o.scores is not None]
+    width = max(len(o.title) for o in outcomes)
+    names = list(done[0].scores) if done else []
+    heads = [MEANING[name][0] for name in names]
+    lines = (
+        [" ".join([" " * width, "      time", *(f"{head:>10}" for head in heads)])] if done else []
+    )
+    for outcome in done:
+        scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in names)
+        lines.append(f"{outcome.title:{width}} {outcome.seconds:8.1f} s {scores}")
+    lines += [f"{o.title:{width}} {o.absent}" for o in outcomes if o.absent]
+    return "\n".join([*lines, *(f"{what} {path}" for what, path in files.items())])
+
+
+def _as_data(outcomes: list[Outcome], files: dict[str, str]) -> dict[str, Any]:
+    methods: dict[str, Any] = {}
+    for o in outcomes:
+        if o.absent:
+            methods[o.title] = {"absent": o.absent}
+            continue
+        measures = {
+            name: {"score": float(score), "standard_error": score.standard_error}
+            for name, score in o.scores.items()
+        }
+        methods[o.title] = {"seconds": o.seconds, "measures": measures}
+    return {"methods": methods, "files": files}

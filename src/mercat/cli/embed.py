@@ -1,0 +1,117 @@
+"""`mercat embed`: a table onto the sphere."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from . import _options
+from ._console import Console, command
+from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
+from ._prepare import Preparation
+from ._problems import BadInput
+from ._read import read_table
+from ._table import Table
+
+EPILOG = """\b
+Examples:
+  mercat embed cells.csv -o map.csv --label type
+  mercat embed cells.csv --html map.html --png map.png --label type
+  mercat embed counts.h5ad --key X --log1p -o mapped.h5ad
+  mercat embed train.parquet -o train-map.parquet --save-model map.mercat
+  mercat embed wide.csv.gz --drop date --scale > map.csv
+
+\b
+DATA ends in .csv, .tsv, .npy, .npz, .parquet, .feather, .h5ad, .zarr or .mtx
+(text and .mtx also with .gz). Columns that are not numbers are metadata.
+"""
+
+_LEAST_POINTS = 4
+
+
+@command(
+    _options.data(),
+    *_options.MAP,
+    _options.file("--save-model", "Write the model, for `mercat transform`."),
+    _options.FORCE,
+    *_options.READING,
+    *_options.PREPARING,
+    *_options.MODEL.values(),
+    epilog=EPILOG,
+)
+def embed(
+    console: Console,
+    data: Path,
+    output: Path | None,
+    html: Path | None,
+    png: Path | None,
+    save_model: Path | None,
+    force: bool,
+    **arguments: Any,
+) -> None:
+    """Map a table onto the sphere.
+
+    The rows of DATA become points, placed so that the angles between any three of them are kept.
+    """
+    found: list[Any] = []  # what the fit gives, for the outputs that are planned before it
+    outputs = Outputs(force=force, inputs=[data])
+    plan_map(outputs, data, output, html, png, lambda: found[0])
+    outputs.plan("model", save_model, (), lambda part: _save(part, *found))
+    parameters = _options.taken(arguments, tuple(_options.MODEL))
+    table = read_table(data, options := _options.read_options(arguments), console)
+    if table.X.shape[0] < _LEAST_POINTS:
+        raise BadInput(
+            f"{data} has {table.X.shape[0]} rows, and a map needs at least {_LEAST_POINTS}."
+        )
+    check_columns(table, output)
+    preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
+    model, seconds = _fitted(preparation.apply(table), parameters, console)
+    summary = _summary(table, model, preparation, seconds)
+    found += [
+        Embedded(table, model.embedding_, model.point_loss_, options.label, summary),
+        model,
+        preparation,
+    ]
+    lines = [
+        f"{len(model.embedding_):,} points of {table.named()}, in {seconds:.1f} s.",
+        f"Angles correlate by {model.correlation_:.3f} (loss {model.loss_:.4f}). {model.status_}",
+    ]
+    say_map(console, found[0], lines, outputs.write())
+
+
+def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, float]:
+    from .. import Mercat
+
+    start = time.perf_counter()
+    model = Mercat(**parameters, verbose=console.progress).fit(X)
+    model.set_params(verbose=False)
+    return model, time.perf_counter() - start
+
+
+def _summary(table: Table, model: Any, preparation: Preparation, seconds: float) -> dict[str, Any]:
+    return {
+        "n_points": table.X.shape[0],
+        "n_features": table.X.shape[1],
+        "key": table.key,
+        "prepared": str(preparation) or None,
+        "loss": float(model.loss_),
+        "correlation": float(model.correlation_),
+        "status": str(model.status_),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _save(part: Path, embedded: Embedded, model: Any, preparation: Preparation) -> None:
+    from .._model_file import write_model
+
+    table = embedded.table
+    write_model(
+        model,
+        part,
+        {
+            **preparation.notes(),
+            "features": table.features,
+            "key": table.key if table.adata is not None else None,
+        },
+    )

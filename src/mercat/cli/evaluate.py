@@ -1,0 +1,100 @@
+"""`mercat evaluate`: how faithful a map is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import _options
+from ._console import Console, command
+from ._embedding import check_rows, read_embedding
+from ._prepare import Preparation
+from ._problems import BadInput
+from ._read import read_table
+
+EPILOG = """\b
+Examples:
+  mercat evaluate cells.csv map.csv
+  mercat evaluate cells.csv map.csv --label type --json
+  mercat evaluate counts.h5ad umap.h5ad --embedding-key X_umap
+
+\b
+EMBEDDING is what `mercat embed` wrote, or a table of two or three columns of
+numbers by another method. The rows must be those of DATA, in their order.
+"""
+
+
+@command(
+    _options.data(),
+    _options.data("embedding", "EMBEDDING"),
+    click.option(
+        "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
+    ),
+    click.option(
+        "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Neighbours."
+    ),
+    click.option(
+        "--n-points",
+        type=click.IntRange(min=10),
+        default=5000,
+        show_default=True,
+        help="Points at which to measure.",
+    ),
+    _options.MODEL["random_state"],
+    *_options.READING,
+    *_options.PREPARING,
+    epilog=EPILOG,
+)
+def evaluate(
+    console: Console,
+    data: Path,
+    embedding: Path,
+    embedding_key: str | None,
+    k: int,
+    n_points: int,
+    random_state: int,
+    **arguments: Any,
+) -> None:
+    """Measure how faithful a map is.
+
+    Compares the angles, distances, neighbours and density of EMBEDDING with those of DATA.
+    """
+    options = _options.read_options(arguments)
+    table = read_table(data, options, console)
+    found = read_embedding(embedding, embedding_key, console)
+    check_rows(table, found)
+    if k >= len(found.Y):
+        raise BadInput(f"-k must be less than the number of points, {len(found.Y)}, got {k}.")
+    table = replace(table, X=table.dense())
+    preparation = Preparation.fit(table, **arguments, metric="euclidean")
+    from .. import metrics
+
+    scores = metrics.report(
+        preparation.apply(table),
+        found.Y,
+        labels(table, options.label),
+        k=k,
+        n_points=n_points,
+        random_state=random_state,
+    )
+    measures = {
+        name: {"score": float(score), "standard_error": score.standard_error}
+        for name, score in scores.items()
+    }
+    console.result(repr(scores), {"n_points": len(found.Y), "measures": measures})
+
+
+def labels(table: Any, name: str | None) -> Any:
+    """The classes for the measures that need them."""
+    if name is None:
+        return None
+    column = table.meta[name]
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax())
+        raise BadInput(f"{table.path}: the label {name!r} is missing in row {row}.")
+    if column.dtype.kind == "f" and column.nunique() > len(column) // 2:
+        return None  # a measurement, not a class
+    return column.astype(str).to_numpy()

@@ -1,0 +1,136 @@
+"""`mercat info`: this installation, a model, or how a file would be read."""
+
+from __future__ import annotations
+
+import os
+import platform
+import zipfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import __version__
+from . import _options
+from ._console import Console, command
+from ._problems import BadInput, listed
+from ._read import ENDINGS, ending, read_table
+
+EPILOG = """\b
+Examples:
+  mercat info
+  mercat info map.mercat
+  mercat info cells.csv --json
+"""
+_REQUIRED = ["numpy", "scipy", "scikit-learn"]
+_OPTIONAL = {
+    "pandas": "cli",
+    "pyarrow": "cli",
+    "matplotlib": "plot",
+    "anywidget": "viewer",
+    "anndata": "anndata",
+    "torch": "torch",
+    "dask": "dask",
+    "umap-learn": "peers",
+    "openTSNE": "peers",
+    "pacmap": "peers",
+}
+
+
+@command(
+    click.argument("path", type=_options.PATH, metavar="[FILE]", required=False),
+    *_options.READING,
+    epilog=EPILOG,
+)
+def info(console: Console, path: Path | None, **arguments: Any) -> None:
+    """Tell about a file, or this installation.
+
+    FILE is a model, or data: then this tells how they would be read.
+    """
+    if path is None:
+        data = _installation()
+    elif _is_model(path):
+        data = _model(path)
+    elif ending(path) in ENDINGS:
+        data = _data(path, console, arguments)
+    else:
+        raise BadInput(
+            f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
+        )
+    console.result(_as_text(data), data)
+
+
+def _installation() -> dict[str, Any]:
+    packages = {name: version(name) or "?" for name in _REQUIRED}
+    for name, extra in _OPTIONAL.items():
+        packages[name] = version(name) or f'not installed: pip install "mercat[{extra}]"'
+    return {
+        "mercat": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "packages": packages,
+    }
+
+
+def version(distribution: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _is_model(path: Path) -> bool:
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "model.json" in archive.namelist()
+
+
+def _model(path: Path) -> dict[str, Any]:
+    from .._model_file import read_model
+
+    model, notes = read_model(path)
+    return {
+        "model": str(path),
+        "points": len(model.embedding_),
+        "columns": model.n_features_in_,
+        "prepared": notes.get("prepared") or "no",
+        "loss": round(float(model.loss_), 6),
+        "correlation": round(float(model.correlation_), 6),
+        "status": str(model.status_),
+        "parameters": {
+            k: v for k, v in model.get_params().items() if k not in ("verbose", "callback")
+        },
+        "features": notes.get("features") or [],
+    }
+
+
+def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, Any]:
+    table = read_table(path, _options.read_options(arguments), console)
+    kinds = {name: f"{column.nunique():,} different values" for name, column in table.meta.items()}
+    return {
+        "data": str(path),
+        "points": table.X.shape[0],
+        "columns": table.X.shape[1],
+        "sparse": table.is_sparse,
+        "ids": table.ids,
+        "metadata": kinds,
+        "features": table.features or [],
+    }
+
+
+def _as_text(data: dict[str, Any]) -> str:
+    """Names and values, one a line; what is nested is indented."""
+    lines = []
+    for name, value in data.items():
+        if isinstance(value, dict) and value:
+            width = max(map(len, value))
+            lines += [name, *(f"  {key:{width}}  {entry}" for key, entry in value.items())]
+        elif isinstance(value, list | dict):
+            lines.append(f"{name:11} {listed(value, 20) or 'none'}")
+        else:
+            lines.append(f"{name:11} {'none' if value is None else value}")
+    return "\n".join(lines)

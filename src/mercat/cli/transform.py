@@ -1,0 +1,93 @@
+"""`mercat transform`: new rows onto a map that exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import _options
+from ._columns import lacking
+from ._console import Console, command
+from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
+from ._prepare import Preparation
+from ._problems import BadInput
+from ._read import ANNOTATED, ending, read_table
+from ._table import Table
+
+EPILOG = """\b
+Examples:
+  mercat embed train.csv -o train-map.csv --save-model map.mercat
+  mercat transform map.mercat new.csv -o new-map.csv
+  mercat transform map.mercat new.csv --html new.html --label type
+
+\b
+What --log1p and --scale did to the training data is done to DATA too, and
+columns are matched by their names.
+"""
+
+
+@command(
+    _options.data("model", "MODEL"),
+    _options.data(),
+    *_options.MAP,
+    _options.FORCE,
+    *_options.READING,
+    _options.MODEL["n_jobs"],
+    epilog=EPILOG,
+)
+def transform(
+    console: Console,
+    model: Path,
+    data: Path,
+    output: Path | None,
+    html: Path | None,
+    png: Path | None,
+    force: bool,
+    n_jobs: int,
+    **arguments: Any,
+) -> None:
+    """Place new rows on a map.
+
+    Each row of DATA goes to its place on the map of MODEL, whatever company it comes in.
+    """
+    found: list[Embedded] = []
+    outputs = Outputs(force=force, inputs=[model, data])
+    plan_map(outputs, data, output, html, png, lambda: found[0])
+    fitted, notes = _loaded(model)
+    features = notes.get("features")
+    if arguments["key"] is None and ending(data) in ANNOTATED:
+        arguments["key"] = notes.get("key")
+    expected = tuple(features) if features else None
+    options = _options.read_options(arguments, expected=expected)
+    table = _matched(read_table(data, options, console), features, fitted.n_features_in_, model)
+    check_columns(table, output)
+    preparation = Preparation.from_notes(notes, fitted.n_features_in_)
+    fitted.set_params(n_jobs=n_jobs, verbose=console.progress)
+    Y = fitted.transform(preparation.apply(table))
+    summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
+    found.append(Embedded(table, Y, None, options.label, summary))
+    say_map(console, found[0], [f"{len(Y):,} points placed."], outputs.write())
+
+
+def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+    from .._model_file import read_model
+
+    try:
+        return read_model(path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _matched(table: Table, features: list[str] | None, n_features: int, model: Path) -> Table:
+    """The table with the model's columns, in the model's order."""
+    if features and table.features:
+        place = {name: k for k, name in enumerate(table.features)}
+        absent = [name for name in features if name not in place]
+        if absent:
+            raise BadInput(lacking(table.path, absent, len(features)))
+        return table.columns([place[name] for name in features])
+    if table.X.shape[1] != n_features:
+        raise BadInput(
+            f"{table.path} has {table.X.shape[1]} columns of numbers, and {model} was fitted to {n_features}."
+        )
+    return table

@@ -1,0 +1,93 @@
+"""`mercat view`: the explorer of a map that was written before."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from . import _options
+from ._console import Console, command
+from ._embedding import Embedding, read_embedding
+from ._outputs import PAGES, Embedded, Outputs, write_page
+from ._problems import BadInput, unknown_column
+from ._table import Table
+
+EPILOG = """\b
+Examples:
+  mercat view map.csv
+  mercat view map.csv -o map.html --label type
+  mercat view mapped.h5ad --no-open
+
+\b
+EMBEDDING is what `mercat embed` or `mercat transform` wrote: unit vectors.
+Without -o the page goes to a temporary file and opens in the browser.
+"""
+
+
+@command(
+    _options.data("embedding", "EMBEDDING"),
+    _options.output("Where to write the page; a temporary file if not given."),
+    click.option("--label", metavar="COLUMN", help="The column that colours the points at first."),
+    click.option("--title", help="Title of the page; the file's name if not given."),
+    click.option(
+        "--open/--no-open",
+        "opens",
+        default=None,
+        help="Open the page in the browser. [default: if no -o]",
+    ),
+    click.option(
+        "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
+    ),
+    _options.FORCE,
+    epilog=EPILOG,
+)
+def view(
+    console: Console,
+    embedding: Path,
+    output: Path | None,
+    label: str | None,
+    title: str | None,
+    opens: bool | None,
+    embedding_key: str | None,
+    force: bool,
+) -> None:
+    """Open a map in the explorer.
+
+    Writes EMBEDDING as one page with a globe and a map, and opens it in the browser.
+    """
+    found: list[Any] = []
+    target = output or Path(tempfile.mkdtemp(prefix="mercat-")) / f"{embedding.stem}.html"
+    outputs = Outputs(force=force, inputs=[embedding])
+    outputs.plan(
+        "page",
+        target,
+        PAGES,
+        lambda part: write_page(found[0], part, title or embedding.stem),
+    )
+    found.append(_embedded(read_embedding(embedding, embedding_key, console), label))
+    files = outputs.write()
+    if opens or (opens is None and output is None):
+        _open(target, console)
+    console.result(str(target), {"n_points": len(found[0].Y), "files": files})
+
+
+def _embedded(found: Embedding, label: str | None) -> Embedded:
+    if found.Y.shape[1] != 3 or np.abs(np.linalg.norm(found.Y, axis=1) - 1).max() > 1e-4:
+        raise BadInput(
+            f"{found.path} does not hold unit vectors, which is what the explorer shows: "
+            f"its points have {found.Y.shape[1]} coordinates. Use a file that `mercat embed` wrote."
+        )
+    if label is not None and label not in found.meta:
+        raise unknown_column("--label", label, found.meta.columns, found.path)
+    table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "")
+    return Embedded(table, found.Y, found.loss, label, {})
+
+
+def _open(path: Path, console: Console) -> None:
+    if not webbrowser.open(path.resolve().as_uri()):
+        console.warn(f"No browser could be opened. Open {path} yourself.")

@@ -1,0 +1,570 @@
+"""The commands, from their arguments to their files, words and exit codes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import types
+import warnings
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import mercat
+from mercat import Mercat, metrics
+from mercat.cli import _options, _peers
+from mercat.cli._app import app
+
+RNG = np.random.default_rng(0)
+N = 60
+CENTERS = RNG.normal(size=(3, 5)) * 4
+KIND = RNG.integers(0, 3, N)
+X = CENTERS[KIND] + RNG.normal(size=(N, 5))
+FRAME = pd.DataFrame(X, columns=[f"f{k}" for k in range(5)])
+FRAME.insert(0, "name", [f"p{k}" for k in range(N)])
+FRAME["kind"] = np.array(["ant", "bee", "<b>cat</b>"])[KIND]
+
+
+def call(*arguments):
+    """Run a command; its exit code, stdout and stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            runner = CliRunner(mix_stderr=False)  # click 8.1
+        except TypeError:
+            runner = CliRunner()
+    result = runner.invoke(app, [str(a) for a in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def done(*arguments):
+    code, out, err = call(*arguments)
+    assert code == 0, err
+    return out
+
+
+def shell(*arguments, **options):
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "mercat.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.csv"
+    FRAME.to_csv(path, index=False)
+    return path
+
+
+# ------------------------------------------------------------------ embed
+
+
+def test_embed_writes_what_the_estimator_gives(data, tmp_path):
+    expected = Mercat(random_state=0).fit(X)
+    text = done("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
+    frame = pd.read_csv(tmp_path / "map.csv", float_precision="round_trip")
+    columns = ["name", "x", "y", "z", "longitude", "latitude", "loss", "kind"]
+    assert list(frame.columns) == columns
+    np.testing.assert_array_equal(frame[["x", "y", "z"]], expected.embedding_)
+    np.testing.assert_array_equal(frame["loss"], expected.point_loss_)
+    assert frame["kind"].tolist() == FRAME["kind"].tolist()
+    longitude, latitude = np.radians(frame["longitude"]), np.radians(frame["latitude"])
+    np.testing.assert_allclose(np.cos(latitude) * np.cos(longitude), frame["x"], atol=1e-12)
+    np.testing.assert_allclose(np.sin(latitude), frame["z"], atol=1e-12)
+    assert "60 points of 5 columns (f0, f1, f2, f3, f4)" in text
+    assert f"embedding  {tmp_path / 'map.csv'}" in text
+
+
+def test_embed_without_outputs_prints_the_map(data):
+    code, out, err = call("embed", data)
+    assert code == 0
+    assert out.splitlines()[0] == "name,x,y,z,longitude,latitude,loss,kind"
+    assert len(out.splitlines()) == N + 1
+    assert "60 points" in err
+    assert call("embed", data, "--quiet") == (0, out, "")
+
+
+def test_embed_passes_its_options_on(data, tmp_path):
+    out = tmp_path / "map.npy"
+    options = ["--objective", "absolute", "--n-spectral", "3", "--metric", "cosine", "--seed", "5"]
+    done("embed", data, "-o", out, *options)
+    parameters = {"objective": "absolute", "n_spectral": 3, "metric": "cosine", "random_state": 5}
+    np.testing.assert_array_equal(np.load(out), Mercat(**parameters).fit_transform(X))
+    done("embed", data, "-o", out, "--force", "--n-spectral", "none")
+    expected = Mercat(n_spectral=None, random_state=0).fit_transform(X)
+    np.testing.assert_array_equal(np.load(out), expected)
+    done("embed", data, "-o", out, "--force", "--n-spectral", "auto")
+    expected = Mercat(n_spectral="auto", random_state=0).fit_transform(X)
+    np.testing.assert_array_equal(np.load(out), expected)
+
+
+def test_options_have_the_defaults_of_the_estimator():
+    defaults = {k: p.default for k, p in inspect.signature(Mercat).parameters.items()}
+    command = app.commands["embed"]
+    options = {p.name: p.default for p in command.params if p.name in _options.MODEL}
+    assert set(options) == set(_options.MODEL)
+    assert options.pop("random_state") == 0  # the same command gives the same map
+    assert options == {name: defaults[name] for name in options}
+
+
+def test_embed_prepares(data, tmp_path):
+    positive = FRAME.assign(**{f"f{k}": np.abs(X[:, k]) for k in range(5)})
+    positive.to_csv(data, index=False)
+    out = tmp_path / "map.npy"
+    done("embed", data, "-o", out, "--log1p", "--scale")
+    Z = np.log1p(np.abs(X))
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    np.testing.assert_allclose(np.load(out), Mercat(random_state=0).fit_transform(Z), atol=1e-6)
+    FRAME.to_csv(data, index=False)
+    code, _, err = call("embed", data, "--log1p")
+    assert code == 3
+    assert f"{data}, line " in err
+    assert "--log1p needs numbers of at least 0" in err
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".feather", ".h5ad"])
+def test_embed_writes_every_format_and_evaluate_reads_it(data, tmp_path, ending):
+    out = tmp_path / f"map{ending}"
+    done("embed", data, "-o", out)
+    Y = Mercat(random_state=0).fit_transform(X)
+    measures = json.loads(done("evaluate", data, out, "--json", "--label", "kind"))["measures"]
+    expected = metrics.report(X, Y, FRAME["kind"].to_numpy(dtype=str), random_state=0)
+    assert {k: v["score"] for k, v in measures.items()} == pytest.approx(dict(expected))
+
+
+def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
+    adata = anndata.AnnData(X.astype(np.float32), obs=FRAME[["name", "kind"]].set_index("name"))
+    adata.uns["kept"] = "yes"
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    done("embed", tmp_path / "a.h5ad", "-o", tmp_path / "b.h5ad")
+    again = anndata.read_h5ad(tmp_path / "b.h5ad")
+    expected = Mercat(random_state=0).fit(X.astype(np.float32))
+    np.testing.assert_array_equal(again.obsm["X_mercat"], expected.embedding_)
+    np.testing.assert_array_equal(again.obs["mercat_loss"], expected.point_loss_)
+    assert again.obsm["X_mercat_map"].shape == (N, 2)
+    assert again.uns["kept"] == "yes"
+    assert again.uns["mercat"]["key"] == "X"
+    assert again.obs_names[3] == "p3"
+    assert again.obs["kind"].tolist() == FRAME["kind"].tolist()
+
+
+def test_embed_draws_a_page_and_a_picture(data, tmp_path):
+    html, png = tmp_path / "map.html", tmp_path / "map.png"
+    result = json.loads(done("embed", data, "--html", html, "--png", png, "--json"))
+    assert result["files"] == {"page": str(html), "picture": str(png)}
+    assert result["n_points"] == N
+    assert 0 < result["correlation"] <= 1
+    assert png.read_bytes().startswith(b"\x89PNG")
+    page = html.read_text(encoding="utf-8")
+    assert 'id="mercat-payload"' in page
+    assert "<b>cat</b>" not in page
+
+
+def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
+    fit = Mercat.fit
+
+    def doubtful(self, X):
+        warnings.warn("the fit stopped\n  early", RuntimeWarning, stacklevel=2)
+        warnings.warn("an old name", DeprecationWarning, stacklevel=2)
+        return fit(self, X)
+
+    monkeypatch.setattr(Mercat, "fit", doubtful)
+    code, out, err = call("embed", data, "-o", tmp_path / "map.npy", "--quiet", "--json")
+    assert (code, err) == (0, "warning: the fit stopped early\n")
+    assert json.loads(out)["notes"] == ["the fit stopped early"]
+
+
+# ------------------------------------------------------------------ files whole or not at all
+
+
+def test_nothing_is_overwritten_without_force(data, tmp_path):
+    out = tmp_path / "map.csv"
+    out.write_text("mine")
+    code, _, err = call("embed", data, "-o", out)
+    assert code == 4
+    assert f"{out} exists already. Use --force to replace it." in err
+    assert out.read_text() == "mine"
+    done("embed", data, "-o", out, "--force")
+    assert out.read_text() != "mine"
+    code, _, err = call("embed", data, "-o", data, "--force")
+    assert code == 4
+    assert "is an input of this command" in err
+
+
+def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
+    from mercat import viewer
+
+    def fail(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(viewer, "to_html", fail)
+    out, html = tmp_path / "map.csv", tmp_path / "map.html"
+    out.write_text("old")
+    code, _, err = call("embed", data, "-o", out, "--html", html, "--force")
+    assert code == 4
+    assert "Nothing was written: No space left on device." in err
+    assert out.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "map.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["-o", "nowhere/map.csv"], 4, "there is no folder"),
+        (["-o", "folder.csv"], 4, "is a folder"),
+        (["-o", "map.xlsx"], 2, "must end in .csv, .tsv"),
+        (["--png", "map.html"], 2, "must end in .png"),
+        (["--html", "a.html", "--save-model", "a.html"], 2, "Two outputs have the same name"),
+        (["--label", "kin"], 2, "has no column 'kin'. Did you mean 'kind'?"),
+        (["--drop", "q"], 2, "'--drop'"),
+        (["--n-spectral", "0"], 2, "must be an integer of at least 1 or auto or none, got '0'"),
+        (["--n-jobs", "0"], 2, "got 0"),
+        (["--metric", "taxi"], 2, "'--metric'"),
+        (["--metric", "precomputed"], 3, "X must be a square matrix"),
+        (
+            ["--drop", "f0", "--drop", "f1", "--drop", "f2", "--drop", "f3", "--drop", "f4"],
+            3,
+            "no column of",
+        ),
+    ],
+)
+def test_wrong_options_are_told_with_their_exit_codes(
+    data, tmp_path, monkeypatch, options, code, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    got, out, err = call("embed", "data.csv", *options)
+    assert (got, out) == (code, "")
+    assert message in err
+
+
+def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)  # root may write
+    code, _, err = call("embed", data, "-o", tmp_path / "map.csv")
+    assert code == 4
+    assert f"the folder {tmp_path} is read-only" in err
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "advice"),
+    [
+        ("matplotlib", ["embed", "data.csv", "--png", "m.png"], "mercat[cli]"),
+        ("anndata", ["embed", "data.csv", "-o", "m.h5ad"], "mercat[cli,anndata]"),
+        ("anndata", ["embed", "cells.h5ad"], "mercat[cli,anndata]"),
+        ("zarr", ["embed", "cells.zarr"], "mercat[cli,anndata]"),
+        ("pandas", ["embed", "data.csv"], "mercat[cli]"),
+        ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
+    ],
+)
+def test_missing_packages_are_named_before_the_fit(
+    data, tmp_path, monkeypatch, module, arguments, advice
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.h5ad").touch()
+    (tmp_path / "cells.zarr").mkdir()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else True)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(Mercat, "fit", lambda self, X: pytest.fail("fitted in vain"))
+    code, out, err = call(*arguments)
+    assert (code, out) == (5, "")
+    assert f'needs {module}: pip install "{advice}"' in err
+
+
+def test_too_few_rows(tmp_path):
+    (tmp_path / "few.csv").write_text("a,b\n1,2\n3,5\n")
+    code, _, err = call("embed", tmp_path / "few.csv")
+    assert code == 3
+    assert "few.csv has 2 rows, and a map needs at least 4" in err
+
+
+def test_output_columns_do_not_collide(data, tmp_path):
+    FRAME.rename(columns={"kind": "loss"}).to_csv(data, index=False)
+    code, _, err = call("embed", data, "-o", tmp_path / "map.csv")
+    assert code == 2
+    assert "--drop loss" in err
+    assert not (tmp_path / "map.csv").exists()
+
+
+# ------------------------------------------------------------------ models
+
+
+def test_transform_repeats_the_preparation_and_matches_columns(data, tmp_path):
+    model, out = tmp_path / "m.mercat", tmp_path / "new.csv"
+    done("embed", data, "--save-model", model, "--scale")
+    shuffled = FRAME[["kind", "f3", "f1", "f4", "f0", "f2", "name"]].iloc[:7]
+    shuffled.assign(more=1.5).to_csv(tmp_path / "rows.csv", index=False)
+    done("transform", model, tmp_path / "rows.csv", "-o", out)
+    frame = pd.read_csv(out, float_precision="round_trip")
+    fitted = Mercat(random_state=0).fit((X - X.mean(axis=0)) / X.std(axis=0))
+    expected = fitted.transform(((X - X.mean(axis=0)) / X.std(axis=0))[:7])
+    np.testing.assert_allclose(frame[["x", "y", "z"]], expected, atol=1e-6)
+    assert frame["more"].tolist() == [1.5] * 7
+    assert "loss" not in frame
+    with pytest.warns(UserWarning, match=r"prepared data \(scale\)"):
+        assert isinstance(mercat.load(model), Mercat)
+    np.save(tmp_path / "rows.npy", X[:7])
+    done("transform", model, tmp_path / "rows.npy", "-o", tmp_path / "new.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), frame[["x", "y", "z"]])
+
+
+def test_transform_says_what_does_not_match(data, tmp_path):
+    model = tmp_path / "m.mercat"
+    done("embed", data, "--save-model", model)
+    FRAME.drop(columns=["f1", "f3"]).to_csv(tmp_path / "less.csv", index=False)
+    code, _, err = call("transform", model, tmp_path / "less.csv")
+    assert code == 3
+    assert "lacks 2 of the 5 columns that the model was fitted to: f1, f3." in err
+    np.save(tmp_path / "less.npy", X[:, :3])
+    code, _, err = call("transform", model, tmp_path / "less.npy")
+    assert code == 3
+    assert "has 3 columns of numbers, and" in err
+    FRAME.assign(f2="tall").to_csv(tmp_path / "text.csv", index=False)
+    code, _, err = call("transform", model, tmp_path / "text.csv")
+    assert code == 3
+    assert "text.csv, line 2, column 'f2': 'tall' is not a number" in err
+    code, _, err = call("transform", data, data)
+    assert code == 3
+    assert "not a whole model file" in err
+    assert call("transform", tmp_path / "absent", data)[0] == 3
+
+
+# ------------------------------------------------------------------ evaluate and view
+
+
+def test_evaluate_takes_maps_of_other_methods(data, tmp_path):
+    pd.DataFrame(X[:, :2], columns=["UMAP1", "UMAP2"]).to_csv(tmp_path / "umap.csv", index=False)
+    code, out, err = call("evaluate", data, tmp_path / "umap.csv", "-k", "10")
+    assert code == 0
+    assert out.strip() == repr(metrics.report(X, X[:, :2], k=10))
+    assert "The coordinates are the columns UMAP1, UMAP2." in err
+
+
+def test_evaluate_refuses_other_rows(data, tmp_path):
+    out = tmp_path / "map.csv"
+    done("embed", data, "-o", out)
+    frame = pd.read_csv(out)
+    frame.iloc[::-1].to_csv(out, index=False)
+    code, _, err = call("evaluate", data, out)
+    assert code == 3
+    assert "row 0 is 'p0' in the first and 'p59' in the second (column 'name')" in err
+    frame.iloc[:50].to_csv(out, index=False)
+    code, _, err = call("evaluate", data, out)
+    assert code == 3
+    assert "has 60 rows, and" in err
+    frame.assign(y=np.nan).to_csv(out, index=False)
+    code, _, err = call("evaluate", data, out)
+    assert code == 3
+    assert "line 2, column 'y': the coordinate is missing" in err
+    code, _, err = call("evaluate", data, data)
+    assert code == 3
+    assert "Is it the data?" in err
+
+
+def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda uri: opened.append(uri) or True)
+    out, html = tmp_path / "map.csv", tmp_path / "map.html"
+    done("embed", data, "-o", out)
+    assert done("view", out, "-o", html, "--label", "kind").strip() == str(html)
+    assert opened == []
+    assert "<title>map</title>" in html.read_text(encoding="utf-8")
+    code, _, err = call("view", out, "-o", html)
+    assert code == 4
+    path = done("view", out, "--title", "T").strip()
+    assert opened == [f"file://{path}"]
+    code, _, err = call("view", out, "--no-open", "--label", "sort")
+    assert code == 2
+    assert "has no column 'sort'" in err
+    monkeypatch.setattr("webbrowser.open", lambda uri: False)
+    code, _, err = call("view", out)
+    assert code == 0
+    assert "No browser could be opened. Open" in err
+    np.save(tmp_path / "flat.npy", X[:, :2])
+    code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
+    assert code == 3
+    assert "does not hold unit vectors" in err
+
+
+# ------------------------------------------------------------------ compare
+
+
+def test_compare_sets_methods_side_by_side(data, tmp_path, monkeypatch):
+    fake = types.ModuleType("umap")
+
+    class UMAP:
+        def __init__(self, random_state, n_jobs):
+            assert random_state == 3
+
+        def fit_transform(self, X):
+            warnings.warn("neighbours <few>", UserWarning, stacklevel=1)
+            print("chatter")
+            return X[:, :2]
+
+    fake.UMAP = UMAP
+    broken = types.ModuleType("pacmap")
+    broken.PaCMAP = lambda **options: 1 / 0
+    monkeypatch.setitem(sys.modules, "umap", fake)
+    monkeypatch.setitem(sys.modules, "openTSNE", None)
+    monkeypatch.setitem(sys.modules, "pacmap", broken)
+    report = tmp_path / "report.html"
+    options = ["--label", "kind", "-k", "10", "--seed", "3", "--json"]
+    methods = json.loads(done("compare", data, "-o", report, *options))["methods"]
+    assert list(methods) == ["Mercat", "UMAP", "t-SNE", "PaCMAP", "PCA"]
+    labels = FRAME["kind"].to_numpy(dtype=str)
+    expected = metrics.report(X, X[:, :2], labels, k=10, random_state=3)
+    scores = {k: v["score"] for k, v in methods["UMAP"]["measures"].items()}
+    assert scores == pytest.approx(dict(expected))
+    assert methods["t-SNE"] == {"absent": "not installed: pip install openTSNE"}
+    assert methods["PaCMAP"]["absent"].startswith("failed: ZeroDivisionError")
+    page = report.read_text(encoding="utf-8")
+    assert page.count("<figure>") == 3
+    assert "<b>t-SNE</b> not installed: pip install openTSNE" in page
+    assert "neighbours &lt;few&gt;" in page
+    assert "&lt;b&gt;cat&lt;/b&gt;" in page
+    assert "<b>cat</b>" not in page
+    assert "chatter" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "default-src 'none'" in page
+
+
+def test_compare_samples_and_chooses(data, tmp_path):
+    report = tmp_path / "report.html"
+    options = ["--sample", "40", "--method", "pca", "-k", "10"]
+    code, out, err = call("compare", data, "-o", report, *options)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["time", "Mercat", "PCA", "report"]
+    assert "40 points of 5 columns" in report.read_text(encoding="utf-8")
+    assert "Comparing on 40 of 60 rows" in err
+    code, _, err = call("compare", data, "-o", report, "--force", "-k", "60")
+    assert code == 3
+    assert "-k must be less than the number of points, 60, got 60." in err
+
+
+def test_pca_is_pca():
+    from sklearn.decomposition import PCA
+
+    Y = _peers.attempt(_peers.PEERS["pca"], X, 0, 1).Y
+    np.testing.assert_allclose(Y, PCA(2).fit_transform(X), atol=1e-9)
+
+
+# ------------------------------------------------------------------ info, help, completion
+
+
+def test_info(data, tmp_path):
+    facts = json.loads(done("info", "--json"))
+    assert facts["mercat"] == mercat.__version__
+    assert facts["packages"]["numpy"] == np.__version__
+    facts = json.loads(done("info", data, "--json"))
+    assert (facts["points"], facts["columns"], facts["ids"]) == (N, 5, "name")
+    assert list(facts["metadata"]) == ["name", "kind"]
+    done("embed", data, "--save-model", tmp_path / "m.mercat", "--n-spectral", "4", "--scale")
+    facts = json.loads(done("info", tmp_path / "m.mercat", "--json"))
+    assert facts["parameters"]["n_spectral"] == 4
+    assert facts["prepared"] == "scale"
+    assert facts["features"] == ["f0", "f1", "f2", "f3", "f4"]
+    assert "n_spectral    4" in done("info", tmp_path / "m.mercat")
+    code, _, err = call("info", tmp_path)
+    assert code == 3
+    assert "neither a model nor data" in err
+
+
+@pytest.mark.parametrize("command", sorted(app.commands))
+def test_every_command_has_help_with_examples(command):
+    text = done(command, "--help")
+    assert "Examples:\n  " in text.replace("    mercat", "  mercat")
+    assert f"mercat {command}" in text
+    assert len(app.commands[command].get_short_help_str(60)) < 60
+
+
+def test_completion_scripts():
+    assert "_MERCAT_COMPLETE=bash_complete" in done("completion", "bash")
+    assert "#compdef mercat" in done("completion", "zsh")
+    assert "complete --no-files --command mercat" in done("completion", "fish")
+
+
+# ------------------------------------------------------------------ as a shell runs it
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from mercat.cli._app import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'sklearn', 'scipy', 'pandas', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Exit codes: 0 done" in ended.stdout
+
+
+def test_a_real_process_keeps_results_and_words_apart(data, tmp_path):
+    ended = shell("embed", data, "-o", tmp_path / "map.csv", "--json")
+    assert ended.returncode == 0
+    assert json.loads(ended.stdout)["n_points"] == N
+    assert ended.stderr == ""  # no progress bars in a log
+    ended = shell("embed", data, "-o", tmp_path / "map.csv")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr.startswith("Error: ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_a_person_sees_progress(data, tmp_path):
+    import fcntl
+    import pty
+    import termios
+
+    leader, follower = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "mercat.cli",
+        "embed",
+        str(data),
+        "-o",
+        str(tmp_path / "m.csv"),
+    ]
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with subprocess.Popen(command, stderr=follower, stdout=subprocess.PIPE) as process:
+        out = process.communicate()[0].decode()
+    os.close(follower)
+    shown = os.read(leader, 10_000).decode()
+    os.close(leader)
+    assert "solving" in shown
+    assert "solving" not in out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_an_interrupt_ends_with_130_and_leaves_nothing(data, tmp_path):
+    code = (
+        "import signal, time; from mercat._estimator import Mercat; from mercat.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # which nohup would ignore\n"
+        "Mercat.fit = lambda self, X: (print('fitting', flush=True), time.sleep(20))\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "embed", str(data), "-o", str(tmp_path / "map.csv")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == "fitting\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert err == "Error: Interrupted.\n"
+    assert process.returncode == 130
+    assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]

@@ -1,0 +1,362 @@
+"""What the command line makes of files: good ones, odd ones, and broken ones."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse
+
+from mercat.cli._console import Console
+from mercat.cli._problems import BadInput
+from mercat.cli._read import read_table
+from mercat.cli._table import ReadOptions
+
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "kind": list("abcab" * 4),
+        "height": RNG.normal(size=20),
+        "weight": RNG.normal(size=20),
+        "flag": [True, False] * 10,
+    }
+)
+
+
+class Read:
+    """Reads a file with options and keeps what was said."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.console = Console(quiet=True, as_json=False)
+
+    def __call__(self, name, text=None, **options):
+        path = self.folder / name
+        if text is not None:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        self.console.notes.clear()
+        return read_table(path, ReadOptions(**options), self.console)
+
+    def error(self, name, text=None, **options):
+        with pytest.raises(BadInput) as caught:
+            self(name, text, **options)
+        message = caught.value.message
+        assert name in message
+        return message.replace(f"{self.folder}/", "")
+
+    @property
+    def said(self):
+        return " ".join(self.console.notes)
+
+
+@pytest.fixture
+def read(tmp_path):
+    return Read(tmp_path)
+
+
+def rows(n, make):
+    return "\n".join(make(k) for k in range(n)) + "\n"
+
+
+# ------------------------------------------------------------------ good files
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.tsv", "f.csv.gz", "f.parquet", "f.feather"])
+def test_tables_of_every_format_read_alike(read, name):
+    path = read.folder / name
+    if name.endswith(".parquet"):
+        FRAME.to_parquet(path)
+    elif name.endswith(".feather"):
+        FRAME.to_feather(path)
+    else:
+        FRAME.to_csv(path, sep="\t" if "tsv" in name else ",", index=False)
+    table = read(name)
+    assert table.features == ["height", "weight"]
+    assert list(table.meta.columns) == ["kind", "flag"]
+    np.testing.assert_array_equal(table.X, FRAME[["height", "weight"]])  # to the last bit
+    assert table.meta["kind"].tolist() == FRAME["kind"].tolist()
+    assert table.ids is None
+    assert read.console.notes == []
+
+
+def test_an_index_is_metadata_and_names_the_rows(read):
+    FRAME.to_csv(read.folder / "pandas.csv")
+    table = read("pandas.csv")
+    assert table.ids == "index"
+    assert table.meta["index"].tolist() == list(range(20))
+    assert table.features == ["height", "weight"]
+    named = FRAME.set_index(pd.Index([f"s{k}" for k in range(20)], name="sample"))
+    named.to_parquet(read.folder / "named.parquet")
+    table = read("named.parquet")
+    assert table.ids == "sample"
+    assert table.meta["sample"][3] == "s3"
+    r = read(
+        "r.txt", '"a" "b"\n'.replace(" ", "\t") + rows(5, lambda k: f'"r{k}"\t{k}.5\t{k * k}.5')
+    )
+    assert (r.ids, r.features) == ("index", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("n", range(1, 7)),
+        ("n", range(6)),
+        ("customer_id", [9, 4, 7, 1, 3, 8]),
+        ("ID", [6, 5, 4, 3, 2, 1]),
+    ],
+)
+def test_whole_numbers_that_name_the_rows_are_no_feature_unless_asked_for(read, name, values):
+    text = f"{name},a\n" + "".join(f"{v},{k}.5\n" for k, v in enumerate(values))
+    table = read("ids.csv", text)
+    assert (table.features, table.ids) == (["a"], name)
+    assert f"--feature {name}" in read.said
+    table = read("ids.csv", feature=(name,))
+    assert table.features == [name, "a"]
+    assert read.said == ""
+
+
+def test_whole_numbers_that_do_not_name_rows_are_features(read):
+    assert read("c.csv", "n,a\n" + rows(6, lambda k: f"{k * k},{k}.5")).features == ["n", "a"]
+    assert read("d.csv", "x_id,a\n" + rows(6, lambda k: f"{k // 2},{k}.5")).features == [
+        "x_id",
+        "a",
+    ]
+
+
+def test_a_column_that_may_be_classes_is_pointed_at(read):
+    text = "a,b,part\n" + rows(60, lambda k: f"{k}.5,{k * k}.25,{k % 3}")
+    assert read("p.csv", text).features == ["a", "b", "part"]
+    assert "--label part" in read.said
+    assert read("p.csv", label="part").features == ["a", "b"]
+    assert read.said == ""
+    assert read("p.csv", feature=("part",)).features == ["a", "b", "part"]
+    assert read.said == ""
+
+
+def test_meta_and_drop(read):
+    FRAME.to_csv(read.folder / "f.csv", index=False)
+    table = read("f.csv", meta=("weight",), drop=("flag",))
+    assert table.features == ["height"]
+    assert list(table.meta.columns) == ["kind", "weight"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_semicolons_decimal_commas_and_byte_order_marks(read, encoding):
+    text = "größe;b;art\n" + rows(5, lambda k: f'{k},5;-{k};"x;{k}"')
+    table = read("d.csv", text.encode(encoding))
+    assert table.features == ["größe", "b"]
+    np.testing.assert_array_equal(table.X[:, 0], np.arange(5) + 0.5)
+    assert table.meta["art"][2] == "x;2"
+    assert "decimal comma" in read.said
+
+
+def test_a_decimal_point_is_kept_beside_semicolons(read):
+    table = read("d.csv", "a;b\n" + rows(5, lambda k: f"{k}.5;1,{k}"), meta=("b",))
+    np.testing.assert_array_equal(table.X[:, 0], np.arange(5) + 0.5)
+
+
+def test_headers_are_told_from_rows(read):
+    body = rows(5, lambda k: f"{k}.5,{k * k},{k}.25")
+    assert read("h.csv", body).X.shape == (5, 3)
+    assert "--header" in read.said
+    assert read("h.csv", header=True).X.shape == (4, 3)
+    assert read("n.csv", "0,1,2\n" + body).X.shape == (5, 3)  # as pandas writes an array
+    assert "--no-header" in read.said
+    assert read("n.csv", header=False).X.shape == (6, 3)
+    assert read("t.csv", body.replace(",", "|"), delimiter="|").X.shape == (5, 3)
+
+
+def test_windows_lines_blank_lines_and_trailing_delimiters(read):
+    text = "a,b,\r\n\r\n" + "".join(f"{k}.5,{k},\r\n\r\n" for k in (4, 2, 7, 5))
+    table = read("w.csv", text)
+    assert table.features == ["a", "b"]
+    np.testing.assert_array_equal(table.X[:, 1], [4, 2, 7, 5])
+
+
+def test_missing_rows_can_be_left_out_and_only_missing_numbers_count(read):
+    text = "a,b,c\n1.5,2,x\n3.5,,y\n5,6,\n7,8,z\nNA,1,z\n"
+    table = read("m.csv", text, missing="drop")
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [5, 6], [7, 8]])
+    assert table.meta["c"].isna().tolist() == [False, True, False]
+    assert "2 of 5 rows miss a number" in read.said
+
+
+def test_npy_and_npz(read):
+    X = RNG.normal(size=(10, 3)).astype(np.float32)
+    np.save(read.folder / "x.npy", X)
+    table = read("x.npy")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.X.dtype == np.float32
+    np.testing.assert_array_equal(read("x.npy", transpose=True).X, X.T)
+    labels = np.array(list("abcdefghij"))
+    np.savez(read.folder / "x.npz", X=X, labels=labels, other=np.ones((2, 2)), Z=2 * X)
+    table = read("x.npz")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.meta["labels"].tolist() == labels.tolist()
+    assert "other (2, 2), Z (10, 3)" in read.said
+    np.testing.assert_array_equal(read("x.npz", key="Z").X, 2 * X)
+    sparse = scipy.sparse.random(8, 5, 0.5, format="csc", random_state=0)
+    scipy.sparse.save_npz(read.folder / "s.npz", sparse)
+    np.testing.assert_array_equal(read("s.npz").dense(), sparse.toarray())
+
+
+def test_matrix_market_and_the_folders_of_10x(read):
+    counts = scipy.sparse.random(6, 9, 0.5, random_state=0, format="coo")
+    scipy.io.mmwrite(read.folder / "matrix.mtx", counts)
+    assert read("matrix.mtx").X.shape == (6, 9)
+    assert read("matrix.mtx", transpose=True).X.shape == (9, 6)
+    (read.folder / "features.tsv").write_text(rows(6, lambda k: f"ENS{k}\tG{k}\tGene"))
+    with gzip.open(read.folder / "barcodes.tsv.gz", "wt") as file:
+        file.write(rows(9, lambda k: f"ACG{k}"))
+    table = read("matrix.mtx")
+    np.testing.assert_allclose(table.dense(), counts.toarray().T)
+    assert table.features == [f"G{k}" for k in range(6)]
+    assert table.meta["barcode"][8] == "ACG8"
+    assert "10x" in read.said
+
+
+def test_anndata(read):
+    anndata = pytest.importorskip("anndata")
+    X = scipy.sparse.csr_matrix(RNG.poisson(1.0, size=(12, 5)).astype(np.float32))
+    obs = pd.DataFrame(
+        {"type": pd.Categorical(list("abc" * 4))}, index=[f"c{k}" for k in range(12)]
+    )
+    adata = anndata.AnnData(X, obs=obs, layers={"double": 2 * X})
+    adata.write_h5ad(read.folder / "a.h5ad")
+    table = read("a.h5ad", label="type", drop=("3",))
+    assert table.features == ["0", "1", "2", "4"]
+    np.testing.assert_array_equal(table.dense(), X.toarray()[:, [0, 1, 2, 4]])
+    assert table.meta["index"].tolist() == list(obs.index)
+    np.testing.assert_array_equal(read("a.h5ad", key="double").dense(), 2 * X.toarray())
+    adata.obsm["X_pca"] = RNG.normal(size=(12, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of zarr's next format
+        adata.write_zarr(read.folder / "a.zarr")
+    np.testing.assert_array_equal(read("a.zarr").X, adata.obsm["X_pca"])
+    assert "X_pca" in read.said
+    assert read("a.zarr", key="X").X.shape == (12, 5)
+    assert "has no 'X_foo' to embed. --key takes one of X, X_pca, double" in read.error(
+        "a.zarr", key="X_foo"
+    )
+
+
+def test_dates_large_integers_and_lists_in_columns(read):
+    frame = FRAME.assign(day=pd.date_range("2024-01-01", periods=20), big=2**60 + np.arange(20) * 3)
+    frame["flag"] = frame["flag"].astype("boolean")
+    frame["count"] = pd.array([None, *range(19)], dtype="Int64")
+    frame.to_parquet(read.folder / "d.parquet")
+    table = read("d.parquet", meta=("big", "count"))
+    assert table.meta["day"][1] == "2024-01-02"
+    assert table.meta["big"][1] == str(2**60 + 3)
+    assert np.isnan(table.meta["count"][0])
+    assert table.meta["flag"].tolist()[:2] == ["True", "False"]
+    frame.assign(list=[[1, 2]] * 20).to_parquet(read.folder / "l.parquet")
+    assert "--drop list" in read.error("l.parquet", meta=("count",))
+
+
+# ------------------------------------------------------------------ broken files
+
+BROKEN = {
+    "nothing": ("e.csv", "", "e.csv is empty"),
+    "blank": ("e.csv", "\n \n", "e.csv is empty"),
+    "header only": ("h.csv", "a,b\n", "h.csv has a header and no rows"),
+    "missing": ("m.csv", "a,b\n1,2\n3,\n5,6\n", "m.csv, line 3, column 'b': the number is missing"),
+    "text": ("x.csv", "a,b\n1,2\n3,4x\n5,6\n", "x.csv, line 3, column 'b': '4x' is not a number"),
+    "infinite": (
+        "i.csv",
+        "a,b\n1,2\n3,4\n5,-inf\n",
+        "i.csv, line 4, column 'b': the number is infinite",
+    ),
+    "twice": (
+        "t.csv",
+        "a,b,a\n1,2,3\n",
+        "t.csv, line 1: the name 'a' is that of 2 columns, number 1, 3",
+    ),
+    "short": (
+        "s.csv",
+        "a,b,c\n1,2,3\n4,5\n6,7,8\n",
+        "s.csv, line 3, column 'c': the line has 2 cells, and the table has 3 columns",
+    ),
+    "short text": (
+        "s.csv",
+        "a,b,c\n1,2,x\n4,5\n",
+        "It is the last line: the file may be truncated",
+    ),
+    "long": (
+        "l.csv",
+        "a,b\n1,2\n4,5,6\n",
+        "l.csv, line 3: the line has 3 cells, and the table has 2",
+    ),
+    "all long": ("l.csv", "a,b\n1.5,2,9\n4,5,6\n", "l.csv, line 2: the line has 3 cells"),
+    "quote": ("q.csv", 'a,b\n1,"2\n3,4\n', "q.csv, line 3: unexpected end of data"),
+    "latin": ("u.csv", b"a,b\n1,2\n1,\xe9\n", "u.csv, line 3: the byte 0xe9 is not UTF-8"),
+    "binary": ("b.csv", b"a,b\n\0\0", "b.csv is not a text file"),
+    "no numbers": ("n.csv", "a,b\nx,y\nz,w\n", "n.csv has no column of numbers"),
+    "no name": ("k.csv", "a,,b\n1,2,3\n4,5,6\n", "column 2 has values and no name"),
+    "quoted line": (
+        "ql.csv",
+        'a,b\n1,"x\ny"\n\n2,z\n,w\n',
+        "ql.csv, line 6, column 'a': the number is missing",
+    ),
+    "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy: the file is broken or truncated"),
+    "npz": ("x.npz", b"PK\x03\x04", "x.npz: the file is broken or truncated"),
+    "parquet": ("x.parquet", b"PAR1", "x.parquet is broken or truncated"),
+    "feather": ("x.feather", b"ARROW1", "x.feather is broken or truncated"),
+    "mtx": (
+        "x.mtx",
+        "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1.0\n2 x 1\n",
+        "x.mtx is not a whole Matrix Market file: Line 4",
+    ),
+    "ending": ("x.foo", "a", "x.foo must end in one of"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_files_say_where_and_why(read, case):
+    name, content, message = BROKEN[case]
+    assert message in read.error(name, content)
+
+
+def test_truncated_gzip_and_h5ad(read):
+    whole = gzip.compress(("a,b\n" + rows(5000, lambda k: f"{k}.5,{k * k}.25")).encode())
+    message = read.error("z.csv.gz", whole[: len(whole) // 2])
+    line = int(message.split("line ")[1].split(":")[0])
+    assert 100 < line < 5000
+    assert "broken or truncated" in message
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(RNG.normal(size=(50, 50)))
+    adata.write_h5ad(read.folder / "a.h5ad")
+    content = (read.folder / "a.h5ad").read_bytes()
+    assert "not a whole AnnData file" in read.error("t.h5ad", content[: len(content) // 2])
+
+
+def test_pickles_are_not_loaded(read):
+    np.save(read.folder / "o.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
+    assert "pickled objects are not loaded" in read.error("o.npy")
+    np.savez(read.folder / "o.npz", X=np.array([{}, {}], dtype=object))
+    assert "pickled objects are not loaded" in read.error("o.npz")
+
+
+def test_arrays_that_are_no_table(read):
+    np.save(read.folder / "x.npy", np.zeros(5))
+    assert "of two dimensions, got the shape (5,)" in read.error("x.npy")
+    np.save(read.folder / "c.npy", np.zeros((5, 2), dtype=complex))
+    assert "must hold numbers" in read.error("c.npy")
+    np.savez(read.folder / "x.npz", a=np.zeros((3, 3)), b=np.zeros((3, 3)))
+    assert "Say which one with --key: a (3, 3), b (3, 3)" in read.error("x.npz")
+    assert "has no array 'q'" in read.error("x.npz", key="q")
+    assert "has no column 'kind'" in read.error("x.npz", key="a", label="kind")
+    X = np.ones((4, 2))
+    X[2, 1] = np.nan
+    np.save(read.folder / "n.npy", X)
+    assert "row 2, column 1 (counted from 0): the number is missing" in read.error("n.npy")
+
+
+def test_folders_and_absent_files(read):
+    assert "does not exist" in read.error("absent.csv")
+    (read.folder / "d.csv").mkdir()
+    assert "is a folder" in read.error("d.csv")

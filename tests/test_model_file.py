@@ -1,0 +1,314 @@
+"""Models in files: the same bits back, and nothing but a clear error from a bad file."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import mercat
+from mercat import Mercat
+from mercat._model_file import _RULES, VERSION, read_model, write_model
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 7)) @ RNG.normal(size=(7, 7))
+NEW = RNG.normal(size=(20, 7))
+SETTINGS = {
+    "exact": {},
+    "landmarks": {"solver": "landmarks", "n_landmarks": 30},
+    "absolute": {"objective": "absolute", "n_spectral": 3},
+    "auto": {"n_spectral": "auto"},
+    "raw": {"n_spectral": None},
+    "cosine": {"metric": "cosine", "n_spectral": 4},
+    "correlation": {"metric": "correlation"},
+    "algorithm1": {"solver": "algorithm1", "objective": "absolute", "max_iter": 5},
+    "given": {"init": NEW[RNG.integers(0, 20, 60), :3]},
+}
+
+
+def distances(A, B):
+    return np.linalg.norm(A[:, None] - B[None], axis=2)
+
+
+def same(a, b):
+    """Whether two values are equal, in type, in memory order and to the bit."""
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        assert a.flags.f_contiguous == b.flags.f_contiguous
+        np.testing.assert_array_equal(a, b)
+    elif isinstance(a, dict):
+        assert set(a) == set(b)
+        for name in a:
+            same(a[name], b[name])
+    elif isinstance(a, tuple):
+        assert type(a) is type(b)
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            same(one, other)
+    else:
+        assert a == b or (a != a and b != b)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A small model, its file, and the file's parts."""
+    model = Mercat(random_state=3).fit(X)
+    path = mercat.save(model, tmp_path_factory.mktemp("model") / "m.mercat")
+    with zipfile.ZipFile(path) as archive:
+        return model, path, {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_loaded_model_is_the_one_that_was_saved(setting, tmp_path):
+    model = Mercat(random_state=0, **SETTINGS[setting]).fit(X)
+    again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
+    same(vars(model), vars(again))
+    np.testing.assert_array_equal(model.transform(NEW), again.transform(NEW))
+    np.testing.assert_array_equal(model.transform(NEW[:1]), again.transform(NEW[:1]))
+
+
+def test_precomputed_sparse_and_named_data_come_back_too(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    D, D_new = distances(X, X), distances(NEW, X)
+    model = Mercat(metric="precomputed", random_state=0).fit(D)
+    again = mercat.load(mercat.save(model, tmp_path / "d.mercat"))
+    np.testing.assert_array_equal(model.transform(D_new), again.transform(D_new))
+
+    sparse = scipy.sparse.csr_array(np.where(X > 0, X, 0).astype(np.float32))
+    model = Mercat(random_state=0).fit(sparse)
+    again = mercat.load(mercat.save(model, tmp_path / "s.mercat"))
+    np.testing.assert_array_equal(model.transform(sparse), again.transform(sparse))
+
+    frame = pandas.DataFrame(X, columns=[f"ö{k}" for k in range(7)])
+    model = Mercat(random_state=0).fit(frame)
+    again = mercat.load(mercat.save(model, tmp_path / "f.mercat"))
+    assert again.feature_names_in_.tolist() == list(frame.columns)
+    np.testing.assert_array_equal(model.transform(frame), again.transform(frame))
+    assert again.set_output(transform="pandas").transform(frame).shape == (60, 3)
+
+
+def test_the_same_model_gives_the_same_bytes(saved, tmp_path):
+    model, path, _ = saved
+    again = mercat.save(mercat.load(path), tmp_path / "again.mercat")
+    assert path.read_bytes() == again.read_bytes()
+    assert mercat.save(model, tmp_path / "third").read_bytes() == path.read_bytes()
+
+
+def test_numpy_reads_the_arrays(saved):
+    model, path, _ = saved
+    with np.load(path, allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["state.embedding_"], model.embedding_)
+
+
+def test_every_array_of_a_fit_has_a_rule():
+    for kind, rules in _RULES.items():
+        if kind is not Mercat:
+            assert set(rules) == set(kind._fields)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcdefg"))
+    model = Mercat(random_state=0).fit(frame)
+    assert set(vars(model)) - set(model.get_params()) == set(_RULES[Mercat])
+
+
+def test_notes_come_back_and_prepared_data_are_told_of(saved, tmp_path):
+    model = saved[0]
+    notes = {"prepared": "log1p", "features": ["a", "b"], "scale": np.arange(3.0), "rep": None}
+    path = write_model(model, tmp_path / "m.mercat", notes)
+    same(notes["scale"], read_model(path)[1]["scale"])
+    assert read_model(path)[1]["features"] == ["a", "b"]
+    with pytest.warns(UserWarning, match=r"prepared data \(log1p\)"):
+        mercat.load(path)
+
+
+def test_what_cannot_be_kept_is_refused_and_nothing_is_written(tmp_path):
+    path = tmp_path / "m.mercat"
+    with pytest.raises(TypeError, match="model must be a Mercat, got dict"):
+        mercat.save({}, path)
+    with pytest.raises(ValueError, match="not fitted"):
+        mercat.save(Mercat(), path)
+    model = Mercat(random_state=0).fit(X)
+    with pytest.raises(ValueError, match="callback must be None"):
+        mercat.save(model.set_params(callback=print), path)
+    model.set_params(callback=None, random_state=np.random.default_rng(0))
+    with pytest.raises(
+        ValueError, match=r"random_state must be an integer or None .* got Generator"
+    ):
+        mercat.save(model, path)
+    model.set_params(random_state=None)
+    model.embedding_ = {1, 2}
+    with pytest.raises(TypeError, match=r"state\.embedding_ of type set cannot be saved"):
+        mercat.save(model, path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ bad files
+
+
+def write(path, parts, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+def npy(array, **changes):
+    """An array's bytes, with entries of its header changed."""
+    stream = io.BytesIO()
+    entries = np.lib.format.header_data_from_array_1_0(array) | changes
+    np.lib.format.write_array_header_1_0(stream, entries)
+    return stream.getvalue() + array.tobytes()
+
+
+def edited(parts, change):
+    header = json.loads(parts["model.json"])
+    change(header)
+    return parts | {"model.json": json.dumps(header)}
+
+
+def refusal(path):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        mercat.load(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_newer_model_says_why_it_does_not_load(saved, tmp_path):
+    parts = edited(saved[2], lambda h: h.update(version=VERSION + 1, mercat="9.1"))
+    message = refusal(write(tmp_path / "new.mercat", parts))
+    assert f"written by mercat 9.1 in version {VERSION + 1} of the model format" in message
+    assert "pip install --upgrade mercat" in message
+
+
+def test_other_parameters_or_fields_are_named(saved, tmp_path):
+    path = tmp_path / "m"
+    parameters = "the parameters of this mercat"
+    parts = edited(saved[2], lambda h: h["parameters"]["dict"].pop("tol"))
+    assert f"{parameters}, {mercat.__version__}, differ" in refusal(write(path, parts))
+    parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(warp=1))
+    assert "unknown ['warp']" in refusal(write(path, parts))
+    parts = edited(saved[2], lambda h: h["state"]["dict"].pop("embedding_"))
+    assert "lacking ['embedding_']" in refusal(write(path, parts))
+    parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(n_landmarks=1))
+    assert "n_landmarks must be an integer of at least 4, got 1." in refusal(write(path, parts))
+
+
+def test_files_of_other_kinds_are_refused(saved, tmp_path):
+    path = tmp_path / "m"
+    path.write_bytes(b"")
+    assert "not a whole model file" in refusal(path)
+    path.write_bytes(pickle.dumps(saved[0].get_params()))
+    assert "not a whole model file" in refusal(path)
+    np.savez(tmp_path / "data.npz", X=X)
+    assert "it has no model.json" in refusal(tmp_path / "data.npz")
+    assert "not that of a model" in refusal(write(path, {"model.json": '{"format": "other"}'}))
+    assert "not that of a model" in refusal(write(path, {"model.json": "[]"}))
+    assert refusal(write(path, {"model.json": "["}))
+    assert refusal(write(path, {"model.json": "[" * 100_000}))
+    with pytest.raises(FileNotFoundError):
+        mercat.load(tmp_path / "nowhere")
+
+
+def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
+    path, parts, name = tmp_path / "m", saved[2], "state.embedding_.npy"
+    zeros = parts | {name: npy(np.zeros((10**6, 3)))}
+    assert "compressed parts" in refusal(write(path, zeros, zipfile.ZIP_DEFLATED))
+    huge = npy(np.zeros((60, 3)), shape=(10**12, 3))
+    assert "claims the shape (1000000000000, 3)" in refusal(write(path, parts | {name: huge}))
+    assert "claims the shape" in refusal(
+        write(path, parts | {name: npy(np.zeros(4), shape=(-2, -2))})
+    )
+    many = parts | {f"{k}.npy": b"" for k in range(1001)}
+    assert "at most 1000 parts" in refusal(write(path, many))
+
+
+@pytest.mark.parametrize(
+    ("part", "array", "reason"),
+    [
+        ("embedding_", np.ones((60, 2)), "must be 3"),
+        ("embedding_", np.ones((60, 3)), "rows of length 1"),
+        ("embedding_", np.full((60, 3), np.nan), "must be finite"),
+        ("embedding_", np.ones((60, 3), dtype=int), "kind 'f'"),
+        ("point_loss_", np.ones(59), "must be 60"),
+        ("landmarks_", np.full(60, 60), "rows of the 60 points"),
+        ("landmarks_", np.full(60, -1), "rows of the 60 points"),
+        ("landmarks_", np.arange(5), "rows of the 60 points"),
+        ("_rotation", np.zeros((3, 3)), "rows of length 1"),
+        ("mean_", np.ones(8), "must be 7"),
+        ("_placer.landmarks.X", np.ones((60, 3), np.float32), "must be"),
+        ("_placer.landmarks.C1", np.ones((60, 4), np.float32), "must be"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):
+    parts = saved[2] | {f"state.{part}.npy": npy(array)}
+    message = refusal(write(tmp_path / "m", parts))
+    assert part.split(".")[-1] in message
+    assert reason in message
+
+
+def test_object_arrays_and_odd_types_are_refused(saved, tmp_path):
+    stream = io.BytesIO()
+    np.save(stream, np.array([print], dtype=object), allow_pickle=True)
+    path = write(tmp_path / "m", saved[2] | {"state.history_.npy": stream.getvalue()})
+    assert "got object" in refusal(path)
+    path = write(tmp_path / "m", saved[2] | {"state.history_.npy": npy(np.ones(3, ">f8"))})
+    assert "must hold one of the types" in refusal(path)
+
+
+def test_values_of_the_wrong_kind_are_refused(saved, tmp_path):
+    def state(**values):
+        return edited(saved[2], lambda h: h["state"]["dict"].update(values))
+
+    for values in (
+        {"n_features_in_": 8},
+        {"n_features_in_": True},
+        {"loss_": "low"},
+        {"status_": {"status": "__class__"}},
+        {"calibration_": {"tuple": [1.0]}},
+        {"_placer": None},
+        {"_placer": {"Landmarks": {}}},
+        {"history_": {"array": "elsewhere.npy"}},
+        {"history_": {"os.system": ["true"]}},
+        {"history_": {}},
+    ):
+        assert refusal(write(tmp_path / "m", state(**values)))
+    parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(metric="cosine"))
+    assert "two metrics" in refusal(write(tmp_path / "m", parts))
+    parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(metric="precomputed"))
+    assert "does not go with" in refusal(write(tmp_path / "m", parts))
+
+
+def test_a_damaged_file_raises_valueerror_and_nothing_else(saved, tmp_path):
+    content = saved[1].read_bytes()
+    path, rng = tmp_path / "m", np.random.default_rng(1)
+    for cut in rng.integers(0, len(content), 30):
+        path.write_bytes(content[:cut])
+        refusal(path)
+    # The header and the directory at the end, where damage is most various.
+    places = np.concatenate([rng.integers(0, 3000, 100), len(content) - rng.integers(1, 3000, 100)])
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            loaded = mercat.load(path)
+        except ValueError:
+            continue
+        same(vars(loaded), vars(saved[0]))  # a bit that means nothing, as of a date
+
+
+def test_an_interrupted_save_leaves_the_old_file(saved, tmp_path, monkeypatch):
+    path = tmp_path / "m.mercat"
+    path.write_text("old")
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np.lib.format, "write_array", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        mercat.save(saved[0], path)
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
