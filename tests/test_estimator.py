@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercat import Mercat, Status, embed
+from mercat import Mercat, Status, _rows, embed
 from mercat._angles import angle_loss, spherical_triple_cosines, triple_cosines
 from mercat._sphere import to_lonlat
 
@@ -273,6 +274,28 @@ def test_memmap_is_read_from_disk(digits, tmp_path):
     np.save(tmp_path / "X.npy", digits)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     np.testing.assert_array_equal(embed(mapped, random_state=0), embed(digits, random_state=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_])
+def test_memmap_stays_on_disk(dtype, tmp_path, monkeypatch):
+    """What is held in memory is bounded by blocks and by the result, whatever the size of the file."""
+    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 1 << 16)
+    shape = (40_000, 200)
+    X = np.memmap(tmp_path / "X", dtype, mode="w+", shape=shape)
+    for block in np.array_split(X, 20):
+        block[:] = np.random.default_rng(len(block)).normal(size=block.shape) > 1
+        block[:] *= np.array(3, dtype=dtype)
+    model = Mercat(n_landmarks=20, random_state=0, tol=0.5, init="pca", n_spectral=10, n_jobs=1)
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        _, fit_peak = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        model.transform(X)
+        _, transform_peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert max(fit_peak, transform_peak) < X.size  # not a byte a value: no copy in any type
 
 
 def test_frames_in_and_out(digits):

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._backend import Array, blocks, namespace
+from ._backend import Array, blocks, inverse_sqrt, namespace, on_host, row_dot, thin_product, widest
 from ._sphere import tangent_frame
 
 # ------------------------------------------------------------------ the readable definition
@@ -160,31 +160,51 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
     """1 / |x_i - x_j| (b x m), zero where the points coincide.
 
     Shared legs' distances come from inner products, one matrix product; where these cancel (points much
-    nearer to each other than to the origin) they are computed anew from the differences.
+    nearer to each other than to the origin) they are computed anew from the differences, or the products
+    are of double precision from the start.
     """
     xp = namespace(X_apex)
     if X_legs.ndim == 3:
         difference = X_legs - X_apex[:, None, :]
-        squared = xp.vecdot(difference, difference)
+        squared = row_dot(difference, difference)
+    elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
+        squared, norms = _squared_distances(X_apex, X_legs)
+        _mend_near(squared, norms, X_apex, X_legs)
     else:
-        norms = xp.vecdot(X_apex, X_apex)[:, None] + xp.vecdot(X_legs, X_legs)[None, :]
-        squared = X_apex @ X_legs.T
-        squared *= -2
-        squared += norms
-        # A relative error of about eps / threshold remains where the inner products are trusted.
-        norms *= 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
-        near = squared <= norms
-        rows, columns = xp.nonzero(near)
-        direct = [squared[near][:0]]
-        for some in blocks(rows.shape[0], 1 << 16):
-            i, j = rows[some], columns[some]
-            difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
-            direct.append(xp.vecdot(difference, difference))
-        squared[near] = xp.concat(direct)
+        # A device is idle while it looks for near pairs, and quick in double precision: numbers of single
+        # precision lose nothing there that they had.
+        wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
+        squared, norms = _squared_distances(*wide)
+        squared = xp.astype(xp.where(squared <= 1e-14 * norms, xp.inf, squared), X_apex.dtype)
+        return inverse_sqrt(squared)
     zero = squared == 0
     if bool(xp.any(zero)):
         squared[zero] = xp.inf
     return 1 / xp.sqrt(squared)
+
+
+def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
+    """|x_i|^2 + |x_j|^2 - 2 x_i.x_j (b x m), and its positive part."""
+    norms = row_dot(X_apex, X_apex)[:, None] + row_dot(X_legs, X_legs)[None, :]
+    squared = X_apex @ X_legs.T
+    squared *= -2
+    squared += norms
+    return squared, norms
+
+
+def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> None:
+    """Put squares of differences where inner products cancel."""
+    xp = namespace(X_apex)
+    # A relative error of about eps / threshold remains where the inner products are trusted.
+    norms *= 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+    near = squared <= norms
+    rows, columns = xp.nonzero(near)
+    direct = [squared[near][:0]]
+    for some in blocks(rows.shape[0], 1 << 16):
+        i, j = rows[some], columns[some]
+        difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
+        direct.append(row_dot(difference, difference))
+    squared[near] = xp.concat(direct)
 
 
 def legs_of(X_apex: Array, X_legs: Array) -> Legs:
@@ -192,9 +212,22 @@ def legs_of(X_apex: Array, X_legs: Array) -> Legs:
     xp = namespace(X_apex)
     inverse_distance = inverse_distances(X_apex, X_legs)
     present = inverse_distance != 0
-    mask = None if bool(xp.all(present)) else xp.astype(present, X_apex.dtype)
+    # On a device, asking costs more than a mask of ones.
+    all_there = on_host(present) and bool(xp.all(present))
+    mask = None if all_there else xp.astype(present, X_apex.dtype)
+    return legs_with_ones(X_apex, X_legs, inverse_distance)._replace(mask=mask)
+
+
+def legs_with_ones(X_apex: Array, X_legs: Array, inverse_distance: Array) -> Legs:
+    """`Legs` that all take part."""
+    xp = namespace(X_apex)
     with_ones = xp.concat([X_legs, xp.ones_like(X_legs[..., :1])], axis=-1)
-    return Legs(X_apex, with_ones, inverse_distance, mask)
+    return Legs(X_apex, with_ones, xp.asarray(inverse_distance, copy=True), None)
+
+
+def _dot3(vectors: Array, P: Array) -> Array:
+    """`_dot` of points in space."""
+    return thin_product(vectors, P) if P.ndim == 2 else _dot(vectors, P)
 
 
 def bearings(
@@ -209,12 +242,12 @@ def bearings(
     """
     xp = namespace(Y_apex)
     U, V = tangent_frame(Y_apex)
-    B1 = _dot(U, Y_legs)
-    B2 = _dot(V, Y_legs)
+    B1 = _dot3(U, Y_legs)
+    B2 = _dot3(V, Y_legs)
     squared_sine = B1 * B1
     squared_sine += B2 * B2
     squared_sine += xp.finfo(squared_sine.dtype).eps if softening is None else softening
-    inverse_sine = 1 / xp.sqrt(squared_sine)
+    inverse_sine = inverse_sqrt(squared_sine)
     if mask is not None:
         inverse_sine *= mask
     B1 *= inverse_sine
@@ -234,9 +267,9 @@ def apex_sums(legs: Legs, b: Bearings) -> Sums:
     return Sums(
         data_sum(b.B1),
         data_sum(b.B2),
-        xp.vecdot(b.B1, b.B1),
-        xp.vecdot(b.B1, b.B2),
-        xp.vecdot(b.B2, b.B2),
+        row_dot(b.B1, b.B1),
+        row_dot(b.B1, b.B2),
+        row_dot(b.B2, b.B2),
         b.B1 @ ones,
         b.B2 @ ones,
     )
@@ -252,21 +285,20 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     A_t = xp.permute_dims(A, (0, 2, 1))
     gram = A_t @ A if r <= m else A @ A_t
     total = xp.sum(A, axis=1)
-    valid = xp.sum(xp.astype(inverse_distance != 0, X_legs.dtype), axis=1)
+    valid = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
     return (
         valid * (valid - 1),
-        xp.vecdot(total, total) - valid,
+        row_dot(total, total) - valid,
         xp.sum(gram * gram, axis=(1, 2)) - valid,
     )
 
 
 def map_moments(s: Sums) -> tuple[Array, Array, Array]:
     """Sums of b, b^2 and ab over ordered pairs of distinct legs, for each apex."""
-    xp = namespace(s.t1)
     with_itself = s.S11 + s.S22
     b = s.t1 * s.t1 + s.t2 * s.t2
     bb = s.S11 * s.S11 + 2 * s.S12 * s.S12 + s.S22 * s.S22
-    ab = xp.vecdot(s.M1, s.M1) + xp.vecdot(s.M2, s.M2)
+    ab = row_dot(s.M1, s.M1) + row_dot(s.M2, s.M2)
     return b - with_itself, bb - with_itself, ab - with_itself
 
 
@@ -281,7 +313,7 @@ def pull(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> tuple[Ar
     alpha, beta = calibration
 
     def component(M: Array, S1: Array, S2: Array, t: Array) -> Array:
-        centred = xp.concat([M, -xp.vecdot(M, legs.X_apex)[:, None]], axis=1)
+        centred = xp.concat([M, -row_dot(M, legs.X_apex)[:, None]], axis=1)
         g = _dot(centred, legs.X_legs)
         g *= -legs.inverse_distance
         g += b.B1 * (beta * S1)[:, None]
@@ -307,7 +339,6 @@ def apex_gradient(
     Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
     tangent to the sphere.
     """
-    xp = namespace(Y_apex)
     g1, g2 = pull(legs, b, s, calibration)
     if Y_legs.ndim == 2:
         to_legs = g1.T @ b.U + g2.T @ b.V
@@ -315,7 +346,7 @@ def apex_gradient(
         to_legs = g1[:, :, None] * b.U[:, None, :] + g2[:, :, None] * b.V[:, None, :]
     # Moving the apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
     cosine = _dot(Y_apex, Y_legs)
-    to_apices = -xp.vecdot(g1, cosine)[:, None] * b.U - xp.vecdot(g2, cosine)[:, None] * b.V
+    to_apices = -row_dot(g1, cosine)[:, None] * b.U - row_dot(g2, cosine)[:, None] * b.V
     return to_apices, to_legs
 
 

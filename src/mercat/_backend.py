@@ -7,10 +7,14 @@ thread meanwhile: block sizes never depend on the number of threads, so neither 
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,9 +30,123 @@ def namespace(array: Array) -> Any:
     """The array API namespace of an array, NumPy's own at no cost."""
     if _NUMPY_IS_STANDARD and isinstance(array, np.ndarray):
         return np
+    if type(array).__module__ == "torch":
+        import array_api_compat.torch
+
+        return array_api_compat.torch
     import array_api_compat
 
     return array_api_compat.array_namespace(array)
+
+
+def on_host(array: Any) -> bool:
+    """Whether an array is NumPy's, and not on a device."""
+    return isinstance(array, (np.ndarray, np.generic))
+
+
+def row_dot(a: Array, b: Array) -> Array:
+    """Inner products of rows, over the last axis. (Torch's own takes a matrix product a row.)"""
+    xp = namespace(a)
+    return xp.vecdot(a, b) if on_host(a) else xp.sum(a * b, axis=-1)
+
+
+def row_dots(*pairs: tuple[Array, Array]) -> Array:
+    """The sum of `row_dot` of pairs of arrays, as one sum where a compiler fuses it."""
+    if not is_compiling(pairs[0][0]):
+        return sum(row_dot(a, b) for a, b in pairs)
+    return namespace(pairs[0][0]).sum(sum(a * b for a, b in pairs), axis=-1)
+
+
+def inverse_sqrt(array: Array) -> Array:
+    """1 / sqrt(array)."""
+    xp = namespace(array)
+    return xp.rsqrt(array) if hasattr(xp, "rsqrt") else 1 / xp.sqrt(array)
+
+
+def thin_product(A: Array, B: Array) -> Array:
+    """A @ B.T over few columns, written out where a compiler fuses it with what follows."""
+    if not is_compiling(A):
+        return A @ B.T
+    return sum(A[:, k, None] * B[None, :, k] for k in range(A.shape[1]))
+
+
+def is_compiling(array: Array) -> bool:
+    """Whether torch traces what is done to an array."""
+    if type(array).__module__ != "torch":
+        return False
+    from torch.compiler import is_compiling
+
+    return bool(is_compiling())
+
+
+def like(array: Array) -> dict[str, Any]:
+    """Keywords that make a new array of the same type in the same place."""
+    return {"dtype": array.dtype, **beside(array)}
+
+
+def beside(array: Array) -> dict[str, Any]:
+    """Keywords that make a new array in the same place."""
+    return {} if on_host(array) else {"device": array.device}
+
+
+def widest(array: Array) -> Any:
+    """Double precision, or single on a device that has no other."""
+    xp = namespace(array)
+    single = not on_host(array) and getattr(array.device, "type", "") == "mps"
+    return xp.float32 if single else xp.float64
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """An array in memory, wherever it was."""
+    return np.asarray(array) if on_host(array) else np.asarray(array.cpu())
+
+
+def is_torch(array: Any) -> bool:
+    """Whether something is a torch tensor, found without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+_fusing = contextvars.ContextVar("fusing", default=False)
+
+
+@contextmanager
+def fusing(wanted: bool) -> Iterator[None]:
+    """Within, `fused` functions are compiled, if wanted."""
+    token = _fusing.set(wanted)
+    try:
+        yield
+    finally:
+        _fusing.reset(token)
+
+
+def fused(function: Callable[..., T]) -> Callable[..., T]:
+    """A function of records of arrays (or of arrays), compiled by torch for a device where that pays.
+
+    The first axis of each array, and of those that a record names in `points`, may have any length.
+    """
+    compiled: list[Callable[..., T]] = []
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> T:
+        if not _fusing.get():
+            return function(*arguments)
+        import torch
+
+        if not compiled:
+            compiled.append(torch.compile(function, dynamic=False))
+        for argument in arguments:
+            arrays: Any = [argument] if is_torch(argument) else getattr(argument, "points", tuple)()
+            for array in arrays:
+                torch._dynamo.maybe_mark_dynamic(array, 0)
+        return compiled[0](*arguments)
+
+    return call
+
+
+def is_dask(array: Any) -> bool:
+    """Whether something is a Dask collection, found without importing Dask."""
+    return hasattr(array, "__dask_graph__")
 
 
 def blocks(n: int, size: int) -> list[slice]:
@@ -39,14 +157,16 @@ def blocks(n: int, size: int) -> list[slice]:
 def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tuple[Array, ...]:
     """Apply a function of rows to tiles of exactly TILE rows; the last is filled up by repetition.
 
-    Matrix products of one fixed shape give a row the same bits whatever rows come with it.
+    Matrix products of one fixed shape give a row the same bits whatever rows come with it. On a device,
+    which is idle under small tiles, all rows are one tile.
     """
     xp = namespace(arrays[0])
     n = arrays[0].shape[0]
     results = []
-    for tile in blocks(n, TILE):
+    size = TILE if on_host(arrays[0]) else max(n, 1)
+    for tile in blocks(n, size):
         rows = [a[tile, ...] for a in arrays]
-        missing = TILE - (tile.stop - tile.start)
+        missing = size - (tile.stop - tile.start)
         if missing:
             rows = [xp.concat([a, xp.repeat(a[-1:, ...], missing, axis=0)], axis=0) for a in rows]
         results.append(function(*rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._backend import Workers, blocks, in_tiles
+from ._backend import Workers, blocks, in_tiles, is_dask, is_torch, like, namespace, widest
 from ._checks import (
     check_choice,
     check_distances,
@@ -21,10 +22,13 @@ from ._checks import (
     check_n_jobs,
     check_positions,
 )
+from ._device import DeviceRows, check_tensor, find_device
+from ._exact import Fit
 from ._progress import Progress
 from ._rotation import equator_rotation
-from ._solvers import Plan, solve
-from ._spectral import ROWS_A_BLOCK, FromDistances, Spectral, fit_distances, fit_spectral
+from ._rows import LazyRows, Rows
+from ._solvers import Placement, Placer, Plan, by_landmarks, solve
+from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
 
@@ -67,6 +71,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     random_state : int, numpy Generator or RandomState, or None, default=None
         Seed of the choice of landmarks and of the sample that starts are compared on. The same seed gives
         the same bits, on any number of threads.
+    device : str, torch.device or None, default=None
+        Where to compute: "cuda", "cuda:1", "mps" or "cpu", through torch. None means NumPy on threads, or
+        the device that X lives on, if it is a torch tensor on one. Data in host memory are streamed to the
+        device. Nothing is computed elsewhere for want of a device. The embedding comes as a tensor on the
+        device of X if X is one, else as an array.
     n_jobs : int or None, default=-1
         Number of threads; -1 for all cores, None for 1 (unless in a joblib context). It changes the time
         taken and nothing else.
@@ -138,6 +147,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Any = None,
+        device: Any = None,
         n_jobs: int | None = -1,
         verbose: bool = False,
         callback: Callable[[int, float, np.ndarray], Any] | None = None,
@@ -151,6 +161,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
@@ -173,7 +184,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit the map and return `embedding_`.
 
         Parameters
@@ -190,7 +201,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._fit(X)
         return self.embedding_
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Place points on the fitted map, each on its own: the batch they come in does not matter.
 
         Parameters
@@ -205,15 +216,18 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        dtype = _output_type(X)
         with Workers(effective_n_jobs(self.n_jobs)) as workers, Progress(self.verbose) as progress:
+            rows = self._rows(X, workers)
+            place = self._place(rows)
+            if isinstance(rows, LazyRows):
+                return rows.lazily(place, (3,), dtype)
             progress.phase("placing", X.shape[0], "point")
-            parts = []
-            for _, Y in workers.map(
-                lambda b: self._placer.block(X[b]), blocks(X.shape[0], ROWS_A_BLOCK)
-            ):
-                parts.append(_turned(Y, self._rotation))
-                progress.advance(len(Y))
-        return np.concatenate(parts).astype(_output_type(X), copy=False)
+            Y, start = rows.empty((X.shape[0], 3), dtype), 0
+            for block in rows.each(place):
+                rows.store(block, Y, slice(start, start := start + len(block)))
+                progress.advance(len(block))
+        return Y
 
     # ------------------------------------------------------------------ the path
 
@@ -237,7 +251,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rng = _generator(self.random_state)
         n_jobs = effective_n_jobs(self.n_jobs)
         with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
-            spectral = self._denoise(X, rng, workers)
+            rows = self._rows(X, workers)
+            if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
+                rows = Rows(self._validate(rows.take_all(), reset=True), workers)
+            spectral = self._denoise(rows, rng, workers)
             plan = Plan(
                 calibrated=self.objective == "calibrated",
                 init=init,
@@ -248,15 +265,20 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 rng=rng,
                 workers=workers,
                 progress=progress,
+                bring=rows.bring,
             )
-            fit, self._placer, self.landmarks_ = solve(self.solver, X, spectral, plan)
-        self._rotation = equator_rotation(fit.Y)
-        self.embedding_ = _turned(fit.Y, self._rotation).astype(_output_type(X), copy=False)
+            fit, placement, self.landmarks_, crowd = solve(self.solver, rows, spectral, plan)
+        self._placer, self._rotation = placement.placer, equator_rotation(crowd)
+        self.embedding_, self.point_loss_ = self._outcome(rows, fit, placement)
+        if is_dask(X) and not isinstance(rows, LazyRows):
+            from .distributed import as_chunks
+
+            self.embedding_ = as_chunks(self.embedding_, X)
+            self.point_loss_ = as_chunks(self.point_loss_, X)
         self._n_features_out = 3
         self.loss_ = fit.loss
         self.correlation_ = fit.correlation
         self.calibration_ = tuple(fit.calibration)
-        self.point_loss_ = fit.point_loss
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
@@ -267,15 +289,40 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 stacklevel=4,
             )
 
+    def _rows(self, X: Any, workers: Workers) -> Rows:
+        """How the rows of checked data are read."""
+        device = find_device(self.device, X)
+        if is_dask(X):
+            from .distributed import ChunkedRows
+
+            return ChunkedRows(X, workers)
+        return Rows(X, workers) if device is None else DeviceRows(X, workers, device)
+
+    def _place(self, rows: Rows) -> Callable[[Any, int], Any]:
+        """What places a block of rows on the turned map."""
+        placer = rows.bring(self._placer)
+        return functools.partial(_place, placer, self._rotation, _output_type(rows))
+
+    def _outcome(self, rows: Rows, fit: Fit, placement: Placement) -> tuple[Any, Any]:
+        """Positions and losses of all points, or the promise of them."""
+        dtype = _output_type(rows)
+        if isinstance(rows, LazyRows):
+            judge = functools.partial(_judge, placement)
+            return rows.lazily(self._place(rows), (3,), dtype), rows.lazily(judge, (), "float64")
+        turned = rows.empty(fit.Y.shape, dtype)
+        for block in blocks(len(turned), rows.block):
+            rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
+        return turned, fit.point_loss
+
     def _denoise(
-        self, X: Any, rng: np.random.Generator, workers: Workers
+        self, rows: Rows, rng: np.random.Generator, workers: Workers
     ) -> Spectral | FromDistances:
         if self.metric == "precomputed":
-            distances = fit_distances(X, self.n_spectral)
+            distances = fit_distances(rows.X, self.n_spectral)
             self.components_ = self.mean_ = None
             self.explained_variance_ = distances.explained_variance
             return distances
-        spectral = fit_spectral(X, self.n_spectral, metric=self.metric, workers=workers, rng=rng)
+        spectral = fit_spectral(rows, self.n_spectral, metric=self.metric, workers=workers, rng=rng)
         self.components_, self.mean_ = spectral.components, spectral.mean
         self.explained_variance_ = spectral.explained_variance
         return spectral
@@ -284,6 +331,13 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.metric == "precomputed"
+        if is_dask(X):
+            return self._validate_dask(X, reset=reset)
+        device = find_device(self.device, X)
+        if device is not None and is_torch(X):
+            X = check_tensor(X)
+            self._check_number(X, reset)
+            return validate_data(self, X, reset=reset, skip_check_array=True)
         if np.ma.is_masked(X):
             raise ValueError("X must have no masked values: fill them or leave those rows out.")
         X = validate_data(
@@ -296,11 +350,33 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
-        if X.dtype.kind == "b" or X.dtype.itemsize > 8:
-            X = X.astype(np.float64)
         if precomputed:
+            if X.dtype.kind == "b" or X.dtype.itemsize > 8:
+                X = X.astype(np.float64)
             check_distances(X, square=reset)
         return X
+
+    def _validate_dask(self, X: Any, *, reset: bool) -> Any:
+        """Check what is known before anything is computed."""
+        from .distributed import check_chunks
+
+        if self.device is not None:
+            raise ValueError(
+                f"device must be None for a Dask array, got {self.device!r}: its chunks are placed "
+                "wherever Dask runs."
+            )
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric='precomputed' needs the distances in memory, got a Dask array: pass X.compute()."
+            )
+        X = check_chunks(X)
+        self._check_number(X, reset)
+        return validate_data(self, X, reset=reset, skip_check_array=True)
+
+    @staticmethod
+    def _check_number(X: Any, reset: bool) -> None:
+        if X.shape[0] < (least := 4 if reset else 1):
+            raise ValueError(f"X must have at least {least} rows, got {X.shape[0]}.")
 
     def _check_parameters(self) -> str | np.ndarray:
         """Refuse parameters that make no sense; the start, checked."""
@@ -312,6 +388,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
                 f"got objective={self.objective!r}."
             )
+        if self.device is not None and self.solver == "algorithm1":
+            raise ValueError(f"solver='algorithm1' needs device=None, got device={self.device!r}.")
+        if self.device is not None and self.metric == "precomputed":
+            raise ValueError(f"metric='precomputed' needs device=None, got device={self.device!r}.")
         if self.n_spectral is not None and self.n_spectral != "auto":
             check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
         check_integer("n_landmarks", self.n_landmarks, 4)
@@ -336,7 +416,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def embed(X: Any, **parameters: Any) -> np.ndarray:
+def embed(X: Any, **parameters: Any) -> Any:
     """Unit vectors (n, 3) of the rows of X: `Mercat(**parameters).fit_transform(X)`.
 
     Parameters
@@ -362,13 +442,24 @@ def embed(X: Any, **parameters: Any) -> np.ndarray:
     return Mercat(**parameters).fit_transform(X)
 
 
-def _turned(Y: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    (turned,) = in_tiles(lambda rows: (normalize(rows @ rotation.T),), Y.astype(np.float64))
-    return np.asarray(turned)
+def _place(placer: Placer, rotation: np.ndarray, dtype: str, rows: Any, _: int) -> Any:
+    return _turned(placer.block(rows)[1], rotation, dtype)
 
 
-def _output_type(X: Any) -> Any:
-    return np.float32 if X.dtype == np.float32 else np.float64
+def _judge(placement: Placement, rows: Any, start: int) -> Any:
+    return placement.point_loss(placement.block(rows, start)[1])
+
+
+def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
+    xp = namespace(Y)
+    wide = xp.astype(Y, widest(Y))
+    R = xp.asarray(rotation.T, **like(wide))
+    (turned,) = in_tiles(lambda rows: (normalize(rows @ R),), wide)
+    return xp.astype(turned, getattr(xp, dtype), copy=False)
+
+
+def _output_type(X: Any) -> str:
+    return "float32" if str(X.dtype).endswith("float32") else "float64"
 
 
 def _generator(random_state: Any) -> np.random.Generator:

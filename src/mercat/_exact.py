@@ -25,7 +25,19 @@ from ._angles import (
     mean_square,
     total,
 )
-from ._backend import Workers, blocks
+from ._backend import (
+    Array,
+    Workers,
+    beside,
+    blocks,
+    namespace,
+    on_host,
+    to_numpy,
+    widest,
+)
+from ._backend import (
+    like as alike,
+)
 from ._sphere import normalize
 from ._status import Status
 
@@ -34,6 +46,7 @@ Report = Callable[[int, float, np.ndarray], bool]
 
 _PAIRS_A_BLOCK = 1 << 16  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
+_PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
 _WINDOW = 5  # iterations over which the fall of the loss is judged
 # Softenings over n, in turn; the square root of the first is about a tenth of the points' spacing.
 COARSE, POLISHED = (0.1,), (0.1, 0.01, 1e-4)
@@ -60,7 +73,7 @@ class AngleLoss:
     Parameters
     ----------
     X : (n, r) array
-        Denoised data, in the precision to compute in.
+        Denoised data, in the precision to compute in, where to compute.
     calibrated : bool
         Fit (alpha, beta) to the triples at each evaluation. By the envelope theorem the gradient is then
         the one with (alpha, beta) held at their optimum.
@@ -70,7 +83,7 @@ class AngleLoss:
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Array,
         *,
         calibrated: bool,
         workers: Workers,
@@ -82,10 +95,12 @@ class AngleLoss:
         self.calibration = ABSOLUTE
         self.correlation = 0.0
         self.softening: float | None = None
-        self._workers = workers
-        self._blocks = blocks(n, max(16, min(256, _PAIRS_A_BLOCK // n)))
-        self._keep = n * n <= _PAIRS_KEPT
-        self._legs = list(workers.map(self._prepare, self._blocks)) if self._keep else None
+        host = on_host(X)
+        self._map = workers.map if host else Workers(1).map  # a device runs one block at a time
+        self._pairs = _PAIRS_A_BLOCK if host else _PAIRS_ON_DEVICE
+        self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
+        self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
+        self._legs = list(self._map(self._prepare, self._blocks)) if self._keep else None
         self._count, self._a, self._aa = self._data_constants() if like is None else like.constants
 
     @property
@@ -94,27 +109,25 @@ class AngleLoss:
         return self._count, self._a, self._aa
 
     def _data_constants(self) -> tuple[np.ndarray, ...]:
-        rows = blocks(len(self.X), max(1, 8 * _PAIRS_A_BLOCK // self.X.size))
-        parts = list(self._workers.map(self._data_moments, rows))
+        n, r = self.X.shape
+        parts = list(self._map(self._data_moments, blocks(n, max(1, 8 * self._pairs // (n * r)))))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def _prepare(self, block: slice) -> Legs:
         return legs_of(self.X[block], self.X)
 
     def _data_moments(self, block: slice) -> tuple[np.ndarray, ...]:
-        return tuple(m.astype(np.float64) for m in data_moments(self._prepare(block)))
+        return tuple(to_numpy(m).astype(np.float64) for m in data_moments(self._prepare(block)))
 
     def _block_legs(self, k: int) -> Legs:
         return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
 
-    def _sums(self, Y: np.ndarray, k: int) -> tuple[Bearings | None, Sums]:
+    def _sums(self, Y: Array, k: int) -> tuple[Bearings | None, Sums]:
         legs = self._block_legs(k)
         b = bearings(Y[self._blocks[k]], Y, legs.mask, self.softening)
         return (b if self._keep else None), apex_sums(legs, b)
 
-    def _gradient(
-        self, Y: np.ndarray, k: int, b: Bearings | None, s: Sums
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _gradient(self, Y: Array, k: int, b: Bearings | None, s: Sums) -> tuple[Array, Array]:
         legs, block = self._block_legs(k), self._blocks[k]
         if b is None:
             b = bearings(Y[block], Y, legs.mask, self.softening)
@@ -122,37 +135,41 @@ class AngleLoss:
 
     def moments(self, sums: list[Sums]) -> Moments:
         """The moments at each apex, in double precision."""
-        parts = [[m.astype(np.float64) for m in map_moments(s)] for s in sums]
+        parts = [[to_numpy(m).astype(np.float64) for m in map_moments(s)] for s in sums]
         b, bb, ab = (np.concatenate(p) for p in zip(*parts, strict=True))
         return Moments(self._count, self._a, self._aa, b, bb, ab)
 
     def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
         """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere."""
-        Y = Y.astype(self.X.dtype, copy=False)
+        Y = self._beside_data(Y)
+        xp = namespace(Y)
         indices = range(len(self._blocks))
-        found = list(self._workers.map(lambda k: self._sums(Y, k), indices))
+        found = list(self._map(lambda k: self._sums(Y, k), indices))
         totals = total(self.moments([s for _, s in found]))
         line, self.correlation = calibrate(totals)
         if self.calibrated:
             self.calibration = line
-        gradient = np.zeros(Y.shape)
-        parts = self._workers.map(lambda k: self._gradient(Y, k, *found[k]), indices)
+        gradient = xp.zeros(Y.shape, dtype=widest(Y), **beside(Y))
+        parts = self._map(lambda k: self._gradient(Y, k, *found[k]), indices)
         for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
             gradient[block] += to_apices
             gradient += to_legs
         gradient /= max(totals.count, 1.0)
-        return max(mean_square(totals, self.calibration), 0.0), gradient
+        return max(mean_square(totals, self.calibration), 0.0), to_numpy(gradient)
+
+    def _beside_data(self, Y: np.ndarray) -> Array:
+        return namespace(self.X).asarray(Y, **alike(self.X))
 
     def point_loss(self, Y: np.ndarray) -> np.ndarray:
         """Root mean squared residual over the pairs of legs of each apex."""
-        Y = Y.astype(self.X.dtype, copy=False)
-        sums = self._workers.map(lambda k: self._sums(Y, k)[1], range(len(self._blocks)))
+        Y = self._beside_data(Y)
+        sums = self._map(lambda k: self._sums(Y, k)[1], range(len(self._blocks)))
         squares = mean_square(self.moments(list(sums)), self.calibration)
         return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 def solve_exact(
-    X: np.ndarray,
+    X: Array,
     Y: np.ndarray,
     *,
     calibrated: bool,
@@ -170,15 +187,15 @@ def solve_exact(
     precision while the rounding-off is coarser than that, in double for the last polish.
     """
     history: list[float] = []
-    start = Y
+    start, xp = Y, namespace(X)
     if like is None:
-        like = AngleLoss(X.astype(np.float64), calibrated=calibrated, workers=workers)
-    single = AngleLoss(X.astype(np.float32), calibrated=calibrated, workers=workers, like=like)
+        like = AngleLoss(xp.astype(X, widest(X)), calibrated=calibrated, workers=workers)
+    single = AngleLoss(xp.astype(X, xp.float32), calibrated=calibrated, workers=workers, like=like)
     objective = single
     for softening in softenings:
         if softening < _NEEDS_DOUBLE:
             objective = AngleLoss(
-                X.astype(np.float64), calibrated=calibrated, workers=workers, like=single
+                xp.astype(X, widest(X)), calibrated=calibrated, workers=workers, like=single
             )
         objective.softening = softening / len(X)
         Y, status = _descend(objective, Y, max_iter, tol, history, report)

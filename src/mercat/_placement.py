@@ -22,17 +22,31 @@ from typing import Any, NamedTuple
 from ._angles import (
     Bearings,
     Calibration,
-    Legs,
     Moments,
     Sums,
     apex_sums,
     bearings,
     data_moments,
+    inverse_distances,
     legs_of,
+    legs_with_ones,
     map_moments,
     pull,
 )
-from ._backend import Array, in_tiles, namespace
+from ._backend import (
+    Array,
+    beside,
+    fused,
+    in_tiles,
+    inverse_sqrt,
+    is_compiling,
+    like,
+    namespace,
+    on_host,
+    row_dot,
+    row_dots,
+    thin_product,
+)
 from ._sphere import fibonacci_grid, tangent, tangent_frame
 
 N_APEX_LEGS = 80  # legs of the placed point as an apex: the first landmarks, a random sample
@@ -104,7 +118,7 @@ def prepare_landmarks(
     )
     return Landmarks(
         X, Y, U, V, sigma11, sigma12, sigma22,
-        P1, P2, xp.vecdot(P1, X), xp.vecdot(P2, X),
+        P1, P2, row_dot(P1, X), row_dot(P2, X),
         4 * alpha * beta * s.t1, 4 * alpha * beta * s.t2,
         candidates, c.B1, c.B2, C0, calibration, softening,
     )  # fmt: skip
@@ -121,32 +135,42 @@ def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
     return landmarks._replace(**arrays)
 
 
+@fused
+def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array, Array]:
+    """K1, K2 (b x L), inverse distances to the legs of an apex, and the least of all (b)."""
+    inverse_distance = inverse_distances(X, k.X)
+
+    def linear(P: Array, p: Array, T: Array) -> Array:
+        K = X @ P.T
+        K -= p
+        K *= inverse_distance
+        K += T
+        return K
+
+    near = namespace(X).asarray(inverse_distance[:, :N_APEX_LEGS], copy=True)
+    nearest = namespace(X).min(inverse_distance, axis=1)
+    return linear(k.P1, k.p1, k.T1), linear(k.P2, k.p2, k.T2), near, nearest
+
+
 class _Energy:
-    """Energy of a block of b points as functions of their positions."""
+    """Energy of a block of b points as functions of their positions.
+
+    Where a point coincides with a landmark (`nearest`, an inverse distance, is zero) it is of no use.
+    """
 
     def __init__(self, X: Array, landmarks: Landmarks) -> None:
-        self.landmarks = k = landmarks
-        n_landmarks, m = k.X.shape[0], min(N_APEX_LEGS, k.X.shape[0])
-        legs = legs_of(X, k.X)
-        self.mask = legs.mask
-        self.K1 = self._linear(X, k.P1, k.p1, k.T1, legs)
-        self.K2 = self._linear(X, k.P2, k.p2, k.T2, legs)
-        xp = namespace(X)
-        near = xp.asarray(legs.inverse_distance[:, :m], copy=True)
-        mask = None if legs.mask is None else legs.mask[:, :m]
-        self.apex_legs = Legs(X, legs.X_legs[:m, :], near, mask)
+        self.landmarks = landmarks
+        n_landmarks = landmarks.X.shape[0]
+        self.K1, self.K2, near, self.nearest = _linear_parts(X, landmarks)
+        m = near.shape[1]
+        self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
         # The sampled pairs of the apex stand for all pairs of landmarks.
         self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
 
-    @staticmethod
-    def _linear(X: Array, P: Array, p: Array, T: Array, legs: Legs) -> Array:
-        K = X @ P.T
-        K -= p
-        K *= legs.inverse_distance
-        K += T
-        if legs.mask is not None:
-            K *= legs.mask
-        return K
+    def points(self) -> tuple[Array, ...]:
+        """The arrays whose first axis is that of the points."""
+        legs = self.apex_legs
+        return self.K1, self.K2, legs.X_apex, legs.inverse_distance
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -165,40 +189,36 @@ class _Energy:
         return leg_energy + apex_energy, tangent(leg_gradient + apex_gradient, Y)
 
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
-        xp = namespace(Y)
         k = self.landmarks
-        B1 = Y @ k.U.T
-        B2 = Y @ k.V.T
+        B1 = thin_product(Y, k.U)
+        B2 = thin_product(Y, k.V)
         inverse_sine = B1 * B1
         inverse_sine += B2 * B2
         inverse_sine += k.softening
-        inverse_sine = 1 / xp.sqrt(inverse_sine)
-        if self.mask is not None:
-            inverse_sine *= self.mask
+        inverse_sine = inverse_sqrt(inverse_sine)
         B1 *= inverse_sine
         B2 *= inverse_sine
         g1 = B1 * k.sigma11
         g1 += B2 * k.sigma12
         g2 = B1 * k.sigma12
         g2 += B2 * k.sigma22
-        quadratic = xp.vecdot(g1, B1) + xp.vecdot(g2, B2)
-        energy = quadratic / 2 + xp.vecdot(self.K1, B1) + xp.vecdot(self.K2, B2)
         g1 += self.K1
         g2 += self.K2
+        # The gradient times the bearing has the quadratic part twice, the linear part once.
+        energy = row_dots((g1, B1), (g2, B2), (self.K1, B1), (self.K2, B2)) / 2
         g2 *= B1
         g1 *= B2
         g2 -= g1  # the part of g across the bearing, along (-B2, B1)
         g2 *= inverse_sine
         B1 *= g2
         B2 *= g2
-        return energy, B1 @ k.V - B2 @ k.U
+        return energy, _weighted_difference(B1, k.V, B2, k.U)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
-        xp = namespace(Y)
         energy, Y_legs, b, s = self._apex_state(Y)
         g1, g2 = pull(self.apex_legs, b, s, self.landmarks.calibration)
-        cosine = Y @ Y_legs.T
-        gradient = -xp.vecdot(g1, cosine)[:, None] * b.U - xp.vecdot(g2, cosine)[:, None] * b.V
+        cosine = thin_product(Y, Y_legs)
+        gradient = -row_dot(g1, cosine)[:, None] * b.U - row_dot(g2, cosine)[:, None] * b.V
         return energy, self.apex_weight * gradient
 
     def as_apex(self, Y: Array) -> Array:
@@ -239,11 +259,10 @@ def _settle_from_candidates(X: Array, landmarks: Landmarks) -> tuple[Array, Arra
     xp = namespace(X)
     energy = _Energy(X, landmarks)
     Y, settled = _bfgs(energy, _best_candidate(energy), *_FIRST_PASS)
-    if energy.mask is None:
-        return Y, settled
-    twin = xp.argmin(energy.mask, axis=1)
-    coincides = xp.min(energy.mask, axis=1) == 0
-    Y = xp.where(coincides[:, None], xp.take(landmarks.Y, twin, axis=0), Y)
+    coincides = energy.nearest == 0
+    if bool(xp.any(coincides)):
+        twin = xp.argmin(inverse_distances(X, landmarks.X), axis=1)
+        Y = xp.where(coincides[:, None], xp.take(landmarks.Y, twin, axis=0), Y)
     return Y, settled | coincides
 
 
@@ -251,6 +270,15 @@ def _settle_further(X: Array, Y: Array, landmarks: Landmarks) -> tuple[Array, Ar
     return _bfgs(_Energy(X, landmarks), Y, *_SECOND_PASS)
 
 
+def _weighted_difference(a: Array, P: Array, b: Array, Q: Array) -> Array:
+    """a @ P - b @ Q for points (m x 3) in space, written out where a compiler fuses it."""
+    if not is_compiling(a):
+        return a @ P - b @ Q
+    parts = [row_dots((a, P[None, :, k]), (-b, Q[None, :, k])) for k in range(3)]
+    return namespace(a).stack(parts, axis=1)
+
+
+@fused
 def _best_candidate(energy: _Energy) -> Array:
     """The candidate of lowest energy, among the few lowest in leg energy that lie apart."""
     legs = energy.screen()
@@ -265,7 +293,8 @@ def _best_candidate(energy: _Energy) -> Array:
         better = lowest > E
         best = xp.where(better[:, None], Y, best)
         lowest = xp.where(better, E, lowest)
-        legs[math.cos(_APART) < Y @ candidates.T] = xp.inf
+        near = math.cos(_APART) < thin_product(Y, candidates)
+        legs = xp.where(near, xp.inf, legs)
     return best
 
 
@@ -276,45 +305,62 @@ def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Arr
     did not lead up by more than rounding.
     """
     xp = namespace(Y)
-
-    def length(vectors: Array) -> Array:
-        return xp.sqrt(xp.vecdot(vectors, vectors))
-
-    def outer(u: Array, v: Array) -> Array:
-        return u[:, :, None] * v[:, None, :]
-
-    def newton_step(H: Array, g: Array) -> Array:
-        return tangent(-(H @ g[:, :, None])[:, :, 0], Y)
-
-    tiny = xp.finfo(Y.dtype).smallest_normal
-    E, g = energy(Y)
-    steepness = length(g)
+    # A step of no length, from no energy: the energy and the gradient where the point is.
+    E, g = xp.full_like(Y[:, 0], xp.inf), xp.zeros_like(Y)
+    H = xp.zeros((Y.shape[0], 3, 3), **like(Y))
+    Y, E, g, H, _ = _advance(energy, Y, E, g, H)
+    steepness = _length(g)
     flat = steepness == 0
     scale = xp.where(
         flat, xp.zeros_like(E), first_step / xp.where(flat, xp.ones_like(E), steepness)
     )
-    H = xp.eye(3, dtype=Y.dtype)[None, :, :] * scale[:, None, None]
+    H = xp.eye(3, **like(Y))[None, :, :] * scale[:, None, None]
     for _ in range(steps):
-        step = newton_step(H, g)
-        shorten = xp.minimum(_LONGEST_STEP / (length(step) + tiny), xp.ones_like(E))
-        Y_new = Y + step * shorten[:, None]
-        Y_new = Y_new / length(Y_new)[:, None]
-        E_new, g_new = energy(Y_new)
-        s, y = Y_new - Y, g_new - g
-        sy = xp.vecdot(s, y)
-        curved = (sy > 1e-3 * length(s) * length(y)) & (sy > 1e6 * tiny)
-        rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
-        Hy = (H @ y[:, :, None])[:, :, 0]
-        update = ((1 + xp.vecdot(y, Hy) * rho) * rho)[:, None, None] * outer(s, s)
-        update = update - rho[:, None, None] * (outer(s, Hy) + outer(Hy, s))
-        better = E_new <= E
-        level = E_new - E <= _ROUNDING * xp.abs(E)
-        stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
-        H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
-        Y = xp.where(better[:, None], Y_new, Y)
-        g = xp.where(better[:, None], g_new, g)
-        E = xp.where(better, E_new, E)
-    return Y, level & (length(newton_step(H, g)) < _SETTLED)
+        Y, E, g, H, level = _advance(energy, Y, E, g, H)
+    return Y, level & (_length(_newton_step(H, g, Y)) < _SETTLED)
+
+
+@fused
+def _advance(energy: _Energy, Y: Array, E: Array, g: Array, H: Array) -> tuple[Array, ...]:
+    """One BFGS step: position, energy, gradient, inverse Hessian; and whether it did not lead up."""
+    xp = namespace(Y)
+    tiny = xp.finfo(Y.dtype).smallest_normal
+    step = _newton_step(H, g, Y)
+    shorten = xp.minimum(_LONGEST_STEP / (_length(step) + tiny), xp.ones_like(E))
+    Y_new = Y + step * shorten[:, None]
+    Y_new = Y_new / _length(Y_new)[:, None]
+    E_new, g_new = energy(Y_new)
+    s, y = Y_new - Y, g_new - g
+    sy = row_dot(s, y)
+    curved = (sy > 1e-3 * _length(s) * _length(y)) & (sy > 1e6 * tiny)
+    rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
+    Hy = _times(H, y)
+    update = ((1 + row_dot(y, Hy) * rho) * rho)[:, None, None] * _outer(s, s)
+    update = update - rho[:, None, None] * (_outer(s, Hy) + _outer(Hy, s))
+    better = E_new <= E
+    level = E_new - E <= _ROUNDING * xp.abs(E)
+    stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
+    H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
+    Y = xp.where(better[:, None], Y_new, Y)
+    g = xp.where(better[:, None], g_new, g)
+    E = xp.where(better, E_new, E)
+    return Y, E, g, H, level
+
+
+def _length(vectors: Array) -> Array:
+    return namespace(vectors).sqrt(row_dot(vectors, vectors))
+
+
+def _outer(u: Array, v: Array) -> Array:
+    return u[:, :, None] * v[:, None, :]
+
+
+def _times(H: Array, v: Array) -> Array:
+    return (H @ v[:, :, None])[:, :, 0] if on_host(v) else row_dot(H, v[:, None, :])
+
+
+def _newton_step(H: Array, g: Array, Y: Array) -> Array:
+    return tangent(-_times(H, g), Y)
 
 
 def placed_moments(
@@ -323,8 +369,19 @@ def placed_moments(
     """Moments of placed points as apices over `n_legs` landmarks, counted from `start` around."""
     xp = namespace(X)
     n_landmarks = X_landmarks.shape[0]
-    chosen = (xp.arange(min(n_legs, n_landmarks)) + start) % n_landmarks
-    legs = legs_of(X, xp.take(X_landmarks, chosen, axis=0))
-    Y_legs = xp.take(Y_landmarks, chosen, axis=0)
-    s = apex_sums(legs, bearings(Y, Y_legs, legs.mask))
+    chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
+    chosen = (chosen + start) % n_landmarks
+    legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks)))
+    return _moments(X, Y, legs)
+
+
+class _LegPoints(NamedTuple):
+    X: Array
+    Y: Array
+
+
+@fused
+def _moments(X: Array, Y: Array, points: _LegPoints) -> Moments:
+    legs = legs_of(X, points.X)
+    s = apex_sums(legs, bearings(Y, points.Y, legs.mask))
     return Moments(*data_moments(legs), *map_moments(s))

@@ -10,12 +10,13 @@ import numpy as np
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Workers, blocks
+from ._backend import TILE, Array, Workers, namespace, to_numpy, widest
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import many_positions, pca_positions, principal_scores
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
-from ._spectral import ROWS_A_BLOCK, FromDistances, Spectral, project_all, project_rows
+from ._rows import LazyRows, Rows, blocks_from
+from ._spectral import FromDistances, Spectral, project_all, project_rows
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
@@ -24,6 +25,8 @@ _START_SAMPLE = 200  # points on which each start is followed ...
 _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
 _CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
+_CROWD = 10_000  # points that stand for all when the map is turned
+_PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others speak through their sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
@@ -45,6 +48,7 @@ class Plan(NamedTuple):
     rng: np.random.Generator
     workers: Workers
     progress: Progress
+    bring: Callable[[Any], Any]  # to where sums over all pairs are computed
 
 
 class Placer(NamedTuple):
@@ -53,86 +57,141 @@ class Placer(NamedTuple):
     spectral: Spectral | FromDistances
     landmarks: Landmarks
 
-    def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of some rows, before the map is turned."""
         X_hat = project_rows(self.spectral, rows)
-        farthest = float(np.abs(X_hat).max(initial=0))
+        xp = namespace(X_hat)
+        farthest = float(xp.max(xp.abs(X_hat)))
         if not farthest < _FARTHEST:
             raise ValueError(
                 f"X must lie within {_FARTHEST:g} times the spread of the training data, "
                 f"got a point at {farthest:.3g} times."
             )
-        X_hat = X_hat.astype(np.float32)
+        X_hat = xp.astype(X_hat, xp.float32)
         return X_hat, place(X_hat, self.landmarks)
 
 
+class Placement(NamedTuple):
+    """Places rows and judges them, each tile by other landmarks, so that together they speak for all."""
+
+    placer: Placer
+    X: Array  # the landmarks, all of them
+    Y: Array
+    n_legs: int
+    tile: int = TILE
+
+    def block(self, rows: Any, start: int) -> tuple[Array, Moments]:
+        """Positions of rows, the first of them number `start`, and their moments as apices."""
+        X_hat, Y = self.placer.block(rows)
+        xp, wide = namespace(Y), widest(Y)
+        judged = []
+        for t in blocks_from(start, Y.shape[0], self.tile):
+            first = (start + t.start) // self.tile * self.n_legs
+            moments = placed_moments(X_hat[t, :], Y[t, :], self.X, self.Y, first, self.n_legs)
+            judged.append([xp.astype(m, wide) for m in moments])
+        return Y, Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
+
+    def point_loss(self, moments: Moments) -> Array:
+        """The loss at each point."""
+        squares = mean_square(moments, self.placer.landmarks.calibration)
+        xp = namespace(squares)
+        return xp.sqrt(xp.where(squares > 0, squares, xp.zeros_like(squares)))
+
+
 class Solved(NamedTuple):
-    """A finished map: the fit, what places others on it, and the rows these are placed against."""
+    """A finished map.
+
+    `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
+    `landmarks` are the rows that others are placed against, and the positions `crowd` stand for all when
+    the map is turned.
+    """
 
     fit: Fit
-    placer: Placer
+    placement: Placement
     landmarks: np.ndarray
+    crowd: np.ndarray
 
 
-def solve(solver: str, X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
-    """Lay the rows of X on the sphere by one of the solvers, "auto" by their number."""
-    if solver == "auto":
-        solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
-    if solver == "landmarks":
-        return _solve_landmarks(X, spectral, plan)
-    return _solve_all(solver, X, spectral, plan)
+def solve(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+    """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
+    if by_landmarks(solver, rows.shape[0]):
+        return _solve_landmarks(rows, spectral, plan)
+    return _solve_all(solver, rows, spectral, plan)
 
 
-def _solve_landmarks(X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def by_landmarks(solver: str, n: int) -> bool:
+    """Whether a solver lays a sample on the sphere and places n points against it."""
+    return solver == "landmarks" or (solver == "auto" and n > _EXACT_UP_TO)
+
+
+def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
-    n = X.shape[0]
-    rows = plan.rng.permutation(n)[: plan.n_landmarks]
-    X_hat = project_all(spectral, X[rows], plan.workers)
-    fit = _descend(X_hat, rows, spectral, plan, careful=False)
+    n = rows.shape[0]
+    sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
+    chosen = sample[: plan.n_landmarks]
+    lazy = isinstance(rows, LazyRows)
+    near = rows.take(sample if lazy else chosen)
+    X_hat = _projected(near[: len(chosen)], spectral, rows, plan.workers)
+    fit = _descend(X_hat, chosen, spectral, plan, careful=False)
     placer = _prepared(spectral, X_hat, fit, max(_PLACED_AGAINST, _PLACED_PAIRS // n))
-    plan.progress.phase("placing", n, "point")
-
-    # Each tile is judged by other landmarks, so that together they speak for all.
-    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
-    landmarks = X_hat.astype(np.float32), fit.Y.astype(np.float32)
-
-    def part(block: slice) -> tuple[np.ndarray, list[Moments]]:
-        X_block, Y_block = placer.block(X[block])
-        judged = []
-        for t in blocks(len(Y_block), TILE):
-            start = (block.start + t.start) // TILE * n_legs
-            judged.append(placed_moments(X_block[t], Y_block[t], *landmarks, start, n_legs))
-        return Y_block, judged
-
-    positions, moments = [], []
-    for Y_block, moments_block in plan.workers.map(part, blocks(n, ROWS_A_BLOCK)):
-        positions.append(Y_block)
-        moments += [[m.astype(np.float64) for m in tile] for tile in moments_block]
-        plan.progress.advance(len(Y_block))
-    judged = Moments(*(np.concatenate(m) for m in zip(*moments, strict=True)))
-    totals = total(judged)
-    loss = np.sqrt(max(mean_square(totals, fit.calibration), 0.0))
-    point_loss = np.sqrt(np.maximum(mean_square(judged, fit.calibration), 0))
-    fit = fit._replace(
-        Y=np.concatenate(positions),
-        loss=float(loss),
-        correlation=calibrate(totals)[1],
-        point_loss=point_loss,
-    )
-    return Solved(fit, placer, rows)
+    placement = _judging(placer, X_hat, fit, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
+    if lazy:
+        crowd = Rows(near[np.argsort(sample)], plan.workers)
+        fit = _place_all(crowd, placement, fit, plan.progress)
+        return Solved(fit, placement, chosen, fit.Y)
+    fit = _place_all(rows, placement, fit, plan.progress)
+    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(sample)]))
 
 
-def _solve_all(solver: str, X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def _judging(placer: Placer, X_hat: np.ndarray, fit: Fit, n_legs: int) -> Placement:
+    return Placement(placer, X_hat.astype(np.float32), fit.Y.astype(np.float32), n_legs)
+
+
+def _projected(
+    near: Any, spectral: Spectral | FromDistances, rows: Rows, workers: Workers
+) -> np.ndarray:
+    """X_hat of rows that were taken, in memory."""
+    return to_numpy(project_all(rows.bring(spectral), near, workers))
+
+
+def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    # A permutation of very many rows would not fit in memory itself.
+    few = n <= _PERMUTED_UP_TO
+    return rng.permutation(n)[:size] if few else rng.choice(n, size, replace=False)
+
+
+def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -> Fit:
+    """Place and judge rows, a block at a time."""
+    n = rows.shape[0]
+    progress.phase("placing", n, "point")
+    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * rows.tile // n)
+    placement = rows.bring(placement._replace(tile=rows.tile, n_legs=n_legs))
+    Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
+    totals, start = Moments(*np.zeros(6)), 0
+    for Y_block, moments in rows.each(placement.block):
+        block = slice(start, start := start + len(Y_block))
+        Y[block] = Y_block
+        rows.store(placement.point_loss(moments), point_loss, block)
+        totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
+        progress.advance(len(Y_block))
+    loss = float(np.sqrt(max(mean_square(totals, fit.calibration), 0.0)))
+    return fit._replace(Y=Y, loss=loss, correlation=calibrate(totals)[1], point_loss=point_loss)
+
+
+def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Solve all points together; all of a few, or a sample of many, serve `transform`."""
-    n = X.shape[0]
-    X_hat = project_all(spectral, X, plan.workers)
-    if solver == "exact":
-        fit = _descend(X_hat, np.arange(n), spectral, plan, careful=True)
-    else:
+    n = rows.shape[0]
+    X_hat = _projected(rows.take_all(), spectral, rows, plan.workers)
+    if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
-    rows = plan.rng.permutation(n)[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placer = _prepared(spectral, X_hat[rows], fit._replace(Y=fit.Y[rows]))
-    return Solved(fit, placer, rows)
+    else:
+        fit = _descend(X_hat, np.arange(n), spectral, plan, careful=True)
+    sample = plan.rng.permutation(n)
+    chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
+    some = fit._replace(Y=fit.Y[chosen])
+    placer = _prepared(spectral, X_hat[chosen], some)
+    crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
+    return Solved(fit, _judging(placer, X_hat[chosen], some, _LEGS_A_TILE), chosen, crowd)
 
 
 def _prepared(
@@ -163,7 +222,8 @@ def _descend(
         workers=plan.workers,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
-    about_all = AngleLoss(X_hat, calibrated=plan.calibrated, workers=plan.workers)
+    there = plan.bring(X_hat)
+    about_all = AngleLoss(there, calibrated=plan.calibrated, workers=plan.workers)
     if not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
@@ -172,7 +232,7 @@ def _descend(
         start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
     report = reporter(plan.progress, plan.callback)
     softenings = POLISHED if careful else COARSE
-    return descend(X_hat, start, report=report, softenings=softenings, like=about_all)
+    return descend(there, start, report=report, softenings=softenings, like=about_all)
 
 
 def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:

@@ -6,21 +6,20 @@ X_hat comes in units of the data's overall spread, so that nothing downstream ov
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from ._backend import Workers, blocks, in_tiles
+from ._backend import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
+from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
-_VALUES_A_BLOCK = 1 << 21
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
-ROWS_A_BLOCK = 4096  # rows that a thread takes at a time
 
 
 class Spectral(NamedTuple):
@@ -35,8 +34,8 @@ class Spectral(NamedTuple):
     unit: float
     metric: str
 
-    def project(self, X: Any) -> np.ndarray:
-        """X_hat (b x r) of the rows of X (b x d), in double precision."""
+    def project(self, X: Any) -> Array:
+        """X_hat (b x r) of the rows of X (b x d), in double precision where the device has it."""
         rows, offset = prepare_rows(X, self.metric)
         if scipy.sparse.issparse(rows) and self.components is not None:
             product = rows @ self.components.T
@@ -47,125 +46,136 @@ class Spectral(NamedTuple):
             product = dense - offset[:, None] - self.mean
             if self.components is not None:
                 product = product @ self.components.T
-        return np.asarray(product / self.unit)
+        return product / self.unit
 
 
-def prepare_rows(X: Any, metric: str) -> tuple[Any, np.ndarray]:
+def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     """Rows whose Euclidean geometry is that of the metric, less an offset a row: rows - offset 1^T.
 
     The offset is kept apart so that a sparse matrix stays sparse.
     """
-    rows = X.astype(np.float64)
-    offset = np.zeros(X.shape[0])
+    sparse = scipy.sparse.issparse(X)
+    xp = np if sparse else namespace(X)
+    rows = X.astype(np.float64) if sparse else xp.astype(X, widest(X))
+    offset = xp.zeros(X.shape[0], **({} if sparse else like(rows)))
     if metric == "euclidean":
         return rows, offset
     # The largest entry first, so that squares neither overflow nor vanish.
-    largest = abs(rows).max(axis=1)
-    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
-    rows = _scale_rows(rows, 1 / np.where(largest > 0, largest, 1))
+    largest = abs(rows).max(axis=1).toarray().ravel() if sparse else xp.max(xp.abs(rows), axis=1)
+    rows = _scale_rows(rows, 1 / xp.where(largest > 0, largest, xp.ones_like(largest)))
     if metric == "correlation":
-        offset = np.asarray(rows.mean(axis=1)).ravel()
-    squares = rows.multiply(rows) if scipy.sparse.issparse(rows) else rows * rows
-    length = np.asarray(squares.sum(axis=1)).ravel() - X.shape[1] * offset**2
+        offset = np.asarray(rows.mean(axis=1)).ravel() if sparse else xp.mean(rows, axis=1)
+    if sparse:
+        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    else:
+        squares = xp.sum(rows * rows, axis=1)
+    length = squares - X.shape[1] * offset**2
     # A constant row has no direction under "correlation": rounding must not give it one.
-    length = np.sqrt(np.where(length > 1e-14 * X.shape[1], length, np.inf))
-    return _scale_rows(rows, 1 / length), offset / length
+    direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
+    inverse = xp.where(direction, 1 / xp.sqrt(xp.where(direction, length, 1.0)), 0.0)
+    return _scale_rows(rows, inverse), offset * inverse
 
 
-def _scale_rows(rows: Any, factors: np.ndarray) -> Any:
+def _scale_rows(rows: Any, factors: Array) -> Any:
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ rows)
     return rows * factors[:, None]
 
 
-class _Centred:
-    """The matrix (rows - mean) / unit of a data set, in products and in blocks."""
+class Scatter(NamedTuple):
+    """Sums over rows that can be merged: their number, their mean, the squares about it.
 
-    def __init__(self, X: Any, metric: str, workers: Workers) -> None:
-        self.X, self.metric, self.workers = X, metric, workers
-        self.n, self.d = X.shape
-        self.sparse = scipy.sparse.issparse(X)
-        per_row = max(1, X.nnz // self.n) if self.sparse else self.d
-        self.blocks = blocks(self.n, max(64, _VALUES_A_BLOCK // per_row))
-        self.mean, self.unit = self._center()
-        exact_in_single = np.can_cast(X.dtype, np.float32)
-        self.dtype = np.float32 if exact_in_single and metric == "euclidean" else np.float64
+    `squares` is a matrix (d x d), its trace, or None, as it was asked for, in units of `unit` squared, the
+    largest number that was met.
+    """
 
-    def _rows(self, block: slice) -> tuple[Any, np.ndarray]:
-        return prepare_rows(self.X[block], self.metric)
+    n: int
+    mean: np.ndarray
+    unit: float
+    squares: Any
 
-    def _center(self) -> tuple[np.ndarray, float]:
-        def extent(block: slice) -> tuple[np.ndarray, float]:
-            rows, offset = self._rows(block)
-            with np.errstate(over="ignore"):
-                mean = np.asarray(rows.sum(axis=0) / self.n).ravel() - offset.sum() / self.n
-            return mean, float(abs(rows).max()) if 0 not in rows.shape else 0.0
 
-        found = list(self.workers.map(extent, self.blocks))
-        largest = max(found_largest for _, found_largest in found)
-        if not largest < 1e150:
-            raise ValueError(f"X must hold numbers below 1e150 in size, got {largest:.3g}.")
-        mean = np.sum([found_mean for found_mean, _ in found], axis=0)
-        return mean, largest if largest > 0 else 1.0
+def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
+    """The sums over a block of rows, in memory; `squares` is "matrix", "trace" or "none"."""
+    n = X.shape[0]
+    xp = np if scipy.sparse.issparse(X) else namespace(X)
+    if not scipy.sparse.issparse(X) and _stays_single(dtype, metric):
+        rows, offset = xp.astype(X, xp.float32), None
+    else:
+        rows, offset = prepare_rows(X, metric)
+    largest = float(xp.max(xp.abs(rows)) if xp is not np else abs(rows).max()) if n else 0.0
+    if not largest < 1e150:
+        raise ValueError(f"X must hold numbers below 1e150 in size, got {largest:.3g}.")
+    sums = rows.sum(axis=0, dtype=np.float64) if xp is np else xp.sum(rows, axis=0, dtype=widest(X))
+    mean = to_numpy(sums).ravel() / n
+    if offset is not None:
+        mean = mean - float(offset.sum()) / n
+    if squares == "none":
+        return Scatter(n, mean, largest, None)
+    centred = Centred(mean, largest if largest > 0 else 1.0, metric, dtype)
+    if squares == "trace":
+        # A dense block of many columns: as many rows at a time as there are values in a block.
+        steps = blocks(n, max(1, VALUES_A_BLOCK // X.shape[1]))
+        dense_steps = (centred.dense(X[step, :]) for step in steps)
+        return Scatter(n, mean, largest, sum(float((d * d).sum()) for d in dense_steps))
+    dense = centred.dense(X)
+    return Scatter(n, mean, largest, to_numpy(dense.T @ dense).astype(np.float64))
 
-    def block(self, block: slice) -> np.ndarray:
-        """Rows of a block as a dense array in the working precision."""
-        if not self.sparse and self.dtype == np.float32 and 1e-30 < self.unit < 1e30:
-            single = self.X[block].astype(np.float32)
-            single -= self.mean.astype(np.float32)
-            single /= np.float32(self.unit)
-            return np.asarray(single)
-        rows, offset = self._rows(block)
-        dense = rows.toarray() if self.sparse else rows
-        dense -= self.mean
+
+def merge_scatter(a: Scatter, b: Scatter) -> Scatter:
+    """The sums over the rows of both."""
+    n, unit = a.n + b.n, max(a.unit, b.unit)
+    if n == 0:
+        return a
+    apart = b.mean - a.mean
+    mean = a.mean + apart * (b.n / n)
+    if a.squares is None or unit == 0:
+        return Scatter(n, mean, unit, a.squares)
+    apart = apart / unit
+    between = np.outer(apart, apart) if np.ndim(a.squares) == 2 else apart @ apart
+    squares = a.squares * (a.unit / unit) ** 2 + b.squares * (b.unit / unit) ** 2
+    return Scatter(n, mean, unit, squares + between * (a.n * (b.n / n)))
+
+
+def _stays_single(dtype: str, metric: str) -> bool:
+    return metric == "euclidean" and dtype == "float32"
+
+
+class Centred(NamedTuple):
+    """The matrix (rows - mean) / unit of a block of rows, in products or whole."""
+
+    mean: np.ndarray
+    unit: float
+    metric: str
+    dtype: str
+
+    def dense(self, X: Any) -> Array:
+        """The block as a dense array in the working precision."""
+        sparse = scipy.sparse.issparse(X)
+        xp = np if sparse else namespace(X)
+        in_range = 1e-30 < self.unit < 1e30
+        if not sparse and in_range and _stays_single(self.dtype, self.metric):
+            single = xp.astype(X, xp.float32, copy=True)
+            single -= xp.asarray(self.mean, **like(single))
+            single /= self.unit
+            return single
+        rows, offset = prepare_rows(X, self.metric)
+        dense = rows.toarray() if sparse else rows
+        dense -= xp.asarray(self.mean, **like(dense))
         dense -= offset[:, None]
         dense /= self.unit
-        return np.asarray(dense.astype(self.dtype))
+        return xp.astype(dense, getattr(xp, self.dtype) if self.dtype == "float32" else dense.dtype)
 
-    def _sum(self, function: Callable[[slice], np.ndarray]) -> np.ndarray:
-        total: np.ndarray | None = None
-        for part in self.workers.map(function, self.blocks):
-            total = part.astype(np.float64) if total is None else total + part
-        assert total is not None
-        return total
-
-    def covariance(self) -> np.ndarray:
-        """d x d sum of outer products."""
-
-        def part(block: slice) -> np.ndarray:
-            dense = self.block(block)
-            return np.asarray(dense.T @ dense)
-
-        return self._sum(part)
-
-    def gram(self) -> np.ndarray:
-        """n x n inner products, for few rows."""
-        dense = np.concatenate([self.block(block) for block in self.blocks])
-        return np.asarray(dense @ dense.T, dtype=np.float64)
-
-    def times(self, Q: np.ndarray) -> np.ndarray:
-        """The matrix times Q (d x k)."""
-
-        def part(block: slice) -> np.ndarray:
-            if not self.sparse:
-                return np.asarray(self.block(block) @ Q.astype(self.dtype))
-            rows, offset = self._rows(block)
-            product = rows @ Q - np.outer(offset, Q.sum(axis=0)) - self.mean @ Q
-            return np.asarray(product / self.unit)
-
-        return np.concatenate(list(self.workers.map(part, self.blocks)))
-
-    def transposed_times(self, P: np.ndarray) -> np.ndarray:
-        """The transposed matrix times P (n x k)."""
-
-        def part(block: slice) -> np.ndarray:
-            if not self.sparse:
-                return np.asarray(self.block(block).T @ P[block].astype(self.dtype))
-            rows, offset = self._rows(block)
-            product = rows.T @ P[block] - np.outer(self.mean, P[block].sum(axis=0))
-            return np.asarray((product - offset @ P[block]) / self.unit)
-
-        return self._sum(part)
+    def covariance_times(self, X: Any, Q: np.ndarray) -> np.ndarray:
+        """The block's share of the covariance, times Q (d x k), in memory."""
+        if not scipy.sparse.issparse(X):
+            dense = self.dense(X)
+            product = dense.T @ (dense @ namespace(X).asarray(Q, **like(dense)))
+            return to_numpy(product).astype(np.float64)
+        rows, offset = prepare_rows(X, self.metric)
+        P = rows @ Q - np.outer(offset, Q.sum(axis=0)) - self.mean @ Q
+        product = rows.T @ P - np.outer(self.mean, P.sum(axis=0)) - offset @ P
+        return np.asarray(product / self.unit**2)
 
 
 def fit_spectral(
@@ -176,18 +186,26 @@ def fit_spectral(
     workers: Workers,
     rng: np.random.Generator,
 ) -> Spectral:
-    """Principal components of X: the leading `n_spectral`, those above the noise ("auto"), or None."""
-    centred = _Centred(X, metric, workers)
-    n = X.shape[0]
+    """Principal components of X: the leading `n_spectral`, those above the noise ("auto"), or None.
+
+    X is an array, a sparse matrix or `Rows`.
+    """
+    rows = X if isinstance(X, Rows) else Rows(X, workers)
+    n, d = rows.shape
+    dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
+    squares = "trace" if n_spectral is None else "matrix" if d <= _SMALL else "none"
+    block_scatter = functools.partial(scatter, metric=metric, dtype=dtype, squares=squares)
+    found = rows.reduce(block_scatter, merge_scatter)
+    centred = Centred(found.mean, found.unit if found.unit > 0 else 1.0, metric, dtype)
     if n_spectral is None:
-        spread = np.sqrt(sum(float((centred.block(b) ** 2).sum()) for b in centred.blocks) / n)
+        spread = float(np.sqrt(found.squares / n))
         unit = centred.unit * spread if spread > 0 else 1.0
         return Spectral(centred.mean, None, np.empty(0), unit, metric)
     if n_spectral == "auto":
-        n_spectral = _signal_rank(X, centred, metric, workers, rng)
-    values, components = _leading_components(centred, int(n_spectral), rng)
+        n_spectral = _signal_rank(rows, found, centred, rng)
+    values, components = _leading_components(rows, found, centred, int(n_spectral), rng)
     # Directions without variance carry nothing but rounding.
-    kept = max(1, int(np.sum(values > 30 * np.finfo(centred.dtype).eps * values[:1])))
+    kept = max(1, int(np.sum(values > 30 * np.finfo(dtype).eps * values[:1])))
     values, components = values[:kept], components[:kept]
     signs = components[np.arange(kept), np.abs(components).argmax(axis=1)]
     components = components * np.where(signs < 0, -1, 1)[:, None]
@@ -200,27 +218,35 @@ def fit_spectral(
 
 
 def _leading_components(
-    centred: _Centred, k: int, rng: np.random.Generator
+    rows: Rows, found: Scatter, centred: Centred, k: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest squared singular values and their right singular vectors (k x d)."""
-    n, d = centred.n, centred.d
+    n, d = rows.shape
     k = min(k, n, d)
     if d <= _SMALL:
-        values, vectors = _largest_eigenvectors(centred.covariance(), k)
+        values, vectors = _largest_eigenvectors(found.squares, k)
         return values, vectors.T
     if n <= _SMALL:
-        values, vectors = _largest_eigenvectors(centred.gram(), k)
-        components = centred.transposed_times(vectors)
+        dense = to_numpy(centred.dense(rows.take(np.arange(n))))
+        values, vectors = _largest_eigenvectors(_gram(dense), k)
+        components = np.asarray(dense.T @ vectors.astype(dense.dtype), dtype=np.float64)
         length = np.linalg.norm(components, axis=0)
         return values, (components / np.where(length > 0, length, 1)).T
+
+    def covariance_times(Q: np.ndarray) -> np.ndarray:
+        return rows.reduce(functools.partial(centred.covariance_times, Q=Q), np.add)
+
     size = min(k + _OVERSAMPLING, n, d)
     Q = np.linalg.qr(rng.standard_normal((d, size)))[0]
     for _ in range(_POWER_ITERATIONS):
-        P = np.linalg.qr(centred.times(Q).astype(np.float64))[0]
-        Q = np.linalg.qr(centred.transposed_times(P))[0]
-    left, values, right = np.linalg.svd(centred.times(Q).astype(np.float64), full_matrices=False)
-    del left
-    return values[:k] ** 2, (right @ Q.T)[:k]
+        Q = np.linalg.qr(covariance_times(Q))[0]
+    small = Q.T @ covariance_times(Q)
+    values, vectors = _largest_eigenvectors((small + small.T) / 2, k)
+    return values, (Q @ vectors).T
+
+
+def _gram(dense: np.ndarray) -> np.ndarray:
+    return np.asarray(dense @ dense.T, dtype=np.float64)
 
 
 def _largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -229,22 +255,20 @@ def _largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.nd
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
 
-def _signal_rank(
-    X: Any, centred: _Centred, metric: str, workers: Workers, rng: np.random.Generator
-) -> int:
+def _signal_rank(rows: Rows, found: Scatter, centred: Centred, rng: np.random.Generator) -> int:
     """How many components stand above the noise, by ScreeNOT.
 
     Where both sides are large, a sample of rows stands for all of them.
     """
-    n, d = X.shape
+    n, d = rows.shape
     if d <= _SMALL:
-        values = scipy.linalg.eigvalsh(centred.covariance())
+        values = scipy.linalg.eigvalsh(found.squares)
         return screenot_rank(np.sqrt(np.maximum(values[-min(n, d) :], 0)), (n, d))
-    if n > _SMALL:
-        n = _SMALL
-        centred = _Centred(X[np.sort(rng.choice(X.shape[0], n, replace=False))], metric, workers)
-    values = scipy.linalg.eigvalsh(centred.gram())
-    return screenot_rank(np.sqrt(np.maximum(values, 0)), (n, d))
+    chosen = np.sort(rng.choice(n, _SMALL, replace=False)) if n > _SMALL else np.arange(n)
+    sample = rows.take(chosen)
+    mean = scatter(sample, centred.metric, centred.dtype, "none").mean
+    values = scipy.linalg.eigvalsh(_gram(to_numpy(centred._replace(mean=mean).dense(sample))))
+    return screenot_rank(np.sqrt(np.maximum(values, 0)), (len(chosen), d))
 
 
 def screenot_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
@@ -296,20 +320,21 @@ def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.n
     rng = np.random.default_rng(random_state)
     with Workers(1) as workers:
         spectral = fit_spectral(X, n_spectral, metric="euclidean", workers=workers, rng=rng)
-        return project_all(spectral, X, workers)
+        return np.asarray(project_all(spectral, X, workers))
 
 
-def project_all(spectral: Any, X: Any, workers: Workers) -> np.ndarray:
+def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
     """X_hat of all rows of X, a block at a time."""
-    row_blocks = blocks(X.shape[0], ROWS_A_BLOCK)
-    return np.concatenate(list(workers.map(lambda b: project_rows(spectral, X[b]), row_blocks)))
+    parts = blocks(X.shape[0], ROWS_A_BLOCK)
+    projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
+    return namespace(projected[0]).concat(projected)
 
 
-def project_rows(spectral: Any, rows: Any) -> np.ndarray:
-    """X_hat of rows, each independent of the others to the bit."""
+def project_rows(spectral: Any, rows: Any) -> Array:
+    """X_hat of rows, each independent of the others to the bit (where they are in memory)."""
     if scipy.sparse.issparse(rows):  # multiplied a row at a time
         return np.asarray(spectral.project(rows))
-    return np.asarray(in_tiles(lambda tile: (spectral.project(tile),), rows)[0])
+    return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
 # ------------------------------------------------------------------ precomputed distances

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import Array, namespace
+from ._backend import Array, namespace, row_dot
 
 
 def normalize(Y: Array) -> Array:
@@ -44,8 +44,7 @@ def tangent_frame(Y: Array) -> tuple[Array, Array]:
 
 def tangent(vectors: Array, Y: Array) -> Array:
     """The part of each vector that is tangent to the sphere at the row of Y."""
-    xp = namespace(Y)
-    return vectors - xp.vecdot(vectors, Y)[:, None] * Y
+    return vectors - row_dot(vectors, Y)[:, None] * Y
 
 
 def geodesic(P: Array, Q: Array) -> Array:

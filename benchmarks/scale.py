@@ -1,0 +1,384 @@
+"""Time and memory against the number of points: one machine, peers, a Dask cluster, a GPU.
+
+    python -m benchmarks.scale [cpu] [peers] [dask] [gpu] [figure] [--most N] [--folder DIR]
+
+Without a section's name `cpu`, `peers` and `figure` are run. Results go to benchmarks/results/scale.json,
+the figure to docs/images/scale.png. Every fit runs in a process of its own on 20 Gaussian clusters in 50
+dimensions, in single precision, made on the spot. `dask` writes its data (4 GB by default) to DIR and
+removes them; `gpu` needs a GPU that torch can use. Peers may live in other interpreters: see
+`benchmarks.harness.peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import record
+
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+FIGURE = Path(__file__).parents[1] / "docs" / "images" / "scale.png"
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+PEER_SIZES = (10_000, 30_000, 100_000)
+PEERS = ("umap", "tsne", "pacmap")
+DIMENSIONS, CLUSTERS = 50, 20
+
+
+def clusters(n: int, seed: int = 0) -> np.ndarray:
+    """n points of 20 Gaussian clusters whose centres are about as far apart as they are wide."""
+    centers = np.random.default_rng(0).standard_normal((CLUSTERS, DIMENSIONS), dtype=np.float32)
+    rng = np.random.default_rng([seed, n])
+    X = rng.standard_normal((n, DIMENSIONS), dtype=np.float32)
+    X += 3 * centers[rng.integers(CLUSTERS, size=n)]
+    return X
+
+
+def exponent(sizes: list[int], seconds: list[float]) -> float:
+    """Slope of log seconds against log n, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+# ------------------------------------------------------------------ one machine
+
+
+def fit_once(n: int) -> dict[str, float]:
+    """A fit in this process, after a small one."""
+    from mercat import Mercat
+
+    X = clusters(n)
+    Mercat(random_state=0, max_iter=5, tol=0.5).fit(X[:2000])
+    start = time.perf_counter()
+    model = Mercat(random_state=0).fit(X)
+    seconds = time.perf_counter() - start
+    beyond = (peak_bytes() - X.nbytes) / 2**30
+    return {
+        "seconds": seconds,
+        "GiB of peak beyond the input": beyond,
+        "correlation": model.correlation_,
+    }
+
+
+def cpu(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Mercat on the CPU from 10,000 points on."""
+    sizes = [n for n in SIZES if n <= arguments.most]
+    found: dict[str, Any] = {}
+    for n in sizes:
+        command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found[str(n)] = json.loads(output)
+        print(n, json.dumps(found[str(n)]), flush=True)
+    found["exponent of the time"] = exponent(sizes, [found[str(n)]["seconds"] for n in sizes])
+    return found
+
+
+def peers(_: argparse.Namespace) -> dict[str, Any]:
+    """Peers on the same data as far as they go in reasonable time; warm."""
+    from benchmarks.harness import peers as harness
+
+    found: dict[str, Any] = {}
+    for method in PEERS:
+        seconds = {}
+        for n in PEER_SIZES:
+            Y, outcome = harness.run(method, clusters(n), seed=None, warm=True)
+            if Y is None:
+                print(f"{method}: {outcome['status']}: {outcome['reason']}", flush=True)
+                break
+            seconds[n] = outcome["seconds"]["fit"]
+            print(method, n, seconds[n], flush=True)
+        found[method] = {str(n): s for n, s in seconds.items()}
+        if len(seconds) > 1:
+            found[method]["exponent of the time"] = exponent(list(seconds), list(seconds.values()))
+    return found
+
+
+# ------------------------------------------------------------------ a cluster, data on disk
+
+
+def write_clusters(path: Path, n: int, rows: int) -> None:
+    """Data as a .npy file, written in blocks."""
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, DIMENSIONS))
+    for start in range(0, n, rows):
+        X[start : start + rows] = clusters(min(rows, n - start), seed=start)
+    X.flush()
+
+
+def read_block(path: str, block_info: Any = None) -> np.ndarray:
+    """One chunk of the file. (Dask would copy the whole of a memmap into the graph.)"""
+    (start, stop), _ = block_info[None]["array-location"]
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def dask(arguments: argparse.Namespace) -> dict[str, Any]:
+    """A set of four times the memory that all workers may use, on disk; one worker is killed on the way."""
+    import dask.array as da
+    from dask.distributed import Client, LocalCluster, as_completed
+
+    from mercat import Mercat
+
+    n, rows = arguments.rows, 200_000
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        path = Path(folder) / "X.npy"
+        write_clusters(path, n, rows)
+        row_chunks = tuple(min(rows, n - start) for start in range(0, n, rows))
+        limit = n * DIMENSIONS * 4 // 4 // 2  # of each of two workers
+        with (
+            LocalCluster(
+                n_workers=2,
+                threads_per_worker=1,
+                memory_limit=max(limit, 400 << 20),
+                dashboard_address=None,
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            X = da.map_blocks(
+                read_block, str(path), chunks=(row_chunks, (DIMENSIONS,)), dtype=np.float32
+            )
+            start = time.perf_counter()
+            model = Mercat(random_state=0).fit(X)
+            fitted = time.perf_counter() - start
+            parts = list(model.embedding_.to_delayed().ravel())
+            futures = client.compute(parts)
+            number = {future.key: k for k, future in enumerate(futures)}
+            Y = np.lib.format.open_memmap(
+                Path(folder) / "Y.npy", mode="w+", dtype=np.float32, shape=(n, 3)
+            )
+            killed, peaks = False, [0]
+            for future in as_completed(futures):
+                k = number[future.key]
+                Y[k * rows : k * rows + row_chunks[k]] = future.result()
+                if not killed and len(futures) > 4:
+                    peaks += client.run(peak_bytes).values()
+                    worker, process = next(iter(client.run(os.getpid).items()))
+                    os.kill(process, signal.SIGKILL)
+                    killed = True
+                    print(f"killed worker {worker}", flush=True)
+                future.release()
+            seconds = time.perf_counter() - start
+            peaks += client.run(peak_bytes).values()
+        some = np.array(np.load(path, mmap_mode="r")[:: max(1, n // 2000)])
+        same = np.abs(model.transform(some) - Y[:: max(1, n // 2000)]).max()
+        found = {
+            "points": n,
+            "GB on disk": n * DIMENSIONS * 4 / 1e9,
+            "seconds of fit": fitted,
+            "seconds in all": seconds,
+            "a worker was killed": killed,
+            "GiB of peak of a worker": max(peaks) / 2**30,
+            "GiB of peak of the client": peak_bytes() / 2**30,
+            "largest difference from placing in memory": float(same),
+            "tasks a chunk": len(dict(model.embedding_.__dask_graph__())) / len(row_chunks),
+        }
+    print(json.dumps(found), flush=True)
+    return found
+
+
+# ------------------------------------------------------------------ a GPU
+
+
+def gpu(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Data in device memory up to 10M points, then from host memory; 300 landmarks."""
+    import torch
+
+    from mercat import Mercat, metrics
+
+    def model(**parameters: Any) -> Mercat:
+        return Mercat(n_landmarks=300, random_state=0, **parameters)
+
+    def timed(function: Any) -> tuple[float, Any]:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = function()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start, result
+
+    found: dict[str, Any] = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        **_ceilings(torch, timed),
+    }
+    for n in (1_000_000, 10_000_000):
+        X = torch.as_tensor(clusters(n)).cuda()
+        torch.cuda.reset_peak_memory_stats()
+        first, _ = timed(lambda X=X: model().fit(X))
+        again, fitted = min(
+            (timed(lambda X=X: model().fit(X)) for _ in range(3)), key=lambda pair: pair[0]
+        )
+        placing, Y = timed(lambda fitted=fitted, X=X: fitted.transform(X))
+        found[str(n)] = {
+            "seconds": again,
+            "seconds of the first call": first,
+            "seconds of placing": placing,
+            "GiB of peak": torch.cuda.max_memory_allocated() / 2**30,
+            "correlation": fitted.correlation_,
+            **_work(fitted, n, placing),
+        }
+        if n == 1_000_000:
+            few = slice(0, 100_000)
+            host, Y_host = X[few].cpu().numpy(), Y[few].cpu().numpy()
+            there = model(device="cuda").fit(host)
+            here = model().fit(host)
+            found["CPU and GPU"] = {
+                name: {
+                    "correlation": fit.correlation_,
+                    "angle": float(metrics.angle_preservation(host, fit.embedding_)),
+                    "distance": float(metrics.distance_preservation(host, fit.embedding_)),
+                }
+                for name, fit in (("CPU", here), ("GPU", there))
+            }
+            assert np.isfinite(Y_host).all()
+        print(n, json.dumps(found[str(n)]), flush=True)
+        del X, Y
+        torch.cuda.empty_cache()
+    found["all triples"] = _all_triples(torch, timed, arguments.pairs_of)
+    print("all triples", json.dumps(found["all triples"]), flush=True)
+    if arguments.host_rows:
+        n = arguments.host_rows
+        X = np.empty((n, DIMENSIONS), dtype=np.float32)
+        for start in range(0, n, 10_000_000):
+            # Made on the device: 100M rows would take the host minutes.
+            part = torch.as_tensor(clusters(1_000_000, seed=start)).cuda()
+            for k in range(start, min(n, start + 10_000_000), 1_000_000):
+                rows = part + 0.1 * torch.randn_like(part)
+                X[k : k + 1_000_000] = rows[: n - k].cpu().numpy()
+        seconds, fitted = timed(lambda: model(device="cuda").fit(X))
+        found[f"{n} from host memory"] = {
+            "seconds": seconds,
+            "GB of data": X.nbytes / 1e9,
+            "GB a second, read twice": 2 * X.nbytes / 1e9 / seconds,
+            "correlation": fitted.correlation_,
+        }
+        print(n, json.dumps(found[f"{n} from host memory"]), flush=True)
+    return found
+
+
+def _all_triples(torch: Any, timed: Any, n: int) -> dict[str, float]:
+    """The loss over all triples of n points and its gradient, once; and the exact solver."""
+    from mercat import Mercat
+    from mercat._backend import Workers
+    from mercat._exact import AngleLoss
+
+    X, Y = torch.as_tensor(clusters(n)).cuda(), np.random.default_rng(0).normal(size=(n, 3))
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    loss = AngleLoss(X, calibrated=True, workers=Workers(1))
+    seconds, _ = timed(lambda: loss.evaluate(Y))
+    few = X[:10_000]
+    exact, model = timed(lambda: Mercat(solver="exact", random_state=0).fit(few))
+    return {
+        "points": n,
+        "seconds of loss and gradient": seconds,
+        "seconds at 1M points, on paper": seconds * (1e6 / n) ** 2,
+        "seconds of solver='exact' for 10,000 points": exact,
+        "its iterations": model.n_iter_,
+    }
+
+
+def _ceilings(torch: Any, timed: Any) -> dict[str, float]:
+    """What the device reaches on a large copy and a large product in single precision."""
+    a = torch.randn((8192, 8192), device="cuda")
+    b = torch.empty_like(a).expand(8192, 8192)
+    for _ in range(2):
+        product, _ = timed(lambda: [a @ a for _ in range(5)])
+        copy, _ = timed(lambda: [b.copy_(a) for _ in range(200)])
+    return {
+        "TFLOP/s of a product": 5 * 2 * 8192**3 / product / 1e12,
+        "TB/s of a copy": 200 * 2 * a.nbytes / copy / 1e12,
+    }
+
+
+def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
+    """Operations and least bytes of placing, counted; over the seconds it took."""
+    from mercat import _placement
+
+    k = fitted._placer.landmarks
+    L, r = k.X.shape
+    m, G = min(_placement.N_APEX_LEGS, L), k.candidates.shape[0]
+    steps = _placement._FIRST_PASS[0] + 1
+    apex = 8 * m * (r + 1) + 60 * m
+    flops = 6 * L * r + 4 * k.C1.shape[0] * G + 4 * (apex / 2 + 10 * G) + steps * (50 * L + apex)
+    # Each evaluation reads the linear parts; the screen is written once and read with each candidate.
+    least = 4 * (2 * L * (steps + 1) + 6 * G + steps * 10 * m + r)
+    return {
+        "kFLOP a point, first pass": flops / 1e3,
+        "TFLOP/s, at least": n * flops / seconds / 1e12,
+        "TB/s, at least": n * least / seconds / 1e12,
+    }
+
+
+# ------------------------------------------------------------------ what was found
+
+
+def figure(_: argparse.Namespace) -> dict[str, Any]:
+    """Draw what the file of results holds."""
+    import matplotlib.pyplot as plt
+
+    from benchmarks.harness.methods import title
+
+    records = record.Store(RESULTS).records
+    fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+
+    def draw(results: dict[str, Any], label: str, **style: Any) -> None:
+        points = {
+            int(n.split()[0]): r["seconds"] if isinstance(r, dict) else r
+            for n, r in results.items()
+            if n.split()[0].isdigit()
+        }
+        if points:
+            ax.plot(list(points), list(points.values()), marker="o", label=label, **style)
+
+    if "cpu" in records:
+        cores = records["cpu"]["machine"]["cores"]
+        draw(records["cpu"]["results"], f"Mercat, {cores} cores", color="C0", linewidth=2)
+    if "gpu" in records:
+        results = records["gpu"]["results"]
+        draw(results, f"Mercat, {results['device']}", color="C2", linewidth=2)
+    for method, results in records.get("peers", {}).get("results", {}).items():
+        draw(results, title(method), linewidth=1)
+    ax.set(xscale="log", yscale="log", xlabel="points", ylabel="seconds")
+    ax.grid(alpha=0.3)
+    ax.legend(frameon=False)
+    fig.savefig(FIGURE, dpi=150)
+    return {"figure": FIGURE.name}
+
+
+SECTIONS = {"cpu": cpu, "peers": peers, "dask": dask, "gpu": gpu, "figure": figure}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--most", type=int, default=1_000_000, help="points on the CPU, at most")
+    parser.add_argument("--rows", type=int, default=20_000_000, help="points of the Dask run")
+    parser.add_argument(
+        "--host-rows", type=int, default=100_000_000, help="points streamed to the GPU"
+    )
+    parser.add_argument("--pairs-of", type=int, default=100_000, help="points of the full loss")
+    parser.add_argument("--folder", help="where the Dask run keeps its data, for a while")
+    parser.add_argument("--fit-once", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.fit_once:
+        print(json.dumps(fit_once(arguments.fit_once)))
+        return
+    store = record.Store(RESULTS)
+    for name in arguments.sections or ("cpu", "peers", "figure"):
+        results = SECTIONS[name](arguments)
+        if name != "figure":
+            store.put(name, record.stamp(results=results))
+
+
+if __name__ == "__main__":
+    main()

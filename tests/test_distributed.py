@@ -1,0 +1,252 @@
+"""Dask arrays: the result of the data in memory, lazily, whatever the chunks and wherever it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercat import Mercat, _rows, _spectral
+
+da = pytest.importorskip("dask.array", reason='needs Dask: pip install "mercat[dask]"')
+distributed = pytest.importorskip("distributed")
+
+N, D = 2300, 12
+CHUNKS = {"one": (N,), "even": (500,) * 4 + (300,), "odd": (1, 777, 1000, 522), "empty": (0, N, 0)}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """So that there are blocks, parts and parts of parts."""
+    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 100 * D)
+
+
+def data(dtype=np.float64) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return (rng.normal(size=(N, D)) * np.arange(1, D + 1) + 3).astype(dtype)
+
+
+def mercat(**parameters) -> Mercat:
+    given = {"n_landmarks": 40, "random_state": 0, "tol": 0.01, "init": "pca", "n_spectral": 5}
+    return Mercat(**(given | parameters))
+
+
+def chunked(X, rows=CHUNKS["odd"]):
+    return da.from_array(X, chunks=(rows, X.shape[1]))
+
+
+# ------------------------------------------------------------------ the same as in memory
+
+
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+def test_chunks_change_nothing(chunks, dtype):
+    X = data(dtype)
+    here, there = mercat().fit(X), mercat().fit(chunked(X, CHUNKS[chunks]))
+    np.testing.assert_array_equal(there.embedding_, here.embedding_)
+    assert there.embedding_.dtype == here.embedding_.dtype
+    assert there.embedding_.chunks == (CHUNKS[chunks], (3,))
+    np.testing.assert_array_equal(there.landmarks_, here.landmarks_)
+    np.testing.assert_array_equal(there.components_, here.components_)
+    np.testing.assert_allclose(there.point_loss_, here.point_loss_, rtol=1e-4, atol=1e-6)
+    assert there.loss_ == pytest.approx(here.loss_, rel=1e-6)
+    assert there.correlation_ == pytest.approx(here.correlation_, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"metric": "correlation"},
+        {"n_spectral": None},
+        {"n_spectral": "auto"},
+        {"objective": "absolute", "init": np.random.default_rng(1).normal(size=(N, 3))},
+        {"wide": True},
+        {"wide": True, "n_spectral": "auto"},
+    ],
+    ids=str,
+)
+def test_parameters_mean_the_same(parameters, monkeypatch):
+    parameters = dict(parameters)
+    if parameters.pop("wide", False):
+        monkeypatch.setattr(_spectral, "_SMALL", 6)
+    X = data()
+    here, there = (mercat(**parameters).fit(rows) for rows in (X, chunked(X)))
+    np.testing.assert_array_equal(there.embedding_, here.embedding_)
+
+
+def test_sparse_chunks():
+    X = sp.csr_array(np.maximum(data() - 5, 0))
+    lazy = chunked(X.toarray()).map_blocks(sp.csr_array, meta=sp.csr_array((0, D)))
+    here = mercat().fit(X)
+    np.testing.assert_allclose(mercat().fit(lazy).embedding_, here.embedding_, atol=1e-6)
+    np.testing.assert_allclose(here.transform(lazy), here.embedding_, atol=1e-6)
+
+
+def test_loss_of_a_large_set_is_that_of_a_sample(monkeypatch):
+    from mercat import _solvers
+
+    monkeypatch.setattr(_solvers, "_CROWD", 1000)
+    X = data()
+    here, there = mercat().fit(X), mercat().fit(chunked(X))
+    np.testing.assert_array_equal(there.embedding_, here.embedding_)  # turned by the same sample
+    assert there.loss_ != here.loss_
+    assert there.loss_ == pytest.approx(here.loss_, rel=0.05)
+
+
+def test_few_points_are_solved_together():
+    X = data()[:300]
+    lazy = mercat().fit(chunked(X, (100, 200)))
+    assert isinstance(lazy.embedding_, da.Array)
+    assert lazy.embedding_.chunks == ((100, 200), (3,))
+    np.testing.assert_array_equal(lazy.embedding_, mercat().fit_transform(X))
+
+
+# ------------------------------------------------------------------ laziness
+
+
+def test_placing_waits_until_it_is_asked_for():
+    X, read = data(), []
+
+    def note(block):
+        read.append(len(block))
+        return block
+
+    lazy = chunked(X, (1000, 1300)).map_blocks(note, meta=np.empty((0, D)))
+    model = mercat().fit(X)
+    Y = model.transform(lazy)
+    assert isinstance(Y, da.Array)
+    assert read == []
+    np.testing.assert_array_equal(Y[:10], model.embedding_[:10])
+    assert read == [1000]  # the chunk that was asked for
+    read.clear()
+    mercat().fit(lazy)
+    assert sum(read) == 2 * N  # once for the components, once for the sample
+
+
+def test_tasks_grow_with_the_chunks_and_no_faster(monkeypatch):
+    from dask.delayed import Delayed
+
+    from mercat import distributed as module
+
+    counts: dict[int, list[int]] = {}
+
+    def count(collection):
+        counts[n_chunks].append(len(dict(collection.__dask_graph__())))
+        return compute(collection)
+
+    compute = module._compute
+    monkeypatch.setattr(module, "_compute", count)
+    for n_chunks in (10, 20, 40):
+        counts[n_chunks] = []
+        rows = np.tile(data()[:100], (n_chunks, 1))
+        model = mercat(n_landmarks=20, solver="landmarks").fit(chunked(rows, (100,) * n_chunks))
+        for result in (model.embedding_, model.point_loss_):
+            counts[n_chunks].append(len(dict(result.__dask_graph__())))
+        assert not isinstance(model.embedding_, Delayed)
+    ten, twenty, forty = (np.array(counts[n]) for n in (10, 20, 40))
+    assert (forty - twenty <= 2.2 * (twenty - ten) + 4).all()
+    assert (forty <= 40 * 8).all()
+
+
+def test_what_is_shared_is_not_copied_into_each_task():
+    import pickle
+
+    Y = mercat().fit(chunked(data(), (100,) * 23)).embedding_
+    values = dict(Y.__dask_graph__()).values()
+    large = [v for v in values if len(pickle.dumps(v)) > 100_000 and "_apply" in str(v)]
+    assert len(large) <= 1
+
+
+# ------------------------------------------------------------------ clusters
+
+
+def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
+    X = data(np.float32)
+    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 1 << 21)  # workers have the usual blocks
+    here = mercat().fit(X)
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        lazy = mercat().fit(chunked(X, (50,) * 46)).embedding_
+        futures = client.compute(list(lazy.to_delayed().ravel()))
+        first = distributed.wait(futures, return_when="FIRST_COMPLETED").done.pop()
+        processes = client.run(os.getpid)
+        (holder,) = client.who_has([first])[first.key][:1]
+        os.kill(processes[holder], signal.SIGKILL)
+        found = np.concatenate(client.gather(futures))
+    np.testing.assert_array_equal(found, here.embedding_)
+
+
+def test_a_scheduler_that_is_gone_is_an_error():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    model = mercat().fit(data())
+    before = model.embedding_
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as scheduler:
+        client = distributed.Client(f"tcp://127.0.0.1:{port}", timeout=20)
+        client._timeout = 1  # how long it looks for a scheduler that it lost
+        try:
+            scheduler.kill()
+            with pytest.raises(RuntimeError, match="scheduler did not answer; nothing was fitted"):
+                model.fit(chunked(data()))
+        finally:
+            client.close(timeout=1)
+    assert model.embedding_ is before
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda X: X.rechunk({1: 5}), ValueError, r"all features in one chunk, got 3 .* X.rechunk"),
+        (lambda X: X[X[:, 0] > 0], ValueError, r"chunks of known size.*compute_chunk_sizes"),
+        (lambda X: X[:, 0], ValueError, "2 dimensions, got 1"),
+        (lambda X: X[:3], ValueError, "at least 4 rows, got 3"),
+        (lambda X: X.astype(object), ValueError, "must hold numbers, got the type object"),
+        (lambda X: X.astype(complex), ValueError, "must hold numbers, got the type complex128"),
+        (lambda X: X[0].to_delayed()[0], TypeError, "must be a dask.array"),
+    ],
+)
+def test_what_cannot_be_read_by_rows_is_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        mercat().fit(change(chunked(data())))
+
+
+def test_precomputed_distances_belong_in_memory():
+    with pytest.raises(ValueError, match=r"metric='precomputed' needs the distances in memory"):
+        mercat(metric="precomputed").fit(da.zeros((2000, 2000)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_values_are_found_where_they_are(value):
+    X = data()
+    model = mercat().fit(X)
+    X[801, 3] = value
+    with pytest.raises(ValueError, match=r"no NaN or infinity, found in rows 800 to 1599"):
+        mercat().fit(chunked(X))
+    lazy = model.transform(chunked(X))
+    with pytest.raises(ValueError, match=r"no NaN or infinity, found in rows 778 to 1777"):
+        lazy.compute()
+
+
+def test_number_of_features_is_checked():
+    model = mercat().fit(data())
+    with pytest.raises(ValueError, match=r"X has 11 features, but Mercat is expecting 12"):
+        model.transform(chunked(data()[:, 1:]))

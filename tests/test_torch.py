@@ -1,0 +1,260 @@
+"""Torch devices: the functions of blocks give there what they give in NumPy, and errors are clear.
+
+Without torch these tests are skipped, but for one; `make torch` installs its CPU build and runs them.
+Where torch finds a GPU, they run on it as well.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercat import Mercat, metrics
+from mercat._backend import Workers, row_dot, row_dots, thin_product, to_numpy
+from mercat._device import DeviceRows, check_tensor, find_device, upload_all
+from mercat._placement import place, placed_moments
+from mercat._spectral import fit_spectral, project_all
+
+
+def test_without_torch_the_command_to_install_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        ImportError, match=r"device='cuda' needs torch.*pip install \"mercat\[torch\]\""
+    ):
+        Mercat(device="cuda").fit(np.eye(5))
+
+
+torch = pytest.importorskip("torch", reason="needs torch: make torch")
+torch.set_num_threads(1)  # its threads wait in loops, which slows whatever runs beside them
+DEVICES = ["cpu"]
+DEVICES += ["cuda"] if torch.cuda.is_available() else []
+DEVICES += ["mps"] if torch.backends.mps.is_available() else []
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return torch.device(request.param)
+
+
+def data(n: int = 2500) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 12)) + 3 * rng.normal(size=(5, 12))[rng.integers(5, size=n)]
+    return X.astype(np.float32)
+
+
+def mercat(**parameters) -> Mercat:
+    return Mercat(**({"n_landmarks": 60, "random_state": 0, "n_spectral": 8} | parameters))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Mercat:
+    return mercat().fit(data())
+
+
+# ------------------------------------------------------------------ the same functions
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "uint8", "csr"])
+@pytest.mark.parametrize("metric", ["euclidean", "correlation"])
+def test_components_are_those_of_numpy(kind, metric, device):
+    X = data()
+    X = sp.csr_array(np.maximum(X, 0)) if kind == "csr" else np.abs(10 * X).astype(kind)
+    with Workers(1) as workers:
+        rng = np.random.default_rng(0)
+        rows = DeviceRows(X, workers, device)
+        here = fit_spectral(X, 5, metric=metric, workers=workers, rng=rng)
+        there = fit_spectral(rows, 5, metric=metric, workers=workers, rng=rng)
+        np.testing.assert_allclose(there.components, here.components, atol=2e-3)
+        np.testing.assert_allclose(there.mean, here.mean, rtol=1e-4, atol=1e-5)
+        assert there.unit == pytest.approx(here.unit, rel=1e-4)
+        X_hat = project_all(rows.bring(here), rows.take(np.arange(50)), workers)
+        expected = project_all(here, X[:50], workers)
+    np.testing.assert_allclose(to_numpy(X_hat), expected, atol=1e-4)
+
+
+def test_a_point_goes_where_it_goes_in_numpy(fitted, device):
+    placer = fitted._placer
+    X_hat, Y = placer.block(data())
+    landmarks = upload_all(placer.landmarks, device)
+    there = torch.as_tensor(X_hat).to(device)
+    apart = np.linalg.norm(to_numpy(place(there, landmarks)) - Y, axis=1)
+    assert np.median(apart) < 1e-5
+    assert np.mean(apart > 0.01) < 0.01  # two minima of nearly the same depth
+    here = placed_moments(X_hat, Y, placer.landmarks.X, placer.landmarks.Y, 7, 20)
+    Y_there = torch.as_tensor(Y).to(device)
+    moments = placed_moments(there, Y_there, landmarks.X, landmarks.Y, 7, 20)
+    for expected, found in zip(here, moments, strict=True):
+        np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-3, atol=1e-2)
+
+
+def test_landmarks_among_the_points_stay_where_they_are(fitted, device):
+    model = mercat(device=device).fit(data())
+    Y = model.transform(torch.as_tensor(data()[model.landmarks_]).to(device))
+    np.testing.assert_allclose(to_numpy(Y), model.embedding_[model.landmarks_], atol=1e-5)
+
+
+def test_sums_over_rows_and_thin_products():
+    rng = np.random.default_rng(0)
+    a, b, P = rng.normal(size=(7, 4)), rng.normal(size=(7, 4)), rng.normal(size=(5, 4))
+    A, B, Q = (torch.as_tensor(x) for x in (a, b, P))
+    np.testing.assert_allclose(row_dot(A, B), np.sum(a * b, axis=1))
+    np.testing.assert_allclose(row_dots((A, B), (B, B)), np.sum(a * b + b * b, axis=1))
+    written_out = torch.compile(thin_product, backend="eager", fullgraph=True)
+    np.testing.assert_allclose(thin_product(A, Q), a @ P.T)
+    np.testing.assert_allclose(written_out(A, Q), a @ P.T)
+
+
+# ------------------------------------------------------------------ the same map
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"metric": "cosine"}, {"n_spectral": None}, {"objective": "absolute"}],
+    ids=str,
+)
+def test_measures_agree_with_those_of_the_cpu(parameters, device):
+    X = data()
+    parameters = parameters | {"n_landmarks": 200}
+    here, there = mercat(**parameters).fit(X), mercat(**parameters, device=device).fit(X)
+    assert there.correlation_ == pytest.approx(here.correlation_, abs=0.005)
+    assert there.loss_ == pytest.approx(here.loss_, abs=0.005)
+    for measure in (metrics.angle_preservation, metrics.distance_preservation):
+        assert measure(X, there.embedding_) == pytest.approx(measure(X, here.embedding_), abs=0.005)
+
+
+def test_few_points_are_solved_together(device):
+    X = data(200)
+    here, there = mercat().fit(X), mercat(device=device).fit(X)
+    assert there.correlation_ == pytest.approx(here.correlation_, abs=0.005)
+    np.testing.assert_allclose(there.transform(X[:20]), there.embedding_[:20], atol=1e-3)
+    tensor = mercat(device=device).fit_transform(torch.as_tensor(X).to(device))
+    assert tensor.device.type == device.type
+    np.testing.assert_allclose(to_numpy(tensor), there.embedding_, atol=1e-3)
+
+
+def test_arrays_give_arrays_and_tensors_give_tensors(device):
+    X = data()
+    model = mercat(device=device).fit(X)
+    assert isinstance(model.embedding_, np.ndarray)
+    assert model.embedding_.dtype == np.float32
+    assert isinstance(model.point_loss_, np.ndarray)
+    tensor = torch.as_tensor(X).to(device)
+    same = mercat(device=device).fit(tensor)
+    assert isinstance(same.embedding_, torch.Tensor)
+    assert same.embedding_.device.type == device.type
+    assert same.point_loss_.shape == (len(X),)
+    assert isinstance(model.transform(tensor), torch.Tensor)
+    assert isinstance(same.transform(X), np.ndarray)
+    np.testing.assert_allclose(to_numpy(same.embedding_), model.embedding_, atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1, rtol=1e-6)
+
+
+def test_a_tensor_in_memory_without_a_device_is_an_array(fitted):
+    Y = fitted.transform(torch.as_tensor(data()))
+    assert isinstance(Y, np.ndarray)
+    np.testing.assert_array_equal(Y, fitted.embedding_)
+
+
+def test_blocks_hardly_matter(device, monkeypatch):
+    X = data()
+    whole = mercat(device=device).fit(X)
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "700")
+    parts = mercat(device=device).fit(X)
+    apart = np.linalg.norm(parts.embedding_ - whole.embedding_, axis=1)
+    assert np.median(apart) < 1e-5
+    assert np.mean(apart > 0.01) < 0.01
+
+
+def test_what_is_made_is_made_on_the_device(device):
+    """A new tensor without a device would be on the default one, here one without memory."""
+    X = torch.as_tensor(data()).to(device)
+    torch.set_default_device("meta")
+    try:
+        model = mercat(device=device, tol=0.1, init="pca").fit(X)
+        assert bool(torch.isfinite(model.transform(X)).all())
+    finally:
+        torch.set_default_device(None)
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize("name", ["gpu", "xpu", "meta", 7.5])
+def test_device_must_be_one_that_is_known(name):
+    with pytest.raises(ValueError, match=r"device must be None, 'cpu', 'cuda', .* or 'mps', got"):
+        mercat(device=name).fit(data())
+
+
+def test_a_device_that_is_not_there_is_an_error(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(
+        RuntimeError, match=r"device='cuda' needs a GPU that torch can use, found 0"
+    ):
+        mercat(device="cuda").fit(data())
+    with pytest.raises(RuntimeError, match=r"device='mps' needs an Apple GPU"):
+        mercat(device="mps").fit(data())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(RuntimeError, match=r"device='cuda:1' needs a GPU .* found 1 of them"):
+        find_device("cuda:1", None)
+
+
+def test_out_of_memory_says_how_to_need_less(monkeypatch):
+    model = mercat(device="cpu").fit(data())
+
+    def too_much(*_):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr("mercat._solvers.place", too_much)
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "4000")
+    with pytest.raises(
+        MemoryError, match=r"blocks of 4000 rows.*MERCAT_DEVICE_ROWS to 1000 or less"
+    ):
+        model.transform(data())
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "many")
+    with pytest.raises(ValueError, match=r"MERCAT_DEVICE_ROWS must be an integer .* got 'many'"):
+        model.transform(data())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"solver": "algorithm1", "objective": "absolute"},
+            "solver='algorithm1' needs device=None",
+        ),
+        ({"metric": "precomputed"}, "metric='precomputed' needs device=None"),
+    ],
+)
+def test_what_does_not_run_on_a_device_says_so(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        mercat(device="cpu", **parameters).fit(np.ones((5, 5)))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (torch.full((9, 3), torch.nan), "NaN or infinity"),
+        (torch.ones(9), "2 dimensions, got 1"),
+        (
+            torch.ones((9, 3), dtype=torch.complex64),
+            "must hold numbers, got the type torch.complex64",
+        ),
+        (torch.eye(9).to_sparse(), "must be a dense tensor"),
+    ],
+)
+def test_tensors_that_are_no_data(X, message):
+    with pytest.raises(ValueError, match=message):
+        check_tensor(X)
+
+
+def test_too_few_rows_and_other_features(fitted):
+    with pytest.raises(ValueError, match="at least 4 rows, got 3"):
+        mercat(device="cpu").fit(torch.ones((3, 2)))
+    model = mercat(device="cpu").fit(torch.as_tensor(data()))
+    with pytest.raises(ValueError, match="X has 11 features, but Mercat is expecting 12"):
+        model.transform(torch.as_tensor(data()[:, 1:]))
