@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest browser js paper docs linkcheck versions dist clean
+.PHONY: demo test lint types pytest torch browser js paper docs linkcheck versions dist clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,11 @@ browser:
 
 js/node_modules: js/package-lock.json
 	-cd js && npm ci --no-audit --no-fund
+
+# The tests of torch devices. (Plain `pip install torch` would fetch gigabytes of CUDA, so `dev` leaves it out.)
+torch: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet torch --index-url https://download.pytorch.org/whl/cpu
+	$(BIN)/python -m pytest tests/test_torch.py
 
 # Rebuild the viewer's bundle from its source.
 js: js/node_modules

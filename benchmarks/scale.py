@@ -124,24 +124,23 @@ def read_block(path: str, block_info: Any = None) -> np.ndarray:
 
 
 def dask(arguments: argparse.Namespace) -> dict[str, Any]:
-    """A set of four times the memory that all workers may use, on disk; one worker is killed on the way."""
+    """A set on disk of four times the memory that a process may use; a worker is killed on the way."""
     import dask.array as da
     from dask.distributed import Client, LocalCluster, as_completed
 
     from mercat import Mercat
 
-    n, rows = arguments.rows, 200_000
+    n, rows = arguments.rows, min(200_000, arguments.rows // 10)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "X.npy"
         write_clusters(path, n, rows)
         row_chunks = tuple(min(rows, n - start) for start in range(0, n, rows))
-        limit = n * DIMENSIONS * 4 // 4 // 2  # of each of two workers
         with (
             LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,
-                memory_limit=max(limit, 400 << 20),
-                dashboard_address=None,
+                memory_limit="1GB",  # of each; beyond it Dask ends a worker
+                dashboard_address=":0",
             ) as cluster,
             Client(cluster) as client,
         ):

@@ -174,7 +174,7 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=50,
         ) as cluster,
         distributed.Client(cluster) as client,

@@ -89,12 +89,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     embedding_ : array of shape (n, 3)
         Unit vectors, turned so that most lie near the equator and the seam of a map lies where the fewest
-        do.
+        do. Of a Dask array a lazy Dask array, of a torch tensor on a device a tensor there.
     landmarks_ : array of int
         Rows of X that `transform` places others against.
     loss_ : float
         Root mean squared residual of the cosines: over all triples for "exact", over all points as apices
-        and at least 32 landmarks each as legs for "landmarks".
+        and at least 32 landmarks each as legs for "landmarks" (of a Dask array, over 10,000 points).
     correlation_ : float
         Pearson correlation between the cosines of data and map, over the same triples. With a few landmarks
         both are flattering, since points are judged by the landmarks they were placed against: compare
@@ -173,7 +173,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n, n_features)
+        X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
             The data; for metric="precomputed", distances of shape (n, n).
         y : ignored
 
@@ -189,7 +189,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n, n_features)
+        X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
             The data; for metric="precomputed", distances of shape (n, n).
         y : ignored
 
@@ -206,7 +206,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (m, n_features)
+        X : array, sparse matrix, data frame, Dask array or torch tensor of shape (m, n_features)
             New data; for metric="precomputed", their distances to the training points, (m, n).
 
         Returns
