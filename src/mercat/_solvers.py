@@ -11,11 +11,14 @@ import numpy as np
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Workers, blocks
+from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
 from ._exact import AngleLoss, Fit, solve_exact
 from ._initial import bent_positions, pca_positions, principal_scores
+from ._neighbors import affinities, check_neighbors, graph_of, nearest, radii, strength_of
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._spectral import ROWS_A_BLOCK, FromDistances, Spectral, project_all, project_rows
+from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
@@ -41,6 +44,8 @@ class Plan(NamedTuple):
     rng: np.random.Generator
     workers: Workers
     progress: Progress
+    detail: float = 0.0
+    neighbors: Any = None
 
 
 class Placer(NamedTuple):
@@ -51,22 +56,38 @@ class Placer(NamedTuple):
 
     def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """X_hat and positions of some rows, before the map is turned."""
-        X_hat = project_rows(self.spectral, rows)
-        farthest = float(np.abs(X_hat).max(initial=0))
-        if not farthest < _FARTHEST:
-            raise ValueError(
-                f"X must lie within {_FARTHEST:g} times the spread of the training data, "
-                f"got a point at {farthest:.3g} times."
-            )
-        X_hat = X_hat.astype(np.float32)
+        X_hat = _projected(self.spectral, rows)
         return X_hat, place(X_hat, self.landmarks)
+
+
+class DetailPlacer(NamedTuple):
+    """The same on a map with detail: by a point's neighbours as well as by its angles."""
+
+    spectral: Spectral | FromDistances
+    surroundings: Surroundings
+
+    def block(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """X_hat and positions of some rows, before the map is turned."""
+        X_hat = _projected(self.spectral, rows)
+        return X_hat, self.surroundings.place(X_hat)
+
+
+def _projected(spectral: Spectral | FromDistances, rows: Any) -> np.ndarray:
+    X_hat = project_rows(spectral, rows)
+    farthest = float(np.abs(X_hat).max(initial=0))
+    if not farthest < _FARTHEST:
+        raise ValueError(
+            f"X must lie within {_FARTHEST:g} times the spread of the training data, "
+            f"got a point at {farthest:.3g} times."
+        )
+    return X_hat.astype(np.float32)
 
 
 class Solved(NamedTuple):
     """A finished map: the fit, what places others on it, and the rows these are placed against."""
 
     fit: Fit
-    placer: Placer
+    placer: Placer | DetailPlacer
     landmarks: np.ndarray
 
 
@@ -74,9 +95,15 @@ def solve(solver: str, X: Any, spectral: Spectral | FromDistances, plan: Plan) -
     """Lay the rows of X on the sphere by one of the solvers, "auto" by their number."""
     if solver == "auto":
         solver = "exact" if X.shape[0] <= _EXACT_UP_TO else "landmarks"
+    if plan.detail > 0:  # said before the work, not after it
+        plan = plan._replace(neighbors=check_neighbors(plan.neighbors, X.shape[0]))
     if solver == "landmarks":
-        return _solve_landmarks(X, spectral, plan)
-    return _solve_all(solver, X, spectral, plan)
+        solved = _solve_landmarks(X, spectral, plan)
+    else:
+        solved = _solve_all(solver, X, spectral, plan)
+    if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
+        solved = _add_detail(solved, X, spectral, plan, exact=solver == "exact")
+    return solved
 
 
 def _solve_landmarks(X: Any, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
@@ -128,6 +155,86 @@ def _solve_all(solver: str, X: Any, spectral: Spectral | FromDistances, plan: Pl
     rows = plan.rng.permutation(n)[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
     placer = _prepared(spectral, X_hat[rows], fit._replace(Y=fit.Y[rows]))
     return Solved(fit, placer, rows)
+
+
+def _add_detail(
+    solved: Solved, X: Any, spectral: Spectral | FromDistances, plan: Plan, *, exact: bool
+) -> Solved:
+    """Sharpen the neighbourhoods of a finished map."""
+    fit, workers = solved.fit, plan.workers
+    X_hat = project_all(spectral, X, workers).astype(np.float32)
+    if isinstance(plan.neighbors, int):
+        plan.progress.phase("neighbours", None, "")
+        graph = graph_of(nearest(X_hat, plan.neighbors, plan.rng, workers))
+    else:
+        graph = plan.neighbors
+    radius = radii(X_hat, graph, workers)
+    strength = strength_of(radius)
+    angles = Angles(X_hat, fit.calibration, plan.calibrated, plan.rng, workers)
+    plan.progress.phase("detail", N_ITER, "iteration")
+    before = len(fit.history)
+    report = reporter(plan.progress, plan.callback)
+    sharp = sharpen(
+        fit.Y,
+        affinities(graph, strength(radius)),
+        plan.detail,
+        angles,
+        workers=workers,
+        report=lambda i, loss, Y: report(before + i, loss, Y),
+    )
+    k = max(1, round(graph.nnz / len(X_hat)))
+    placer = DetailPlacer(
+        spectral,
+        surroundings(X_hat, sharp.Y, solved.landmarks, k, strength, angles, plan.detail, workers),
+    )
+    judge = _judged_by_all if exact else _judged_by_landmarks
+    fit = judge(X_hat, sharp.Y, solved, plan)
+    return Solved(
+        fit._replace(
+            Y=sharp.Y,
+            history=fit.history + sharp.history,
+            status=Status.CALLBACK if sharp.stopped else fit.status,
+        ),
+        placer,
+        solved.landmarks,
+    )
+
+
+def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
+    """The fit with the loss of Y over all triples."""
+    loss = AngleLoss(X_hat.astype(np.float64), calibrated=plan.calibrated, workers=plan.workers)
+    value, _ = loss.evaluate(Y.astype(np.float64))
+    return solved.fit._replace(
+        calibration=loss.calibration,
+        loss=float(np.sqrt(value)),
+        correlation=loss.correlation,
+        point_loss=loss.point_loss(Y.astype(np.float64)),
+    )
+
+
+def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
+    """The fit with the loss of Y over all points as apices and landmarks as legs."""
+    rows, n = solved.landmarks, len(Y)
+    landmarks = solved.placer.landmarks._replace(X=X_hat[rows], Y=Y[rows])
+    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
+
+    def part(t: slice) -> list[np.ndarray]:
+        start = t.start // TILE * n_legs
+        moments = placed_moments(X_hat[t], Y[t], landmarks, start, n_legs)
+        return [m.astype(np.float64) for m in moments]
+
+    parts = plan.workers.map(part, blocks(n, TILE))
+    judged = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
+    line, correlation = calibrate(total(judged))
+    if not plan.calibrated:
+        line = ABSOLUTE
+    squares = mean_square(judged, line)
+    return solved.fit._replace(
+        calibration=line,
+        loss=float(np.sqrt(max(mean_square(total(judged), line), 0.0))),
+        correlation=correlation,
+        point_loss=np.sqrt(np.maximum(squares, 0)),
+    )
 
 
 def _prepared(
