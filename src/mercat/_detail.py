@@ -45,24 +45,25 @@ from ._neighbors import Search, Strength, in_order
 from ._repulsion import Field, Kernel
 from ._rotation import equator_rotation
 from ._sphere import normalize, tangent
-from ._status import Status
 
-N_ITER = 80
+N_ITER = 60
 _N_STAGES = 10  # of the bandwidth
 _SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
 _FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
-_COARSEST, _FINEST = 0.25, 0.012  # bandwidths
+_COARSEST, _FINEST = 0.4, 0.012  # bandwidths
 _SPACING = (
     4.3  # times the inverse root of n: the last bandwidth, a little above the points' spacing
 )
 _EXAGGERATION = 12.0  # of the attraction at first
 _MOMENTUM = 0.8
+_TIMID = 0.03  # the detail at which steps are half as long as at a high one: none are left at 0
 _ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
 _LONGEST_STEP = 0.5  # in bandwidths
-_N_ANCHORS = 48
+_N_ANCHORS = 48  # at least, and for few points as many as make ...
+_PAIRS = 250_000  # ... so many pairs of a point and an anchor
 _ANGLES_EVERY = 2  # iterations
 _SMOOTHING = 0.3  # how much of the last forces of angles is kept
-_SOFTENING = 1.0  # of directions, in squares of the last bandwidth
+_SOFTENING = 0.02  # of directions, in squares of the last bandwidth
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _NO_VARIANCE = 1e-9
 _ROWS_A_BLOCK = 4096
@@ -126,6 +127,11 @@ class Anchors(NamedTuple):
     softening: float
 
 
+def n_anchors(n: int) -> int:
+    """How many of n points serve as anchors: all of a few."""
+    return min(n, max(_N_ANCHORS, _PAIRS // n))
+
+
 def anchors_at(X: np.ndarray, Y: np.ndarray, softening: float) -> Anchors:
     """The rows of X at Y as anchors; directions are rounded off, see `bearings`."""
     legs = legs_of(X, X)
@@ -170,7 +176,7 @@ class Angles:
     ) -> None:
         self.X, self.calibration, self.calibrated = X, calibration, calibrated
         self._rng, self._workers = rng, workers
-        self._m = min(_N_ANCHORS, len(X))
+        self._m = n_anchors(len(X))
         sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
         moments = [float(m.astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))]
         self._a, self._aa = (m / max(moments[0], 1.0) for m in moments[1:])
@@ -275,6 +281,7 @@ def sharpen(
             stiffness * (4 * detail * exaggeration / bandwidth**2)
             + _ANGLE_CURVATURE * angle_curvature
         )
+        factor *= detail / (detail + _TIMID)
         velocity = _MOMENTUM * tangent(velocity, Y) - factor * tangent(force, Y) / curvature
         velocity = velocity.astype(np.float32)
         Y = normalize(Y + _limited(velocity, _LONGEST_STEP * bandwidth))
@@ -358,7 +365,7 @@ def surroundings(
     workers: Workers,
 ) -> Surroundings:
     """What new points need of a map Y (n x 3) of X (n x r); `anchors` are rows."""
-    bandwidth, rows = final_bandwidth(len(Y)), anchors[:_N_ANCHORS]
+    bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
     field = Kernel(bandwidth, workers).field(Y)
     _, pairs = repulsion(field, Y, workers)
     return Surroundings(

@@ -73,7 +73,7 @@ class Kernel:
             inverse = 1 / np.maximum(ratio, 1e-30)
             for m in range(count):
                 K = power + alias
-                K[K < _NEGLIGIBLE * self.n_columns] = 0
+                K[_NEGLIGIBLE * self.n_columns > K] = 0
                 mirrored = K[:, : half - 1 : -1]
                 np.add(K[:, :half], mirrored, out=even[m, rows], casting="same_kind")
                 np.subtract(K[:, :half], mirrored, out=odd[m, rows], casting="same_kind")
