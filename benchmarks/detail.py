@@ -12,6 +12,7 @@ session: `--times`. The table of margins is printed at the end. Peers may live i
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -32,37 +33,46 @@ CLOSE = 0.01
 SEED = 1
 
 
-def measure(X: np.ndarray, denoised: np.ndarray, Y: np.ndarray, labels: Any) -> dict[str, float]:
-    """The paper's four measures, the accuracy of labels, and how whole classes are."""
-    scores = {
-        "angle": metrics.angle_preservation(X, Y),
-        "distance": metrics.distance_preservation(X, Y),
-        "neighborhood": metrics.neighborhood_preservation(denoised, Y),
-        "density": metrics.density_preservation(X, Y),
-        "label accuracy": metrics.knn_accuracy(Y, labels),
-        "class connectivity": metrics.class_connectivity(Y, labels),
-    }
-    return {name: round(float(score), 4) for name, score in scores.items()}
+class Reference:
+    """A set, and what embeddings of it are measured against."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.data = data.load(name, folder)
+        X, k = self.data.X, data.SETS[name].n_components
+        self.X = X if k is None or X.shape[1] <= k else methods.principal_components(X, k)
+        self.denoised = denoise(X, "auto")  # for neighbourhoods, as the paper did
+
+    def measure(self, Y: np.ndarray) -> dict[str, float]:
+        """The paper's four measures, the accuracy of labels, and how whole classes are."""
+        scores = {
+            "angle": metrics.angle_preservation(self.X, Y),
+            "distance": metrics.distance_preservation(self.X, Y),
+            "neighborhood": metrics.neighborhood_preservation(self.denoised, Y),
+            "density": metrics.density_preservation(self.X, Y),
+            "label accuracy": metrics.knn_accuracy(Y, self.data.labels),
+            "class connectivity": metrics.class_connectivity(Y, self.data.labels),
+        }
+        return {name: round(float(score), 4) for name, score in scores.items()}
 
 
 def embed_all(store: Store, folder: str, *, anew: bool, names: list[str]) -> None:
-    """Every set by every method that has no record yet."""
-    for name in names:
-        X, labels, note = data.load(name, folder)
-        k = data.SETS[name].n_components
-        reference = X if k is None or X.shape[1] <= k else methods.principal_components(X, k)
-        denoised = denoise(X, "auto")
-        tasks = [("mercat", {"detail": value}) for value in DIAL] + [(m, {}) for m in PEERS]
-        for method, options in tasks:
-            key = "/".join([name, method, *(f"{v:g}" for v in options.values())])
-            if key in store and not (anew and method == "mercat"):
-                continue
-            Y, outcome = peers.run(method, X, seed=SEED, options=options)
-            found = {} if Y is None else measure(reference, denoised, Y, labels)
-            outcome.pop("seconds", None)
-            about = {"set": name, "method": method, "n": len(X), "note": note, **options}
-            store.put(key, stamp(**about, measures=found, **outcome))
-            print(key, json.dumps(found or outcome), flush=True)
+    """Every set by every method that has no record yet; method by method, so that each compiles once."""
+    references = {name: Reference(name, folder) for name in names}
+    for method in ("mercat", *PEERS):
+        dial = DIAL if method == "mercat" else (None,)
+        with peers.Session(method) as session:
+            for name, value in itertools.product(names, dial):
+                options = {} if value is None else {"detail": value}
+                key = "/".join([name, method, *(f"{v:g}" for v in options.values())])
+                if key in store and not (anew and method == "mercat"):
+                    continue
+                X, _, note = references[name].data
+                Y, outcome = session.run(X, seed=SEED, options=options)
+                found = {} if Y is None else references[name].measure(Y)
+                outcome.pop("seconds", None)
+                about = {"set": name, "method": method, "n": len(X), "note": note, **options}
+                store.put(key, stamp(**about, measures=found, **outcome))
+                print(key, json.dumps(found or outcome), flush=True)
 
 
 def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wanted: Any) -> Any:

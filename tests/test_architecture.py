@@ -23,6 +23,9 @@ CORE = [
     "_exact",
     "_placement",
     "_algorithm1",
+    "_neighbors",
+    "_repulsion",
+    "_detail",
     "_solvers",
     "_estimator",
 ]

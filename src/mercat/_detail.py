@@ -151,7 +151,7 @@ def angle_force(
     sums = apex_sums(legs, b)
     g1, g2 = pull(legs, b, sums, calibration)
     cosine = Y @ anchors.Y.T
-    force = -np.vecdot(g1, cosine)[:, None] * b.U - np.vecdot(g2, cosine)[:, None] * b.V
+    force = -_rowwise(g1, cosine)[:, None] * b.U - _rowwise(g2, cosine)[:, None] * b.V
     mask = None if legs.mask is None else legs.mask.T
     with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
     as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
@@ -159,7 +159,7 @@ def angle_force(
     g1, g2 = pull(as_leg, c, anchors.sums, calibration)
     force += g1.T @ c.U + g2.T @ c.V
     m = len(anchors.X)
-    curvature = (4 * calibration.beta**2 / m) * np.vecdot(b.inverse_sine, b.inverse_sine)
+    curvature = (4 * calibration.beta**2 / m) * _rowwise(b.inverse_sine, b.inverse_sine)
     return force / max(m * (m - 1), 1), curvature, map_moments(sums)
 
 
@@ -292,9 +292,14 @@ def sharpen(
     return Sharpened(Y, history, stopped)
 
 
+def _rowwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Inner product of each row of U with the same row of V."""
+    return np.asarray(np.einsum("ij,ij->i", U, V))
+
+
 def _limited(step: np.ndarray, longest: float) -> np.ndarray:
-    length = np.sqrt(np.vecdot(step, step))[:, None]
-    return step * (longest / np.maximum(length, longest))
+    length = np.sqrt(_rowwise(step, step))[:, None]
+    return np.asarray(step * (longest / np.maximum(length, longest)))
 
 
 # ------------------------------------------------------------------ new points
@@ -324,7 +329,7 @@ class Surroundings(NamedTuple):
         new = np.flatnonzero(distances[:, 0] > 0)
         if len(new):
             Y[new] = in_tiles(self._settle, X[new], found[new], distances[new])[0]
-        return Y
+        return np.asarray(Y)
 
     def _neighbors(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))

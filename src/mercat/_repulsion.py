@@ -1,8 +1,8 @@
 r"""Sums of a kernel over all pairs of points on the sphere, by way of a grid: O(n), deterministic.
 
 The kernel is Cauchy's of the chord, :math:`w = 1 / (1 + |y_i - y_j|^2 / s^2)` with bandwidth s. Points are
-spread on a grid of longitudes and latitudes by cubic interpolation, the field of all of them is computed
-there, and read where the points are, by the same interpolation. Between two latitudes the kernel depends
+spread on a grid of longitudes and latitudes by cubic splines, the field of all of them is computed
+there, and read where the points are, by the same splines. Between two latitudes the kernel depends
 on the difference of longitudes :math:`\lambda` alone,
 
 .. math:: w = \frac{s^2}{A - B \cos\lambda}, \qquad A = s^2 + 2 - 2 \sin\theta \sin\theta', \quad
@@ -81,7 +81,31 @@ class Kernel:
                 alias *= inverse
 
         list(self._workers.map(fill, blocks(half, 8)))
+        self._to_splines(even, 1)
+        self._to_splines(odd, -1)
         return even, odd
+
+    def _to_splines(self, K: np.ndarray, mirror: int) -> None:
+        """Make of the kernel at the nodes, in place, the coefficients of splines through it.
+
+        Along a meridian splines of neighbouring nodes overlap; beyond the pole lies the same wave turned by
+        half a circle, which changes the sign of odd frequencies, and beyond the equator the mirror image.
+        """
+        half = K.shape[1]
+        overlap = np.diag(np.full(half, 4.0)) + np.eye(half, k=1) + np.eye(half, k=-1)
+        overlap[-1, -1] += mirror
+        inverses = []
+        for sign in (1, -1):
+            overlap[0, 0] = 4 + sign
+            inverses.append(np.linalg.inv(overlap / 6))
+        overlap_of_columns = (2 + np.cos(2 * np.pi * np.arange(len(K)) / self.n_columns)) / 3
+
+        def part(frequencies: slice) -> None:
+            for m in range(frequencies.start, frequencies.stop):
+                inverse = (inverses[m % 2] / overlap_of_columns[m]).astype(np.float32)
+                K[m] = inverse @ K[m] @ inverse
+
+        list(self._workers.map(part, blocks(len(K), 16)))
 
     def field(self, Y: np.ndarray) -> Field:
         """The field of points Y (n x 3): at each place, the sum of the kernel to all of them."""
@@ -187,11 +211,11 @@ def _filter(kernel: np.ndarray, charge: np.ndarray) -> np.ndarray:
 def _cubic(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights (4 x n) of the nodes -1, 0, 1, 2 at places t in [0, 1), of the value and of the slope.
 
-    Keys' cubic convolution: smooth across nodes, exact for parabolas.
+    Cubic B-splines: twice differentiable across nodes.
     """
     u = 1 - t
     value = np.stack(
-        [-t * u * u / 2, 1 - t * t * (2.5 - 1.5 * t), 1 - u * u * (2.5 - 1.5 * u), -u * t * t / 2]
-    )
-    slope = np.stack([u * (t - u / 2), t * (4.5 * t - 5), u * (5 - 4.5 * u), t * (t / 2 - u)])
+        [u * u * u, 4 - t * t * (6 - 3 * t), 4 - u * u * (6 - 3 * u), t * t * t]
+    ) / np.float32(6)
+    slope = np.stack([-u * u, t * (3 * t - 4), u * (4 - 3 * u), t * t]) / np.float32(2)
     return value, slope

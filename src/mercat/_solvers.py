@@ -215,6 +215,7 @@ def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan)
 def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
     """The fit with the loss of Y over all points as apices and landmarks as legs."""
     rows, n = solved.landmarks, len(Y)
+    assert isinstance(solved.placer, Placer)
     landmarks = solved.placer.landmarks._replace(X=X_hat[rows], Y=Y[rows])
     n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
 
