@@ -46,14 +46,12 @@ from ._repulsion import Field, Kernel
 from ._rotation import equator_rotation
 from ._sphere import normalize, tangent
 
-N_ITER = 60
+N_ITER = 100
 _N_STAGES = 10  # of the bandwidth
 _SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
 _FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
-_SPACING = (
-    4.3  # times the inverse root of n: the last bandwidth, a little above the points' spacing
-)
+_SPACING = 4.3  # over the root of n: the last bandwidth, about that of the points' spacing
 _EXAGGERATION = 12.0  # of the attraction at first
 _MOMENTUM = 0.8
 _TIMID = 0.03  # the detail at which steps are half as long as at a high one: none are left at 0

@@ -27,7 +27,7 @@ _GROUP = 32  # columns a group
 _ROWS = 64  # queries a block: their distances to some ten thousand points fit the cache
 _EXACT_UP_TO = 60_000  # points that are all compared with all
 _POINTS_A_CELL = 500
-_CELLS_SEARCHED = 12
+_CELLS_SEARCHED = 20
 _TRAINING = 20  # points a centre that centres are computed from
 _ROUNDS = 4  # of Lloyd's algorithm
 _SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
@@ -45,20 +45,19 @@ class Search:
     def __init__(self, X: np.ndarray) -> None:
         n, r = X.shape
         self.n_groups = -(-n // _GROUP)
-        self._padded = np.zeros((_GROUP * self.n_groups, r), dtype=np.float32)
-        self._padded[:n] = X
-        self.X = self._padded[:n]
-        self._half_squares = np.full(len(self._padded), np.inf, dtype=np.float32)
-        self._half_squares[:n] = 0.5 * np.einsum("ij,ij->i", X, X)
+        # With |x|^2 / 2 beside x one product gives |x|^2 / 2 - x.q, which orders points as distances do.
+        self._columns = np.zeros((_GROUP * self.n_groups, r + 1), dtype=np.float32)
+        self._columns[:n, :r] = X
+        self._columns[:n, r] = 0.5 * np.einsum("ij,ij->i", X, X)
+        self._columns[n:, r] = np.inf
+        self.X = self._columns[:n, :r]
 
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
         """Indices (q x k) of the points nearest to each query, in no order.
 
         `itself` is the index of each query among the points, to be left out.
         """
-        # |x|^2 / 2 - x.q orders points as their distances to q do.
-        D = -queries @ self._padded.T
-        D += self._half_squares
+        D = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1) @ self._columns.T
         if itself is not None:
             D[np.arange(len(D)), itself] = np.inf
         grouped = D.reshape(len(D), _GROUP, self.n_groups)
