@@ -21,11 +21,13 @@ import numpy as np
 from matplotlib.patheffects import withStroke
 from PIL import Image
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 
 from mercat import Mercat, datasets, plot, projections, viewer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 STYLE = {"font.family": "DejaVu Sans", "font.size": 11, "axes.titlesize": 13}
+DIAL = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 # WebGL in software, so that the picture is the same on any machine.
 CHROMIUM_FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
@@ -60,6 +62,20 @@ def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     u, _, vt = np.linalg.svd((X - X.mean(axis=0)).T @ flat)
     turn = u @ np.diag([1, np.linalg.det(u @ vt)]) @ vt  # and no mirror
     return projections.inverse(flat @ turn.T, "lambert")
+
+
+def draw_detail(X: np.ndarray, digit: np.ndarray) -> None:
+    """The digits over the dial, and what it costs and brings."""
+    dial = {d: Mercat(detail=d, random_state=0).fit_transform(X) for d in DIAL}
+    shown = {f"detail = {d:g}": dial[d] for d in (0.0, 0.1, 0.3, 1.0)}
+    axes = plot.compare(shown, digit, projection="lambert", labels=True, legend=False, size=5)
+    figure = axes[0].figure
+    figure.set_size_inches(9.4, 8.6)
+    save(figure, "detail.png", dpi=110)
+    axes = plot.tradeoff(X, dial, {"PCA": PCA(2).fit_transform(X)})
+    figure = axes[0].figure
+    figure.set_size_inches(9.4, 3.8)
+    save(figure, "tradeoff.png", dpi=110)
 
 
 def draw_explorer(Y: np.ndarray, digit: np.ndarray, point_loss: np.ndarray) -> None:
@@ -100,6 +116,7 @@ def main() -> None:
     smiley, part = datasets.smiley(random_state=0)
     with mpl.rc_context(STYLE):
         draw_hero(model.embedding_, digits.target)
+        draw_detail(digits.data, digits.target)
         draw_smiley(smiley, Mercat(random_state=0).fit_transform(smiley), part)
     draw_explorer(model.embedding_, digits.target, model.point_loss_)
     for path in sorted(FOLDER.glob("*.png")):

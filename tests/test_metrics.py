@@ -490,3 +490,29 @@ def test_report_converts(clouds, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         table.to_frame()
+
+
+def test_class_connectivity_by_hand():
+    """On a line: a a a . b b . a a. The nearest neighbour of each is of its own group."""
+    Y = np.array([[0.0], [1.0], [2.1], [10.0], [11.0], [20.0], [21.0]])
+    labels = ["a", "a", "a", "b", "b", "a", "a"]
+    assert metrics.class_connectivity(Y, labels, k=1) == pytest.approx((3 + 2) / 7)
+    assert metrics.class_connectivity(Y, ["a", "a", "a", "b", "b", "c", "c"], k=1) == 1
+    # With two neighbours the islands of a are joined to b, but not to each other.
+    assert metrics.class_connectivity(Y, labels, k=2) == pytest.approx((3 + 2) / 7)
+    assert metrics.class_connectivity(Y, labels, k=6) == 1
+    # A point among strangers is a piece of its own.
+    assert metrics.class_connectivity(Y, ["a", "b", "a", "a", "b", "a", "b"], k=1) < 0.5
+
+
+def test_class_connectivity_on_the_sphere_and_bad_input():
+    turns = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    ring = np.stack([np.cos(turns), np.sin(turns), np.zeros(60)], axis=1)
+    halves = np.arange(60) < 30
+    assert metrics.class_connectivity(ring, halves, k=2) == 1
+    quarters = (np.arange(60) // 15) % 2
+    assert metrics.class_connectivity(ring, quarters, k=2) == 0.5
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        metrics.class_connectivity(ring, halves, k=0)
+    with pytest.raises(ValueError, match="labels must hold one label a row"):
+        metrics.class_connectivity(ring, halves[:5])

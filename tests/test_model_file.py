@@ -24,6 +24,7 @@ SETTINGS = {
     "absolute": {"objective": "absolute", "n_spectral": 3},
     "auto": {"n_spectral": "auto"},
     "raw": {"n_spectral": None},
+    "detail": {"detail": 0.3, "solver": "landmarks", "n_landmarks": 30},
     "cosine": {"metric": "cosine", "n_spectral": 4},
     "correlation": {"metric": "correlation"},
     "algorithm1": {"solver": "algorithm1", "objective": "absolute", "max_iter": 5},

@@ -21,7 +21,7 @@ from matplotlib.colors import to_rgba  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import PCA  # noqa: E402
 
-from mercat import _chart, _labels, _marks, _window, plot  # noqa: E402
+from mercat import _chart, _labels, _marks, _window, metrics, plot  # noqa: E402
 from mercat._color import Categories, Scale, read  # noqa: E402
 from mercat._palette import MISSING, OKABE_ITO, categorical, seen, to_rgb  # noqa: E402
 from mercat._sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
@@ -690,7 +690,7 @@ def test_draws_on_the_given_axes_and_changes_no_settings():
 def test_given_axes_need_no_pyplot_and_import_is_light():
     code = """
 import sys
-from mercat import plot
+from mercat import metrics, plot
 assert "matplotlib" not in sys.modules
 from matplotlib.figure import Figure
 for layout in (None, "constrained"):
@@ -773,3 +773,22 @@ def test_guide_runs():
     result = doctest.testfile(str(guide), module_relative=False, optionflags=flags)
     assert result.attempted > 10
     assert result.failed == 0
+
+
+def test_tradeoff_draws_the_measures():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    Y = X / np.linalg.norm(X, axis=1, keepdims=True)
+    axes = plot.tradeoff(X, {0.0: Y, 0.3: X}, {"flat $": X[:, :2]}, k=5)
+    kept = [float(metrics.neighborhood_preservation(X, Z, k=5)) for Z in (Y, X, X[:, :2])]
+    for ax, measure in zip(
+        axes, (metrics.angle_preservation, metrics.distance_preservation), strict=True
+    ):
+        line, point = ax.get_lines()
+        np.testing.assert_allclose(line.get_xdata(), kept[:2])
+        np.testing.assert_allclose(line.get_ydata(), [measure(X, Y), 1.0])
+        np.testing.assert_allclose(point.get_ydata(), [measure(X, X[:, :2])])
+        assert [text.get_text() for text in ax.texts] == ["0", "0.3", "flat $"]
+    with pytest.raises(ValueError, match="dial must hold at least one embedding"):
+        plot.tradeoff(X, {})
+    with pytest.raises(ValueError, match="axes must be 2"):
+        plot.tradeoff(X, {0.0: Y}, axes=[axes[0]])

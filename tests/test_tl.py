@@ -91,6 +91,19 @@ def test_key_added_names_all_fields(adata):
     np.testing.assert_array_equal(adata.uns["sphere"]["calibration"], [0, 1])
 
 
+def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
+    n = adata.n_obs
+    ring = sparse.csr_array(np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), 2, axis=1))
+    mercat.tl.mercat(adata, detail=0.3, key_added="nearest")
+    adata.obsp["distances"] = ring
+    with caplog.at_level("INFO"):
+        mercat.tl.mercat(adata, detail=0.3)
+    assert "adata.obsp['distances']" in caplog.text
+    expected = Mercat(detail=0.3, neighbors=ring, random_state=0).fit_transform(adata.obsm["X_pca"])
+    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+    assert not np.array_equal(adata.obsm["X_mercat"], adata.obsm["nearest"])
+
+
 def test_a_copy_leaves_the_original_alone(adata):
     other = tl.mercat(adata, copy=True)
     assert "X_mercat" in other.obsm

@@ -61,6 +61,13 @@ def check_fraction(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
 
 
+def check_at_least_zero(name: str, value: Any) -> None:
+    """A finite number, not negative."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+
+
 def check_positions(name: str, value: Any) -> np.ndarray:
     """Directions (n x 3) from which points can move freely over the sphere."""
     given = np.asarray(value, dtype=np.float64)

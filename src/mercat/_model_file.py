@@ -25,10 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercat import __version__
 
-from ._angles import Calibration
+from ._angles import Calibration, Sums
+from ._detail import Anchors, Surroundings
 from ._estimator import Mercat
+from ._neighbors import Strength
 from ._placement import Landmarks
-from ._solvers import Placer
+from ._repulsion import Field
+from ._solvers import DetailPlacer, Placer
 from ._spectral import FromDistances, Spectral
 from ._status import Status
 from ._whole import whole_file
@@ -69,7 +72,7 @@ _RULES: dict[type, dict[str, Any]] = {
         "explained_variance_": Shape("v"),
         "_n_features_out": int,
         "_rotation": Shape("3 3"),
-        "_placer": Placer,
+        "_placer": (Placer, DetailPlacer),
     },
     Placer: {"spectral": (Spectral, FromDistances), "landmarks": Landmarks},
     Spectral: {
@@ -99,6 +102,26 @@ _RULES: dict[type, dict[str, Any]] = {
         "softening": float,
     },
     Calibration: {"alpha": float, "beta": float},
+    DetailPlacer: {"spectral": (Spectral, FromDistances), "surroundings": Surroundings},
+    Surroundings: {
+        "X": Shape("n r"),
+        "Y": Shape("n 3"),
+        "k": int,
+        "strength": Strength,
+        "field": Field,
+        "repulsion": float,
+        "anchors": Anchors,
+        "calibration": Calibration,
+        "variance": float,
+        "detail": float,
+    },
+    Strength: {"unit": float, "factor": float},
+    Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
+    Anchors: {"X": Shape("A r"), "Y": Shape("A 3"), "sums": Sums, "softening": float},
+    Sums: {
+        **{name: Shape("A r") for name in ("M1", "M2")},
+        **{name: Shape("A") for name in ("S11", "S12", "S22", "t1", "t2")},
+    },
 }
 _TUPLES: dict[str, Any] = {kind.__name__: kind for kind in _RULES if issubclass(kind, tuple)}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
@@ -176,6 +199,11 @@ def write_model(
     parameters = model.get_params()
     if parameters["callback"] is not None:
         raise ValueError("callback must be None to save a model: a function cannot be kept.")
+    if not isinstance(parameters["neighbors"], int | np.integer | None):
+        raise ValueError(
+            "neighbors must be an integer or None to save a model, got a graph, which is not kept: "
+            "set model.neighbors = None first; transform does not need it."
+        )
     seed = parameters["random_state"]
     if seed is not None and not isinstance(seed, int | np.integer):
         raise ValueError(
@@ -422,6 +450,12 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
     for name, Y in (("embedding_", state["embedding_"]), ("_rotation", state["_rotation"])):
         if np.abs(np.linalg.norm(Y, axis=1) - 1).max(initial=0) > 1e-4:
             raise ValueError(f"{name} must have rows of length 1.")
+    if isinstance(state["_placer"], DetailPlacer):
+        around = state["_placer"].surroundings
+        if not 1 <= around.k <= n:
+            raise ValueError(f"its number of neighbours must be in 1..{n}, got {around.k}.")
+        if not around.field.fits():
+            raise ValueError("its field does not have the size of its grid.")
     pair = state["calibration_"]
     if len(pair) != 2 or not all(isinstance(v, float) and math.isfinite(v) for v in pair):
         raise ValueError("calibration_ must be two numbers.")

@@ -10,13 +10,16 @@ import numpy as np
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Array, Workers, namespace, to_numpy, widest
+from ._backend import TILE, Array, Workers, blocks, namespace, to_numpy, widest
+from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import many_positions, pca_positions, principal_scores
+from ._neighbors import affinities, check_neighbors, graph_of, nearest, radii, strength_of
 from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
 from ._spectral import FromDistances, Spectral, project_all, project_rows
+from ._status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
@@ -49,6 +52,8 @@ class Plan(NamedTuple):
     workers: Workers
     progress: Progress
     bring: Callable[[Any], Any]  # to where sums over all pairs are computed
+    detail: float
+    neighbors: Any
 
 
 class Placer(NamedTuple):
@@ -59,22 +64,39 @@ class Placer(NamedTuple):
 
     def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of some rows, before the map is turned."""
-        X_hat = project_rows(self.spectral, rows)
-        xp = namespace(X_hat)
-        farthest = float(xp.max(xp.abs(X_hat)))
-        if not farthest < _FARTHEST:
-            raise ValueError(
-                f"X must lie within {_FARTHEST:g} times the spread of the training data, "
-                f"got a point at {farthest:.3g} times."
-            )
-        X_hat = xp.astype(X_hat, xp.float32)
+        X_hat = _within_reach(self.spectral, rows)
         return X_hat, place(X_hat, self.landmarks)
+
+
+class DetailPlacer(NamedTuple):
+    """The same on a map with detail: by a point's neighbours as well as by its angles."""
+
+    spectral: Spectral | FromDistances
+    surroundings: Surroundings
+
+    def block(self, rows: Any) -> tuple[Array, Array]:
+        """X_hat and positions of some rows, before the map is turned."""
+        X_hat = _within_reach(self.spectral, rows)
+        return X_hat, self.surroundings.place(X_hat)
+
+
+def _within_reach(spectral: Spectral | FromDistances, rows: Any) -> Array:
+    """X_hat of some rows in single precision, which must hold their squares."""
+    X_hat = project_rows(spectral, rows)
+    xp = namespace(X_hat)
+    farthest = float(xp.max(xp.abs(X_hat)))
+    if not farthest < _FARTHEST:
+        raise ValueError(
+            f"X must lie within {_FARTHEST:g} times the spread of the training data, "
+            f"got a point at {farthest:.3g} times."
+        )
+    return xp.astype(X_hat, xp.float32)
 
 
 class Placement(NamedTuple):
     """Places rows and judges them, each tile by other landmarks, so that together they speak for all."""
 
-    placer: Placer
+    placer: Placer | DetailPlacer
     X: Array  # the landmarks, all of them
     Y: Array
     n_legs: int
@@ -93,6 +115,7 @@ class Placement(NamedTuple):
 
     def point_loss(self, moments: Moments) -> Array:
         """The loss at each point."""
+        assert isinstance(self.placer, Placer)
         squares = mean_square(moments, self.placer.landmarks.calibration)
         xp = namespace(squares)
         return xp.sqrt(xp.where(squares > 0, squares, xp.zeros_like(squares)))
@@ -114,9 +137,17 @@ class Solved(NamedTuple):
 
 def solve(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
-    if by_landmarks(solver, rows.shape[0]):
-        return _solve_landmarks(rows, spectral, plan)
-    return _solve_all(solver, rows, spectral, plan)
+    if plan.detail > 0:  # said before the work, not after it
+        plan = plan._replace(neighbors=check_neighbors(plan.neighbors, rows.shape[0]))
+    sampled = by_landmarks(solver, rows.shape[0])
+    if sampled:
+        solved = _solve_landmarks(rows, spectral, plan)
+    else:
+        solved = _solve_all(solver, rows, spectral, plan)
+    if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
+        judge = _judged_by_landmarks if sampled else _judged_by_all
+        solved = _add_detail(solved, rows, spectral, plan, judge)
+    return solved
 
 
 def by_landmarks(solver: str, n: int) -> bool:
@@ -192,6 +223,86 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     placer = _prepared(spectral, X_hat[chosen], some)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
     return Solved(fit, _judging(placer, X_hat[chosen], some, _LEGS_A_TILE), chosen, crowd)
+
+
+def _add_detail(
+    solved: Solved,
+    rows: Rows,
+    spectral: Spectral | FromDistances,
+    plan: Plan,
+    judge: Callable[..., Fit],
+) -> Solved:
+    """Sharpen the neighbourhoods of a finished map."""
+    fit, workers = solved.fit, plan.workers
+    X_hat = _projected(rows.take_all(), spectral, rows, workers).astype(np.float32)
+    if isinstance(plan.neighbors, int):
+        plan.progress.phase("neighbours", None, "")
+        graph = graph_of(nearest(X_hat, plan.neighbors, plan.rng, workers))
+    else:
+        graph = plan.neighbors
+    radius = radii(X_hat, graph, workers)
+    strength = strength_of(radius)
+    angles = Angles(X_hat, fit.calibration, plan.calibrated, plan.rng, workers)
+    plan.progress.phase("detail", N_ITER, "iteration")
+    before = len(fit.history)
+    report = reporter(plan.progress, plan.callback)
+    sharp = sharpen(
+        fit.Y,
+        affinities(graph, strength(radius)),
+        plan.detail,
+        angles,
+        workers=workers,
+        report=lambda i, loss, Y: report(before + i, loss, Y),
+    )
+    k = max(1, round(graph.nnz / len(X_hat)))
+    placer = DetailPlacer(
+        spectral,
+        surroundings(X_hat, sharp.Y, solved.landmarks, k, strength, angles, plan.detail, workers),
+    )
+    fit = judge(X_hat, sharp.Y, solved, plan)._replace(
+        Y=sharp.Y,
+        history=fit.history + sharp.history,
+        status=Status.CALLBACK if sharp.stopped else fit.status,
+    )
+    n = len(sharp.Y)
+    crowd = sharp.Y[np.sort(_sample(n, min(n, _CROWD), plan.rng))]
+    return solved._replace(fit=fit, placement=solved.placement._replace(placer=placer), crowd=crowd)
+
+
+def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
+    """The fit with the loss of Y over all triples."""
+    loss = AngleLoss(X_hat.astype(np.float64), calibrated=plan.calibrated, workers=plan.workers)
+    value, _ = loss.evaluate(Y.astype(np.float64))
+    return solved.fit._replace(
+        calibration=loss.calibration,
+        loss=float(np.sqrt(value)),
+        correlation=loss.correlation,
+        point_loss=loss.point_loss(Y.astype(np.float64)),
+    )
+
+
+def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
+    """The fit with the loss of Y over all points as apices and landmarks as legs."""
+    rows, n = solved.landmarks, len(Y)
+    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
+
+    def part(t: slice) -> list[np.ndarray]:
+        start = t.start // TILE * n_legs
+        moments = placed_moments(X_hat[t], Y[t], X_hat[rows], Y[rows], start, n_legs)
+        return [m.astype(np.float64) for m in moments]
+
+    parts = plan.workers.map(part, blocks(n, TILE))
+    judged = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
+    line, correlation = calibrate(total(judged))
+    if not plan.calibrated:
+        line = ABSOLUTE
+    squares = mean_square(judged, line)
+    return solved.fit._replace(
+        calibration=line,
+        loss=float(np.sqrt(max(mean_square(total(judged), line), 0.0))),
+        correlation=correlation,
+        point_loss=np.sqrt(np.maximum(squares, 0)),
+    )
 
 
 def _prepared(

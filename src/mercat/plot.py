@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _chart, _labels, _legend, _marks
+from . import _chart, _labels, _legend, _marks, _tradeoff
 from ._color import Categories, Coloring, Scale, coloring, read
 from ._figure import grid, new_axes, require_matplotlib
 from ._window import MERCATOR_TOP, check_extent, plane, window
@@ -28,7 +28,7 @@ from .projections import check_projection, far_side, project, unit_vectors
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["compare", "globe", "map", "trust"]
+__all__ = ["compare", "globe", "map", "tradeoff", "trust"]
 
 Floats = NDArray[np.float64]
 
@@ -269,6 +269,54 @@ def compare(
         _legend.draw(axes[-1], shades, new=created, whole_figure=created)
         if not created:
             _legend.settle(axes[-1])
+    return np.asarray(axes)
+
+
+def tradeoff(
+    X: ArrayLike,
+    dial: Mapping[float, ArrayLike],
+    others: Mapping[str, ArrayLike] | None = None,
+    *,
+    axes: Any = None,
+    **options: Any,
+) -> NDArray[Any]:
+    """Draw what detail costs in angles and distances against what it brings in neighbourhoods.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The data.
+    dial : dict of float to array-like of shape (n, 3)
+        Embeddings by their value of `detail`, drawn as a line in this order.
+    others : dict of name to array-like of shape (n, p), optional
+        Embeddings by other methods, drawn as points.
+    axes : two matplotlib Axes, optional
+        Where to draw, angles first, then distances; a new figure by default.
+    **options
+        Further arguments of `metrics.neighborhood_preservation`: k, n_spectral, n_points.
+
+    Returns
+    -------
+    axes : ndarray of two matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat import Mercat, plot
+    >>> X = np.random.default_rng(0).normal(size=(120, 4))
+    >>> dial = {d: Mercat(detail=d, random_state=0).fit_transform(X) for d in (0.0, 0.3)}
+    >>> axes = plot.tradeoff(X, dial, {"two columns": X[:, :2]})
+    >>> [ax.get_ylabel() for ax in axes]
+    ['angle preservation', 'distance preservation']
+    """
+    require_matplotlib()
+    if not dial:
+        raise ValueError("dial must hold at least one embedding, got none.")
+    axes = grid(2) if axes is None else np.ravel(np.array(axes, dtype=object))
+    if len(axes) != 2:
+        raise ValueError(f"axes must be 2, for angles and for distances, got {len(axes)}.")
+    found = (_tradeoff.measure(X, some or {}, **options) for some in (dial, others))
+    _tradeoff.draw([_checked(ax) for ax in axes], *found)
     return np.asarray(axes)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["mercat"]
 
 logger = logging.getLogger(__name__)
+_GRAPH = "distances"  # where scanpy keeps who is whose neighbour
 
 
 def mercat(
@@ -25,6 +26,7 @@ def mercat(
     *,
     use_rep: str | None = None,
     n_spectral: int | str | None = 50,
+    detail: float = 0.0,
     random_state: Any = 0,
     key_added: str | None = None,
     copy: bool = False,
@@ -43,6 +45,9 @@ def mercat(
         Number of principal components of it that are kept, as in `Mercat`; all of them, where it has
         fewer columns. "auto" looks for the noise among the components, which needs ``use_rep="X"``:
         in ``X_pca`` the noise has been cut off already.
+    detail : float, default=0.0
+        How much neighbourhoods count beside angles, as in `Mercat`. Where ``sc.pp.neighbors`` has been run,
+        its graph (``adata.obsp["distances"]``) is used, which is logged; pass `neighbors` for another.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
@@ -86,7 +91,16 @@ def mercat(
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
-    model = Mercat(n_spectral=n_spectral, random_state=random_state, **parameters).fit(X)
+    if detail and "neighbors" not in parameters and _GRAPH in adata.obsp:
+        logger.info("Using the neighbours of adata.obsp[%r].", _GRAPH)
+        parameters["neighbors"] = adata.obsp[_GRAPH]
+    parameters = {
+        "n_spectral": n_spectral,
+        "detail": detail,
+        "random_state": random_state,
+        **parameters,
+    }
+    model = Mercat(**parameters).fit(X)
     target = adata.copy() if copy else adata
     flat, n_beyond = _map_coordinates(model.embedding_)
     if n_beyond:

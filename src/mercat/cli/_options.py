@@ -111,6 +111,13 @@ MODEL: dict[str, Decorator] = {
         show_default=True,
         help="What is kept: the correlation of angles, or the paper's loss.",
     ),
+    "detail": click.option(
+        "--detail",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=True,
+        help="How much neighbourhoods count beside angles: 0.03 is a little, 1 as much as in t-SNE.",
+    ),
     "n_spectral": click.option(
         "--n-spectral",
         type=IntegerOr(1, auto="auto", none=None),

@@ -8,7 +8,13 @@ data is measured in full, large data on a seeded sample in bounded memory.
 from ._angle import angle_preservation
 from ._density import density_preservation
 from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
-from ._neighborhood import continuity, knn_accuracy, neighborhood_preservation, trustworthiness
+from ._neighborhood import (
+    class_connectivity,
+    continuity,
+    knn_accuracy,
+    neighborhood_preservation,
+    trustworthiness,
+)
 from ._report import report
 from ._score import Report, Score
 
@@ -17,6 +23,7 @@ __all__ = [
     "Score",
     "angle_preservation",
     "centroid_preservation",
+    "class_connectivity",
     "continuity",
     "density_preservation",
     "distance_preservation",

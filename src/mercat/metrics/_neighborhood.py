@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import mode
 
 from ._correlation import mean
@@ -208,6 +210,59 @@ def knn_accuracy(
     queries = sample_points(n, n_points, np.random.default_rng(random_state))
     votes = mode(codes[nearest(embedding, queries, k)], axis=1).mode
     return mean((votes == codes[queries]).astype(np.float64), n)
+
+
+def class_connectivity(
+    Y: Any,
+    labels: Any,
+    *,
+    k: int = 10,
+    geometry: Geometry = "auto",
+) -> Score:
+    """Share of the points that lie in the largest connected piece of their class.
+
+    Two points of a class are connected where one is among the k nearest neighbours, in the embedding and of
+    any class, of the other. An embedding that shatters a class into islands, or scatters it among
+    others, scores low, however pure its neighbourhoods are.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, p)
+        The embedding.
+    labels : array-like of shape (n,)
+        Class of each point: numbers or strings, none missing.
+    k : int, default=10
+        Neighbours a point.
+    geometry
+        As in :func:`neighborhood_preservation`.
+
+    Returns
+    -------
+    Score
+        The share, in (0, 1]. It is computed from all points: its standard error is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercat.metrics import class_connectivity
+    >>> Y = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> print(class_connectivity(Y, ["a", "a", "a", "a", "b", "b"], k=1))
+    0.8333
+    """
+    embedding = check_embedding(Y, geometry)
+    n = len(embedding)
+    codes = check_labels(labels, n)
+    check_k(k, n)
+    i = np.repeat(np.arange(n), k)
+    j = nearest(embedding, np.arange(n), k).ravel()
+    within = codes[i] == codes[j]
+    i, j = i[within], j[within]
+    graph = csr_array((np.ones(len(i), dtype=bool), (i, j)), shape=(n, n))
+    piece = connected_components(graph, directed=False)[1]
+    sizes = np.bincount(piece)
+    largest = np.zeros(codes.max() + 1, dtype=np.intp)
+    np.maximum.at(largest, codes, sizes[piece])  # a piece is of one class
+    return Score(float(largest.sum() / n))
 
 
 def _rank_score(

@@ -1,0 +1,141 @@
+"""What the dial for detail must show: all four measures at once, against each peer.
+
+    python -m benchmarks.detail --data DIR [--anew]
+
+Embeds the real sets by Mercat over the dial and by the peers, each once, and measures all alike. Results go
+to benchmarks/results/detail.json, one record an embedding; a run that was interrupted goes on where it
+stopped, and `--anew` makes Mercat's records again but keeps the peers'. Times are compared apart, in one
+session: `--times`. The table of margins is printed at the end. Peers may live in other interpreters: see
+`benchmarks.harness.peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import data, methods, peers
+from benchmarks.harness.record import Store, stamp
+from mercat import metrics
+from mercat._spectral import denoise
+
+RESULTS = Path(__file__).parent / "results" / "detail.json"
+SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
+PEERS = ("ncvis", "pacmap", "umap", "tsne", "densmap")
+DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
+FOUR = ("angle", "distance", "neighborhood", "density")
+CLOSE = 0.01
+SEED = 1
+
+
+class Reference:
+    """A set, and what embeddings of it are measured against."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.data = data.load(name, folder)
+        X, k = self.data.X, data.SETS[name].n_components
+        self.X = X if k is None or X.shape[1] <= k else methods.principal_components(X, k)
+        self.denoised = denoise(X, "auto")  # for neighbourhoods, as the paper did
+
+    def measure(self, Y: np.ndarray) -> dict[str, float]:
+        """The paper's four measures, the accuracy of labels, and how whole classes are."""
+        scores = {
+            "angle": metrics.angle_preservation(self.X, Y),
+            "distance": metrics.distance_preservation(self.X, Y),
+            "neighborhood": metrics.neighborhood_preservation(self.denoised, Y),
+            "density": metrics.density_preservation(self.X, Y),
+            "label accuracy": metrics.knn_accuracy(Y, self.data.labels),
+            "class connectivity": metrics.class_connectivity(Y, self.data.labels),
+        }
+        return {name: round(float(score), 4) for name, score in scores.items()}
+
+
+def embed_all(store: Store, folder: str, *, anew: bool, names: list[str]) -> None:
+    """Every set by every method that has no record yet; method by method, so that each compiles once."""
+    references = {name: Reference(name, folder) for name in names}
+    for method in ("mercat", *PEERS):
+        dial = DIAL if method == "mercat" else (None,)
+        with peers.Session(method) as session:
+            for name, value in itertools.product(names, dial):
+                options = {} if value is None else {"detail": value}
+                key = "/".join([name, method, *(f"{v:g}" for v in options.values())])
+                if key in store and not (anew and method == "mercat"):
+                    continue
+                X, _, note = references[name].data
+                Y, outcome = session.run(X, seed=SEED, options=options)
+                found = {} if Y is None else references[name].measure(Y)
+                outcome.pop("seconds", None)
+                about = {"set": name, "method": method, "n": len(X), "note": note, **options}
+                store.put(key, stamp(**about, measures=found, **outcome))
+                print(key, json.dumps(found or outcome), flush=True)
+
+
+def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wanted: Any) -> Any:
+    """The value of the dial with the largest least margin over the measures, and the margins."""
+    margins = {
+        value: {m: round(found[m] - theirs[m], 4) for m in wanted} for value, found in ours.items()
+    }
+    best = max(margins, key=lambda value: min(margins[value].values()))
+    return best, margins[best]
+
+
+def summarize(store: Store) -> dict[str, Any]:
+    """For each set and peer: the best value of the dial, its margins, whether it is good enough."""
+    table: dict[str, Any] = {}
+    for name in SETS:
+        records = [r for r in store.records.values() if r.get("set") == name and r["measures"]]
+        ours = {r["detail"]: r["measures"] for r in records if r["method"] == "mercat"}
+        for record in records:
+            if record["method"] == "mercat" or not ours:
+                continue
+            wanted = FOUR[:3] if record["method"] == "densmap" else FOUR
+            value, margins = against(ours, record["measures"], wanted)
+            table[f"{name}/{record['method']}"] = {
+                "detail": value,
+                "margins": margins,
+                "good": min(margins.values()) >= -CLOSE,
+                "class connectivity": ours[value]["class connectivity"]
+                - record["measures"]["class connectivity"],
+            }
+    return table
+
+
+def compare_times(folder: str) -> dict[str, Any]:
+    """MNIST even, raw pixels in, PCA and graph included: warm wall seconds, Mercat before and after."""
+    X, _, _ = data.load("mnist_even", folder)
+    seconds: dict[str, float] = {}
+    for method in ("mercat", "pacmap", "ncvis", "umap", "mercat"):
+        options = {"detail": 0.3} if method == "mercat" else {}
+        _, outcome = peers.run(method, X, seed=None, warm=True, options=options)
+        if outcome["status"] == "ok":
+            fit = outcome["seconds"]["fit"]
+            seconds[method] = max(fit, seconds.get(method, 0.0))
+        print(method, json.dumps(outcome.get("seconds", outcome)), flush=True)
+    return {"set": "times", "method": "all", "measures": {}, "seconds": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="folder of the real data sets")
+    parser.add_argument("--anew", action="store_true", help="embed by Mercat again")
+    parser.add_argument("--times", action="store_true", help="compare times instead")
+    parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
+    arguments = parser.parse_args()
+    store = Store(RESULTS)
+    if arguments.times:
+        store.put("times", stamp(**compare_times(arguments.data)))
+        return
+    embed_all(store, arguments.data, anew=arguments.anew, names=arguments.sets)
+    for key, row in summarize(store).items():
+        margins = "  ".join(f"{m} {value:+.3f}" for m, value in row["margins"].items())
+        verdict = "" if row["good"] else "  MISSED"
+        print(f"{key:22} detail {row['detail']:<5g} {margins}{verdict}")
+
+
+if __name__ == "__main__":
+    main()

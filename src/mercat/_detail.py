@@ -1,0 +1,386 @@
+r"""The dial: neighbours beside angles, by descent from the angles' own map.
+
+With P the affinities of neighbours in the data (`_neighbors`) and
+:math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, what is minimised is
+
+.. math:: \frac{\mathrm{mean}\,(a - \alpha - \beta b)^2}{\mathrm{var}(a)}
+          + \mathrm{detail} \cdot \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
+
+Both terms are means over the points and have no unit, so that a value of `detail` means the same trade for
+few points and for many. Three things make the descent short and its end whole:
+
+- The bandwidth s falls from a coarse value to about the distance between points, and attraction outweighs
+  repulsion at first. Classes gather before they part; a bandwidth that is small from the start, or free to
+  fall, shatters them.
+- In a step all points are compared with the same few anchors, drawn anew for each. What is random in the
+  forces of angles is then nearly the same for neighbours, and moves them together; legs of each point's
+  own would shake them apart.
+- Step lengths follow from the curvature of the terms, which is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ._angles import (
+    Calibration,
+    Legs,
+    Moments,
+    Sums,
+    apex_sums,
+    bearings,
+    calibrate,
+    data_moments,
+    legs_of,
+    map_moments,
+    mean_square,
+    pull,
+)
+from ._backend import TILE, Workers, blocks, in_tiles
+from ._neighbors import Search, Strength, in_order
+from ._repulsion import Field, Kernel
+from ._rotation import equator_rotation
+from ._sphere import normalize, tangent
+
+N_ITER = 100
+_N_STAGES = 10  # of the bandwidth
+_SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
+_FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
+_COARSEST, _FINEST = 0.4, 0.012  # bandwidths
+_SPACING = 4.3  # over the root of n: the last bandwidth, about that of the points' spacing
+_EXAGGERATION = 12.0  # of the attraction at first
+_MOMENTUM = 0.8
+_TIMID = 0.03  # the detail at which steps are half as long as at a high one: none are left at 0
+_ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
+_LONGEST_STEP = 0.5  # in bandwidths
+_N_ANCHORS = 48  # at least, and for few points as many as make ...
+_PAIRS = 250_000  # ... so many pairs of a point and an anchor
+_ANGLES_EVERY = 2  # iterations
+_SMOOTHING = 0.3  # how much of the last forces of angles is kept
+_SOFTENING = 0.02  # of directions, in squares of the last bandwidth
+_COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
+_NO_VARIANCE = 1e-9
+_ROWS_A_BLOCK = 4096
+_STEPS_OF_NEW = 30  # of a new point
+_QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
+
+Report = Callable[[int, float, np.ndarray], bool]
+
+
+# ------------------------------------------------------------------ the readable definition
+
+
+def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
+    """KL(P || Q) up to the constant of P: over all pairs, for tests. P is sparse, its sum n."""
+    chords = np.sum((Y[:, None, :] - Y[None, :, :]) ** 2, axis=2)
+    w = 1 / (1 + chords / bandwidth**2)
+    np.fill_diagonal(w, 0)
+    i, j = P.nonzero()
+    return float(np.log(w.sum()) - np.sum(P.data * np.log(w[i, j])) / P.sum())
+
+
+# ------------------------------------------------------------------ the forces, n-fold gradients
+
+
+def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.ndarray:
+    """n-fold gradient of the part of `neighbor_loss` with P, not yet tangent (n x 3)."""
+    square = np.float32(1 / bandwidth**2)
+
+    def part(block: slice) -> np.ndarray:
+        start, stop = P.indptr[block.start], P.indptr[block.stop]
+        columns = P.indices[start:stop]
+        ends = P.indptr[block.start : block.stop + 1]
+        difference = np.repeat(Y[block], np.diff(ends), axis=0)
+        difference -= Y.take(columns, axis=0)
+        w = np.einsum("ij,ij->i", difference, difference)
+        w *= square
+        w += 1
+        np.divide(P.data[start:stop], w, out=w)
+        shape = (block.stop - block.start, len(Y))
+        return np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
+
+    parts = workers.map(part, blocks(len(Y), _ROWS_A_BLOCK))
+    return np.concatenate(list(parts)) * (-4 * square)
+
+
+def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray, float]:
+    """n-fold gradient of the rest of `neighbor_loss` (n x 3), and the sum of the kernel over pairs."""
+    found = list(workers.map(lambda b: field.at(Y[b]), blocks(len(Y), _ROWS_A_BLOCK)))
+    n = len(Y)
+    pairs = sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n
+    pairs = max(pairs, 1e-3 * n)  # what interpolation may leave of points far from each other
+    return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
+
+
+class Anchors(NamedTuple):
+    """Points that speak for all in angles, with what they remember of each other."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    sums: Sums
+    softening: float
+
+
+def n_anchors(n: int) -> int:
+    """How many of n points serve as anchors: all of a few."""
+    return min(n, max(_N_ANCHORS, _PAIRS // n))
+
+
+def anchors_at(X: np.ndarray, Y: np.ndarray, softening: float) -> Anchors:
+    """The rows of X at Y as anchors; directions are rounded off, see `bearings`."""
+    legs = legs_of(X, X)
+    return Anchors(X, Y, apex_sums(legs, bearings(Y, Y, legs.mask, softening)), softening)
+
+
+def angle_force(
+    X: np.ndarray, Y: np.ndarray, anchors: Anchors, calibration: Calibration
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+    """n-fold gradient (b x 3) of the mean squared residual of points X at Y, from triples with anchors.
+
+    A point takes part as an apex over pairs of anchors, and as a leg at each anchor, with the others. Beside
+    the gradient: about its own slope (b), and the moments of the first kind.
+    """
+    legs = legs_of(X, anchors.X)
+    b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
+    sums = apex_sums(legs, b)
+    g1, g2 = pull(legs, b, sums, calibration)
+    cosine = Y @ anchors.Y.T
+    force = -_rowwise(g1, cosine)[:, None] * b.U - _rowwise(g2, cosine)[:, None] * b.V
+    mask = None if legs.mask is None else legs.mask.T
+    with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
+    as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
+    c = bearings(anchors.Y, Y, mask, anchors.softening)
+    g1, g2 = pull(as_leg, c, anchors.sums, calibration)
+    force += g1.T @ c.U + g2.T @ c.V
+    m = len(anchors.X)
+    curvature = (4 * calibration.beta**2 / m) * _rowwise(b.inverse_sine, b.inverse_sine)
+    return force / max(m * (m - 1), 1), curvature, map_moments(sums)
+
+
+class Angles:
+    """The angles' term of the descent: forces from random anchors, smoothed over the iterations."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        calibration: Calibration,
+        calibrated: bool,
+        rng: np.random.Generator,
+        workers: Workers,
+    ) -> None:
+        self.X, self.calibration, self.calibrated = X, calibration, calibrated
+        self._rng, self._workers = rng, workers
+        self._m = n_anchors(len(X))
+        sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
+        moments = [float(m.astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))]
+        self._a, self._aa = (m / max(moments[0], 1.0) for m in moments[1:])
+        variance = self._aa - self._a**2
+        # Where all cosines are equal there is nothing to keep: no force.
+        self.variance = variance if variance > _NO_VARIANCE else np.inf
+        self._map: np.ndarray | None = None  # means of b, b^2, ab
+        self._force: np.ndarray | None = None
+        self.loss = 0.0
+
+    def force(self, Y: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
+        """n-fold gradient of the first term of the objective (n x 3)."""
+        rows = self._rng.choice(len(Y), self._m, replace=False)
+        anchors = anchors_at(self.X[rows], Y[rows], _SOFTENING * bandwidth**2)
+
+        def part(block: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            force, curvature, moments = angle_force(
+                self.X[block], Y[block], anchors, self.calibration
+            )
+            return force, curvature, np.array([float(m.astype(np.float64).sum()) for m in moments])
+
+        found = list(self._workers.map(part, blocks(len(Y), TILE)))
+        self._learn(
+            sum(moments for _, _, moments in found) / (len(Y) * max(self._m * (self._m - 1), 1))
+        )
+        force = np.concatenate([force for force, _, _ in found])
+        force /= np.float32(self.variance)
+        if self._force is not None:
+            force += _SMOOTHING * (self._force - force)
+        self._force = force
+        curvature = np.concatenate([c for _, c, _ in found])[:, None] / self.variance
+        return force, curvature
+
+    def _learn(self, moments: Any) -> None:
+        """Update the means over triples, from them the loss and the line through the cosines."""
+        self._map = (
+            moments if self._map is None else self._map + (1 - _SMOOTHING) * (moments - self._map)
+        )
+        means = Moments(1.0, self._a, self._aa, *self._map)
+        if self.calibrated:
+            self.calibration, _ = calibrate(means)
+        self.loss = float(np.sqrt(max(mean_square(means, self.calibration), 0.0)))
+
+
+# ------------------------------------------------------------------ the descent
+
+
+class Sharpened(NamedTuple):
+    """Where the descent ended."""
+
+    Y: np.ndarray
+    history: list[float]
+    stopped: bool
+
+
+def final_bandwidth(n: int) -> float:
+    return float(min(max(_SPACING / n**0.5, _FINEST), _COARSEST))
+
+
+def _schedule(n: int) -> Iterator[tuple[float, float, float]]:
+    """Bandwidth, exaggeration of the attraction and factor of the step, an iteration each."""
+    last = final_bandwidth(n)
+    for i in range(N_ITER):
+        progress = min(i / (_SETTLING * N_ITER), 1.0)
+        stage = min(int(progress * _N_STAGES), _N_STAGES - 1) / (_N_STAGES - 1)
+        bandwidth = last if stage == 1 else _COARSEST * (last / _COARSEST) ** stage
+        yield (
+            bandwidth,
+            _EXAGGERATION ** (1 - progress),
+            min((N_ITER - i) / (_FADING * N_ITER), 1.0),
+        )
+
+
+def sharpen(
+    Y: np.ndarray,
+    P: Any,
+    detail: float,
+    angles: Angles,
+    *,
+    workers: Workers,
+    report: Report,
+) -> Sharpened:
+    """Descend from Y (n x 3) by gradients with momentum, the bandwidth from coarse to fine."""
+    n = len(Y)
+    Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)  # grids are finer at their poles
+    stiffness = np.maximum(np.asarray(P.sum(axis=1)).reshape(n, 1), 1).astype(np.float32)
+    velocity = np.zeros_like(Y)
+    history: list[float] = []
+    kernel: Kernel | None = None
+    stopped = False
+    for bandwidth, exaggeration, factor in _schedule(n):
+        if kernel is None or kernel.bandwidth != bandwidth:
+            kernel = Kernel(bandwidth, workers)
+        if len(history) % _ANGLES_EVERY == 0:
+            angle, angle_curvature = angles.force(Y, final_bandwidth(n))
+        force = attraction(P, Y, bandwidth, workers)
+        force *= np.float32(exaggeration)
+        force += repulsion(kernel.field(Y), Y, workers)[0]
+        force *= np.float32(detail)
+        force += angle
+        curvature = (
+            stiffness * (4 * detail * exaggeration / bandwidth**2)
+            + _ANGLE_CURVATURE * angle_curvature
+        )
+        factor *= detail / (detail + _TIMID)
+        velocity = _MOMENTUM * tangent(velocity, Y) - factor * tangent(force, Y) / curvature
+        velocity = velocity.astype(np.float32)
+        Y = normalize(Y + _limited(velocity, _LONGEST_STEP * bandwidth))
+        history.append(angles.loss)
+        if report(len(history), angles.loss, Y):
+            stopped = True
+            break
+    return Sharpened(Y, history, stopped)
+
+
+def _rowwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Inner product of each row of U with the same row of V."""
+    return np.asarray(np.einsum("ij,ij->i", U, V))
+
+
+def _limited(step: np.ndarray, longest: float) -> np.ndarray:
+    length = np.sqrt(_rowwise(step, step))[:, None]
+    return np.asarray(step * (longest / np.maximum(length, longest)))
+
+
+# ------------------------------------------------------------------ new points
+
+
+class Surroundings(NamedTuple):
+    """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    k: int
+    strength: Strength
+    field: Field
+    repulsion: float  # factor of the field's slope
+    anchors: Anchors
+    calibration: Calibration
+    variance: float
+    detail: float
+
+    def place(self, X: np.ndarray) -> np.ndarray:
+        """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
+
+        A point that equals one of the map's in the data goes where that one is.
+        """
+        search = Search(self.X)
+        found, distances = in_tiles(lambda tile: self._neighbors(search, tile), X)
+        Y = self.Y[found[:, 0]]
+        new = np.flatnonzero(distances[:, 0] > 0)
+        if len(new):
+            Y[new] = in_tiles(self._settle, X[new], found[new], distances[new])[0]
+        return np.asarray(Y)
+
+    def _neighbors(self, search: Search, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
+        found = [search(X[b], self.k) for b in blocks(len(X), rows)]
+        return in_order(self.X, X, np.concatenate(found))
+
+    def _settle(
+        self, X: np.ndarray, neighbors: np.ndarray, distances: np.ndarray
+    ) -> tuple[np.ndarray]:
+        """Go down from the middle of the neighbours, by a fixed number of steps."""
+        bandwidth = final_bandwidth(len(self.Y))
+        # As strong as the sum of what a point pulls and of what it is pulled.
+        pull = 2 * self.strength(distances.mean(axis=1))[:, None].astype(np.float32)
+        around = self.Y[neighbors]
+        Y = normalize(around.mean(axis=1))
+        for _ in range(_STEPS_OF_NEW):
+            angle, slope, _ = angle_force(X, Y, self.anchors, self.calibration)
+            difference = around - Y[:, None, :]
+            w = 1 / (1 + np.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
+            toward = np.einsum("bk,bkc->bc", w.astype(np.float32), around) / self.k
+            force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
+            force = tangent(self.detail * force + angle / self.variance, Y)
+            curvature = np.maximum(pull, 1) * (4 * self.detail / bandwidth**2)
+            curvature += _ANGLE_CURVATURE * slope[:, None] / self.variance
+            step = _limited((-force / curvature).astype(np.float32), _LONGEST_STEP * bandwidth)
+            Y = normalize(Y + step)
+        return (Y,)
+
+
+def surroundings(
+    X: np.ndarray,
+    Y: np.ndarray,
+    anchors: np.ndarray,
+    k: int,
+    strength: Strength,
+    angles: Angles,
+    detail: float,
+    workers: Workers,
+) -> Surroundings:
+    """What new points need of a map Y (n x 3) of X (n x r); `anchors` are rows."""
+    bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
+    field = Kernel(bandwidth, workers).field(Y)
+    _, pairs = repulsion(field, Y, workers)
+    return Surroundings(
+        X,
+        Y,
+        k,
+        strength,
+        field,
+        2 * len(Y) / pairs,
+        anchors_at(X[rows], Y[rows], _SOFTENING * bandwidth**2),
+        angles.calibration,
+        angles.variance,
+        detail,
+    )

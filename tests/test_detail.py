@@ -1,0 +1,337 @@
+"""The dial for detail: its forces, its descent, and `Mercat` with it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import random_sphere
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercat import Mercat, Status, metrics
+from mercat._angles import ABSOLUTE, Calibration
+from mercat._backend import Workers
+from mercat._detail import (
+    N_ITER,
+    Angles,
+    _schedule,
+    anchors_at,
+    angle_force,
+    attraction,
+    final_bandwidth,
+    neighbor_loss,
+    repulsion,
+)
+from mercat._exact import AngleLoss
+from mercat._neighbors import affinities, graph_of, nearest, radii, strength_of
+from mercat._repulsion import Kernel
+from mercat._sphere import tangent
+
+
+@parametrize_with_checks([Mercat(random_state=0, detail=0.3)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def weights(X: np.ndarray, k: int) -> sp.csr_array:
+    with Workers(1) as workers:
+        graph = graph_of(nearest(X, k, np.random.default_rng(0), workers))
+        radius = radii(X, graph, workers)
+    return affinities(graph, strength_of(radius)(radius))
+
+
+def slope(function, Y: np.ndarray, i: int, direction: np.ndarray, h: float = 1e-5) -> float:
+    """Central difference along a tangent direction of one point."""
+
+    def at(t: float) -> float:
+        moved = Y.copy()
+        moved[i] += t * direction
+        moved[i] /= np.linalg.norm(moved[i])
+        return function(moved)
+
+    return (at(h) - at(-h)) / (2 * h)
+
+
+# ------------------------------------------------------------------ forces
+
+
+def test_neighbor_loss_by_hand():
+    """Three points at right angles: chords of sqrt 2, so that all three pairs weigh the same."""
+    P = sp.csr_array(np.array([[0.0, 1.5, 0], [1.5, 0, 0], [0, 0, 0]]))
+    assert neighbor_loss(P, np.eye(3), 1.0) == pytest.approx(np.log(6 / 3) - np.log(1 / 3))
+
+
+def test_neighbor_forces_are_gradients():
+    rng = np.random.default_rng(0)
+    n, bandwidth = 60, 0.3
+    P = weights(rng.normal(size=(n, 4)).astype(np.float32), 5)
+    Y = random_sphere(n)
+    with Workers(1) as workers:
+        pull = attraction(P, Y, bandwidth, workers)
+        push, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
+    w = 1 / (1 + np.sum((Y[:, None] - Y[None]) ** 2, axis=2) / bandwidth**2)
+    assert pairs == pytest.approx(w.sum() - n, rel=0.01)
+    force = tangent(pull + push, Y) / n
+    alone = tangent(pull, Y) / n
+
+    def without_repulsion(Z: np.ndarray) -> float:
+        v = 1 / (1 + np.sum((Z[:, None] - Z[None]) ** 2, axis=2) / bandwidth**2)
+        np.fill_diagonal(v, 0)
+        return neighbor_loss(P, Z, bandwidth) - float(np.log(v.sum()))
+
+    scale = np.abs(force).max()
+    for i in (0, 7, 31):
+        direction = tangent(rng.normal(size=(1, 3)), Y[i : i + 1])[0]
+        exact = slope(without_repulsion, Y, i, direction)
+        assert alone[i] @ direction == pytest.approx(exact, abs=1e-6)
+        both = slope(lambda Z: neighbor_loss(P, Z, bandwidth), Y, i, direction)
+        assert force[i] @ direction == pytest.approx(both, abs=0.03 * scale)
+
+
+@pytest.mark.parametrize("calibration", [ABSOLUTE, Calibration(0.3, 0.4)])
+def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibration):
+    n, softening = 30, 1e-3
+    X, Y = np.random.default_rng(0).normal(size=(n, 4)), random_sphere(n)
+    force, curvature, _ = angle_force(X, Y, anchors_at(X, Y, softening), calibration)
+    with Workers(1) as workers:
+        loss = AngleLoss(X, calibrated=False, workers=workers)
+        loss.calibration, loss.softening = calibration, softening
+        _, gradient = loss.evaluate(Y)
+    # Over n (n - 1) (n - 2) triples there, over n (n - 1) pairs of anchors for each point here.
+    np.testing.assert_allclose(force * n / (n - 2), n * gradient, rtol=1e-6, atol=1e-9)
+    assert (curvature > 0).all()
+
+
+def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
+    monkeypatch.setattr("mercat._detail._SMOOTHING", 0.0)
+    monkeypatch.setattr("mercat._detail.n_anchors", lambda n: 15)
+    n = 60
+    X, Y = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32), random_sphere(n)
+    with Workers(1) as workers:
+        angles = Angles(X, ABSOLUTE, False, np.random.default_rng(0), workers)
+        mean = np.mean([angles.force(Y, 0.5)[0] for _ in range(1500)], axis=0)
+        loss = AngleLoss(X.astype(float), calibrated=False, workers=workers)
+        loss.softening = 0.02 * 0.5**2
+        _, gradient = loss.evaluate(Y)
+    assert np.corrcoef(mean.ravel(), gradient.ravel())[0, 1] > 0.99
+    assert mean.std() == pytest.approx((n * gradient / angles.variance).std(), rel=0.1)
+
+
+def test_schedule_falls_from_coarse_to_fine():
+    schedule = list(_schedule(30_000))
+    bandwidth, exaggeration, factor = (np.array(column) for column in zip(*schedule, strict=True))
+    assert len(schedule) == N_ITER
+    assert (np.diff(bandwidth) <= 0).all()
+    assert (np.diff(exaggeration) <= 0).all()
+    assert (np.diff(factor) <= 0).all()
+    assert bandwidth[0] == 0.4
+    assert bandwidth[-1] == final_bandwidth(30_000) == pytest.approx(4.3 / 30_000**0.5)
+    assert exaggeration[0] == 12
+    assert exaggeration[-1] == 1
+    assert final_bandwidth(10**7) == 0.012
+    assert final_bandwidth(4) == 0.4
+
+
+# ------------------------------------------------------------------ the estimator
+
+
+@pytest.fixture(scope="module")
+def labels():
+    from sklearn.datasets import load_digits
+
+    return load_digits().target
+
+
+@pytest.fixture(scope="module")
+def sharp(digits):
+    return Mercat(detail=1.0, random_state=0).fit(digits)
+
+
+def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, sharp):
+    plain = Mercat(random_state=0).fit_transform(digits)
+    kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (sharp.embedding_, plain))
+    assert kept > 1.6 * before
+    assert metrics.knn_accuracy(sharp.embedding_, labels) > 0.95
+    assert metrics.class_connectivity(sharp.embedding_, labels) > 0.9
+    assert metrics.distance_preservation(digits, sharp.embedding_) > 0.6
+
+
+def test_no_detail_is_angles_alone_to_the_bit(digits):
+    X = digits[:300]
+    np.testing.assert_array_equal(
+        Mercat(random_state=0).fit_transform(X),
+        Mercat(random_state=0, detail=0.0, neighbors=5).fit_transform(X),
+    )
+
+
+def test_dial_is_continuous_at_zero(digits):
+    X = digits[:400]
+    plain = Mercat(random_state=0).fit_transform(X)
+
+    def moved(detail: float) -> float:
+        Y = Mercat(random_state=0, detail=detail).fit_transform(X)
+        U, _, Vt = np.linalg.svd(Y.T @ plain)
+        return float(np.sqrt(np.mean(np.sum((Y @ (U @ Vt) - plain) ** 2, axis=1))))
+
+    tiny, small, large = moved(1e-5), moved(0.03), moved(1.0)
+    assert tiny < 0.01
+    assert tiny < small < large
+
+
+@pytest.mark.parametrize("solver", ["exact", "landmarks"])
+def test_same_bits_on_any_number_of_threads(digits, solver):
+    X = digits[:700]
+    found = [
+        Mercat(detail=0.3, solver=solver, n_landmarks=200, random_state=0, n_jobs=j).fit(X)
+        for j in (1, 2, 4)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].embedding_, other.embedding_)
+        np.testing.assert_array_equal(found[0].transform(X[:9] + 0.5), other.transform(X[:9] + 0.5))
+        assert found[0].loss_ == other.loss_
+
+
+def test_losses_are_those_of_the_map(digits):
+    X = digits[:300]
+    model = Mercat(detail=1.0, random_state=0).fit(X)
+    with Workers(1) as workers:
+        loss = AngleLoss(X.astype(float), calibrated=True, workers=workers)
+        value, _ = loss.evaluate(model.embedding_)
+    assert model.loss_ == pytest.approx(np.sqrt(value), rel=0.02)  # of X, not of its components
+    assert model.correlation_ == pytest.approx(loss.correlation, abs=0.02)
+    assert np.sqrt(np.mean(model.point_loss_**2)) == pytest.approx(model.loss_, rel=1e-3)
+    plain = Mercat(random_state=0).fit(X)
+    assert plain.loss_ < model.loss_
+    assert len(model.history_) == model.n_iter_ == plain.n_iter_ + N_ITER
+    assert model.history_[-1] == pytest.approx(model.loss_, rel=0.1)
+
+
+def test_losses_by_landmarks_are_close_to_those_by_all(digits):
+    one = Mercat(detail=0.3, solver="landmarks", random_state=0).fit(digits[:900])
+    with Workers(1) as workers:
+        loss = AngleLoss(digits[:900].astype(float), calibrated=True, workers=workers)
+        value, _ = loss.evaluate(one.embedding_)
+    assert one.loss_ == pytest.approx(np.sqrt(value), rel=0.03)
+    assert one.point_loss_.shape == (900,)
+
+
+def test_absolute_objective_keeps_its_line(digits):
+    model = Mercat(detail=0.3, objective="absolute", random_state=0).fit(digits[:200])
+    assert model.calibration_ == (0.0, 1.0)
+
+
+def test_transform_puts_training_rows_where_they_are(sharp, digits):
+    np.testing.assert_array_equal(sharp.transform(digits[100:700]), sharp.embedding_[100:700])
+
+
+def test_transform_does_not_depend_on_the_batch(sharp, digits):
+    new = digits[:600] + np.random.default_rng(0).normal(size=(600, 64))
+    together = sharp.transform(new)
+    np.testing.assert_array_equal(together[37:38], sharp.transform(new[37:38]))
+    np.testing.assert_array_equal(together[200:530], sharp.transform(new[200:530]))
+    mixed = np.concatenate([digits[:100], new[:100]])
+    np.testing.assert_array_equal(sharp.transform(mixed)[100:], together[:100])
+
+
+def test_new_points_land_among_their_neighbors(digits, labels):
+    model = Mercat(detail=0.5, random_state=0).fit(digits[:1300])
+    new = model.transform(digits[1300:])
+    near = np.argmax(new @ model.embedding_.T, axis=1)
+    assert np.mean(labels[:1300][near] == labels[1300:]) > 0.9
+    np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1, rtol=1e-6)
+
+
+def test_model_with_detail_survives_pickling(sharp, digits):
+    again = pickle.loads(pickle.dumps(sharp))
+    np.testing.assert_array_equal(again.transform(digits[:5] + 1), sharp.transform(digits[:5] + 1))
+
+
+def test_graph_of_the_user(digits):
+    X = digits[:300]
+    graph = kneighbors_graph(X, 15, mode="distance")
+    own = Mercat(detail=0.5, neighbors=graph, n_spectral=None, random_state=0).fit_transform(X)
+    found = Mercat(detail=0.5, neighbors=15, n_spectral=None, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(own, found, atol=0.05)
+    connectivities = graph.copy()
+    connectivities.data[:] = 1
+    values_aside = Mercat(detail=0.5, neighbors=connectivities, n_spectral=None, random_state=0)
+    np.testing.assert_array_equal(values_aside.fit_transform(X), own)
+    shuffled = graph[np.random.default_rng(0).permutation(300)]
+    shuffled.setdiag(0)
+    shuffled.eliminate_zeros()
+    other = Mercat(detail=0.5, neighbors=shuffled, n_spectral=None, random_state=0).fit_transform(X)
+    kept = [metrics.neighborhood_preservation(X, Y, k=15) for Y in (own, other)]
+    assert kept[0] > kept[1] + 0.1
+
+
+def test_callback_sees_all_points_and_may_stop(digits):
+    X, seen = digits[:200], []
+    plain = Mercat(random_state=0).fit(X)
+
+    def callback(iteration, loss, Y):
+        seen.append((iteration, loss, Y.shape))
+        return iteration == plain.n_iter_ + 7
+
+    model = Mercat(detail=0.3, callback=callback, random_state=0).fit(X)
+    assert model.status_ is Status.CALLBACK
+    assert [iteration for iteration, _, _ in seen] == list(range(1, plain.n_iter_ + 8))
+    assert seen[-1][2] == (200, 3)
+    np.testing.assert_array_equal(model.history_, [loss for _, loss, _ in seen])
+    stopped_before = Mercat(detail=0.3, callback=lambda *_: True, random_state=0).fit(X)
+    assert stopped_before.n_iter_ == 1
+    assert stopped_before.transform(X[:3]).shape == (3, 3)
+
+
+def test_progress_is_shown(digits, capsys):
+    Mercat(detail=0.3, verbose=True, random_state=0).fit(digits[:100])
+    assert "detail" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.random.default_rng(0).normal(size=(4, 3)),
+        np.random.default_rng(0).normal(size=(60, 1)),
+        np.zeros((50, 3)),
+        np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 20, axis=0),
+        np.concatenate([np.random.default_rng(0).normal(size=(60, 3)), [[1e6, 0, 0]]]),
+    ],
+    ids=["four points", "a line", "all equal", "duplicates", "an outlier"],
+)
+def test_odd_data(X):
+    model = Mercat(detail=1.0, random_state=0).fit(X)
+    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.transform(X + 0.01)).all()
+    assert np.isfinite(model.loss_)
+
+
+def test_other_input(digits):
+    X = digits[:150]
+    distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
+    assert Mercat(detail=0.3, metric="precomputed", random_state=0).fit(distances).loss_ > 0
+    sparse = Mercat(detail=0.3, random_state=0).fit_transform(sp.csr_array(X))
+    dense = Mercat(detail=0.3, random_state=0).fit_transform(X)
+    assert np.median(np.abs(sparse - dense)) < 0.05
+
+
+@pytest.mark.parametrize("detail", [-0.1, np.nan, np.inf, "much", None, True])
+def test_detail_that_is_refused(digits, detail):
+    with pytest.raises(ValueError, match="detail must be a finite number of at least 0, got"):
+        Mercat(detail=detail).fit(digits[:50])
+
+
+def test_neighbors_that_are_refused(digits):
+    X = digits[:50]
+    with pytest.raises(ValueError, match="neighbors must be an integer of at least 1"):
+        Mercat(detail=0.3, neighbors=0).fit(X)
+    with pytest.raises(ValueError, match=r"a third of the number of points, 16, got 17\."):
+        Mercat(detail=0.3, neighbors=17).fit(X)
+    with pytest.raises(ValueError, match=r"shape \(50, 50\)"):
+        Mercat(detail=0.3, neighbors=sp.eye_array(49)).fit(X)
+    with pytest.raises(ValueError, match="no self-loops"):
+        Mercat(detail=0.3, neighbors=sp.eye_array(50)).fit(X)
+    with pytest.raises(ValueError, match=r"needs detail=0, got detail=0\.3"):
+        Mercat(detail=0.3, solver="algorithm1", objective="absolute").fit(X)

@@ -1,0 +1,139 @@
+"""Nearest points and affinities, against scikit-learn and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+
+from mercat._backend import Workers
+from mercat._neighbors import (
+    Search,
+    affinities,
+    check_neighbors,
+    graph_of,
+    nearest,
+    radii,
+    strength_of,
+)
+
+
+def run(function, *arguments, n_jobs=1):
+    with Workers(n_jobs) as workers:
+        return function(*arguments, workers)
+
+
+def truth(X: np.ndarray, k: int) -> np.ndarray:
+    return NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+
+
+@pytest.mark.parametrize(("n", "k"), [(10, 3), (31, 1), (33, 10), (64, 20), (1000, 15)])
+def test_nearest_equal_scikit_learn(n, k):
+    X = np.random.default_rng(n).normal(size=(n, 5)).astype(np.float32)
+    found = run(nearest, X, k, np.random.default_rng(0))
+    np.testing.assert_array_equal(found, truth(X, k))
+
+
+def test_nearest_of_points_far_from_others():
+    """Distances that inner products hardly tell apart are put in order by differences."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(50, 4)), 100 + 1e-1 * rng.normal(size=(50, 4))])
+    X = (X - X.mean(axis=0)).astype(np.float32)
+    found = run(nearest, X, 49, np.random.default_rng(0))
+    assert (found[:50] < 50).all()
+    assert (found[50:] >= 50).all()
+    np.testing.assert_array_equal(found[50:, :3], truth(X.astype(float), 3)[50:])
+
+
+def test_duplicates_are_neighbors_but_not_of_themselves():
+    X = np.zeros((20, 3), dtype=np.float32)
+    found = run(nearest, X, 5, np.random.default_rng(0))
+    assert all(len(set(row)) == 5 and i not in row for i, row in enumerate(found))
+
+
+def test_cells_find_nearly_all_and_repeat(monkeypatch):
+    monkeypatch.setattr("mercat._neighbors._EXACT_UP_TO", 1000)
+    rng = np.random.default_rng(0)
+    X = (
+        rng.normal(size=(6, 10))[rng.integers(6, size=9000)] * 3 + rng.normal(size=(9000, 10))
+    ).astype(np.float32)
+    found = [run(nearest, X, 15, np.random.default_rng(1), n_jobs=j) for j in (1, 2, 4)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert not (found[0] == np.arange(9000)[:, None]).any()
+    recall = np.mean(
+        [len(set(a) & set(b)) / 15 for a, b in zip(found[0], truth(X, 15), strict=True)]
+    )
+    assert recall > 0.97
+
+
+def test_cells_that_are_too_small_look_further(monkeypatch):
+    monkeypatch.setattr("mercat._neighbors._EXACT_UP_TO", 10)
+    monkeypatch.setattr("mercat._neighbors._POINTS_A_CELL", 2)
+    monkeypatch.setattr("mercat._neighbors._CELLS_SEARCHED", 1)
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    found = run(nearest, X, 8, np.random.default_rng(1))
+    assert all(len(set(row)) == 8 and i not in row for i, row in enumerate(found))
+
+
+def test_search_of_new_points():
+    rng = np.random.default_rng(0)
+    X, queries = (
+        rng.normal(size=(70, 3)).astype(np.float32),
+        rng.normal(size=(9, 3)).astype(np.float32),
+    )
+    expected = NearestNeighbors(n_neighbors=4).fit(X).kneighbors(queries, return_distance=False)
+    np.testing.assert_array_equal(np.sort(Search(X)(queries, 4)), np.sort(expected))
+
+
+# ------------------------------------------------------------------ affinities
+
+
+def test_affinities_by_hand():
+    """On a line at 0, 1, 3: nearest neighbours 1, 0, 1 at distances 1, 1, 2."""
+    X = np.array([[0.0], [1.0], [3.0]])
+    graph = graph_of(run(nearest, X, 1, np.random.default_rng(0)))
+    radius = run(radii, X, graph)
+    np.testing.assert_allclose(radius, [1, 1, 2])
+    strength = strength_of(radius)(radius)
+    np.testing.assert_allclose(strength, np.array([1, 1, 0.25]) * (3 / 2 / 2.25))
+    P = affinities(graph, strength).toarray()
+    expected = np.array([[0, 2, 0], [2, 0, 0.25], [0, 0.25, 0]]) * (1.5 / 2.25)
+    np.testing.assert_allclose(P, expected, rtol=1e-6)
+    assert P.sum() == pytest.approx(3)
+
+
+def test_strength_of_duplicates_is_bounded():
+    radius = np.array([0.0, 0.0, 1.0, 3.0])
+    strength = strength_of(radius)(radius)
+    assert np.isfinite(strength).all()
+    assert strength[0] == pytest.approx(100 * strength[2])
+    np.testing.assert_allclose(strength_of(np.zeros(4))(np.zeros(4)), 0.5)
+
+
+def test_number_of_neighbors():
+    assert check_neighbors(None, 1000) == 15
+    assert check_neighbors(None, 30) == 10
+    assert check_neighbors(None, 4) == 1
+    assert check_neighbors(7, 21) == 7
+    with pytest.raises(ValueError, match=r"a third of the number of points, 6, got 7\."):
+        check_neighbors(7, 20)
+
+
+def ring(n: int) -> sp.csr_array:
+    return sp.csr_array(sp.diags_array([np.ones(n - 1), [1.0]], offsets=[1, 1 - n]))
+
+
+def test_graphs_that_are_refused():
+    assert check_neighbors(ring(5), 5).nnz == 5
+    with pytest.raises(ValueError, match=r"shape \(6, 6\), as X has 6 rows, got \(5, 5\)\."):
+        check_neighbors(ring(5), 6)
+    with pytest.raises(ValueError, match=r"no self-loops, got an entry on the diagonal in row 0\."):
+        check_neighbors(ring(5) + sp.eye_array(5), 5)
+    for value in (np.nan, np.inf, -1.0):
+        with pytest.raises(ValueError, match="finite numbers of at least 0"):
+            check_neighbors(ring(5) * value, 5)
+    empty = sp.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3))
+    with pytest.raises(ValueError, match=r"a neighbour for every point, got an empty row 2\."):
+        check_neighbors(empty, 3)
