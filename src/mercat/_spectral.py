@@ -72,8 +72,8 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     length = squares - X.shape[1] * offset**2
     # A constant row has no direction under "correlation": rounding must not give it one.
     direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
-    inverse = xp.where(direction, 1 / xp.sqrt(xp.where(direction, length, 1.0)), 0.0)
-    return _scale_rows(rows, inverse), offset * inverse
+    length = xp.sqrt(xp.where(direction, length, xp.inf))
+    return _scale_rows(rows, 1 / length), offset / length
 
 
 def _scale_rows(rows: Any, factors: Array) -> Any:
