@@ -50,6 +50,7 @@ def test_duplicates_are_neighbors_but_not_of_themselves():
     X = np.zeros((20, 3), dtype=np.float32)
     found = run(nearest, X, 5, np.random.default_rng(0))
     assert all(len(set(row)) == 5 and i not in row for i, row in enumerate(found))
+    assert (np.diff(found, axis=1) > 0).all()  # equally near: in their order
 
 
 def test_cells_find_nearly_all_and_repeat(monkeypatch):

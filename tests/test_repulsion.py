@@ -8,6 +8,7 @@ from conftest import random_sphere
 
 from mercat._backend import Workers
 from mercat._repulsion import Kernel, _cubic
+from mercat._sphere import from_lonlat
 
 
 def all_pairs(Y: np.ndarray, places: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
@@ -43,6 +44,17 @@ def test_field_between_points():
     true, gradient = all_pairs(Y, places, 0.1)
     np.testing.assert_allclose(potential, true, rtol=3e-3)
     assert relative(slope, gradient) < 0.03
+
+
+def test_field_is_exact_at_the_nodes():
+    with Workers(1) as workers:
+        kernel = Kernel(0.4, workers)
+        latitude = (np.arange(kernel.n_rows) + 0.5) * np.pi / kernel.n_rows - np.pi / 2
+        longitude = np.arange(kernel.n_columns) * 2 * np.pi / kernel.n_columns
+        nodes = from_lonlat(*(a.ravel() for a in np.meshgrid(longitude, latitude)))
+        Y = nodes[[0, 17, 100]]
+        potential, _ = kernel.field(Y).at(nodes)
+    np.testing.assert_allclose(potential, all_pairs(Y, nodes, 0.4)[0], rtol=2e-5)
 
 
 def test_poles_are_places_like_any_other():
