@@ -213,7 +213,8 @@ class Angles:
         self._map = (
             moments if self._map is None else self._map + (1 - _SMOOTHING) * (moments - self._map)
         )
-        means = Moments(1.0, self._a, self._aa, *self._map)
+        # Numbers of Python's own: those of NumPy would turn what they multiply to double precision.
+        means = Moments(1.0, self._a, self._aa, *(float(m) for m in self._map))
         if self.calibrated:
             self.calibration, _ = calibrate(means)
         self.loss = float(np.sqrt(max(mean_square(means, self.calibration), 0.0)))

@@ -125,7 +125,7 @@ _RULES: dict[type, dict[str, Any]] = {
 }
 _TUPLES: dict[str, Any] = {kind.__name__: kind for kind in _RULES if issubclass(kind, tuple)}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
-_MAY_BE_NAN = {"loss_", "correlation_"}
+_MAY_BE_NAN = {"loss_", "correlation_", "_placer.surroundings.variance"}  # or infinite
 
 
 def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
