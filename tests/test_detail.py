@@ -106,7 +106,6 @@ def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibratio
 
 
 def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
-    monkeypatch.setattr("mercat._detail._SMOOTHING", 0.0)
     monkeypatch.setattr("mercat._detail.n_anchors", lambda n: 15)
     n = 60
     X, Y = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32), random_sphere(n)

@@ -59,8 +59,7 @@ _ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: ste
 _LONGEST_STEP = 0.5  # in bandwidths
 _N_ANCHORS = 48  # at least, and for few points as many as make ...
 _PAIRS = 250_000  # ... so many pairs of a point and an anchor
-_ANGLES_EVERY = 2  # iterations
-_SMOOTHING = 0.3  # how much of the last forces of angles is kept
+_ANGLES_EVERY = 5  # iterations: they change slowly
 _SOFTENING = 0.02  # of directions, in squares of the last bandwidth
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _NO_VARIANCE = 1e-9
@@ -162,7 +161,7 @@ def angle_force(
 
 
 class Angles:
-    """The angles' term of the descent: forces from random anchors, smoothed over the iterations."""
+    """The angles' term of the descent: forces from anchors that are drawn anew each time."""
 
     def __init__(
         self,
@@ -181,8 +180,6 @@ class Angles:
         variance = self._aa - self._a**2
         # Where all cosines are equal there is nothing to keep: no force.
         self.variance = variance if variance > _NO_VARIANCE else np.inf
-        self._map: np.ndarray | None = None  # means of b, b^2, ab
-        self._force: np.ndarray | None = None
         self.loss = 0.0
 
     def force(self, Y: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
@@ -202,19 +199,13 @@ class Angles:
         )
         force = np.concatenate([force for force, _, _ in found])
         force /= np.float32(self.variance)
-        if self._force is not None:
-            force += _SMOOTHING * (self._force - force)
-        self._force = force
         curvature = np.concatenate([c for _, c, _ in found])[:, None] / self.variance
         return force, curvature
 
     def _learn(self, moments: Any) -> None:
-        """Update the means over triples, from them the loss and the line through the cosines."""
-        self._map = (
-            moments if self._map is None else self._map + (1 - _SMOOTHING) * (moments - self._map)
-        )
+        """From the means of b, b^2 and ab over triples, the loss and the line through the cosines."""
         # Numbers of Python's own: those of NumPy would turn what they multiply to double precision.
-        means = Moments(1.0, self._a, self._aa, *(float(m) for m in self._map))
+        means = Moments(1.0, self._a, self._aa, *(float(m) for m in moments))
         if self.calibrated:
             self.calibration, _ = calibrate(means)
         self.loss = float(np.sqrt(max(mean_square(means, self.calibration), 0.0)))
