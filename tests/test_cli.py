@@ -16,6 +16,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from click.testing import CliRunner
 
 import mercat
@@ -87,6 +88,7 @@ def test_embed_writes_what_the_estimator_gives(data, tmp_path):
     np.testing.assert_allclose(np.cos(latitude) * np.cos(longitude), frame["x"], atol=1e-12)
     np.testing.assert_allclose(np.sin(latitude), frame["z"], atol=1e-12)
     assert "60 points of 5 columns (f0, f1, f2, f3, f4)" in text
+    assert "Angles correlate by" in text
     assert f"embedding  {tmp_path / 'map.csv'}" in text
 
 
@@ -95,7 +97,7 @@ def test_embed_without_outputs_prints_the_map(data):
     assert code == 0
     assert out.splitlines()[0] == "name,x,y,z,longitude,latitude,loss,kind"
     assert len(out.splitlines()) == N + 1
-    assert "60 points" in err
+    assert err.startswith("note: Metadata, not embedded: name (names the rows), kind.\n60 points")
     assert call("embed", data, "--quiet") == (0, out, "")
 
 
@@ -108,9 +110,15 @@ def test_embed_passes_its_options_on(data, tmp_path):
     done("embed", data, "-o", out, "--force", "--n-spectral", "none")
     expected = Mercat(n_spectral=None, random_state=0).fit_transform(X)
     np.testing.assert_array_equal(np.load(out), expected)
-    done("embed", data, "-o", out, "--force", "--n-spectral", "auto")
-    expected = Mercat(n_spectral="auto", random_state=0).fit_transform(X)
-    np.testing.assert_array_equal(np.load(out), expected)
+    text = done("embed", data, "-o", out, "--force", "--n-spectral", "auto")
+    model = Mercat(n_spectral="auto", random_state=0).fit(X)
+    np.testing.assert_array_equal(np.load(out), model.embedding_)
+    kept = len(model.components_)
+    assert f"Angles in the {kept} principal components kept correlate by" in text
+    text = done("embed", data, "-o", out, "--force", "--n-spectral", "1")
+    assert "Angles in the 1 principal component kept correlate by" in text
+    facts = json.loads(done("embed", data, "-o", out, "--force", "--n-spectral", "4", "--json"))
+    assert (facts["n_features"], facts["n_components"]) == (5, 4)
 
 
 def test_options_have_the_defaults_of_the_estimator():
@@ -143,7 +151,7 @@ def test_embed_writes_every_format_and_evaluate_reads_it(data, tmp_path, ending)
     done("embed", data, "-o", out)
     Y = Mercat(random_state=0).fit_transform(X)
     measures = json.loads(done("evaluate", data, out, "--json", "--label", "kind"))["measures"]
-    expected = metrics.report(X, Y, FRAME["kind"].to_numpy(dtype=str), random_state=0)
+    expected = metrics.report(X, Y, FRAME["kind"].to_numpy(dtype=str), k=29, random_state=0)
     assert {k: v["score"] for k, v in measures.items()} == pytest.approx(dict(expected))
 
 
@@ -186,7 +194,7 @@ def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
     monkeypatch.setattr(Mercat, "fit", doubtful)
     code, out, err = call("embed", data, "-o", tmp_path / "map.npy", "--quiet", "--json")
     assert (code, err) == (0, "warning: the fit stopped early\n")
-    assert json.loads(out)["notes"] == ["the fit stopped early"]
+    assert json.loads(out)["notes"][1:] == ["the fit stopped early"]  # after that on metadata
 
 
 # ------------------------------------------------------------------ files whole or not at all
@@ -217,7 +225,7 @@ def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
     out.write_text("old")
     code, _, err = call("embed", data, "-o", out, "--html", html, "--force")
     assert code == 4
-    assert "Nothing was written: No space left on device." in err
+    assert f"Nothing was written: {html}: No space left on device." in err
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "map.csv"]
 
@@ -232,6 +240,10 @@ def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
         (["--html", "a.html", "--save-model", "a.html"], 2, "Two outputs have the same name"),
         (["--label", "kin"], 2, "has no column 'kin'. Did you mean 'kind'?"),
         (["--drop", "q"], 2, "'--drop'"),
+        (["--label", "kind", "--label", "f0"], 2, "'--label': may be given once, got kind, f0."),
+        (["--delimiter", "::"], 2, r"must be one character other than a quote, or \t for a tab"),
+        (["--delimiter", ""], 2, "got ''"),
+        (["--delimiter", '"'], 2, "'--delimiter'"),
         (["--n-spectral", "0"], 2, "must be an integer of at least 1 or auto or none, got '0'"),
         (["--n-jobs", "0"], 2, "got 0"),
         (["--metric", "taxi"], 2, "'--metric'"),
@@ -290,6 +302,34 @@ def test_too_few_rows(tmp_path):
     code, _, err = call("embed", tmp_path / "few.csv")
     assert code == 3
     assert "few.csv has 2 rows, and a map needs at least 4" in err
+    np.save(tmp_path / "one.npy", [[1.0, 2.0]])
+    assert "one.npy has 1 row, and" in call("embed", tmp_path / "one.npy")[2]
+
+
+def test_a_tab_can_be_typed(tmp_path):
+    FRAME.to_csv(tmp_path / "data.txt", sep="\t", index=False)
+    text = done("embed", tmp_path / "data.txt", "--delimiter", r"\t", "-o", tmp_path / "map.csv")
+    assert "60 points of 5 columns" in text
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_rows_that_are_all_the_same_are_told_of(tmp_path, make):
+    rows = make(np.tile([1.0, 0, 0.1], (30, 1)))
+    X_file, out = tmp_path / "x.npz", tmp_path / "map.npy"
+    if scipy.sparse.issparse(rows):
+        scipy.sparse.save_npz(X_file, rows)
+    else:
+        np.savez(X_file, X=rows)
+    code, _, err = call("embed", X_file, "-o", out, "--quiet")
+    assert code == 0
+    assert err == f"warning: All rows of {X_file} are the same: there is nothing to map.\n"
+
+
+def test_landmarks_of_few_points_are_told_of(data, tmp_path):
+    out = tmp_path / "map.npy"
+    err = call("embed", data, "-o", out, "--n-landmarks", "20")[2]
+    assert "All 60 points were solved together" in err
+    assert "solved together" not in call("embed", data, "-o", out, "--force")[2]
 
 
 def test_output_columns_do_not_collide(data, tmp_path):
@@ -352,6 +392,31 @@ def test_evaluate_takes_maps_of_other_methods(data, tmp_path):
     assert code == 0
     assert out.strip() == repr(metrics.report(X, X[:, :2], k=10))
     assert "The coordinates are the columns UMAP1, UMAP2." in err
+
+
+@pytest.mark.parametrize("n", [4, 8, 30, 50])
+def test_few_points_have_small_neighbourhoods(tmp_path, n):
+    np.save(tmp_path / "x.npy", X[:n])
+    np.save(tmp_path / "y.npy", X[:n, :2])
+    code, out, err = call("evaluate", tmp_path / "x.npy", tmp_path / "y.npy")
+    assert code == 0
+    k = (n - 1) // 2
+    assert out.strip() == repr(metrics.report(X[:n], X[:n, :2], k=k))
+    assert (
+        f"Neighbourhoods are of {k} point{'s' * (k > 1)}, not 50: less than half of the {n}." in err
+    )
+    code, _, err = call("evaluate", tmp_path / "x.npy", tmp_path / "y.npy", "-k", n)
+    assert code == 3
+    assert f"-k must be less than the number of points, {n}, got {n}." in err
+
+
+def test_evaluate_measures_by_the_metric(data, tmp_path):
+    np.save(tmp_path / "y.npy", X[:, :2])
+    measured = done("evaluate", data, tmp_path / "y.npy", "-k", "10", "--metric", "correlation")
+    rows = X - X.mean(axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert measured.strip() == repr(metrics.report(rows, X[:, :2], k=10))
+    assert measured != done("evaluate", data, tmp_path / "y.npy", "-k", "10")
 
 
 def test_evaluate_refuses_other_rows(data, tmp_path):
@@ -429,11 +494,11 @@ def test_compare_sets_methods_side_by_side(data, tmp_path, monkeypatch):
     expected = metrics.report(X, X[:, :2], labels, k=10, random_state=3)
     scores = {k: v["score"] for k, v in methods["UMAP"]["measures"].items()}
     assert scores == pytest.approx(dict(expected))
-    assert methods["t-SNE"] == {"absent": "not installed: pip install openTSNE"}
+    assert methods["t-SNE"] == {"absent": 'not installed: pip install "mercat[peers]"'}
     assert methods["PaCMAP"]["absent"].startswith("failed: ZeroDivisionError")
     page = report.read_text(encoding="utf-8")
     assert page.count("<figure>") == 3
-    assert "<b>t-SNE</b> not installed: pip install openTSNE" in page
+    assert "<b>t-SNE</b> not installed: pip install &quot;mercat[peers]&quot;" in page
     assert "neighbours &lt;few&gt;" in page
     assert "&lt;b&gt;cat&lt;/b&gt;" in page
     assert "<b>cat</b>" not in page
@@ -453,6 +518,27 @@ def test_compare_samples_and_chooses(data, tmp_path):
     code, _, err = call("compare", data, "-o", report, "--force", "-k", "60")
     assert code == 3
     assert "-k must be less than the number of points, 60, got 60." in err
+
+
+def test_compare_gives_all_methods_rows_of_the_metric(data, tmp_path):
+    report = tmp_path / "report.html"
+    options = ["--metric", "cosine", "--method", "pca", "-k", "10", "--json"]
+    methods = json.loads(done("compare", data, "-o", report, *options))["methods"]
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for title, Y in (
+        ("PCA", _peers.attempt(_peers.PEERS["pca"], rows, 0, 1).Y),
+        ("Mercat", Mercat(metric="cosine", random_state=0).fit_transform(X)),
+    ):
+        scores = {k: v["score"] for k, v in methods[title]["measures"].items()}
+        assert scores == pytest.approx(dict(metrics.report(rows, Y, k=10)), abs=1e-3)
+    assert "compared by cosine" in report.read_text(encoding="utf-8")
+
+
+def test_imports_are_not_timed(monkeypatch):
+    clock = iter(range(10))
+    monkeypatch.setattr(_peers.time, "perf_counter", lambda: next(clock))
+    method = _peers.Method("M", lambda: next(clock), lambda start, X, seed, n_jobs: X)
+    assert _peers.attempt(method, X, 0, 1).seconds == 1
 
 
 def test_pca_is_pca():
@@ -478,6 +564,13 @@ def test_info(data, tmp_path):
     assert facts["prepared"] == "scale"
     assert facts["features"] == ["f0", "f1", "f2", "f3", "f4"]
     assert "n_spectral    4" in done("info", tmp_path / "m.mercat")
+    np.save(tmp_path / "x.npy", X)
+    assert "features    not named" in done("info", tmp_path / "x.npy")
+    FRAME.assign(f1=[np.nan, *X[1:, 1]], one="x").to_csv(data, index=False)
+    text = done("info", data)
+    assert "  one   1 different value\n" in text
+    assert f"faults\n  {data}, line 2, column 'f1': the number is missing." in text
+    assert len(json.loads(done("info", data, "--json"))["faults"]) == 1
     code, _, err = call("info", tmp_path)
     assert code == 3
     assert "neither a model nor data" in err
@@ -489,6 +582,10 @@ def test_every_command_has_help_with_examples(command):
     assert "Examples:\n  " in text.replace("    mercat", "  mercat")
     assert f"mercat {command}" in text
     assert len(app.commands[command].get_short_help_str(60)) < 60
+
+
+def test_the_seed_of_evaluate_is_not_that_of_a_map():
+    assert "The same seed measures at the same points." in done("evaluate", "--help")
 
 
 def test_completion_scripts():
@@ -519,7 +616,8 @@ def test_a_real_process_keeps_results_and_words_apart(data, tmp_path):
     ended = shell("embed", data, "-o", tmp_path / "map.csv", "--json")
     assert ended.returncode == 0
     assert json.loads(ended.stdout)["n_points"] == N
-    assert ended.stderr == ""  # no progress bars in a log
+    assert ended.stderr.startswith("note: Metadata, not embedded: ")
+    assert ended.stderr.count("\n") == 1  # no progress bars in a log
     ended = shell("embed", data, "-o", tmp_path / "map.csv")
     assert (ended.returncode, ended.stdout) == (4, "")
     assert ended.stderr.startswith("Error: ")
@@ -559,7 +657,8 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(data, tmp_path):
         "Mercat.fit = lambda self, X: (print('fitting', flush=True), time.sleep(20))\n"
         "main()"
     )
-    command = [sys.executable, "-c", code, "embed", str(data), "-o", str(tmp_path / "map.csv")]
+    arguments = ["embed", str(data), "-o", str(tmp_path / "map.csv"), "--quiet"]
+    command = [sys.executable, "-c", code, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as process:
         assert process.stdout.readline() == "fitting\n"
@@ -568,3 +667,28 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(data, tmp_path):
     assert err == "Error: Interrupted.\n"
     assert process.returncode == 130
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_an_interrupt_while_it_starts_ends_with_130_too():
+    code = (
+        "import sys\n"
+        "class Impatient:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'numpy': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Impatient())\n"
+        "from mercat.cli import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "info"], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "Error: Interrupted.\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["embed", "--quiet"], ["info", "--json"]])
+def test_a_full_disk_behind_stdout_ends_with_4(data, arguments):
+    command = [sys.executable, "-m", "mercat.cli", *arguments, str(data)]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    told = "Error: The result cannot be written to stdout: No space left on device.\n"
+    assert (ended.returncode, ended.stderr) == (4, told)

@@ -25,13 +25,19 @@ def test_every_example_of_the_guide_runs_and_prints_what_it_shows(tmp_path, monk
     examples = blocks("console")
     assert len(examples) > 8
     for example in examples:
-        command, _, shown = example.removeprefix("$ mercat ").partition("\n")
+        joined = example.removeprefix("$ mercat ").replace("\\\n", " ")
+        command, _, shown = joined.partition("\n")
         code, out, err = call(*shlex.split(command))
         expected = int(re.search(r"\[(\d)\]\n$", shown)[1]) if shown.endswith("]\n") else 0
         assert code == expected, err
         said = out if code == 0 else f"{err}[{code}]\n"
         checker = doctest.OutputChecker()
         assert checker.check_output(shown, said, FLAGS), f"{command}\n{said}\nis not\n{shown}"
+
+
+def test_samples_fit_a_page():
+    samples = re.findall(r"^```\w+\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert [line for sample in samples for line in sample.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from pathlib import Path
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,6 +139,45 @@ def test_a_column_that_may_be_classes_is_pointed_at(read):
     assert read.said == ""
 
 
+FORMATTED = {
+    "thousands": "1,234.5",
+    "percent": "12%",
+    "european": "1.000,5",
+    "decimal comma": "-0,5",
+    "currency": "$ 1,200",
+    "spaces": "12 000,5",
+    "swiss": "1'200.50",
+}
+
+
+@pytest.mark.parametrize("case", FORMATTED)
+def test_numbers_written_for_people_are_pointed_at(read, case):
+    frame = FRAME[["height"]].assign(price=[None, None, *[FORMATTED[case]] * 18])
+    frame.to_csv(read.folder / "p.csv", index=False)
+    table = read("p.csv")
+    assert (table.features, table.ids) == (["height"], None)
+    assert f"Column price ({FORMATTED[case]!r}) looks like numbers, and is text" in read.said
+    assert "--meta price" in read.said
+    assert read("p.csv", meta=("price",)).features == ["height"]
+    assert read.said == ""
+
+
+def test_formatted_numbers_that_all_differ_do_not_name_the_rows(read):
+    text = "price;share;a\n" + rows(20, lambda k: f"{k + 1}.000,{k};{k}%;{k * k},5")
+    table = read("p.csv", text)
+    assert (table.features, table.ids) == (["a"], None)
+    assert "Columns price ('1.000,0'), share ('0%') look like numbers, and are text" in read.said
+
+
+@pytest.mark.parametrize(
+    "value", ["12.05.20{:02}", "192.168.10.{}", "2024-01-{:02}", "a{}", "{}:30"]
+)
+def test_dates_addresses_and_names_are_text(read, value):
+    table = read("t.csv", "t,a\n" + rows(20, lambda k: f"{value.format(k)},{k * k}.5"))
+    assert (table.features, table.ids) == (["a"], "t")
+    assert read.said == ""
+
+
 def test_meta_and_drop(read):
     FRAME.to_csv(read.folder / "f.csv", index=False)
     table = read("f.csv", meta=("weight",), drop=("flag",))
@@ -168,6 +209,7 @@ def test_headers_are_told_from_rows(read):
     assert "--no-header" in read.said
     assert read("n.csv", header=False).X.shape == (6, 3)
     assert read("t.csv", body.replace(",", "|"), delimiter="|").X.shape == (5, 3)
+    assert read("s.csv", body.replace(",", " "), delimiter=" ").X.shape == (5, 3)
 
 
 def test_windows_lines_blank_lines_and_trailing_delimiters(read):
@@ -217,6 +259,7 @@ def test_matrix_market_and_the_folders_of_10x(read):
     assert table.features == [f"G{k}" for k in range(6)]
     assert table.meta["barcode"][8] == "ACG8"
     assert "10x" in read.said
+    assert read("matrix.mtx", drop=("G1",)).features == ["G0", "G2", "G3", "G4", "G5"]
 
 
 def test_anndata(read):
@@ -303,6 +346,10 @@ BROKEN = {
         "ql.csv, line 6, column 'a': the number is missing",
     ),
     "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy: the file is broken or truncated"),
+    "text as npy": ("x.npy", "a,b\n1,2\n", "x.npy is not a NumPy file. If it holds text, call it"),
+    "npy as text": ("x.csv", b"\x93NUMPY\x01\x00", "x.csv is a NumPy file, not text. Call it .npy"),
+    "parquet as text": ("x.csv", b"PAR1\x15\x04", "x.csv is a Parquet file, not text"),
+    "one cell": ("c.csv", "a,b\n1\n1,2\n", "the line has 1 cell, and the table has 2 columns"),
     "npz": ("x.npz", b"PK\x03\x04", "x.npz: the file is broken or truncated"),
     "parquet": ("x.parquet", b"PAR1", "x.parquet is broken or truncated"),
     "feather": ("x.feather", b"ARROW1", "x.feather is broken or truncated"),
@@ -349,14 +396,39 @@ def test_arrays_that_are_no_table(read):
     np.savez(read.folder / "x.npz", a=np.zeros((3, 3)), b=np.zeros((3, 3)))
     assert "Say which one with --key: a (3, 3), b (3, 3)" in read.error("x.npz")
     assert "has no array 'q'" in read.error("x.npz", key="q")
-    assert "has no column 'kind'" in read.error("x.npz", key="a", label="kind")
+    for option in ("label", "meta", "drop", "feature"):
+        name = "kind" if option == "label" else ("kind",)
+        with pytest.raises(
+            click.BadParameter, match=r"has no column 'kind'.* have no names"
+        ) as told:
+            read("x.npz", key="a", **{option: name})
+        assert (told.value.exit_code, told.value.param_hint) == (2, f"'--{option}'")
     X = np.ones((4, 2))
     X[2, 1] = np.nan
     np.save(read.folder / "n.npy", X)
     assert "row 2, column 1 (counted from 0): the number is missing" in read.error("n.npy")
 
 
+def test_faults_of_numbers_can_be_collected(read):
+    faults = []
+    text = "a,b,c\n1.5,2,1\n,4x,2\ninf,6,3\n3,7,5\n"
+    table = read("f.csv", text, faults=faults)
+    assert (table.X.shape, list(table.meta.columns)) == ((4, 2), ["b"])
+    assert [fault.split(": ")[0].split(", ")[1:] for fault in faults] == [
+        ["line 3", "column 'b'"],
+        ["line 4", "column 'a'"],
+        ["line 3", "column 'a'"],
+    ]
+    assert "in 1 of 4 rows, of column a" in faults[2]
+    faults.clear()
+    assert read("n.csv", "a,b\nx,y\nz,w\n", faults=faults).X.shape == (2, 0)
+    assert len(faults) == 1
+    assert "no column of numbers" in faults[0]
+
+
 def test_folders_and_absent_files(read):
+    with pytest.raises(BadInput, match="- stands for stdin, which is not read"):
+        read_table(Path("-"), ReadOptions(), read.console)
     assert "does not exist" in read.error("absent.csv")
     (read.folder / "d.csv").mkdir()
     assert "is a folder" in read.error("d.csv")

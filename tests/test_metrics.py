@@ -480,6 +480,18 @@ def test_report_holds_the_measures_themselves(clouds):
     assert len(report(X, Y)) == len(table) - 2
 
 
+@pytest.mark.parametrize("n", [4, 9, 20])
+def test_report_of_few_points_takes_half_of_them_as_neighbours(clouds, n):
+    X, Y = (part[:n] for part in clouds)
+    labels = np.arange(n) % 2
+    k = (n - 1) // 2
+    table = report(X, Y, labels, k=k)
+    assert table["trustworthiness"] == trustworthiness(X, Y, k=k)
+    assert table["continuity"] == continuity(X, Y, k=k)
+    np.testing.assert_equal(table["density_preservation"], density_preservation(X, Y, k=k))
+    assert table["knn_accuracy"] == knn_accuracy(Y, labels, k=k)
+
+
 def test_report_converts(clouds, monkeypatch):
     table = Report(angle_preservation=Score(0.5, 0.1), trust=Score(0.25))
     frame = table.to_frame()

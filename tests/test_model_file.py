@@ -240,6 +240,9 @@ def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
         ("_rotation", np.zeros((3, 3)), "rows of length 1"),
         ("mean_", np.ones(8), "must be 7"),
         ("_placer.landmarks.X", np.ones((60, 3), np.float32), "must be"),
+        ("_placer.landmarks.Y", np.ones((60, 3), np.float32), "rows of length 1"),
+        ("_placer.landmarks.U", np.zeros((60, 3), np.float32), "rows of length 1"),
+        ("_placer.landmarks.candidates", np.ones((512, 3), np.float32), "rows of length 1"),
         ("_placer.landmarks.C1", np.ones((60, 4), np.float32), "must be"),
     ],
 )
@@ -248,6 +251,23 @@ def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):
     message = refusal(write(tmp_path / "m", parts))
     assert part.split(".")[-1] in message
     assert reason in message
+
+
+@pytest.mark.parametrize("part", ["surroundings.Y", "surroundings.anchors.Y"])
+def test_positions_of_a_map_with_detail_are_checked_too(tmp_path, part):
+    path = mercat.save(Mercat(random_state=0, detail=0.3).fit(X), tmp_path / "m.mercat")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = f"state._placer.{part}.npy"
+    array = np.load(io.BytesIO(parts[name]))
+    message = refusal(write(path, parts | {name: npy(2 * array)}))
+    assert f"_placer.{part} must have rows of length 1" in message
+
+
+def test_an_absent_array_is_named(saved, tmp_path):
+    parts = {k: v for k, v in saved[2].items() if k != "state.embedding_.npy"}
+    message = refusal(write(tmp_path / "m", parts))
+    assert "its array 'state.embedding_.npy' is absent" in message
 
 
 def test_object_arrays_and_odd_types_are_refused(saved, tmp_path):

@@ -148,6 +148,25 @@ def test_errors_name_parameter_rule_and_value(embedded):
         pl.explore([])
 
 
+@pytest.mark.filterwarnings("ignore:Variable names are not unique:UserWarning")
+def test_names_that_occur_several_times_are_refused(embedded):
+    adata = embedded.copy()
+    adata.var_names = ["g", "g", *adata.var_names[2:]]
+    with pytest.raises(
+        ValueError,
+        match=r"color must be the name of a gene that occurs once, got 'g', which occurs 2 times: "
+        r"call adata.var_names_make_unique\(\) first\.",
+    ):
+        pl.map(adata, "g", use_raw=False)
+    pl.map(adata, "gene3", use_raw=False)
+    adata.raw = adata.copy()
+    with pytest.raises(ValueError, match=r"keys must be .* 2 times: make the names of adata.raw"):
+        pl.explore(adata, keys=["g"])
+    adata.obs = adata.obs.iloc[:, [0, 0]]
+    with pytest.raises(ValueError, match=r"a column of adata.obs that occurs once, got 'kind'"):
+        pl.map(adata, "kind")
+
+
 @pytest.fixture
 def offered(monkeypatch):
     """What reaches the explorer."""

@@ -147,10 +147,23 @@ def test_poles_lie_on_the_edge_of_the_map_and_are_counted(adata, monkeypatch, ca
 
 def test_a_failed_fit_writes_nothing(adata):
     adata.obsm["X_pca"][3, 2] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    adata.obs_names = [f"cell {k}" for k in range(adata.n_obs)]
+    message = (
+        r"adata.obsm\['X_pca'\] must be finite, got NaN or infinity in 1 of 90 .* is 'cell 3'\.$"
+    )
+    with pytest.raises(ValueError, match=message):
         tl.mercat(adata)
     assert list(adata.obsm) == ["X_pca"]
     assert not adata.uns
+
+
+def test_sparse_data_that_are_not_finite_are_located(adata):
+    X = sparse.csc_matrix(adata.X)
+    X.data[X.indices == 7] = np.inf
+    adata.X = X
+    message = r"adata.X must be finite, .* in 1 of 90 cells, the first of which is '7'\.$"
+    with pytest.raises(ValueError, match=message):
+        tl.mercat(adata, use_rep="X")
 
 
 def test_errors_name_parameter_rule_and_value(adata, tmp_path):

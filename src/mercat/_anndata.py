@@ -58,6 +58,7 @@ def column(
         why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
         raise ValueError(f"use_raw must be False where {why}, got True.")
     if key in adata.obs:
+        _check_once(name, key, adata.obs.columns, "a column of adata.obs", "rename them")
         return adata.obs[key]
     if use_raw is None:  # as scanpy has it
         use_raw = layer is None and adata.raw is not None
@@ -68,8 +69,20 @@ def column(
             f"{'adata.raw' if use_raw else 'adata'}, got {key!r}"
             f"{_similar(key, [*adata.obs.columns, *source.var_names])}."
         )
+    mend = "make the names of adata.raw unique" if use_raw else "call adata.var_names_make_unique()"
+    _check_once(name, key, source.var_names, "a gene", mend)
     values = source.obs_vector(key) if use_raw else source.obs_vector(key, layer=layer)
     return pd.Series(np.asarray(values, dtype=np.float64), index=adata.obs_names, name=key)
+
+
+def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:
+    """Raise where a name is that of several columns, none of which is meant more than the others."""
+    times = int((names == key).sum())
+    if times > 1:
+        raise ValueError(
+            f"{name} must be the name of {what} that occurs once, got {key!r}, which occurs {times} "
+            f"times: {mend} first."
+        )
 
 
 def stored_palette(adata: AnnData, values: Any) -> dict[str, str] | None:

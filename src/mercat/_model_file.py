@@ -51,6 +51,7 @@ class Shape(NamedTuple):
     kind: str = "f"
     optional: bool = False  # None will do
     missing: bool = False  # NaN will do
+    unit: bool = False  # rows are of length 1
 
 
 # A field must be an array of a shape, or of one of the types.
@@ -58,7 +59,7 @@ _RULES: dict[type, dict[str, Any]] = {
     Mercat: {
         "n_features_in_": int,
         "feature_names_in_": Shape("d", "O"),
-        "embedding_": Shape("n 3"),
+        "embedding_": Shape("n 3", unit=True),
         "landmarks_": Shape("l", "i"),
         "loss_": float,
         "correlation_": float,
@@ -71,7 +72,7 @@ _RULES: dict[type, dict[str, Any]] = {
         "mean_": Shape("d", optional=True),
         "explained_variance_": Shape("v"),
         "_n_features_out": int,
-        "_rotation": Shape("3 3"),
+        "_rotation": Shape("3 3", unit=True),
         "_placer": (Placer, DetailPlacer),
     },
     Placer: {"spectral": (Spectral, FromDistances), "landmarks": Landmarks},
@@ -91,11 +92,11 @@ _RULES: dict[type, dict[str, Any]] = {
     },
     Landmarks: {
         "X": Shape("L r"),
-        **{name: Shape("L 3") for name in ("Y", "U", "V")},
+        **{name: Shape("L 3", unit=True) for name in ("Y", "U", "V")},
         **{name: Shape("L") for name in ("sigma11", "sigma12", "sigma22")},
         **{name: Shape("L r") for name in ("P1", "P2")},
         **{name: Shape("L") for name in ("p1", "p2", "T1", "T2")},
-        "candidates": Shape("G 3"),
+        "candidates": Shape("G 3", unit=True),
         **{name: Shape("S G") for name in ("C1", "C2")},
         "C0": Shape("G"),
         "calibration": Calibration,
@@ -105,7 +106,7 @@ _RULES: dict[type, dict[str, Any]] = {
     DetailPlacer: {"spectral": (Spectral, FromDistances), "surroundings": Surroundings},
     Surroundings: {
         "X": Shape("n r"),
-        "Y": Shape("n 3"),
+        "Y": Shape("n 3", unit=True),
         "k": int,
         "strength": Strength,
         "field": Field,
@@ -117,7 +118,7 @@ _RULES: dict[type, dict[str, Any]] = {
     },
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
-    Anchors: {"X": Shape("A r"), "Y": Shape("A 3"), "sums": Sums, "softening": float},
+    Anchors: {"X": Shape("A r"), "Y": Shape("A 3", unit=True), "sums": Sums, "softening": float},
     Sums: {
         **{name: Shape("A r") for name in ("M1", "M2")},
         **{name: Shape("A") for name in ("S11", "S12", "S22", "t1", "t2")},
@@ -301,7 +302,9 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return float(content)
     if kind == "status" and content in Status.__members__:
         return Status[content]
-    if kind == "array" and content in arrays:
+    if kind == "array" and isinstance(content, str):
+        if content not in arrays:
+            raise ValueError(f"its array {content[:60]!r} is absent.")
         return arrays[content]
     if kind == "names" and isinstance(content, list) and all(isinstance(v, str) for v in content):
         return np.array(content, dtype=object)
@@ -426,6 +429,8 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
             )
     if rule.kind == "f" and not rule.missing and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    if rule.unit and np.abs(np.linalg.norm(array, axis=1) - 1).max(initial=0) > 1e-4:
+        raise ValueError(f"{name} must have rows of length 1.")
 
 
 def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int]) -> None:
@@ -447,9 +452,6 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
     rows = state["landmarks_"]
     if not 1 <= n_compared <= len(rows) or rows.min() < 0 or rows.max() >= n:
         raise ValueError(f"landmarks_ must be rows of the {n} points.")
-    for name, Y in (("embedding_", state["embedding_"]), ("_rotation", state["_rotation"])):
-        if np.abs(np.linalg.norm(Y, axis=1) - 1).max(initial=0) > 1e-4:
-            raise ValueError(f"{name} must have rows of length 1.")
     if isinstance(state["_placer"], DetailPlacer):
         around = state["_placer"].surroundings
         if not 1 <= around.k <= n:

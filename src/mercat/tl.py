@@ -147,7 +147,23 @@ def _representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any]:
         X = X.to_memory()
     elif not hasattr(X, "tocsr"):
         X = np.asarray(X)
+    _check_finite(f"adata.obsm[{use_rep!r}]" if use_rep in adata.obsm else "adata.X", X, adata)
     return use_rep, X
+
+
+def _check_finite(name: str, X: Any, adata: AnnData) -> None:
+    """Raise at the first cell with a number that is missing."""
+    sparse = hasattr(X, "tocsr")
+    values = X.data if sparse else X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    where = X.tocoo().row if sparse else np.arange(len(X))
+    good = np.isfinite(values) if sparse else np.isfinite(values).all(axis=1)
+    rows = np.unique(where[~good])
+    raise ValueError(
+        f"{name} must be finite, got NaN or infinity in {len(rows)} of {adata.n_obs} cells, the first of "
+        f"which is {adata.obs_names[rows[0]]!r}."
+    )
 
 
 def _map_coordinates(Y: np.ndarray) -> tuple[np.ndarray, int]:

@@ -14,6 +14,9 @@ def main() -> None:
     """Entry point of the command."""
     try:
         from ._app import app
+    except KeyboardInterrupt:
+        sys.stderr.write("Error: Interrupted.\n")
+        sys.exit(130)
     except ImportError as error:
         if error.name != "click":
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 
 from ._columns import plain
 from ._console import Console
-from ._problems import BadInput, listed
+from ._problems import BadInput, listed, unknown_column
 from ._table import ReadOptions, Table
+
+NPY_START = b"\x93NUMPY"
 
 
 def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
@@ -44,7 +47,7 @@ def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
                 f"Arrays of {path} that are not a column of {len(X)} values: {listed(left)}."
             )
         arrays = rest
-    return _table(path, X, options, {k: v for k, v in arrays.items() if k not in options.drop}, key)
+    return _table(path, X, options, arrays, key)
 
 
 def loaded_npz(path: Path) -> dict[str, np.ndarray]:
@@ -63,6 +66,10 @@ def loaded_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _loaded(path: Path) -> Any:
+    with path.open("rb") as file:
+        start = file.read(6)
+    if start != NPY_START and not zipfile.is_zipfile(path):
+        raise BadInput(f"{path} is not a NumPy file. If it holds text, call it .csv.")
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
@@ -113,14 +120,10 @@ def _table(
     )
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     meta = {name: _column(path, name, a) for name, a in (columns or {}).items()}
-    for option, name in (("--label", options.label), *(("--meta", m) for m in options.meta)):
-        if name is not None and name not in meta:
-            has = (
-                f"Its columns of metadata: {listed(meta)}."
-                if meta
-                else "It has no names of columns."
-            )
-            raise BadInput(f"{option}: {path} has no column {name!r}. {has}")
+    for option, name in options.named():
+        if name not in meta:
+            raise unknown_column(option, name, meta, path)
+    meta = {name: column for name, column in meta.items() if name not in options.drop}
     return Table(
         path=path,
         X=X if not isinstance(X, np.ndarray) else np.ascontiguousarray(X),
@@ -174,15 +177,15 @@ def _cells(
     import scipy.sparse
 
     cells = scipy.sparse.csr_array(X.T)
-    names = np.array([row[0] for row in barcodes])
-    table = _table(path, cells, options, {"barcode": names})
-    return Table(
-        **{
-            **vars(table),
-            "features": [row[min(1, len(row) - 1)] for row in genes],
-            "ids": "barcode",
-        }
+    features = [row[min(1, len(row) - 1)] for row in genes]
+    others = replace(
+        options,
+        drop=tuple(name for name in options.drop if name not in features),
+        feature=tuple(name for name in options.feature if name not in features),
     )
+    table = _table(path, cells, others, {"barcode": np.array([row[0] for row in barcodes])})
+    table = replace(table, features=features, ids="barcode")
+    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
 
 
 def _beside(path: Path, stem: str) -> list[list[str]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from ._console import Console
-from ._problems import BadInput, listed, unknown_column
+from ._problems import BadInput, counted, listed, unknown_column
 from ._table import ReadOptions, Table
 
 _ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
 _CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
 _MOST_CLASSES = 50
+# A number with a thousands separator, a decimal comma, a currency or a percent sign; not a date.
+_FORMATTED = re.compile(
+    r"[-+\u2212]?\s?[$€£]?\s?(\d{1,3}([.,'\u2019\s]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?"
+)
 
 
 @dataclass
@@ -30,6 +35,7 @@ class _Sorting:
     features: list[int] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
     ids: str | None = None
+    formatted: dict[str, str] = field(default_factory=dict)  # text like numbers, with an example
 
 
 def frame_table(
@@ -53,10 +59,12 @@ def frame_table(
     if absent:
         raise BadInput(lacking(path, absent, len(options.expected or ())))
     if sorting.ids is None:
-        sorting.ids = next((name for name, c in sorting.meta.items() if _names_rows(c)), None)
+        text = (n for n in sorting.meta if n not in sorting.formatted)
+        sorting.ids = next((name for name in text if _names_rows(sorting.meta[name])), None)
     _doubt_classes(frame, names, sorting)
+    _doubt_text(sorting)
     if not chosen:
-        raise BadInput(_no_numbers(frame, names, path))
+        options.refuse(_no_numbers(frame, names, path))
     X = frame.iloc[:, chosen].to_numpy(dtype=_common_type(frame.iloc[:, chosen]), na_value=np.nan)
     return Table(
         path=path,
@@ -71,18 +79,14 @@ def frame_table(
 def lacking(path: Path, absent: list[str], n_expected: int) -> str:
     """That a table lacks columns which a model was fitted to."""
     return (
-        f"{path} lacks {len(absent):,} of the {n_expected:,} columns that the model was fitted to: "
+        f"{path} lacks {len(absent):,} of the {counted(n_expected, 'column')} that the model was fitted to: "
         f"{listed(absent)}."
     )
 
 
 def check_names(names: list[str], path: Path, options: ReadOptions) -> None:
     """Raise where an option names a column that is not there."""
-    asked = [("--meta", name) for name in options.meta]
-    asked += [("--drop", name) for name in options.drop]
-    asked += [("--feature", name) for name in options.feature]
-    asked += [("--label", options.label)] if options.label else []
-    for option, name in asked:
+    for option, name in options.named():
         if name not in names:
             raise unknown_column(option, name, names, path)
 
@@ -106,7 +110,9 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
             sorting.meta[name] = plain(column, sorting.path, name)
     elif not numeric:
         if name in options.feature or _mostly_numbers(column):
-            raise BadInput(_not_a_number(sorting, k, name, column))
+            options.refuse(_not_a_number(sorting, k, name, column))
+        elif example := _formatted_number(column):
+            sorting.formatted[name] = example
         sorting.meta[name] = plain(column, sorting.path, name)
     elif name not in options.feature and _is_id(name, column):
         sorting.meta[name] = plain(column, sorting.path, name)
@@ -158,6 +164,33 @@ def _doubt_classes(frame: Any, names: list[str], sorting: _Sorting) -> None:
                     f"Column {names[k]!r}, whole numbers of {kinds} kinds, is embedded. If they are "
                     f"classes, use --label {names[k]} or --meta {names[k]}."
                 )
+
+
+def _doubt_text(sorting: _Sorting) -> None:
+    """Tell of text that a person would read as numbers."""
+    if not sorting.formatted:
+        return
+    names = list(sorting.formatted)
+    examples = [f"{name} ({example!r})" for name, example in sorting.formatted.items()]
+    one = len(names) == 1
+    sorting.console.warn(
+        f"{'Column' if one else 'Columns'} {listed(examples)} {'looks' if one else 'look'} like numbers, and "
+        f"{'is' if one else 'are'} text: kept as metadata, not embedded. To embed, write plain numbers such "
+        f"as 1234.5, without signs or thousands separators; to keep as text, use --meta {names[0]}."
+    )
+
+
+def _formatted_number(column: Any) -> str | None:
+    """An example of text that is a number to a person and not to a machine, where most values are numbers."""
+    import pandas as pd
+
+    if column.dtype != object and not pd.api.types.is_string_dtype(column):
+        return None
+    present = column.dropna().astype(str).str.strip()
+    like = present.map(lambda text: _FORMATTED.fullmatch(text) is not None)
+    if len(present) == 0 or like.mean() < 0.5:
+        return None
+    return str(present[like].iloc[0])
 
 
 def _names_rows(column: Any) -> bool:

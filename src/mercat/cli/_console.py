@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from typing import Any
 
 import click
 
-from ._problems import BadInput, Interrupted, MissingPackage, Problem
+from ._problems import BadInput, BadOutput, Interrupted, MissingPackage, Problem
 
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
@@ -45,9 +47,10 @@ class Console:
         """The result, as text or as JSON with the notes."""
         if self.as_json:
             content = _plain(data | {"notes": self.notes})
-            click.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
-        elif text:
-            click.echo(text)
+            text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+        if text:
+            with printing():
+                click.echo(text)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -72,6 +75,21 @@ class Console:
                 raise Problem(f"Not enough memory: {error}") from error
             except KeyboardInterrupt:
                 raise Interrupted("Interrupted.") from None
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """For what goes to stdout, which may be a disk that is full."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # the reader has seen enough; click ends quietly
+            raise
+        # What is left in the buffer must not fail again when Python ends.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        why = error.strerror or error
+        raise BadOutput(f"The result cannot be written to stdout: {why}.") from error
 
 
 def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Command]:

@@ -13,7 +13,7 @@ from ._arrays import loaded_npz
 from ._columns import frame_table, plain
 from ._console import Console
 from ._outputs import COORDINATES
-from ._problems import BadInput, listed
+from ._problems import BadInput, counted, listed
 from ._read import COLUMNAR, TEXT, check_exists, ending, read_frame, read_table
 from ._table import ReadOptions, Table
 
@@ -118,7 +118,7 @@ def check_rows(table: Table, embedding: Embedding) -> None:
     """Raise unless the rows of both are of the same points."""
     n, m = table.X.shape[0], len(embedding.Y)
     if n != m:
-        raise BadInput(f"{table.path} has {n:,} rows, and {embedding.path} has {m:,}.")
+        raise BadInput(f"{table.path} has {counted(n, 'row')}, and {embedding.path} has {m:,}.")
     if table.ids is None or table.ids not in embedding.meta:
         return
     ours, theirs = table.meta[table.ids].astype(str), embedding.meta[table.ids].astype(str)

@@ -60,15 +60,62 @@ def _nonzero(ctx: click.Context, param: click.Parameter, value: int) -> int:
     return value
 
 
+def _one_character(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    delimiter = "\t" if value == "\\t" else value
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise click.BadParameter(
+            rf"must be one character other than a quote, or \t for a tab, got {value!r}.",
+            ctx,
+            param,
+        )
+    return delimiter
+
+
+def _only_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
+    if len(value) > 1:
+        raise click.BadParameter(
+            f"may be given once, got {', '.join(value)}. Keep others as metadata with --meta.",
+            ctx,
+            param,
+        )
+    return value[0] if value else None
+
+
+def metric(*names: str) -> Decorator:
+    """--metric, one of these."""
+    return click.option(
+        "--metric",
+        type=click.Choice(names),
+        default=names[0],
+        show_default=True,
+        help="The geometry of the rows.",
+    )
+
+
+def seed(help: str) -> Decorator:
+    """--seed, of what is drawn at random."""
+    return click.option(
+        "--seed",
+        "random_state",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help=help,
+    )
+
+
+def label(help: str) -> Decorator:
+    """--label, of which a second one is refused: it would leave the first to be embedded."""
+    return click.option("--label", metavar="COLUMN", multiple=True, callback=_only_one, help=help)
+
+
 def data(name: str = "data", metavar: str = "DATA") -> Decorator:
     """The file of a table."""
     return click.argument(name, type=PATH, metavar=metavar)
 
 
 READING: list[Decorator] = [
-    click.option(
-        "--label", metavar="COLUMN", help="Metadata that colours the map; never embedded."
-    ),
+    label("Metadata that colours the map; never embedded."),
     click.option(
         "--meta", metavar="COLUMN", multiple=True, help="Keep a column of numbers as metadata."
     ),
@@ -90,7 +137,10 @@ READING: list[Decorator] = [
         "(X_pca where there is one).",
     ),
     click.option(
-        "--delimiter", metavar="CHAR", help="What separates columns of text, if not as found."
+        "--delimiter",
+        metavar="CHAR",
+        callback=_one_character,
+        help=r"What separates columns of text, if not as found; \t is a tab.",
     ),
     click.option("--header/--no-header", default=None, help="Whether the first line holds names."),
     click.option("--transpose", is_flag=True, help="Columns of the array are the points."),
@@ -125,13 +175,7 @@ MODEL: dict[str, Decorator] = {
         show_default=True,
         help="Principal components kept.",
     ),
-    "metric": click.option(
-        "--metric",
-        type=click.Choice(["euclidean", "cosine", "correlation", "precomputed"]),
-        default="euclidean",
-        show_default=True,
-        help="The geometry of the rows.",
-    ),
+    "metric": metric("euclidean", "cosine", "correlation", "precomputed"),
     "n_landmarks": click.option(
         "--n-landmarks",
         type=click.IntRange(min=4),
@@ -139,14 +183,7 @@ MODEL: dict[str, Decorator] = {
         show_default=True,
         help="Points solved exactly; the others are placed against them.",
     ),
-    "random_state": click.option(
-        "--seed",
-        "random_state",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="The same seed gives the same map.",
-    ),
+    "random_state": seed("The same seed gives the same map."),
     "n_jobs": click.option(
         "--n-jobs",
         type=int,
@@ -156,6 +193,11 @@ MODEL: dict[str, Decorator] = {
         help="Threads; -1: all cores.",
     ),
 }
+NEIGHBORS = click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    help="Neighbours. [default: 50, or half of the points if that is less]",
+)
 FORCE = click.option("--force", is_flag=True, help="Replace outputs that exist.")
 
 

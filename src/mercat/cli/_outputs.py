@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from .._whole import whole_file
-from ._console import Console
+from ._console import Console, printing
 from ._problems import BadOutput, listed, require
 from ._read import ending
 from ._table import Table
@@ -81,13 +81,21 @@ class Outputs:
 
     def write(self) -> dict[str, str]:
         """Write all files; if one fails, none is changed. What each of them is, with its path."""
-        try:
-            with ExitStack() as stack:
-                for _, path, write in self._plans:
-                    write(stack.enter_context(whole_file(path)))
-        except OSError as error:
-            raise BadOutput(f"Nothing was written: {error.strerror or error}.") from error
+        with ExitStack() as stack:
+            for _, path, write in self._plans:
+                stack.enter_context(_telling(path))
+                write(stack.enter_context(whole_file(path)))
         return {what: str(path) for what, path, _ in self._plans}
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Which file it is that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise BadOutput(f"Nothing was written: {path}: {why}.") from error
 
 
 def _same(path: Path, other: Path) -> bool:
@@ -194,7 +202,8 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
     if files or console.as_json:
         console.result("\n".join(lines), {**embedded.summary, "files": files})
         return
-    embedding_frame(embedded).to_csv(sys.stdout, index=False)
+    with printing():
+        embedding_frame(embedded).to_csv(sys.stdout, index=False)
     if not console.quiet:
         click.echo("\n".join(lines), err=True)
 

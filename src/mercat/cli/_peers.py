@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import logging
 import time
@@ -18,11 +19,11 @@ _COMPONENTS = 50  # that t-SNE is customarily given
 
 @dataclass(frozen=True)
 class Method:
-    """A method: how it is called, in print and by pip, and how it is run on X with a seed."""
+    """A method: its title, how its class is imported, and how that is run on X with a seed."""
 
     title: str
-    distribution: str
-    run: Callable[[np.ndarray, int, int], Any]
+    load: Callable[[], Any]
+    run: Callable[[Any, np.ndarray, int, int], Any]
 
 
 @dataclass(frozen=True)
@@ -37,32 +38,30 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
 
 
-def _umap(X: np.ndarray, seed: int, n_jobs: int) -> Any:
-    del n_jobs  # with a seed UMAP runs on one core
-    from umap import UMAP
+def _from(module: str, name: str) -> Callable[[], Any]:
+    return lambda: getattr(importlib.import_module(module), name)
 
+
+def _umap(UMAP: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
+    del n_jobs  # with a seed UMAP runs on one core
     return UMAP(random_state=seed, n_jobs=1).fit_transform(X)
 
 
-def _tsne(X: np.ndarray, seed: int, n_jobs: int) -> Any:
-    from openTSNE import TSNE
-
+def _tsne(TSNE: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
     if X.shape[1] > _COMPONENTS:
         X = _principal_components(X, _COMPONENTS, seed)
     perplexity = min(30.0, (len(X) - 1) / 3)
     return np.asarray(TSNE(perplexity=perplexity, random_state=seed, n_jobs=n_jobs).fit(X))
 
 
-def _pacmap(X: np.ndarray, seed: int, n_jobs: int) -> Any:
+def _pacmap(PaCMAP: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
     del n_jobs
-    from pacmap import PaCMAP
-
     return PaCMAP(n_components=2, random_state=seed).fit_transform(np.asarray(X, dtype=np.float32))
 
 
-def _pca(X: np.ndarray, seed: int, n_jobs: int) -> Any:
+def _pca(PCA: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
     del n_jobs
-    return _principal_components(X, 2, seed)
+    return PCA(min(2, *X.shape), random_state=seed).fit_transform(X)
 
 
 def _principal_components(X: np.ndarray, k: int, seed: int) -> np.ndarray:
@@ -72,39 +71,38 @@ def _principal_components(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 PEERS = {
-    "umap": Method("UMAP", "umap-learn", _umap),
-    "tsne": Method("t-SNE", "openTSNE", _tsne),
-    "pacmap": Method("PaCMAP", "pacmap", _pacmap),
-    "pca": Method("PCA", "scikit-learn", _pca),
+    "umap": Method("UMAP", _from("umap", "UMAP"), _umap),
+    "tsne": Method("t-SNE", _from("openTSNE", "TSNE"), _tsne),
+    "pacmap": Method("PaCMAP", _from("pacmap", "PaCMAP"), _pacmap),
+    "pca": Method("PCA", _from("sklearn.decomposition", "PCA"), _pca),
 }
 
 
 def mercat(parameters: dict[str, Any]) -> Method:
     """Mercat as a method."""
 
-    def run(X: np.ndarray, seed: int, n_jobs: int) -> Any:
-        from .. import Mercat
-
+    def run(Mercat: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
         return Mercat(**{**parameters, "random_state": seed, "n_jobs": n_jobs}).fit_transform(X)
 
-    return Method("Mercat", "mercat", run)
+    return Method("Mercat", _from("mercat", "Mercat"), run)
 
 
 def attempt(method: Method, X: np.ndarray, seed: int, n_jobs: int) -> Outcome:
     """Run a method; if it is not installed or fails, say so and go on."""
     said = io.StringIO()
     with _heard() as remarks, contextlib.redirect_stdout(said):
-        start = time.perf_counter()
         try:
-            Y = np.asarray(method.run(X, seed, n_jobs), dtype=np.float64)
+            method_class = method.load()  # before the clock starts: Mercat is imported already
+            start = time.perf_counter()
+            Y = np.asarray(method.run(method_class, X, seed, n_jobs), dtype=np.float64)
+            seconds = time.perf_counter() - start
         except ImportError as error:
-            advice = f"not installed: pip install {method.distribution}"
+            advice = 'not installed: pip install "mercat[peers]"'
             if error.name is not None and error.name not in ("umap", "openTSNE", "pacmap"):
                 advice = f"cannot be imported: {error}"
             return Outcome(method.title, absent=advice)
         except Exception as error:  # whatever a peer raises must not cost the others
             return Outcome(method.title, absent=f"failed: {type(error).__name__}: {error}")
-        seconds = time.perf_counter() - start
     if Y.ndim != 2 or len(Y) != len(X) or not np.isfinite(Y).all():
         return Outcome(method.title, absent="failed: its embedding holds NaN or infinity")
     return Outcome(method.title, Y, seconds, remarks=sorted(set(remarks)))

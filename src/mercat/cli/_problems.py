@@ -53,12 +53,18 @@ def listed(names: Iterable[Any], most: int = 8) -> str:
     return ", ".join(names[:most]) + more
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things: 1 row, 1,200 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def unknown_column(option: str, name: str, columns: Iterable[Any], path: Any) -> click.BadParameter:
     """An option names a column that is not there."""
     columns = [str(column) for column in columns if column != ""]
     close = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
+    known = f"Its columns: {listed(columns)}." if columns else "Its columns have no names."
     return click.BadParameter(
-        f"{path} has no column {name!r}.{hint} Its columns: {listed(columns)}.",
+        f"{path} has no column {name!r}.{hint} {known}",
         param_hint=f"'{option}'",
     )

@@ -48,6 +48,10 @@ def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
 
 def check_exists(path: Path, kind: str) -> None:
     """Raise unless there is such a file, of a format that is known."""
+    if str(path) == "-":
+        raise BadInput(
+            "- stands for stdin, which is not read: write it to a file first, as in `... > data.csv`."
+        )
     if kind not in ENDINGS:
         raise BadInput(
             f"{path} must end in one of {listed(ENDINGS, 20)}, which tells its format, "

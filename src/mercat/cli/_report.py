@@ -13,6 +13,7 @@ from typing import Any
 from .. import __version__
 from ._outputs import quiet_pyplot
 from ._peers import Outcome
+from ._problems import counted
 
 MEANING = {
     "angle_preservation": ("Angles", "correlation of the angles between any three points"),
@@ -84,6 +85,7 @@ class Subject:
     n_features: int
     label: str | None
     prepared: str
+    metric: str
     seed: int
 
 
@@ -106,14 +108,16 @@ def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]
 
 def _introduction(subject: Subject) -> str:
     prepared = f", prepared by {html.escape(subject.prepared)}" if subject.prepared else ""
+    if subject.metric != "euclidean":
+        prepared += f", compared by {subject.metric}"
     label = (
         f" Colours and classes are those of <b>{html.escape(subject.label)}</b>."
         if subject.label
         else ""
     )
     return (
-        f'<p class="soft">{subject.n_points:,} points of {subject.n_features:,} columns{prepared}. Every '
-        f"method at its defaults, seed {subject.seed}.{label} Mercat {__version__}.</p>"
+        f'<p class="soft">{counted(subject.n_points, "point")} of {counted(subject.n_features, "column")}'
+        f"{prepared}. Every method at its defaults, seed {subject.seed}.{label} Mercat {__version__}.</p>"
     )
 
 
@@ -178,7 +182,8 @@ def _table(done: list[Outcome]) -> str:
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
         '<h2>Measures</h2>\n<p class="soft">1 is best; a tick marks the best of each, and all that its '
-        "error does not tell from it. Time is that of a first call, with imports and compilation.</p>\n"
+        "error does not tell from it. Time is that of a first call, with all packages imported before; where "
+        "a method compiles itself, that counts.</p>\n"
         '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
         f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )

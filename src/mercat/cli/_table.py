@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._console import Console
-from ._problems import BadInput, listed
+from ._problems import BadInput, counted, listed
 
 Place = Callable[[int, int], str]  # row and feature, to where that cell stands in the file
 
@@ -29,11 +29,29 @@ class ReadOptions:
     header: bool | None = None
     transpose: bool = False
     expected: tuple[str, ...] | None = None  # the features, where a model knows them
+    faults: list[str] | None = (
+        None  # where to put faults, for who looks at a file and does not use it
+    )
 
     @property
     def kept_apart(self) -> set[str]:
         """Columns that are metadata whatever they hold."""
         return {*self.meta, *([self.label] if self.label else [])}
+
+    def named(self) -> list[tuple[str, str]]:
+        """Options that name columns, with these names."""
+        return [
+            *(("--label", name) for name in [self.label] if name),
+            *(("--meta", name) for name in self.meta),
+            *(("--feature", name) for name in self.feature),
+            *(("--drop", name) for name in self.drop),
+        ]
+
+    def refuse(self, fault: str) -> None:
+        """Raise for a fault of the numbers, or put it with the others where they are collected."""
+        if self.faults is None:
+            raise BadInput(fault)
+        self.faults.append(fault)
 
 
 @dataclass(frozen=True)
@@ -76,7 +94,12 @@ class Table:
     def named(self) -> str:
         """How many columns are embedded, and which."""
         names = f" ({listed(self.features, 6)})" if self.features else ""
-        return f"{self.X.shape[1]:,} columns{names}"
+        return f"{counted(self.X.shape[1], 'column')}{names}"
+
+    def kept(self) -> str:
+        """Which columns are not embedded, and which of them names the rows."""
+        names = [f"{c} (names the rows)" if c == self.ids else str(c) for c in self.meta.columns]
+        return listed(names, 20)
 
     def rows(self, kept: np.ndarray) -> Table:
         """Some of the rows, by number."""
@@ -115,28 +138,34 @@ class Table:
 def checked(table: Table, options: ReadOptions, console: Console) -> Table:
     """The table without missing numbers: an error, or rows left out, as the options have it."""
     n, d = table.X.shape
-    if n == 0 or d == 0:
-        raise BadInput(f"{table.path} has {n} rows and {d} columns of numbers: nothing to embed.")
+    if n == 0 or (d == 0 and not options.faults):
+        size = f"{counted(n, 'row')} and {counted(d, 'column')} of numbers"
+        options.refuse(f"{table.path} has {size}: nothing to embed.")
     rows, columns, values = _not_finite(table.X)
     if len(rows) == 0:
         return table
     infinite = ~np.isnan(values)
     if infinite.any():
         first = int(np.argmax(infinite))
-        raise BadInput(f"{table.place(rows[first], columns[first])}: the number is infinite.")
+        options.refuse(f"{table.place(rows[first], columns[first])}: the number is infinite.")
+    if infinite.all():
+        return table
+    rows, columns = rows[~infinite], columns[~infinite]
     bad_rows = np.unique(rows)
     if options.missing == "drop":
         kept = np.setdiff1d(np.arange(n), bad_rows)
         if len(kept) == 0:
             raise BadInput(f"{table.path} has no row without a missing number.")
-        console.note(f"{len(bad_rows):,} of {n:,} rows miss a number and are left out.")
+        console.note(f"{len(bad_rows):,} of {counted(n, 'row')} miss a number and are left out.")
         return table.rows(kept)
     bad_columns = np.unique(columns)
     names = bad_columns + 1 if table.features is None else [table.features[k] for k in bad_columns]
-    raise BadInput(
-        f"{table.place(rows[0], columns[0])}: the number is missing. So it is in {len(bad_rows):,} of {n:,} "
-        f"rows, of columns {listed(names)}. Leave the rows out with --missing drop, or columns with --drop."
+    options.refuse(
+        f"{table.place(rows[0], columns[0])}: the number is missing. So it is in {len(bad_rows):,} of "
+        f"{counted(n, 'row')}, of {'column' if len(bad_columns) == 1 else 'columns'} {listed(names)}. "
+        "Leave the rows out with --missing drop, or columns with --drop."
     )
+    return table
 
 
 def _not_finite(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

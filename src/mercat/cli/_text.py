@@ -19,12 +19,19 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ._console import Console
-from ._problems import BadInput, listed
+from ._problems import BadInput, counted, listed
 from ._table import ReadOptions
 
 _SAMPLE = 200  # lines that tell what kind of file it is
 _DELIMITERS = ",;\t|"
 _POINT, _COMMA = re.compile(r"[+-]?\d*\.\d+"), re.compile(r"[+-]?\d+,\d+")
+_BINARY = {
+    b"\x93NUM": ("a NumPy file", ".npy"),
+    b"PK\x03\x04": ("a zip archive", ".npz, if it holds arrays"),
+    b"PAR1": ("a Parquet file", ".parquet"),
+    b"ARRO": ("a Feather file", ".feather"),
+    b"\x89HDF": ("an HDF5 file", ".h5ad, if it is AnnData's"),
+}
 _ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -42,7 +49,7 @@ class TextFile:
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Number of the last line, and cells, of each row. Raises BadInput where a row is not whole."""
         with opened(self.path, self.encoding) as file:
-            reader = csv.reader(file, delimiter=self.delimiter, skipinitialspace=True, strict=True)
+            reader = csv.reader(file, strict=True, **dialect(self.delimiter))
             try:
                 for cells in reader:
                     if cells and reader.line_num > self.first_line:
@@ -65,10 +72,16 @@ class TextFile:
                     f", column {column_name(self.names, len(cells))!r}" if len(cells) < n else ""
                 )
                 last = next(records, None) is None and len(cells) < n
+                hint = " It is the last line: the file may be truncated." if last else ""
                 raise BadInput(
-                    f"{self.path}, line {line}{where}: the line has {len(cells)} cells, and the table has "
-                    f"{n} columns.{' It is the last line: the file may be truncated.' if last else ''}"
+                    f"{self.path}, line {line}{where}: the line has {counted(len(cells), 'cell')}, and the "
+                    f"table has {counted(n, 'column')}.{hint}"
                 )
+
+
+def dialect(delimiter: str) -> dict[str, Any]:
+    """How Python's csv module reads; spaces before a cell do not count, unless they separate."""
+    return {"delimiter": delimiter, "skipinitialspace": delimiter != " "}
 
 
 def column_name(names: list[str], k: int) -> str:
@@ -91,7 +104,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
                 decimal=file.decimal,
                 header=None,
                 index_col=False,
-                skipinitialspace=True,
+                skipinitialspace=file.delimiter != " ",
                 low_memory=False,
                 float_precision="round_trip" if file.decimal == "." else None,
             )
@@ -159,7 +172,11 @@ def _not_text(error: UnicodeDecodeError) -> str:
 def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
     """The dialect of a file, by its first lines and the options."""
     with path.open("rb") as raw:
-        encoding = _ENCODINGS.get(raw.read(2), "utf-8-sig")
+        start = raw.read(4)
+    if start in _BINARY:
+        what, name = _BINARY[start]
+        raise BadInput(f"{path} is {what}, not text. Call it {name}.")
+    encoding = _ENCODINGS.get(start[:2], "utf-8-sig")
     with opened(path, encoding) as stream:
         lines = list(itertools.islice(stream, _SAMPLE))
     if not any(line.strip() for line in lines):
@@ -168,7 +185,7 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
         raise BadInput(f"{path} is not a text file: it holds zero bytes.")
     top = next(line for line in lines if line.strip())
     delimiter = options.delimiter or _delimiter(path, top)
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    reader = csv.reader(lines, **dialect(delimiter))
     try:
         rows = [(reader.line_num, cells) for cells in reader if cells]
     except csv.Error as error:

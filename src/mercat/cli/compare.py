@@ -14,11 +14,11 @@ from ._console import Console, command
 from ._outputs import PAGES, Embedded, Outputs
 from ._peers import PEERS, Outcome
 from ._prepare import Preparation
-from ._problems import BadInput, require
+from ._problems import require
 from ._read import read_table
 from ._report import MEANING, Subject, page
 from ._table import Table
-from .evaluate import labels
+from .evaluate import METRIC, in_metric, labels, neighbors
 
 EPILOG = """\b
 Examples:
@@ -46,9 +46,8 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
     click.option(
         "--sample", type=click.IntRange(min=10), help="Compare on so many rows, at random."
     ),
-    click.option(
-        "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Neighbours."
-    ),
+    _options.NEIGHBORS,
+    METRIC,
     _options.FORCE,
     *_options.READING,
     *_options.PREPARING,
@@ -61,7 +60,8 @@ def compare(
     output: Path,
     methods: tuple[str, ...],
     sample: int | None,
-    k: int,
+    k: int | None,
+    metric: str,
     force: bool,
     **arguments: Any,
 ) -> None:
@@ -78,15 +78,14 @@ def compare(
     options = _options.read_options(arguments)
     table = read_table(data, options, console)
     table = _sampled(table, sample, seed, console)
-    if k >= table.X.shape[0]:
-        raise BadInput(f"-k must be less than the number of points, {table.X.shape[0]}, got {k}.")
+    k = neighbors(k, table.X.shape[0], console)
     table = replace(table, X=table.dense())
-    preparation = Preparation.fit(table, **arguments, metric="euclidean")
-    X = preparation.apply(table)
+    preparation = Preparation.fit(table, **arguments, metric=metric)
+    X = in_metric(preparation.apply(table), metric)
     chosen = [_peers.mercat(parameters), *(PEERS[name] for name in methods or PEERS)]
     outcomes = _outcomes(chosen, X, labels(table, options.label), k, seed, n_jobs, console)
     color = Embedded(table, X, None, options.label, {}).color
-    subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), seed)
+    subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
     shades = None if color is None else table.meta[color]
     report.append(page(subject, outcomes, shades, console.notes))
     files = outputs.write()

@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _options
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
 from ._prepare import Preparation
-from ._problems import BadInput
+from ._problems import BadInput, counted
 from ._read import read_table
 from ._table import Table
 
@@ -62,11 +64,16 @@ def embed(
     table = read_table(data, options := _options.read_options(arguments), console)
     if table.X.shape[0] < _LEAST_POINTS:
         raise BadInput(
-            f"{data} has {table.X.shape[0]} rows, and a map needs at least {_LEAST_POINTS}."
+            f"{data} has {counted(table.X.shape[0], 'row')}, and a map needs at least {_LEAST_POINTS}."
         )
+    if len(table.meta.columns):
+        console.note(f"Metadata, not embedded: {table.kept()}.")
     check_columns(table, output)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
-    model, seconds = _fitted(preparation.apply(table), parameters, console)
+    X = preparation.apply(table)
+    if not _differ(X):
+        console.warn(f"All rows of {data} are the same: there is nothing to map.")
+    model, seconds = _fitted(X, parameters, console)
     summary = _summary(table, model, preparation, seconds)
     found += [
         Embedded(table, model.embedding_, model.point_loss_, options.label, summary),
@@ -74,10 +81,26 @@ def embed(
         preparation,
     ]
     lines = [
-        f"{len(model.embedding_):,} points of {table.named()}, in {seconds:.1f} s.",
-        f"Angles correlate by {model.correlation_:.3f} (loss {model.loss_:.4f}). {model.status_}",
+        f"{counted(len(model.embedding_), 'point')} of {table.named()}, in {seconds:.1f} s.",
+        f"Angles{_kept(model, summary)} correlate by {model.correlation_:.3f} (loss {model.loss_:.4f}). "
+        f"{model.status_}",
     ]
     say_map(console, found[0], lines, outputs.write())
+
+
+def _differ(X: Any) -> bool:
+    """Whether any two rows do."""
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    apart = highest != lowest
+    return bool(apart.any() if isinstance(X, np.ndarray) else apart.nnz)
+
+
+def _kept(model: Any, summary: dict[str, Any]) -> str:
+    """What the angles are of, where that is not all the columns."""
+    kept = summary["n_components"]
+    if model.n_spectral != "auto" and kept == summary["n_features"]:
+        return ""
+    return f" in the {counted(kept, 'principal component')} kept"
 
 
 def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, float]:
@@ -86,6 +109,11 @@ def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, 
     start = time.perf_counter()
     model = Mercat(**parameters, verbose=console.progress).fit(X)
     model.set_params(verbose=False)
+    n, asked = len(model.embedding_), parameters["n_landmarks"]
+    if asked < n == len(model.landmarks_):
+        console.note(
+            f"All {n:,} points were solved together, as few points are: --n-landmarks {asked} is for more."
+        )
     return model, time.perf_counter() - start
 
 
@@ -93,6 +121,7 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
     return {
         "n_points": table.X.shape[0],
         "n_features": table.X.shape[1],
+        "n_components": _rank(model),
         "key": table.key,
         "prepared": str(preparation) or None,
         "loss": float(model.loss_),
@@ -100,6 +129,15 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
         "status": str(model.status_),
         "seconds": round(seconds, 3),
     }
+
+
+def _rank(model: Any) -> int:
+    """How many dimensions of the data are mapped."""
+    if model.components_ is not None:
+        return len(model.components_)
+    if model.metric == "precomputed":
+        return len(model.explained_variance_)
+    return int(model.n_features_in_)
 
 
 def _save(part: Path, embedded: Embedded, model: Any, preparation: Preparation) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from . import _options
 from ._console import Console, command
 from ._embedding import check_rows, read_embedding
 from ._prepare import Preparation
-from ._problems import BadInput
+from ._problems import BadInput, counted
 from ._read import read_table
 
 EPILOG = """\b
@@ -25,6 +26,8 @@ Examples:
 EMBEDDING is what `mercat embed` wrote, or a table of two or three columns of
 numbers by another method. The rows must be those of DATA, in their order.
 """
+METRIC = _options.metric("euclidean", "cosine", "correlation")
+_NEIGHBORS = 50
 
 
 @command(
@@ -33,9 +36,7 @@ numbers by another method. The rows must be those of DATA, in their order.
     click.option(
         "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
     ),
-    click.option(
-        "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Neighbours."
-    ),
+    _options.NEIGHBORS,
     click.option(
         "--n-points",
         type=click.IntRange(min=10),
@@ -43,7 +44,8 @@ numbers by another method. The rows must be those of DATA, in their order.
         show_default=True,
         help="Points at which to measure.",
     ),
-    _options.MODEL["random_state"],
+    _options.seed("The same seed measures at the same points."),
+    METRIC,
     *_options.READING,
     *_options.PREPARING,
     epilog=EPILOG,
@@ -53,9 +55,10 @@ def evaluate(
     data: Path,
     embedding: Path,
     embedding_key: str | None,
-    k: int,
+    k: int | None,
     n_points: int,
     random_state: int,
+    metric: str,
     **arguments: Any,
 ) -> None:
     """Measure how faithful a map is.
@@ -66,14 +69,13 @@ def evaluate(
     table = read_table(data, options, console)
     found = read_embedding(embedding, embedding_key, console)
     check_rows(table, found)
-    if k >= len(found.Y):
-        raise BadInput(f"-k must be less than the number of points, {len(found.Y)}, got {k}.")
+    k = neighbors(k, len(found.Y), console)
     table = replace(table, X=table.dense())
-    preparation = Preparation.fit(table, **arguments, metric="euclidean")
+    preparation = Preparation.fit(table, **arguments, metric=metric)
     from .. import metrics
 
     scores = metrics.report(
-        preparation.apply(table),
+        in_metric(preparation.apply(table), metric),
         found.Y,
         labels(table, options.label),
         k=k,
@@ -85,6 +87,29 @@ def evaluate(
         for name, score in scores.items()
     }
     console.result(repr(scores), {"n_points": len(found.Y), "measures": measures})
+
+
+def neighbors(k: int | None, n: int, console: Console) -> int:
+    """-k; by default 50, or half of the points: were all of them neighbours, every map would keep them."""
+    if k is None:
+        k = max(1, min(_NEIGHBORS, (n - 1) // 2))
+        if k < _NEIGHBORS:
+            console.note(
+                f"Neighbourhoods are of {counted(k, 'point')}, not {_NEIGHBORS}: less than half of the {n}."
+            )
+    if k >= n:
+        raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")
+    return k
+
+
+def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
+    """Rows whose Euclidean distances are those of the metric, as `Mercat` has them."""
+    from .._spectral import prepare_rows
+
+    if metric == "euclidean":
+        return X
+    rows, offset = prepare_rows(X, metric)
+    return np.asarray(rows - offset[:, None])
 
 
 def labels(table: Any, name: str | None) -> Any:

@@ -14,7 +14,7 @@ import click
 from .. import __version__
 from . import _options
 from ._console import Console, command
-from ._problems import BadInput, listed
+from ._problems import BadInput, counted, listed
 from ._read import ENDINGS, ending, read_table
 
 EPILOG = """\b
@@ -109,8 +109,11 @@ def _model(path: Path) -> dict[str, Any]:
 
 
 def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, Any]:
-    table = read_table(path, _options.read_options(arguments), console)
-    kinds = {name: f"{column.nunique():,} different values" for name, column in table.meta.items()}
+    faults: list[str] = []
+    table = read_table(path, _options.read_options(arguments, faults=faults), console)
+    kinds = {
+        name: counted(column.nunique(), "different value") for name, column in table.meta.items()
+    }
     return {
         "data": str(path),
         "points": table.X.shape[0],
@@ -119,6 +122,7 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
         "ids": table.ids,
         "metadata": kinds,
         "features": table.features or [],
+        "faults": faults,
     }
 
 
@@ -129,8 +133,11 @@ def _as_text(data: dict[str, Any]) -> str:
         if isinstance(value, dict) and value:
             width = max(map(len, value))
             lines += [name, *(f"  {key:{width}}  {entry}" for key, entry in value.items())]
+        elif name == "faults":
+            lines += [name, *(f"  {fault}" for fault in value)] if value else []
         elif isinstance(value, list | dict):
-            lines.append(f"{name:11} {listed(value, 20) or 'none'}")
+            nothing = "not named" if name == "features" else "none"
+            lines.append(f"{name:11} {listed(value, 20) or nothing}")
         else:
             lines.append(f"{name:11} {'none' if value is None else value}")
     return "\n".join(lines)

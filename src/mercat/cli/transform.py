@@ -10,7 +10,7 @@ from ._columns import lacking
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
 from ._prepare import Preparation
-from ._problems import BadInput
+from ._problems import BadInput, counted
 from ._read import ANNOTATED, ending, read_table
 from ._table import Table
 
@@ -66,7 +66,7 @@ def transform(
     Y = fitted.transform(preparation.apply(table))
     summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
     found.append(Embedded(table, Y, None, options.label, summary))
-    say_map(console, found[0], [f"{len(Y):,} points placed."], outputs.write())
+    say_map(console, found[0], [f"{counted(len(Y), 'point')} placed."], outputs.write())
 
 
 def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
@@ -88,6 +88,7 @@ def _matched(table: Table, features: list[str] | None, n_features: int, model: P
         return table.columns([place[name] for name in features])
     if table.X.shape[1] != n_features:
         raise BadInput(
-            f"{table.path} has {table.X.shape[1]} columns of numbers, and {model} was fitted to {n_features}."
+            f"{table.path} has {counted(table.X.shape[1], 'column')} of numbers, and {model} was fitted "
+            f"to {n_features}."
         )
     return table

@@ -32,7 +32,7 @@ Without -o the page goes to a temporary file and opens in the browser.
 @command(
     _options.data("embedding", "EMBEDDING"),
     _options.output("Where to write the page; a temporary file if not given."),
-    click.option("--label", metavar="COLUMN", help="The column that colours the points at first."),
+    _options.label("The column that colours the points at first."),
     click.option("--title", help="Title of the page; the file's name if not given."),
     click.option(
         "--open/--no-open",

@@ -38,7 +38,8 @@ def report(
         neighbours and the preservation of class centroids.
     k, n_spectral
         Neighbours, and denoising of X, for the neighbourhood preservation: see
-        :func:`neighborhood_preservation`. The other measures use their defaults.
+        :func:`neighborhood_preservation`. The other measures use their defaults, and at most half
+        of the points as neighbours.
     geometry, n_points, random_state
         As in :func:`angle_preservation`.
 
@@ -66,18 +67,19 @@ def report(
     """
     common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
     by_point = common | {"n_points": n_points}
+    half = (len(Y) - 1) // 2  # were all points neighbours, any map would keep them
     scores = Report(
         angle_preservation=angle_preservation(X, Y, **by_point),
         distance_preservation=distance_preservation(X, Y, **common),
         neighborhood_preservation=neighborhood_preservation(
             X, Y, k=k, n_spectral=n_spectral, **by_point
         ),
-        density_preservation=density_preservation(X, Y, **by_point),
-        trustworthiness=trustworthiness(X, Y, **by_point),
-        continuity=continuity(X, Y, **by_point),
+        density_preservation=density_preservation(X, Y, k=min(25, half), **by_point),
+        trustworthiness=trustworthiness(X, Y, k=min(15, half), **by_point),
+        continuity=continuity(X, Y, k=min(15, half), **by_point),
         random_triplet_accuracy=random_triplet_accuracy(X, Y, **common),
     )
     if labels is not None:
-        scores["knn_accuracy"] = knn_accuracy(Y, labels, **by_point)
+        scores["knn_accuracy"] = knn_accuracy(Y, labels, k=min(10, half), **by_point)
         scores["centroid_preservation"] = centroid_preservation(X, Y, labels, geometry=geometry)
     return scores
