@@ -22,9 +22,3 @@ def digits() -> np.ndarray:
     from sklearn.datasets import load_digits
 
     return load_digits().data
-
-
-def random_sphere(n: int, seed: int = 0) -> np.ndarray:
-    """n unit vectors, uniform over the sphere."""
-    Y = np.random.default_rng(seed).normal(size=(n, 3))
-    return Y / np.linalg.norm(Y, axis=1, keepdims=True)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import random_sphere
+from spheres import random_sphere
 
 from mercat import _algorithm1
 from mercat._algorithm1 import _angle_gradient, _positions, batch_loss, draw_legs, solve_algorithm1

@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import random_sphere
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from spheres import random_sphere
 
 from mercat import Mercat, Status, metrics
 from mercat._angles import ABSOLUTE, Calibration

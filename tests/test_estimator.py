@@ -15,7 +15,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from conftest import random_sphere
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 from sklearn.base import clone
@@ -23,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from spheres import random_sphere
 
 from mercat import Mercat, Status, _rows, embed
 from mercat._angles import angle_loss, spherical_triple_cosines, triple_cosines

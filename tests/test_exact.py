@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import random_sphere
+from spheres import random_sphere
 
 from mercat import _exact
 from mercat._angles import angle_gradient, angle_loss, spherical_triple_cosines, triple_cosines

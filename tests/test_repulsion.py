@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import random_sphere
+from spheres import random_sphere
 
 from mercat._backend import Workers
 from mercat._repulsion import Kernel, _cubic

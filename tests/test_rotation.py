@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import random_sphere
+from spheres import random_sphere
 
 from mercat._rotation import equator_rotation, latitude_penalty
 from mercat._sphere import from_lonlat, to_lonlat
