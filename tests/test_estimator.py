@@ -26,6 +26,9 @@ from spheres import random_sphere
 
 from mercat import Mercat, Status, _rows, embed
 from mercat._angles import angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._backend import Workers
+from mercat._exact import AngleLoss
+from mercat._spectral import denoise
 from mercat._sphere import to_lonlat
 
 
@@ -552,3 +555,13 @@ def test_names_are_listed():
     )
     with pytest.raises(AttributeError, match="module 'mercat' has no attribute 'nothing'"):
         __import__("mercat").nothing  # noqa: B018
+
+
+def test_the_papers_loss_is_kept_by_placed_points(digits):
+    """Over all triples of all points, about what the solver left among the landmarks alone."""
+    X = digits[:700]
+    model = Mercat(objective="absolute", solver="landmarks", n_landmarks=400, random_state=0).fit(X)
+    with Workers(1) as workers:
+        loss = AngleLoss(denoise(X, 50), calibrated=False, workers=workers)
+        value, _ = loss.evaluate(model.embedding_)
+    assert np.sqrt(value) < 1.06 * model.history_[-1]

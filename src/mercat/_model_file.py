@@ -101,6 +101,7 @@ _RULES: dict[type, dict[str, Any]] = {
         "C0": Shape("G"),
         "calibration": Calibration,
         "softening": float,
+        "n_apex_legs": int,
     },
     Calibration: {"alpha": float, "beta": float},
     DetailPlacer: {"spectral": (Spectral, FromDistances), "surroundings": Surroundings},

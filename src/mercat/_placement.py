@@ -49,7 +49,7 @@ from ._backend import (
 )
 from ._sphere import fibonacci_grid, tangent, tangent_frame
 
-N_APEX_LEGS = 80  # legs of the placed point as an apex: the first landmarks, a random sample
+N_APEX_LEGS = 80  # legs of the placed point as an apex: so many of the first landmarks do
 _N_GRID = 512  # candidates, spread over the sphere
 _N_SCREEN = 128  # landmarks whose leg terms screen the candidates
 _N_KEPT = 4  # candidates whose full energy is compared ...
@@ -84,10 +84,15 @@ class Landmarks(NamedTuple):
     C0: Array  # (G,) quadratic parts at the candidates
     calibration: Calibration
     softening: float
+    n_apex_legs: int
 
 
 def prepare_landmarks(
-    X: Array, Y: Array, calibration: Calibration, n_apices: int | None = None
+    X: Array,
+    Y: Array,
+    calibration: Calibration,
+    n_apices: int | None = None,
+    n_apex_legs: int = N_APEX_LEGS,
 ) -> Landmarks:
     """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
 
@@ -120,7 +125,7 @@ def prepare_landmarks(
         X, Y, U, V, sigma11, sigma12, sigma22,
         P1, P2, row_dot(P1, X), row_dot(P2, X),
         4 * alpha * beta * s.t1, 4 * alpha * beta * s.t2,
-        candidates, c.B1, c.B2, C0, calibration, softening,
+        candidates, c.B1, c.B2, C0, calibration, softening, n_apex_legs,
     )  # fmt: skip
 
 
@@ -130,7 +135,7 @@ def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
     arrays = {
         name: xp.astype(value, dtype)
         for name, value in landmarks._asdict().items()
-        if name not in ("calibration", "softening")
+        if name not in ("calibration", "softening", "n_apex_legs")
     }
     return landmarks._replace(**arrays)
 
@@ -147,7 +152,7 @@ def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array, Array]:
         K += T
         return K
 
-    near = namespace(X).asarray(inverse_distance[:, :N_APEX_LEGS], copy=True)
+    near = namespace(X).asarray(inverse_distance[:, : k.n_apex_legs], copy=True)
     nearest = namespace(X).min(inverse_distance, axis=1)
     return linear(k.P1, k.p1, k.T1), linear(k.P2, k.p2, k.T2), near, nearest
 

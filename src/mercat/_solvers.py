@@ -12,10 +12,10 @@ from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Array, Workers, blocks, namespace, to_numpy, widest
 from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
-from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
+from ._exact import COARSE, FINE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import many_positions, pca_positions, principal_scores
 from ._neighbors import affinities, check_neighbors, graph_of, nearest, radii, strength_of
-from ._placement import Landmarks, as_type, place, placed_moments, prepare_landmarks
+from ._placement import N_APEX_LEGS, Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
 from ._spectral import FromDistances, Spectral, project_all, project_rows
@@ -164,7 +164,8 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     near = rows.take(sample if lazy else chosen)
     X_hat = _projected(near[: len(chosen)], spectral, rows, plan.workers)
     fit = _descend(X_hat, chosen, spectral, plan, careful=False)
-    placer = _prepared(spectral, X_hat, fit, max(_PLACED_AGAINST, _PLACED_PAIRS // n))
+    compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
+    placer = _prepared(spectral, X_hat, fit, plan, compared)
     placement = _judging(placer, X_hat, fit, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
     if lazy:
         crowd = Rows(near[np.argsort(sample)], plan.workers)
@@ -220,7 +221,7 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
     some = fit._replace(Y=fit.Y[chosen])
-    placer = _prepared(spectral, X_hat[chosen], some)
+    placer = _prepared(spectral, X_hat[chosen], some, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
     return Solved(fit, _judging(placer, X_hat[chosen], some, _LEGS_A_TILE), chosen, crowd)
 
@@ -306,9 +307,17 @@ def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan:
 
 
 def _prepared(
-    spectral: Spectral | FromDistances, X_hat: np.ndarray, fit: Fit, n_apices: int | None = None
+    spectral: Spectral | FromDistances,
+    X_hat: np.ndarray,
+    fit: Fit,
+    plan: Plan,
+    n_apices: int | None = None,
 ) -> Placer:
-    landmarks = prepare_landmarks(X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices)
+    """What places points against these: a few of them are enough, but for the paper's loss."""
+    n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
+    landmarks = prepare_landmarks(
+        X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices, n_legs
+    )
     return Placer(spectral, as_type(landmarks, np.float32))
 
 
@@ -342,7 +351,7 @@ def _descend(
     else:
         start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
     report = reporter(plan.progress, plan.callback)
-    softenings = POLISHED if careful else COARSE
+    softenings = POLISHED if careful else COARSE if plan.calibrated else FINE
     return descend(there, start, report=report, softenings=softenings, like=about_all)
 
 
