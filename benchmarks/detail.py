@@ -27,7 +27,7 @@ from mercat._spectral import denoise
 RESULTS = Path(__file__).parent / "results" / "detail.json"
 SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
 PEERS = ("ncvis", "pacmap", "umap", "tsne", "densmap")
-DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
+DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
 FOUR = ("angle", "distance", "neighborhood", "density")
 CLOSE = 0.01
 SEED = 1

@@ -127,7 +127,7 @@ def test_schedule_falls_from_coarse_to_fine():
     assert (np.diff(exaggeration) <= 0).all()
     assert (np.diff(factor) <= 0).all()
     assert bandwidth[0] == 0.4
-    assert bandwidth[-1] == final_bandwidth(30_000) == pytest.approx(4.3 / 30_000**0.5)
+    assert bandwidth[-1] == final_bandwidth(30_000) == pytest.approx(3.0 / 30_000**0.5)
     assert exaggeration[0] == 12
     assert exaggeration[-1] == 1
     assert final_bandwidth(10**7) == 0.012

@@ -114,7 +114,7 @@ def test_strength_of_duplicates_is_bounded():
 
 
 def test_number_of_neighbors():
-    assert check_neighbors(None, 1000) == 15
+    assert check_neighbors(None, 1000) == 30
     assert check_neighbors(None, 30) == 10
     assert check_neighbors(None, 4) == 1
     assert check_neighbors(7, 21) == 7

@@ -54,7 +54,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         more of the whole. The same value means about the same trade whatever the number of points.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
         Whose neighbourhoods, with `detail`: the so many nearest points of each in the denoised data, None
-        for 15, or for a third of the points where that is less. Or a graph whose stored entries are the
+        for 30, or for a third of the points where that is less. Or a graph whose stored entries are the
         edges from a point, its row, to its neighbours; their values do not matter, so that both the
         distances and the connectivities of scanpy will do.
     n_spectral : int, "auto" or None, default=50

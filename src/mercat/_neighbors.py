@@ -22,7 +22,7 @@ import scipy.sparse
 
 from ._backend import TILE, Workers, blocks
 
-N_NEIGHBORS = 15
+N_NEIGHBORS = 30
 _GROUP = 32  # columns a group
 _ROWS = 64  # queries a block: their distances to some ten thousand points fit the cache
 _EXACT_UP_TO = 60_000  # points that are all compared with all
