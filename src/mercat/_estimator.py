@@ -296,9 +296,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.embedding_ = as_chunks(self.embedding_, X)
             self.point_loss_ = as_chunks(self.point_loss_, X)
         self._n_features_out = 3
-        self.loss_ = fit.loss
-        self.correlation_ = fit.correlation
-        self.calibration_ = tuple(fit.calibration)
+        self.loss_ = float(fit.loss)
+        self.correlation_ = float(fit.correlation)
+        self.calibration_ = tuple(float(v) for v in fit.calibration)
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
