@@ -101,7 +101,11 @@ class AngleLoss:
         self._pairs = _PAIRS_A_BLOCK if host else _PAIRS_ON_DEVICE
         self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
-        self._legs = list(self._map(self._prepare, self._blocks)) if self._keep else None
+        self._legs: list[Legs] | None = None
+        if like is not None and like.X.dtype == X.dtype:
+            self._legs = like._legs  # constants of the data, which evaluations only read
+        elif self._keep:
+            self._legs = list(self._map(self._prepare, self._blocks))
         self._count, self._a, self._aa = self._data_constants() if like is None else like.constants
 
     @property

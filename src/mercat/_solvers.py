@@ -166,13 +166,18 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     fit = _descend(X_hat, chosen, spectral, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(spectral, X_hat, fit, plan, compared)
-    placement = _judging(placer, X_hat, fit, max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n))
+    placement = _judging(placer, X_hat, fit, _legs_a_tile(n, TILE))
     if lazy:
         crowd = Rows(near[np.argsort(sample)], plan.workers)
         fit = _place_all(crowd, placement, fit, plan.progress)
         return Solved(fit, placement, chosen, fit.Y)
     fit = _place_all(rows, placement, fit, plan.progress)
     return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(sample)]))
+
+
+def _legs_a_tile(n: int, tile: int) -> int:
+    """Landmarks that a tile of n points is judged by: more where there are few tiles."""
+    return max(_LEGS_A_TILE, _LEGS_IN_ALL * tile // n)
 
 
 def _judging(placer: Placer, X_hat: np.ndarray, fit: Fit, n_legs: int) -> Placement:
@@ -196,7 +201,7 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
     """Place and judge rows, a block at a time."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * rows.tile // n)
+    n_legs = _legs_a_tile(n, rows.tile)
     placement = rows.bring(placement._replace(tile=rows.tile, n_legs=n_legs))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
@@ -284,12 +289,13 @@ def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan)
 
 def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
     """The fit with the loss of Y over all points as apices and landmarks as legs."""
-    rows, n = solved.landmarks, len(Y)
-    n_legs = max(_LEGS_A_TILE, _LEGS_IN_ALL * TILE // n)
+    n = len(Y)
+    n_legs = _legs_a_tile(n, TILE)
+    landmarks = X_hat[solved.landmarks], Y[solved.landmarks]
 
     def part(t: slice) -> list[np.ndarray]:
         start = t.start // TILE * n_legs
-        moments = placed_moments(X_hat[t], Y[t], X_hat[rows], Y[rows], start, n_legs)
+        moments = placed_moments(X_hat[t], Y[t], *landmarks, start, n_legs)
         return [m.astype(np.float64) for m in moments]
 
     parts = plan.workers.map(part, blocks(n, TILE))
