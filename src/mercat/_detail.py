@@ -42,7 +42,7 @@ from ._angles import (
     mean_square,
     pull,
 )
-from ._backend import TILE, Workers, blocks, in_tiles
+from ._backend import Workers, blocks, in_tiles
 from ._neighbors import Search, Strength, in_order
 from ._repulsion import Field, Kernel
 from ._rotation import equator_rotation
@@ -192,7 +192,7 @@ class Angles:
             )
             return force, curvature, np.array([float(m.astype(np.float64).sum()) for m in moments])
 
-        found = list(self._workers.map(part, blocks(len(Y), TILE)))
+        found = list(self._workers.map(part, blocks(len(Y), _ROWS_A_BLOCK // 2)))
         self._learn(
             sum(moments for _, _, moments in found) / (len(Y) * max(self._m * (self._m - 1), 1))
         )

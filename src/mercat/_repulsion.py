@@ -27,7 +27,7 @@ from ._backend import Workers, blocks
 
 _NODES_A_BANDWIDTH = 2.0  # the grid's fineness
 _FEWEST_ROWS = 12
-_POINTS_A_BLOCK = 1 << 15
+_POINTS_A_BLOCK = 1 << 13, 1 << 17  # at least and at most: each block fills a grid of its own
 _NEGLIGIBLE = (
     1e-20  # smaller coefficients would only slow the products down, as denormal numbers do
 )
@@ -114,8 +114,10 @@ class Kernel:
         def spread(block: slice) -> np.ndarray:
             return _stencil(Y[block], self.n_rows, self.n_columns).spread(size)
 
+        least, most = _POINTS_A_BLOCK
+        size_of_block = min(max(least, len(Y) // 8), most)
         charge = np.zeros(size)
-        for part in self._workers.map(spread, blocks(len(Y), _POINTS_A_BLOCK)):
+        for part in self._workers.map(spread, blocks(len(Y), size_of_block)):
             charge += part
         padded = charge.reshape(-1, self.n_columns).astype(np.float32)
         return Field(self._convolve(padded).ravel(), self.n_rows, self.n_columns)
@@ -127,9 +129,8 @@ class Kernel:
         charge[:_GHOSTS] += np.roll(padded[:_GHOSTS][::-1], turn, axis=1)
         charge[-_GHOSTS:] += np.roll(padded[-_GHOSTS:][::-1], turn, axis=1)
         north, south = charge[:half], charge[: half - 1 : -1]
-        even, odd = (
-            _filter(K, north + sign * south) for K, sign in ((self._even, 1), (self._odd, -1))
-        )
+        parts = (self._even, north + south), (self._odd, north - south)
+        even, odd = self._workers.map(lambda part: _filter(*part), parts)
         field = np.concatenate([even + odd, (even - odd)[::-1]])
         field *= 0.5
         before = np.roll(field[:_GHOSTS][::-1], turn, axis=1)
