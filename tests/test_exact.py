@@ -13,7 +13,7 @@ from mercat._angles import angle_gradient, angle_loss, spherical_triple_cosines,
 from mercat._backend import Workers
 from mercat._exact import AngleLoss, solve_exact
 from mercat._initial import pca_positions, principal_scores
-from mercat._sphere import from_lonlat
+from mercat._sphere import from_lonlat, normalize
 from mercat._status import Status
 
 
@@ -125,3 +125,17 @@ def test_max_iter_and_callback_stop_the_descent(digits):
 
 def test_status_reads_as_a_sentence():
     assert all(str(s).endswith(".") and str(s) == s.value for s in Status)
+
+
+def test_a_map_gains_nothing_by_shrinking_into_the_rounding():
+    rng = np.random.default_rng(0)
+    X, plane = rng.normal(size=(60, 8)), rng.normal(size=(60, 2))
+
+    def value(radius: float) -> float:
+        cap = normalize(np.column_stack([radius * plane, np.ones(60)]))
+        with Workers(1) as workers:
+            loss = AngleLoss(X, calibrated=True, workers=workers)
+            loss.rounding = 0.1
+            return loss.value(loss.judge(cap))
+
+    assert value(1e-3) == pytest.approx(value(1e-2), rel=1e-4)

@@ -38,7 +38,7 @@ def solved():
 
 def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
     """Up to a constant: every ordered triple in which the new point takes part, landmarks fixed."""
-    monkeypatch.setattr(_placement, "_SOFTENING", 1e-12)
+    monkeypatch.setattr(_placement, "_ROUNDED", 1e-12)
     rng = np.random.default_rng(1)
     X, Y, calibration = rng.normal(size=(12, 4)), random_sphere(12, 1), Calibration(0.3, 0.7)
     x = rng.normal(size=(1, 4))
@@ -57,7 +57,7 @@ def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
 
 
 def test_gradient_matches_central_differences(monkeypatch):
-    monkeypatch.setattr(_placement, "_SOFTENING", 1e-12)
+    monkeypatch.setattr(_placement, "_ROUNDED", 1e-12)
     rng = np.random.default_rng(3)
     energy = _Energy(
         rng.normal(size=(6, 5)),

@@ -38,7 +38,7 @@ from ._backend import (
     thin_product,
     widest,
 )
-from ._sphere import tangent_frame
+from ._sphere import squared_spacing, tangent_frame
 
 # ------------------------------------------------------------------ the readable definition
 
@@ -152,6 +152,7 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
+_LEAST_SOFTENING = 1e-14  # where all points of a map are in one place
 
 
 def _combine(weights: Array, P: Array) -> Array:
@@ -260,6 +261,14 @@ def bearings(
         inverse_sine *= mask
     B *= inverse_sine
     return Bearings(B, inverse_sine, frame)
+
+
+def rounded(Y: Array, fraction: float) -> float:
+    """The softening of directions by a fraction of the squared spacing of the points Y.
+
+    In proportion, so that a map gains nothing by shrinking into the rounding, where all directions are short.
+    """
+    return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
 
 
 def apex_sums(legs: Legs, b: Bearings) -> Sums:

@@ -23,6 +23,7 @@ from ._angles import (
     legs_of,
     map_moments,
     mean_square,
+    rounded,
     total,
 )
 from ._backend import (
@@ -38,7 +39,7 @@ from ._backend import (
 from ._backend import (
     like as alike,
 )
-from ._sphere import normalize, spread
+from ._sphere import normalize
 from ._status import Status
 
 # Told of each iteration: its number, the loss, the positions. True asks to stop.
@@ -48,9 +49,9 @@ _PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
 _WINDOW = 5  # iterations over which the fall of the loss is judged
-# Softenings over n, in turn; the square root of the first is about a tenth of the points' spacing.
+# Roundings of directions, in turn; the square root of the first is about a third of the points' spacing.
 COARSE, POLISHED = (0.1,), (0.1, 0.01, 1e-4)
-_NEEDS_DOUBLE = 1e-3  # a softening below which single precision is too coarse
+_NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
@@ -94,6 +95,7 @@ class AngleLoss:
         self.calibrated = calibrated
         self.calibration = ABSOLUTE
         self.correlation = 0.0
+        self.rounding: float | None = None  # of directions, see `rounded`
         self.softening: float | None = None
         host = on_host(X)
         self._map = workers.map if host else Workers(1).map  # a device runs one block at a time
@@ -129,13 +131,13 @@ class AngleLoss:
 
     def _sums(self, Y: Array, k: int) -> tuple[Bearings | None, Sums]:
         legs = self._block_legs(k)
-        b = bearings(Y[self._blocks[k]], Y, legs.mask, self._softening)
+        b = bearings(Y[self._blocks[k]], Y, legs.mask, self.softening)
         return (b if self._keep else None), apex_sums(legs, b)
 
     def _gradient(self, Y: Array, k: int, b: Bearings | None, s: Sums) -> tuple[Array, Array]:
         legs, block = self._block_legs(k), self._blocks[k]
         if b is None:
-            b = bearings(Y[block], Y, legs.mask, self._softening)
+            b = bearings(Y[block], Y, legs.mask, self.softening)
         return apex_gradient(legs, Y[block], Y, b, s, self.calibration)
 
     def _moments(self, sums: Iterable[Sums]) -> Moments:
@@ -178,7 +180,8 @@ class AngleLoss:
         return self.value(moments), to_numpy(gradient)
 
     def _beside_data(self, Y: np.ndarray) -> Array:
-        self._softening = None if self.softening is None else self.softening * spread(Y)
+        if self.rounding is not None:
+            self.softening = rounded(Y, self.rounding)
         return namespace(self.X).asarray(Y, **alike(self.X))
 
 
@@ -191,7 +194,7 @@ def solve_exact(
     tol: float,
     workers: Workers,
     report: Report,
-    softenings: tuple[float, ...] = POLISHED,
+    roundings: tuple[float, ...] = POLISHED,
     like: AngleLoss | None = None,
 ) -> Fit:
     """Minimise the loss over all triples from the start Y.
@@ -206,16 +209,16 @@ def solve_exact(
         like = AngleLoss(xp.astype(X, widest(X)), calibrated=calibrated, workers=workers)
     single = AngleLoss(xp.astype(X, xp.float32), calibrated=calibrated, workers=workers, like=like)
     objective = single
-    for softening in softenings:
-        if softening < _NEEDS_DOUBLE:
+    for rounding in roundings:
+        if rounding < _NEEDS_DOUBLE:
             objective = AngleLoss(
                 xp.astype(X, widest(X)), calibrated=calibrated, workers=workers, like=single
             )
-        objective.softening = softening / len(X)
+        objective.rounding = rounding
         Y, status = _descend(objective, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
-    objective.softening = None
+    objective.rounding = objective.softening = None
     at_start = objective.value(objective.judge(start))
     moments = objective.judge(Y)
     # The softened loss may lead astray where the start was as good as perfect.

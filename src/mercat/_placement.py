@@ -34,6 +34,7 @@ from ._angles import (
     legs_with_ones,
     map_moments,
     pull,
+    rounded,
 )
 from ._backend import (
     TILE,
@@ -52,7 +53,7 @@ from ._backend import (
     row_dots,
     thin_product,
 )
-from ._sphere import fibonacci_grid, spread, tangent, tangent_frame
+from ._sphere import fibonacci_grid, tangent, tangent_frame
 
 N_APEX_LEGS = 80  # legs of the placed point as an apex: so many of the first landmarks do
 _N_GRID = 128  # candidates spread over the sphere ...
@@ -65,7 +66,7 @@ _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
-_SOFTENING = 0.001  # over the number of landmarks: finer than at the end of the exact solver
+_ROUNDED = 0.001  # of directions, see `rounded`: less than when the landmarks were solved
 
 
 class Landmarks(NamedTuple):
@@ -104,7 +105,7 @@ def prepare_landmarks(
     alpha, beta = calibration
     n_landmarks = X.shape[0]
     k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
-    softening = _SOFTENING / n_landmarks * spread(Y)
+    softening = rounded(Y, _ROUNDED)
     legs = legs_of(X[:k, :], X)
     s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
     s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs

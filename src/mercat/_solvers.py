@@ -365,8 +365,8 @@ def _descend(
     else:
         start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
     report = reporter(plan.progress, plan.callback)
-    softenings = POLISHED if careful else COARSE
-    return descend(there, start, report=report, softenings=softenings, like=about_all)
+    roundings = POLISHED if careful else COARSE
+    return descend(there, start, report=report, roundings=roundings, like=about_all)
 
 
 def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:
@@ -398,7 +398,7 @@ def _best_start(
         many = X_hat[sample]
         about_many = AngleLoss(many, calibrated=plan.calibrated, workers=plan.workers)
     many = many.astype(np.float32)
-    rough = {"softenings": COARSE, "tol": max(plan.tol, _ROUGHLY), "like": about_few}
+    rough = {"roundings": COARSE, "tol": max(plan.tol, _ROUGHLY), "like": about_few}
 
     def follow(start: np.ndarray) -> tuple[float, Landmarks]:
         fit = descend(few, start, **rough, workers=inline, report=lambda *_: False)

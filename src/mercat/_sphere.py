@@ -82,8 +82,11 @@ def fibonacci_grid(n: int, xp: Any, **kwargs: Any) -> Array:
     return from_lonlat(longitude, latitude)
 
 
-def spread(Y: Array) -> float:
-    """Variance of unit vectors: 1 all over the sphere, about the squared radius of a small cap."""
+def squared_spacing(Y: Array) -> float:
+    """About the squared distance between neighbours among unit vectors: their variance, over their number.
+
+    The variance is 1 all over the sphere, and about the squared radius of a small cap.
+    """
     xp = namespace(Y)
     deviation = Y - xp.mean(Y, axis=0)
-    return float(xp.mean(xp.sum(deviation * deviation, axis=1)))
+    return float(xp.sum(deviation * deviation)) / int(Y.shape[0]) ** 2
