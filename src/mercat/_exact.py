@@ -49,8 +49,8 @@ _PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
 _WINDOW = 5  # iterations over which the fall of the loss is judged
-# Roundings of directions, in turn; the square root of the first is about a third of the points' spacing.
-COARSE, POLISHED = (0.1,), (0.1, 0.01, 1e-4)
+# Roundings of directions, in turn; the square root of the first is three times the points' spacing.
+COARSE, POLISHED = (10.0,), (10.0, 0.1, 1e-4)
 _NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain

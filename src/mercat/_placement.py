@@ -66,7 +66,7 @@ _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
-_ROUNDED = 0.001  # of directions, see `rounded`: less than when the landmarks were solved
+_ROUNDED = 0.3  # of directions, see `rounded`: less than when the landmarks were solved
 
 
 class Landmarks(NamedTuple):
