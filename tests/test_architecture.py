@@ -12,6 +12,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "mercat"
 # Modules of the core, from the ground up: each may import those before it, and no other.
 CORE = [
     "_status",
+    "_untrusted",
+    "_containers",
     "_backend",
     "_sphere",
     "_angles",
@@ -35,7 +37,17 @@ CORE = [
     "_model_file",
 ]
 # What stands around the core uses only these of it.
-OPEN_TO_ALL = {"_backend", "_sphere", "_rotation", "_spectral", "_status", "_whole", "_model_file"}
+OPEN_TO_ALL = {
+    "_backend",
+    "_containers",
+    "_model_file",
+    "_rotation",
+    "_spectral",
+    "_sphere",
+    "_status",
+    "_untrusted",
+    "_whole",
+}
 OPTIONAL = {
     "matplotlib",
     "anywidget",

@@ -345,7 +345,7 @@ BROKEN = {
         'a,b\n1,"x\ny"\n\n2,z\n,w\n',
         "ql.csv, line 6, column 'a': the number is missing",
     ),
-    "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy: the file is broken or truncated"),
+    "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy is broken or truncated"),
     "text as npy": ("x.npy", "a,b\n1,2\n", "x.npy is not a NumPy file. If it holds text, call it"),
     "npy as text": ("x.csv", b"\x93NUMPY\x01\x00", "x.csv is a NumPy file, not text. Call it .npy"),
     "parquet as text": ("x.csv", b"PAR1\x15\x04", "x.csv is a Parquet file, not text"),
@@ -378,7 +378,7 @@ def test_truncated_gzip_and_h5ad(read):
     adata = anndata.AnnData(RNG.normal(size=(50, 50)))
     adata.write_h5ad(read.folder / "a.h5ad")
     content = (read.folder / "a.h5ad").read_bytes()
-    assert "not a whole AnnData file" in read.error("t.h5ad", content[: len(content) // 2])
+    assert "not a whole HDF5 file" in read.error("t.h5ad", content[: len(content) // 2])
 
 
 def test_pickles_are_not_loaded(read):

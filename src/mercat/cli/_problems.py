@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -38,6 +39,17 @@ class Interrupted(Problem):
     """Ctrl-C."""
 
     exit_code = 130
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What the library says of a file that it cannot use, as a problem with its exit code."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"{error.filename} cannot be read: {error.strerror or error}") from error
 
 
 def require(module: str, what: str, extras: str) -> None:

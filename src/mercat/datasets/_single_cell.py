@@ -17,7 +17,7 @@ from ._cells import (
     read_cells,
 )
 from ._dataset import Dataset
-from ._files import Folder, find, import_h5py, read_columns, read_table
+from ._files import Folder, find, open_hdf5, read_columns, read_table
 from ._real import from_npz
 
 Genes = bool | str | os.PathLike[str] | Iterable[str]
@@ -61,12 +61,18 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
     )
     if path.suffix == ".npz":
         return from_npz(path)
-    with import_h5py().File(path, "r") as file:
+    with open_hdf5(path) as file:
         X = file["data.debatched"][()].T.astype(np.float32)
         genes = file["data.debatched_rownames"][()].astype(str)
         cells = file["data.debatched_colnames"][()].astype(str)
         clusters = file["cluster.id"][()].ravel().astype(int)
         informative = file["info.genes_strings"][()].astype(str)
+        if not X.shape == (len(clusters), len(genes)) == (len(cells), len(genes)):
+            raise ValueError(
+                f"{path} has a table of {X.shape}, and {len(cells)} cells of {len(genes)} genes."
+            )
+        if not np.isin(clusters, range(1, len(PAUL15_TYPES) + 1)).all():
+            raise ValueError(f"{path} must have clusters 1 to {len(PAUL15_TYPES)}.")
     # Equivalent names of a gene are joined by semicolons: the first one counts.
     genes, first = np.unique([gene.split(";")[0] for gene in genes], return_index=True)
     wanted = np.isin(genes, informative)

@@ -1,0 +1,101 @@
+"""HDF5 files and zarr folders, looked through before they are read.
+
+Both can claim any size without storing it, and can point at other files of the machine; zarr can name
+decoders that run code. `check_hdf5` and `check_zarr` refuse all of that, as ValueError.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._untrusted import check_claim, reading
+
+# What turns bytes into numbers and text, and no more. (Zarr's "pickle" runs what it decodes.)
+CODECS = frozenset(
+    "adler32 astype bitround blosc bool bytes bz2 crc32 crc32c delta endian fixedscaleoffset fletcher32 gzip "
+    "jenkins_lookup3 lz4 lzma packbits pcodec quantize sharding_indexed shuffle transpose vlen-array vlen-bytes "
+    "vlen-utf8 zfpy zlib zstd".split()
+)
+_METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
+
+
+def check_hdf5(path: Path) -> None:
+    """Raise where an HDF5 file claims too much, or points outside of itself."""
+    import h5py
+
+    claims: list[int] = []
+
+    def look_at_link(name: bytes, about: Any) -> None:
+        if about.type == h5py.h5l.TYPE_EXTERNAL:
+            raise ValueError(f"{path} points to another file, at {name.decode(errors='replace')}.")
+
+    def look_at(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            if item.external or item.is_virtual:
+                raise ValueError(f"{path} takes its values from another file, at {name}.")
+            claims.append(math.prod(item.shape or ()) * item.dtype.itemsize)
+
+    with reading(path, "a whole HDF5 file"), h5py.File(path, "r") as file:
+        file.id.links.visit(look_at_link, info=True)
+        file.visititems(look_at)
+        check_claim(path, sum(claims))
+
+
+def check_zarr(path: Path) -> None:
+    """Raise where a zarr folder claims too much, points outside of itself, or names unknown decoders."""
+    claimed = 0
+    with reading(path, "a whole zarr folder"):
+        inside = path.resolve()
+        for part in path.rglob("*"):
+            if not part.resolve().is_relative_to(inside):
+                raise ValueError(f"{path} points to another file, at {part.relative_to(path)}.")
+            if part.name in _METADATA and part.is_file():
+                about = json.loads(part.read_bytes())
+                if part.name != ".zattrs":
+                    claimed += _check_metadata(path, about)
+        check_claim(path, claimed)
+
+
+def _check_metadata(path: Path, about: Any) -> int:
+    """Bytes that arrays claim, anywhere in a file of metadata."""
+    claimed = 0
+    for node in _dictionaries(about):
+        for key in ("filters", "compressor", "codecs"):
+            for name in _codecs(node.get(key)):
+                if name.removeprefix("numcodecs.") not in CODECS:
+                    raise ValueError(f"{path} needs the decoder {name[:40]!r}, which is not trusted.")
+        if "shape" in node and ("dtype" in node or "data_type" in node):
+            claimed += math.prod(node["shape"]) * _item_size(node.get("dtype", node.get("data_type")))
+    return claimed
+
+
+def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            yield from _dictionaries(entry)
+
+
+def _codecs(value: Any) -> Iterator[str]:
+    """Names of codecs, as version 2 (id) or 3 (name) of the format has them."""
+    for codec in value if isinstance(value, list) else [value]:
+        if isinstance(codec, dict):
+            yield str(codec.get("id", codec.get("name")))
+        elif codec is not None:
+            yield str(codec)
+
+
+def _item_size(dtype: Any) -> int:
+    """Bytes of a value; 8 of one that numpy does not know, as text of any length."""
+    try:
+        return max(np.dtype(dtype).itemsize, 1)
+    except TypeError:
+        return 8
