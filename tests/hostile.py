@@ -29,52 +29,6 @@ _Y = _X[:, :3] / np.linalg.norm(_X[:, :3], axis=1, keepdims=True)
 _LABELS = np.array(list("abc" * 4))
 
 
-# ------------------------------------------------------------------ a process that reads
-
-
-class Reader:
-    """A process that reads files and tells what came of it; begun anew where it was killed."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-
-    def __call__(self, reader: str, path: Path) -> dict[str, Any]:
-        """What came of it: `outcome` is "read", "refused", "raised", "died" or "slow"."""
-        process = self._process = self._process or self._begin()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps({"reader": reader, "path": str(path)}) + "\n")
-        process.stdin.flush()
-        if not select.select([process.stdout], [], [], SECONDS)[0]:
-            self.close()
-            return {"outcome": "slow", "kind": "", "message": "", "seen": []}
-        line = process.stdout.readline()
-        if not line:
-            code = process.wait()
-            self.close()
-            return {"outcome": "died", "kind": str(code), "message": "", "seen": []}
-        return json.loads(line)
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    @staticmethod
-    def _begin() -> subprocess.Popen[str]:
-        here = Path(__file__).parent
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
-        return subprocess.Popen(
-            [sys.executable, str(here / "hostile_reader.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-
-
 # ------------------------------------------------------------------ valid files
 
 
@@ -203,9 +157,7 @@ def _add_arrays(add: Callable[..., None], folder: Path) -> None:
     sparse = scipy.sparse.random(12, 6, 0.4, format="csr", random_state=0)
     add("npy", "table", "a.npy", _bytes_of(lambda p: np.save(p, _X), folder, "a.npy"))
     arrays = _bytes_of(lambda p: np.savez(p, X=_X, labels=_LABELS), folder, "a.npz")
-    packed = _bytes_of(
-        lambda p: np.savez_compressed(p, X=_X, labels=_LABELS), folder, "packed.npz"
-    )
+    packed = _bytes_of(lambda p: np.savez_compressed(p, X=_X, labels=_LABELS), folder, "packed.npz")
     add("npz", "table", "a.npz", arrays)
     add("packed npz", "table", "a.npz", packed)
     add("in npz", "table", "a.npz", _members(arrays), _zipped)
@@ -213,9 +165,7 @@ def _add_arrays(add: Callable[..., None], folder: Path) -> None:
     triplets = _bytes_of(
         lambda p: scipy.sparse.save_npz(p, sparse.tocoo(), compressed=False), folder, "t.npz"
     )
-    rows = _bytes_of(
-        lambda p: scipy.sparse.save_npz(p, sparse, compressed=False), folder, "s.npz"
-    )
+    rows = _bytes_of(lambda p: scipy.sparse.save_npz(p, sparse, compressed=False), folder, "s.npz")
     add("sparse npz", "table", "s.npz", _members(rows), _zipped)
     add("triplets npz", "table", "s.npz", _members(triplets), _zipped)
     matrix = _bytes_of(lambda p: scipy.io.mmwrite(p, sparse.tocoo()), folder, "m.mtx")
@@ -224,7 +174,9 @@ def _add_arrays(add: Callable[..., None], folder: Path) -> None:
         "barcodes__tsv": b"".join(b"C%d\n" % k for k in range(6)),
     }
     add("mtx", "table", "m.mtx", matrix, **names)
-    add("dense mtx", "table", "m.mtx", _bytes_of(lambda p: scipy.io.mmwrite(p, _X), folder, "d.mtx"))
+    add(
+        "dense mtx", "table", "m.mtx", _bytes_of(lambda p: scipy.io.mmwrite(p, _X), folder, "d.mtx")
+    )
     add("mtx in gz", "table", "m.mtx.gz", matrix, _gzipped)
     model = mercat.Mercat(random_state=0, detail=0.3).fit(np.repeat(_X, 2, axis=0) + np.eye(24, 4))
     whole = mercat.save(model, folder / "m.mercat").read_bytes()
@@ -320,6 +272,65 @@ def _loom(folder: Path) -> bytes:
     return (folder / "pancreas.loom").read_bytes()
 
 
+# ------------------------------------------------------------------ a process that reads
+
+
+class Reader:
+    """A process that reads files and tells what came of it; begun anew where it died.
+
+    It first reads all samples, so that what libraries do when they are first used is not held against a file.
+    """
+
+    def __init__(self, samples: dict[str, Sample], folder: Path) -> None:
+        self._samples, self._folder = samples, folder
+        self._process: subprocess.Popen[str] | None = None
+
+    def __call__(self, reader: str, path: Path) -> dict[str, Any]:
+        """What came of it: `outcome` is "read", "refused", "raised", "died" or "slow"."""
+        if self._process is None:
+            self._process = self._begin()
+            for sample in self._samples.values():
+                self._ask(sample.reader, sample.write(self._folder), warm=True)
+        return self._ask(reader, path)
+
+    def _ask(self, reader: str, path: Path, warm: bool = False) -> dict[str, Any]:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        question = {"reader": reader, "path": str(path), "warm": warm}
+        process.stdin.write(json.dumps(question) + "\n")
+        process.stdin.flush()
+        if not select.select([process.stdout], [], [], SECONDS)[0]:
+            self.close()
+            return {"outcome": "slow", "kind": "", "message": "", "seen": []}
+        line = process.stdout.readline()
+        if not line:
+            code = process.wait()
+            self.close()
+            return {"outcome": "died", "kind": str(code), "message": "", "seen": []}
+        return json.loads(line)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    @staticmethod
+    def _begin() -> subprocess.Popen[str]:
+        here = Path(__file__).parent
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+        return subprocess.Popen(
+            [sys.executable, str(here / "hostile_reader.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+
+
 # ------------------------------------------------------------------ damage
 
 _ABSURD = [0, 1, -1, 127, 128, 255, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, 2**40, 2**63 - 1, 10**15]
@@ -335,7 +346,9 @@ DAMAGE = st.one_of(
     st.tuples(st.just("integer"), _PLACE, st.sampled_from("BHIQ"), st.sampled_from(_ABSURD)),
     st.tuples(st.just("digits"), st.integers(0, 200), st.sampled_from([*_ABSURD, 10**30, "1e999"])),
     st.tuples(
-        st.just("text"), _PLACE, st.sampled_from([b'"', b"\0", b"\n\n", b"\xff", b"nan", b"../", b"["])
+        st.just("text"),
+        _PLACE,
+        st.sampled_from([b'"', b"\0", b"\n\n", b"\xff", b"nan", b"../", b"["]),
     ),
 )
 

@@ -1,7 +1,7 @@
-"""Reads files that nobody should trust, in a process of its own: `hostile.py` asks it, a line a file.
+"""Reads files that nobody should trust, in a process of its own: `hostile.Reader` asks it, a line a file.
 
-The process may not grow by more than an allowance, and an audit hook tells on whatever would run code,
-start a process, write a file or open a connection. What it says of a file is one line of JSON.
+The process may not grow by more than `GROWTH`, and an audit hook tells on whatever unpickles, starts a
+process, writes a file or opens a connection. What it says of a file is one line of JSON.
 """
 
 from __future__ import annotations
@@ -13,118 +13,106 @@ import sys
 import warnings
 from pathlib import Path
 
-GROWTH = 1 << 30  # bytes that reading a small file may take, of address space
+GROWTH = 3 << 29  # bytes of address space that reading one file after the other may take: 1.5 GiB
 FORBIDDEN = {
-    "pickle.find_class",
-    "os.system",
     "os.exec",
-    "os.posix_spawn",
     "os.fork",
-    "subprocess.Popen",
+    "os.posix_spawn",
+    "os.symlink",
+    "os.system",
+    "pickle.find_class",
     "socket.connect",
-    "ctypes.dlopen",
+    "subprocess.Popen",
 }
+NOWHERE = open(os.devnull, "w")  # noqa: SIM115
 seen: list[str] = []
+watching = False
 
 
 def watch(event, arguments):
+    """Called for every audited event of the interpreter."""
     writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
     if watching and (event in FORBIDDEN or writes):
         seen.append(f"{event} {arguments!r:.200}")
 
 
-watching = False
-
-
 def readers():
     """Ways into Mercat for a file, by name."""
-    from mercat import Mercat, _model_file, datasets
+    from mercat import datasets
+    from mercat._model_file import read_model
     from mercat.cli._console import Console
     from mercat.cli._embedding import read_embedding
     from mercat.cli._read import read_table
     from mercat.cli._table import ReadOptions
-    from mercat.datasets import _files, _real
+    from mercat.datasets._cells import _coding_in_gtf
 
     console = Console(quiet=True, as_json=False)
-    del Mercat
     return {
         "table": lambda path: read_table(path, ReadOptions(), console),
         "embedding": lambda path: read_embedding(path, None, console),
-        "model": _model_file.read_model,
+        "model": read_model,
         "info": info,
-        "idx": lambda path: _files.read_idx(path),
         "from_npz": datasets.from_npz,
-        "mnist": lambda path: datasets.mnist_even(path.parent),
-        "openml": lambda path: _real._read_mnist(path),
+        "mnist": lambda path: (
+            datasets.mnist_even(str(path).partition("/openml/")[0])
+            if "openml" in path.parts
+            else datasets.mnist_even(path.parent)
+        ),
         "mammoth": lambda path: datasets.mammoth(path.parent),
         "paul15": lambda path: datasets.paul15(path.parent),
         "pancreas": lambda path: datasets.pancreas(path.parent, protein_coding=False),
         "hela": lambda path: datasets.hela_cell_cycle(path.parent),
-        "gtf": gtf,
+        "gtf": lambda path: _coding_in_gtf(path, mitochondrial=True),
     }
 
 
 def info(path):
-    """`mercat info`, which looks at anything; its exit code is raised."""
-    import click
-
+    """`mercat info`, which looks at anything."""
     from mercat.cli._app import app
 
-    sys.stdout, kept = open(os.devnull, "w"), sys.stdout  # noqa: SIM115
+    sys.stdout, kept = NOWHERE, sys.stdout
     try:
         app(["info", str(path), "--quiet"], standalone_mode=False)
-    except click.exceptions.Exit:
-        pass
     finally:
         sys.stdout = kept
 
 
-def gtf(path):
-    from mercat.datasets import _cells
-
-    _cells._coding_in_gtf(path, mitochondrial=True)
-
-
 def attempt(read, path):
+    """What comes of reading a file: the outcome, the kind of error and its message."""
     from mercat.cli._problems import BadInput
 
-    global watching
-    watching = True
     try:
         read(Path(path))
     except BadInput as error:
-        return "refused", type(error).__name__, error.message
+        return "refused", "BadInput", error.message
     except ValueError as error:
         return "refused", type(error).__name__, str(error)
-    except BaseException as error:
+    except Exception as error:
         return "raised", type(error).__name__, str(error)
-    finally:
-        watching = False
     return "read", "", ""
 
 
-def main():
-    # As in the tests: a warning of a library, or none.
-    warnings.simplefilter("ignore")
-    known = readers()
-    for module in sys.argv[1:]:
-        __import__(module)
-    sys.addaudithook(watch)
+def limit_memory():
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    answers = sys.stdout
-    limited = False
+    resource.setrlimit(resource.RLIMIT_AS, (used + GROWTH, hard))
+
+
+def main():
+    global watching
+    warnings.simplefilter("ignore")
+    known = readers()
+    sys.addaudithook(watch)
     for line in sys.stdin:
         question = json.loads(line)
-        if not limited and question.get("limit", True):
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + GROWTH, hard))
-            limited = True
+        if not question["warm"] and not watching:
+            limit_memory()
+            watching = True
         seen.clear()
         outcome, kind, message = attempt(known[question["reader"]], question["path"])
         answer = {"outcome": outcome, "kind": kind, "message": message[:2000], "seen": seen[:5]}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -31,9 +31,8 @@ def check_hdf5(path: Path) -> None:
 
     claims: list[int] = []
 
-    def look_at_link(name: bytes, about: Any) -> None:
-        if about.type == h5py.h5l.TYPE_EXTERNAL:
-            raise ValueError(f"{path} points to another file, at {name.decode(errors='replace')}.")
+    def name_of_external(name: bytes, about: Any) -> bytes | None:
+        return name if about.type == h5py.h5l.TYPE_EXTERNAL else None
 
     def look_at(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
@@ -42,7 +41,10 @@ def check_hdf5(path: Path) -> None:
             claims.append(math.prod(item.shape or ()) * item.dtype.itemsize)
 
     with reading(path, "a whole HDF5 file"), h5py.File(path, "r") as file:
-        file.id.links.visit(look_at_link, info=True)
+        external = file.id.links.visit(name_of_external, info=True)
+        if external is not None:
+            where = external.decode(errors="replace")
+            raise ValueError(f"{path} points to another file, at {where}.")
         file.visititems(look_at)
         check_claim(path, sum(claims))
 
@@ -69,9 +71,13 @@ def _check_metadata(path: Path, about: Any) -> int:
         for key in ("filters", "compressor", "codecs"):
             for name in _codecs(node.get(key)):
                 if name.removeprefix("numcodecs.") not in CODECS:
-                    raise ValueError(f"{path} needs the decoder {name[:40]!r}, which is not trusted.")
+                    raise ValueError(
+                        f"{path} needs the decoder {name[:40]!r}, which is not trusted."
+                    )
         if "shape" in node and ("dtype" in node or "data_type" in node):
-            claimed += math.prod(node["shape"]) * _item_size(node.get("dtype", node.get("data_type")))
+            claimed += math.prod(node["shape"]) * _item_size(
+                node.get("dtype", node.get("data_type"))
+            )
     return claimed
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 FOLD = 200  # tables that people have are packed 2- to 50-fold, an attack 1000-fold
-FREE = 1 << 28  # bytes that even the smallest file may unfold to
+FREE = 1 << 26  # bytes that even the smallest file may unfold to
 _MOST_MEMBERS = 10_000
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,

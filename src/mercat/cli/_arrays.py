@@ -1,11 +1,8 @@
-"""Tables in files of arrays: .npy, .npz and Matrix Market. Nothing is unpickled."""
+"""Tables in files of arrays: .npy and .npz. Nothing is unpickled."""
 
 from __future__ import annotations
 
-import io
-import math
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +22,18 @@ def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
     del console
     if zipfile.is_zipfile(path):
         raise BadInput(f"{path} holds several arrays. Call it .npz.")
-    return _table(path, _turned(_loaded_npy(path), options), options)
+    return array_table(path, turned(_loaded_npy(path), options), options)
 
 
 def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
     """An array (n, d) among others; those of length n are metadata. Or a sparse matrix of SciPy's."""
     arrays = loaded_npz(path)
     if {"format", "shape", "data"} <= set(arrays):
-        return _table(path, _turned(_scipy_sparse(path, arrays), options), options)
+        return array_table(path, turned(_scipy_sparse(path, arrays), options), options)
     key = options.key or _main_array(path, arrays)
     if key not in arrays:
         raise BadInput(f"{path} has no array {key!r}. Its arrays: {listed(arrays)}.")
-    X = _turned(arrays.pop(key), options)
+    X = turned(arrays.pop(key), options)
     if X.ndim == 2:
         rest = {
             name: a
@@ -49,7 +46,7 @@ def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
                 f"Arrays of {path} that are not a column of {len(X)} values: {listed(left)}."
             )
         arrays = rest
-    return _table(path, X, options, arrays, key)
+    return array_table(path, X, options, arrays, key)
 
 
 def loaded_npz(path: Path) -> dict[str, np.ndarray]:
@@ -69,7 +66,7 @@ def _loaded_npy(path: Path) -> np.ndarray:
         return _untrusted.read_npy(path)
 
 
-def _turned(X: Any, options: ReadOptions) -> Any:
+def turned(X: Any, options: ReadOptions) -> Any:
     """The array, or its transposed."""
     if not options.transpose:
         return X
@@ -89,7 +86,7 @@ def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
     return tables[0]
 
 
-def _table(
+def array_table(
     path: Path,
     X: Any,
     options: ReadOptions,
@@ -150,70 +147,7 @@ def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
         elif kind == "dia":
             matrix = scipy.sparse.dia_array(parts("data", "offsets"), shape=(n, d))
         else:
-            raise ValueError(f"{path} must be a sparse matrix of a known format, got {kind[:20]!r}.")
+            raise ValueError(
+                f"{path} must be a sparse matrix of a known format, got {kind[:20]!r}."
+            )
         return scipy.sparse.csr_array(matrix)
-
-
-# ------------------------------------------------------------------ Matrix Market
-
-
-def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
-    """A sparse matrix; of 10x Genomics' folders, cells are rows and bear their barcodes."""
-    import scipy.io
-    import scipy.sparse
-
-    with refusing(), _untrusted.reading(path, "a whole Matrix Market file"):
-        _check_mtx(path)
-        with _untrusted.opened(path) as stream:
-            matrix = scipy.io.mmread(stream)
-    X = matrix if isinstance(matrix, np.ndarray) else scipy.sparse.csr_array(matrix)
-    barcodes, genes = _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
-    if barcodes and genes and X.shape == (len(genes), len(barcodes)) and not options.transpose:
-        console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
-        return _cells(path, X, options, barcodes, genes)
-    return _table(path, _turned(X, options), options)
-
-
-def _check_mtx(path: Path) -> None:
-    """Raise where the header of a Matrix Market file claims more than the file can hold."""
-    with _untrusted.opened(path) as stream:
-        banner = stream.readline(1000).lower().split()
-        line = stream.readline(1000)
-        while line.startswith(b"%") or (line and not line.strip()):
-            line = stream.readline(1000)
-    if len(banner) < 3 or banner[0] != b"%%matrixmarket":
-        raise ValueError(f"{path} is not a Matrix Market file.")
-    sizes = [int(size) for size in line.split()]
-    if min(sizes, default=-1) < 0:
-        raise ValueError(f"{path} is not a whole Matrix Market file: its size is {line[:60]!r}.")
-    # A dense matrix holds all its numbers; a sparse one an entry each, and where its rows begin.
-    claimed = math.prod(sizes) if banner[2] == b"array" else sum(sizes[:2]) + 3 * sum(sizes[2:])
-    _untrusted.check_claim(path, 8 * claimed)
-
-
-def _cells(
-    path: Path, X: Any, options: ReadOptions, barcodes: list[list[str]], genes: list[list[str]]
-) -> Table:
-    import scipy.sparse
-
-    cells = scipy.sparse.csr_array(X.T)
-    features = [row[min(1, len(row) - 1)] for row in genes]
-    others = replace(
-        options,
-        drop=tuple(name for name in options.drop if name not in features),
-        feature=tuple(name for name in options.feature if name not in features),
-    )
-    table = _table(path, cells, others, {"barcode": np.array([row[0] for row in barcodes])})
-    table = replace(table, features=features, ids="barcode")
-    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
-
-
-def _beside(path: Path, stem: str) -> list[list[str]] | None:
-    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix."""
-    for name in (f"{stem}.tsv.gz", f"{stem}.tsv"):
-        other = path.with_name(name)
-        if other.is_file():
-            with refusing(), _untrusted.reading(other), _untrusted.opened(other) as binary:
-                file = io.TextIOWrapper(binary, encoding="utf-8")
-                return [line.rstrip("\r\n").split("\t") for line in file]
-    return None

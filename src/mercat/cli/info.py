@@ -15,7 +15,7 @@ from .. import __version__
 from .._untrusted import reading
 from . import _options
 from ._console import Console, command
-from ._problems import BadInput, counted, listed, refusing
+from ._problems import BadInput, counted, listed, printable, refusing
 from ._read import ENDINGS, ending, read_table
 
 EPILOG = """\b
@@ -59,7 +59,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
         raise BadInput(
             f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
         )
-    console.result(_as_text(data), data)
+    console.result(printable(_as_text(data)), data)
 
 
 def _installation() -> dict[str, Any]:

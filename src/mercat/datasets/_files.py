@@ -92,7 +92,9 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
         for name, *values in lines:
             names.append(name)
             rows.append(np.array(values, dtype=np.float32))
-    columns = header if rows and len(header) == len(rows[0]) else header[1:]
+    if not rows:
+        raise ValueError(f"{path} has no rows.")
+    columns = header if len(header) == len(rows[0]) else header[1:]
     if any(len(row) != len(columns) for row in rows):
         raise ValueError(f"{path} has rows whose length is not that of its header.")
     return np.array(rows), names, columns

@@ -229,12 +229,12 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     columns = read_columns(find(folder, ["hela_phases.csv"], advice), "cell", "phase")
     phases = dict(zip(*columns, strict=True))
     matrix, genes, names = read_table(path)
-    known = np.isin(names, list(phases))
+    known = np.array([name in phases for name in names], dtype=bool)
     if not known.any():
         raise ValueError(f"hela_phases.csv must name cells of {path}, got none of {names[:3]}.")
-    cells = Cells(
-        np.ascontiguousarray(matrix.T), {"name": np.array(names)}, {"name": np.array(genes)}
-    )
+    # As objects: fixed-width text would lose zero bytes at the end of a name.
+    named = {"name": np.array(names, dtype=object)}
+    cells = Cells(np.ascontiguousarray(matrix.T), named, {"name": np.array(genes)})
     cells = keep_expressed(cells.keep_cells(known))
     return Dataset(
         normalize_counts(cells.X) if normalize else cells.X,
