@@ -17,11 +17,12 @@ import numpy as np
 from ._untrusted import check_claim, reading
 
 # What turns bytes into numbers and text, and no more. (Zarr's "pickle" runs what it decodes.)
-CODECS = frozenset(
-    "adler32 astype bitround blosc bool bytes bz2 crc32 crc32c delta endian fixedscaleoffset fletcher32 gzip "
-    "jenkins_lookup3 lz4 lzma packbits pcodec quantize sharding_indexed shuffle transpose vlen-array vlen-bytes "
-    "vlen-utf8 zfpy zlib zstd".split()
-)
+CODECS = {
+    "adler32", "astype", "bitround", "blosc", "bool", "bytes", "bz2", "crc32", "crc32c",
+    "delta", "endian", "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4",
+    "lzma", "packbits", "pcodec", "quantize", "sharding_indexed", "shuffle", "transpose",
+    "vlen-array", "vlen-bytes", "vlen-utf8", "zfpy", "zlib", "zstd",
+}  # fmt: skip
 _METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
 
 
@@ -102,6 +103,6 @@ def _codecs(value: Any) -> Iterator[str]:
 def _item_size(dtype: Any) -> int:
     """Bytes of a value; 8 of one that numpy does not know, as text of any length."""
     try:
-        return max(np.dtype(dtype).itemsize, 1)
+        return max(int(np.dtype(dtype).itemsize), 1)
     except TypeError:
         return 8

@@ -76,7 +76,7 @@ class _Unpacked(io.RawIOBase):
     """The content of a gzip file, up to what is allowed."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._stream, self._most = path, gzip.open(path), allowance(path)
+        self._path, self._stream, self._most = path, gzip.GzipFile(path), allowance(path)
 
     def readable(self) -> bool:
         return True
@@ -164,7 +164,7 @@ def _brief(shape: tuple[int, ...]) -> str:
 
 
 def _fill(flat: np.ndarray, stream: Any, where: str) -> None:
-    rest = memoryview(flat.view(np.uint8) if flat.size else b"")
+    rest: Any = memoryview(flat.view(np.uint8)) if flat.size else b""
     while len(rest):
         content = stream.read(min(len(rest), 1 << 20))
         if not content:

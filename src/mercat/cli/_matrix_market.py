@@ -109,7 +109,7 @@ def _entries(path: Path, stream: BinaryIO, header: _Header) -> np.ndarray:
             stream, sep=r"\s+", header=None, index_col=False, dtype=np.float64,
             float_precision="round_trip", na_values=[], keep_default_na=False,
         )  # fmt: skip
-        entries = frame.to_numpy()
+        entries = np.asarray(frame.to_numpy())
     except pd.errors.EmptyDataError:
         entries = np.empty((0, header.width))
     except ValueError as error:
