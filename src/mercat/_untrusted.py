@@ -164,7 +164,8 @@ def _brief(shape: tuple[int, ...]) -> str:
 
 
 def _fill(flat: np.ndarray, stream: Any, where: str) -> None:
-    rest: Any = memoryview(flat.view(np.uint8)) if flat.size else b""
+    content: Any = flat.view(np.uint8) if flat.size else b""
+    rest = memoryview(content)
     while len(rest):
         content = stream.read(min(len(rest), 1 << 20))
         if not content:
