@@ -79,7 +79,7 @@ def test_three_ways_to_a_spherical_angle_agree():
     a, b, c = (np.arccos(np.sum(Y[p] * Y[q], 1)) for p, q in ((j, k), (i, k), (i, j)))
     law = (np.cos(a) - np.cos(b) * np.cos(c)) / (np.sin(b) * np.sin(c))
     t = bearings(Y, Y, None)
-    tangents = (t.B1[i, j] * t.B1[i, k] + t.B2[i, j] * t.B2[i, k]) * 1.0
+    tangents = (t.B[0, i, j] * t.B[0, i, k] + t.B[1, i, j] * t.B[1, i, k]) * 1.0
     normals = spherical_triple_cosines(Y, triples)
     np.testing.assert_allclose(normals, law, atol=1e-9)
     np.testing.assert_allclose(tangents, law, atol=1e-7)
@@ -276,7 +276,7 @@ def test_single_precision_stays_so():
 def test_softening_shrinks_near_directions_and_leaves_far_ones():
     Y = normalize(np.array([[1.0, 0, 0], [1, 1e-3, 0], [0, 1, 0]]))
     b = bearings(Y[:1], Y, None, softening=1e-6)
-    lengths = np.hypot(b.B1, b.B2)[0]
+    lengths = np.hypot(*b.B)[0]
     np.testing.assert_allclose(lengths, [0, np.sqrt(0.5), 1], atol=1e-4)
 
 

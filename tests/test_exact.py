@@ -44,7 +44,7 @@ def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrate
     with Workers(2) as workers:
         objective = AngleLoss(X, calibrated=calibrated, workers=workers)
         value, gradient = objective.evaluate(Y)
-        point_loss = objective.point_loss(Y)
+        point_loss = objective.point_loss(objective.judge(Y))
     line = (0.0, 1.0)
     if calibrated:
         slope, intercept = np.polyfit(

@@ -241,9 +241,9 @@ def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
         ("mean_", np.ones(8), "must be 7"),
         ("_placer.landmarks.X", np.ones((60, 3), np.float32), "must be"),
         ("_placer.landmarks.Y", np.ones((60, 3), np.float32), "rows of length 1"),
-        ("_placer.landmarks.U", np.zeros((60, 3), np.float32), "rows of length 1"),
+        ("_placer.landmarks.frame", np.zeros((2, 60, 3), np.float32), "rows of length 1"),
         ("_placer.landmarks.candidates", np.ones((512, 3), np.float32), "rows of length 1"),
-        ("_placer.landmarks.C1", np.ones((60, 4), np.float32), "must be"),
+        ("_placer.landmarks.C", np.ones((2, 60, 4), np.float32), "must be"),
     ],
 )
 def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):

@@ -27,7 +27,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._backend import Array, blocks, inverse_sqrt, namespace, on_host, row_dot, thin_product, widest
+from ._backend import (
+    Array,
+    blocks,
+    both,
+    inverse_sqrt,
+    namespace,
+    on_host,
+    row_dot,
+    thin_product,
+    widest,
+)
 from ._sphere import tangent_frame
 
 # ------------------------------------------------------------------ the readable definition
@@ -112,28 +122,26 @@ class Legs(NamedTuple):
 
 
 class Bearings(NamedTuple):
-    """The map's side: unit directions from each apex to each leg, in tangent frames `U`, `V` (b x 3).
+    """The map's side: unit directions from each apex to each leg, in the tangent `frame` (2 x b x 3).
 
-    `B1`, `B2` and `inverse_sine` are b x m, zero for legs that take no part.
+    `B` is 2 x b x m, `inverse_sine` b x m, both zero for legs that take no part.
     """
 
-    B1: Array
-    B2: Array
+    B: Array
     inverse_sine: Array
-    U: Array
-    V: Array
+    frame: Array
 
 
 class Sums(NamedTuple):
-    """What an apex remembers of its legs: M = A^T B (b x r each), S = B^T B, t = B^T 1 (b each)."""
+    """What an apex remembers of its legs: M = A^T B (2 x b x r), S = B^T B, t = B^T 1 (2 x b).
 
-    M1: Array
-    M2: Array
-    S11: Array
+    Of the symmetric S, `S` is the diagonal (2 x b) and `S12` (b) the rest.
+    """
+
+    M: Array
+    S: Array
     S12: Array
-    S22: Array
-    t1: Array
-    t2: Array
+    t: Array
 
 
 class Calibration(NamedTuple):
@@ -147,13 +155,13 @@ ABSOLUTE = Calibration(0.0, 1.0)
 
 
 def _combine(weights: Array, P: Array) -> Array:
-    """Sum over legs: weights (b x m) with points (m x c) shared or (b x m x c) owned, to b x c."""
-    return weights @ P if P.ndim == 2 else (weights[:, None, :] @ P)[:, 0, :]
+    """Sum over legs: weights (2 x b x m) with points (m x c) shared or (b x m x c) owned, to 2 x b x c."""
+    return weights @ P if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
 
 
 def _dot(vectors: Array, P: Array) -> Array:
-    """Inner products: vectors (b x c) with points (m x c) shared or (b x m x c) owned, to b x m."""
-    return vectors @ P.T if P.ndim == 2 else (P @ vectors[:, :, None])[:, :, 0]
+    """Inner products: vectors (.. x b x c) with points (m x c) shared or (b x m x c) owned, to .. x b x m."""
+    return vectors @ P.T if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
 
 
 def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
@@ -241,37 +249,27 @@ def bearings(
     at coincident and antipodal points and is felt nowhere else.
     """
     xp = namespace(Y_apex)
-    U, V = tangent_frame(Y_apex)
-    B1 = _dot3(U, Y_legs)
-    B2 = _dot3(V, Y_legs)
-    squared_sine = B1 * B1
-    squared_sine += B2 * B2
-    squared_sine += xp.finfo(squared_sine.dtype).eps if softening is None else softening
+    frame = tangent_frame(Y_apex)
+    B = _dot3(frame, Y_legs)
+    squares = B * B
+    squared_sine, other = both(squares)
+    squared_sine += other
+    squared_sine += xp.finfo(B.dtype).eps if softening is None else softening
     inverse_sine = inverse_sqrt(squared_sine)
     if mask is not None:
         inverse_sine *= mask
-    B1 *= inverse_sine
-    B2 *= inverse_sine
-    return Bearings(B1, B2, inverse_sine, U, V)
+    B *= inverse_sine
+    return Bearings(B, inverse_sine, frame)
 
 
 def apex_sums(legs: Legs, b: Bearings) -> Sums:
     """A^T B, B^T B and B^T 1 at each apex of a block."""
-    xp = namespace(b.B1)
-
-    def data_sum(B: Array) -> Array:
-        weighted = _combine(B * legs.inverse_distance, legs.X_legs)
-        return weighted[:, :-1] - weighted[:, -1:] * legs.X_apex
-
-    ones = xp.ones_like(b.inverse_sine[0, :])
+    weighted = _combine(b.B * legs.inverse_distance, legs.X_legs)
     return Sums(
-        data_sum(b.B1),
-        data_sum(b.B2),
-        row_dot(b.B1, b.B1),
-        row_dot(b.B1, b.B2),
-        row_dot(b.B2, b.B2),
-        b.B1 @ ones,
-        b.B2 @ ones,
+        weighted[..., :-1] - weighted[..., -1:] * legs.X_apex,
+        row_dot(b.B, b.B),
+        row_dot(*both(b.B)),
+        b.B @ namespace(b.B).ones_like(b.inverse_sine[0, :]),
     )
 
 
@@ -283,7 +281,8 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     A = X_legs - legs.X_apex[:, None, :]
     A *= inverse_distance[:, :, None]
     A_t = xp.permute_dims(A, (0, 2, 1))
-    gram = A_t @ A if r <= m else A @ A_t
+    # Copied, a small product is a quarter of the time of one that NumPy knows to be symmetric.
+    gram = A_t @ A if r <= m else A @ xp.asarray(A_t, copy=True)
     total = xp.sum(A, axis=1)
     valid = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
     return (
@@ -295,40 +294,53 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
 
 def map_moments(s: Sums) -> tuple[Array, Array, Array]:
     """Sums of b, b^2 and ab over ordered pairs of distinct legs, for each apex."""
-    with_itself = s.S11 + s.S22
-    b = s.t1 * s.t1 + s.t2 * s.t2
-    bb = s.S11 * s.S11 + 2 * s.S12 * s.S12 + s.S22 * s.S22
-    ab = row_dot(s.M1, s.M1) + row_dot(s.M2, s.M2)
+    xp = namespace(s.t)
+    with_itself = xp.sum(s.S, axis=0)
+    b = xp.sum(s.t * s.t, axis=0)
+    bb = xp.sum(s.S * s.S, axis=0) + 2 * s.S12 * s.S12
+    ab = xp.sum(row_dot(s.M, s.M), axis=0)
     return b - with_itself, bb - with_itself, ab - with_itself
 
 
-def pull(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> tuple[Array, Array]:
+def pull(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
     r"""Gradient of the summed squared residuals with respect to each leg's place in the tangent plane.
 
     With respect to the directions it is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T]`; a direction
-    :math:`B_j = c_j / |c_j|` only feels the part of it across itself, over the length of c. Returns the two
-    components, b x m each.
+    :math:`B_j = c_j / |c_j|` only feels the part of it across itself, over the length of c. Returns that
+    part (b x m), along :math:`(-B_2, B_1)`.
     """
-    xp = namespace(b.B1)
+    xp = namespace(b.B)
     alpha, beta = calibration
+    swapped = xp.flip(b.B, axis=0)
+    centred = xp.concat([s.M, -row_dot(s.M, legs.X_apex)[..., None]], axis=-1)
+    g = _dot(centred, legs.X_legs)
+    g *= -legs.inverse_distance
+    g += b.B * (beta * s.S)[..., None]
+    g += swapped * (beta * s.S12)[:, None]
+    g += (alpha * s.t)[..., None]
+    g *= swapped
+    other, across = both(g)
+    across -= other
+    across *= b.inverse_sine
+    across *= 4 * beta
+    return across
 
-    def component(M: Array, S1: Array, S2: Array, t: Array) -> Array:
-        centred = xp.concat([M, -row_dot(M, legs.X_apex)[:, None]], axis=1)
-        g = _dot(centred, legs.X_legs)
-        g *= -legs.inverse_distance
-        g += b.B1 * (beta * S1)[:, None]
-        g += b.B2 * (beta * S2)[:, None]
-        g += (alpha * t)[:, None]
-        return g
 
-    g1 = component(s.M1, s.S11, s.S12, s.t1)
-    g2 = component(s.M2, s.S12, s.S22, s.t2)
-    g2 *= b.B1
-    g1 *= b.B2
-    g2 -= g1  # the part of g across the direction, along (-B2, B1)
-    g2 *= b.inverse_sine
-    g2 *= 4 * beta
-    return -b.B2 * g2, b.B1 * g2
+def felt_by_legs(b: Bearings, across: Array, *, shared: bool = True) -> Array:
+    """A pull on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
+    (U, V), (to_V, to_U) = both(b.frame), both(b.B * across)
+    if shared:
+        return to_V.T @ V - to_U.T @ U
+    return to_V[:, :, None] * V[:, None, :] - to_U[:, :, None] * U[:, None, :]
+
+
+def felt_by_apices(b: Bearings, across: Array, cosine: Array) -> Array:
+    """The same pull on the apices (b x 3), with the cosines of their distances to the legs.
+
+    Moving an apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
+    """
+    (U, V), (along_V, along_U) = both(b.frame), both(row_dot(b.B, across * cosine))
+    return along_U[:, None] * U - along_V[:, None] * V
 
 
 def apex_gradient(
@@ -339,15 +351,9 @@ def apex_gradient(
     Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
     tangent to the sphere.
     """
-    g1, g2 = pull(legs, b, s, calibration)
-    if Y_legs.ndim == 2:
-        to_legs = g1.T @ b.U + g2.T @ b.V
-    else:
-        to_legs = g1[:, :, None] * b.U[:, None, :] + g2[:, :, None] * b.V[:, None, :]
-    # Moving the apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
-    cosine = _dot(Y_apex, Y_legs)
-    to_apices = -row_dot(g1, cosine)[:, None] * b.U - row_dot(g2, cosine)[:, None] * b.V
-    return to_apices, to_legs
+    across = pull(legs, b, s, calibration)
+    to_legs = felt_by_legs(b, across, shared=Y_legs.ndim == 2)
+    return felt_by_apices(b, across, _dot(Y_apex, Y_legs)), to_legs
 
 
 # ------------------------------------------------------------------ from sums to losses

@@ -57,17 +57,25 @@ def row_dots(*pairs: tuple[Array, Array]) -> Array:
     return namespace(pairs[0][0]).sum(sum(a * b for a, b in pairs), axis=-1)
 
 
+def both(pair: Array) -> tuple[Array, Array]:
+    """The two parts of an array whose first axis has length 2."""
+    return pair[0, ...], pair[1, ...]
+
+
 def inverse_sqrt(array: Array) -> Array:
     """1 / sqrt(array)."""
     xp = namespace(array)
-    return xp.rsqrt(array) if hasattr(xp, "rsqrt") else 1 / xp.sqrt(array)
+    if hasattr(xp, "rsqrt"):
+        return xp.rsqrt(array)
+    root = xp.sqrt(array)
+    return np.divide(1, root, out=root) if on_host(root) else 1 / root
 
 
 def thin_product(A: Array, B: Array) -> Array:
     """A @ B.T over few columns, written out where a compiler fuses it with what follows."""
     if not is_compiling(A):
-        return A @ B.T
-    return sum(A[:, k, None] * B[None, :, k] for k in range(A.shape[1]))
+        return A @ namespace(B).matrix_transpose(B)
+    return sum(A[..., :, k, None] * B[..., None, :, k] for k in range(A.shape[-1]))
 
 
 def is_compiling(array: Array) -> bool:
@@ -123,7 +131,7 @@ def fusing(wanted: bool) -> Iterator[None]:
 def fused(function: Callable[..., T]) -> Callable[..., T]:
     """A function of records of arrays (or of arrays), compiled by torch for a device where that pays.
 
-    The first axis of each array, and of those that a record names in `points`, may have any length.
+    The first axis of each array may have any length, and so may the axes that a record names in `points`.
     """
     compiled: list[Callable[..., T]] = []
 
@@ -136,9 +144,9 @@ def fused(function: Callable[..., T]) -> Callable[..., T]:
         if not compiled:
             compiled.append(torch.compile(function, dynamic=False))
         for argument in arguments:
-            arrays: Any = [argument] if is_torch(argument) else getattr(argument, "points", tuple)()
-            for array in arrays:
-                torch._dynamo.maybe_mark_dynamic(array, 0)
+            axes: Any = getattr(argument, "points", tuple)()
+            for array, axis in [(argument, 0)] if is_torch(argument) else axes:
+                torch._dynamo.maybe_mark_dynamic(array, axis)
         return compiled[0](*arguments)
 
     return call
@@ -154,8 +162,17 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def filled_up(array: Array) -> Array:
+    """An array with its last row repeated, up to a whole number of tiles; on a device, as it is."""
+    missing = -array.shape[0] % TILE if on_host(array) else 0
+    if not missing:
+        return array
+    xp = namespace(array)
+    return xp.concat([array, xp.repeat(array[-1:, ...], missing, axis=0)], axis=0)
+
+
 def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tuple[Array, ...]:
-    """Apply a function of rows to tiles of exactly TILE rows; the last is filled up by repetition.
+    """Apply a function of rows to tiles of exactly TILE rows; the last is filled up.
 
     Matrix products of one fixed shape give a row the same bits whatever rows come with it. On a device,
     which is idle under small tiles, all rows are one tile.
@@ -165,11 +182,7 @@ def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tupl
     results = []
     size = TILE if on_host(arrays[0]) else max(n, 1)
     for tile in blocks(n, size):
-        rows = [a[tile, ...] for a in arrays]
-        missing = size - (tile.stop - tile.start)
-        if missing:
-            rows = [xp.concat([a, xp.repeat(a[-1:, ...], missing, axis=0)], axis=0) for a in rows]
-        results.append(function(*rows))
+        results.append(function(*(filled_up(a[tile, ...]) for a in arrays)))
     return tuple(xp.concat(parts, axis=0)[:n, ...] for parts in zip(*results, strict=True))
 
 

@@ -35,6 +35,8 @@ from ._angles import (
     bearings,
     calibrate,
     data_moments,
+    felt_by_apices,
+    felt_by_legs,
     legs_of,
     map_moments,
     mean_square,
@@ -146,15 +148,12 @@ def angle_force(
     legs = legs_of(X, anchors.X)
     b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
     sums = apex_sums(legs, b)
-    g1, g2 = pull(legs, b, sums, calibration)
-    cosine = Y @ anchors.Y.T
-    force = -_rowwise(g1, cosine)[:, None] * b.U - _rowwise(g2, cosine)[:, None] * b.V
+    force = felt_by_apices(b, pull(legs, b, sums, calibration), Y @ anchors.Y.T)
     mask = None if legs.mask is None else legs.mask.T
     with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
     as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
     c = bearings(anchors.Y, Y, mask, anchors.softening)
-    g1, g2 = pull(as_leg, c, anchors.sums, calibration)
-    force += g1.T @ c.U + g2.T @ c.V
+    force += felt_by_legs(c, pull(as_leg, c, anchors.sums, calibration))
     m = len(anchors.X)
     curvature = (4 * calibration.beta**2 / m) * _rowwise(b.inverse_sine, b.inverse_sine)
     return force / max(m * (m - 1), 1), curvature, map_moments(sums)

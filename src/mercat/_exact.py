@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ from ._status import Status
 # Told of each iteration: its number, the loss, the positions. True asks to stop.
 Report = Callable[[int, float, np.ndarray], bool]
 
-_PAIRS_A_BLOCK = 1 << 16  # what fits the cache of a core
+_PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
 _WINDOW = 5  # iterations over which the fall of the loss is judged
@@ -100,6 +100,7 @@ class AngleLoss:
         self._map = workers.map if host else Workers(1).map  # a device runs one block at a time
         self._pairs = _PAIRS_A_BLOCK if host else _PAIRS_ON_DEVICE
         self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
+        self._indices = range(len(self._blocks))
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
         self._legs: list[Legs] | None = None
         if like is not None and like.X.dtype == X.dtype:
@@ -138,39 +139,47 @@ class AngleLoss:
             b = bearings(Y[block], Y, legs.mask, self.softening)
         return apex_gradient(legs, Y[block], Y, b, s, self.calibration)
 
-    def moments(self, sums: list[Sums]) -> Moments:
-        """The moments at each apex, in double precision."""
+    def _moments(self, sums: Iterable[Sums]) -> Moments:
         parts = [[to_numpy(m).astype(np.float64) for m in map_moments(s)] for s in sums]
         b, bb, ab = (np.concatenate(p) for p in zip(*parts, strict=True))
         return Moments(self._count, self._a, self._aa, b, bb, ab)
+
+    def judge(self, Y: np.ndarray) -> Moments:
+        """The moments at each apex with the points at Y (n x 3), whose line is taken over."""
+        Y = self._beside_data(Y)
+        return self._judged(s for _, s in self._map(lambda k: self._sums(Y, k), self._indices))
+
+    def _judged(self, sums: Iterable[Sums]) -> Moments:
+        moments = self._moments(sums)
+        line, self.correlation = calibrate(total(moments))
+        if self.calibrated:
+            self.calibration = line
+        return moments
+
+    def value(self, moments: Moments) -> float:
+        """Mean squared residual over all triples."""
+        return max(float(mean_square(total(moments), self.calibration)), 0.0)
+
+    def point_loss(self, moments: Moments) -> np.ndarray:
+        """Root mean squared residual over the pairs of legs of each apex."""
+        return np.asarray(np.sqrt(np.maximum(mean_square(moments, self.calibration), 0)))
 
     def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
         """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere."""
         Y = self._beside_data(Y)
         xp = namespace(Y)
-        indices = range(len(self._blocks))
-        found = list(self._map(lambda k: self._sums(Y, k), indices))
-        totals = total(self.moments([s for _, s in found]))
-        line, self.correlation = calibrate(totals)
-        if self.calibrated:
-            self.calibration = line
+        found = list(self._map(lambda k: self._sums(Y, k), self._indices))
+        moments = self._judged(s for _, s in found)
         gradient = xp.zeros(Y.shape, dtype=widest(Y), **beside(Y))
-        parts = self._map(lambda k: self._gradient(Y, k, *found[k]), indices)
+        parts = self._map(lambda k: self._gradient(Y, k, *found[k]), self._indices)
         for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
             gradient[block] += to_apices
             gradient += to_legs
-        gradient /= max(totals.count, 1.0)
-        return max(mean_square(totals, self.calibration), 0.0), to_numpy(gradient)
+        gradient /= max(total(moments).count, 1.0)
+        return self.value(moments), to_numpy(gradient)
 
     def _beside_data(self, Y: np.ndarray) -> Array:
         return namespace(self.X).asarray(Y, **alike(self.X))
-
-    def point_loss(self, Y: np.ndarray) -> np.ndarray:
-        """Root mean squared residual over the pairs of legs of each apex."""
-        Y = self._beside_data(Y)
-        sums = self._map(lambda k: self._sums(Y, k)[1], range(len(self._blocks)))
-        squares = mean_square(self.moments(list(sums)), self.calibration)
-        return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 def solve_exact(
@@ -207,18 +216,18 @@ def solve_exact(
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
     objective.softening = None
-    at_start, _ = objective.evaluate(start)
-    value, _ = objective.evaluate(Y)
+    at_start = objective.value(objective.judge(start))
+    moments = objective.judge(Y)
     # The softened loss may lead astray where the start was as good as perfect.
-    if at_start <= value:
+    if at_start <= objective.value(moments):
         Y = np.asarray(normalize(start.astype(np.float64)))
-        value, _ = objective.evaluate(Y)
+        moments = objective.judge(Y)
     return Fit(
         Y,
         objective.calibration,
-        float(np.sqrt(value)),
+        float(np.sqrt(objective.value(moments))),
         objective.correlation,
-        objective.point_loss(Y),
+        objective.point_loss(moments),
         history,
         status,
     )

@@ -54,6 +54,5 @@ def many_positions(scores: np.ndarray) -> list[np.ndarray]:
         bent_positions(scores),
         bent_positions(scores[:, [0, 2, 1]]),
         bent_positions(scores[:, [1, 2, 0]]),
-        bent_positions(scores, bend=0.0),
         bent_positions(whitened),
     ]

@@ -92,12 +92,15 @@ _RULES: dict[type, dict[str, Any]] = {
     },
     Landmarks: {
         "X": Shape("L r"),
-        **{name: Shape("L 3", unit=True) for name in ("Y", "U", "V")},
-        **{name: Shape("L") for name in ("sigma11", "sigma12", "sigma22")},
-        **{name: Shape("L r") for name in ("P1", "P2")},
-        **{name: Shape("L") for name in ("p1", "p2", "T1", "T2")},
+        "Y": Shape("L 3", unit=True),
+        "frame": Shape("2 L 3", unit=True),
+        "sigma": Shape("2 L"),
+        "sigma12": Shape("L"),
+        "P": Shape("2 L r"),
+        "p": Shape("2 L"),
+        "T": Shape("2 L"),
         "candidates": Shape("G 3", unit=True),
-        **{name: Shape("S G") for name in ("C1", "C2")},
+        "C": Shape("2 S G"),
         "C0": Shape("G"),
         "calibration": Calibration,
         "softening": float,
@@ -120,10 +123,7 @@ _RULES: dict[type, dict[str, Any]] = {
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
     Anchors: {"X": Shape("A r"), "Y": Shape("A 3", unit=True), "sums": Sums, "softening": float},
-    Sums: {
-        **{name: Shape("A r") for name in ("M1", "M2")},
-        **{name: Shape("A") for name in ("S11", "S12", "S22", "t1", "t2")},
-    },
+    Sums: {"M": Shape("2 A r"), "S": Shape("2 A"), "S12": Shape("A"), "t": Shape("2 A")},
 }
 _TUPLES: dict[str, Any] = {kind.__name__: kind for kind in _RULES if issubclass(kind, tuple)}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
@@ -418,7 +418,7 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
             )
     if rule.kind == "f" and not rule.missing and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity.")
-    if rule.unit and np.abs(np.linalg.norm(array, axis=1) - 1).max(initial=0) > 1e-4:
+    if rule.unit and np.abs(np.linalg.norm(array, axis=-1) - 1).max(initial=0) > 1e-4:
         raise ValueError(f"{name} must have rows of length 1.")
 
 

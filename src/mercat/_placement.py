@@ -17,6 +17,7 @@ the same place whatever company it arrives in.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ._angles import (
@@ -27,6 +28,7 @@ from ._angles import (
     apex_sums,
     bearings,
     data_moments,
+    felt_by_apices,
     inverse_distances,
     legs_of,
     legs_with_ones,
@@ -34,10 +36,13 @@ from ._angles import (
     pull,
 )
 from ._backend import (
+    TILE,
     Array,
     beside,
+    blocks,
+    both,
+    filled_up,
     fused,
-    in_tiles,
     inverse_sqrt,
     is_compiling,
     like,
@@ -52,7 +57,7 @@ from ._sphere import fibonacci_grid, tangent, tangent_frame
 N_APEX_LEGS = 80  # legs of the placed point as an apex: so many of the first landmarks do
 _N_GRID = 512  # candidates, spread over the sphere
 _N_SCREEN = 128  # landmarks whose leg terms screen the candidates
-_N_KEPT = 4  # candidates whose full energy is compared ...
+_N_KEPT = 3  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
 _FIRST_PASS = (5, 0.05)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
@@ -67,20 +72,14 @@ class Landmarks(NamedTuple):
 
     X: Array  # (L, r) data
     Y: Array  # (L, 3) positions
-    U: Array  # (L, 3) tangent frames
-    V: Array
-    sigma11: Array  # (L,) the quadratic part of a leg's energy
-    sigma12: Array
-    sigma22: Array
-    P1: Array  # (L, r) -4 beta M, the data part of its linear part
-    P2: Array
-    p1: Array  # (L,) P . x_l
-    p2: Array
-    T1: Array  # (L,) 4 alpha beta t, the constant part of its linear part
-    T2: Array
+    frame: Array  # (2, L, 3) tangent frames
+    sigma: Array  # (2, L) the quadratic part of a leg's energy: on the diagonal ...
+    sigma12: Array  # (L,) ... and off it
+    P: Array  # (2, L, r) -4 beta M, the data part of its linear part
+    p: Array  # (2, L) P . x_l
+    T: Array  # (2, L) 4 alpha beta t, the constant part of its linear part
     candidates: Array  # (G, 3)
-    C1: Array  # (screened landmarks, G) bearings of the candidates at the landmarks
-    C2: Array
+    C: Array  # (2, screened landmarks, G) bearings of the candidates at the landmarks
     C0: Array  # (G,) quadratic parts at the candidates
     calibration: Calibration
     softening: float
@@ -110,22 +109,17 @@ def prepare_landmarks(
     s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
     X, Y = X[:k, :], Y[:k, :]
     quadratic = 4 * beta * beta
-    sigma11, sigma12, sigma22 = quadratic * s.S11, quadratic * s.S12, quadratic * s.S22
-    P1, P2 = -4 * beta * s.M1, -4 * beta * s.M2
-    U, V = tangent_frame(Y)
+    sigma, sigma12 = quadratic * s.S, quadratic * s.S12
+    P = -4 * beta * s.M
     candidates = fibonacci_grid(_N_GRID, xp, dtype=X.dtype)
     screen = slice(0, min(_N_SCREEN, X.shape[0]))
     c = bearings(Y[screen, :], candidates, None, softening)
-    C0 = 0.5 * (
-        sigma11[screen] @ (c.B1 * c.B1)
-        + 2 * (sigma12[screen] @ (c.B1 * c.B2))
-        + sigma22[screen] @ (c.B2 * c.B2)
-    )
+    c1, c2 = both(c.B)
+    C0 = 0.5 * (sigma[0, screen] @ (c1 * c1) + sigma[1, screen] @ (c2 * c2))
+    C0 += sigma12[screen] @ (c1 * c2)
     return Landmarks(
-        X, Y, U, V, sigma11, sigma12, sigma22,
-        P1, P2, row_dot(P1, X), row_dot(P2, X),
-        4 * alpha * beta * s.t1, 4 * alpha * beta * s.t2,
-        candidates, c.B1, c.B2, C0, calibration, softening, n_apex_legs,
+        X, Y, tangent_frame(Y), sigma, sigma12, P, row_dot(P, X), 4 * alpha * beta * s.t,
+        candidates, c.B, C0, calibration, softening, n_apex_legs,
     )  # fmt: skip
 
 
@@ -141,20 +135,16 @@ def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
 
 
 @fused
-def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array, Array]:
-    """K1, K2 (b x L), inverse distances to the legs of an apex, and the least of all (b)."""
+def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
+    """K (2 x b x L), inverse distances to the legs of an apex, and the least of all (b)."""
+    xp = namespace(X)
     inverse_distance = inverse_distances(X, k.X)
-
-    def linear(P: Array, p: Array, T: Array) -> Array:
-        K = X @ P.T
-        K -= p
-        K *= inverse_distance
-        K += T
-        return K
-
-    near = namespace(X).asarray(inverse_distance[:, : k.n_apex_legs], copy=True)
-    nearest = namespace(X).min(inverse_distance, axis=1)
-    return linear(k.P1, k.p1, k.T1), linear(k.P2, k.p2, k.T2), near, nearest
+    K = X @ xp.matrix_transpose(k.P)
+    K -= k.p[:, None, :]
+    K *= inverse_distance
+    K += k.T[:, None, :]
+    near = xp.asarray(inverse_distance[:, : k.n_apex_legs], copy=True)
+    return K, near, xp.min(inverse_distance, axis=1)
 
 
 class _Energy:
@@ -166,26 +156,30 @@ class _Energy:
     def __init__(self, X: Array, landmarks: Landmarks) -> None:
         self.landmarks = landmarks
         n_landmarks = landmarks.X.shape[0]
-        self.K1, self.K2, near, self.nearest = _linear_parts(X, landmarks)
+        self.K, near, self.nearest = _linear_parts(X, landmarks)
         m = near.shape[1]
         self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
         # The sampled pairs of the apex stand for all pairs of landmarks.
         self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
 
-    def points(self) -> tuple[Array, ...]:
-        """The arrays whose first axis is that of the points."""
+    def points(self) -> tuple[tuple[Array, int], ...]:
+        """The arrays that have an axis of points, and which."""
         legs = self.apex_legs
-        return self.K1, self.K2, legs.X_apex, legs.inverse_distance
+        return (self.K, 1), (legs.X_apex, 0), (legs.inverse_distance, 0)
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
         k = self.landmarks
-        m = k.C1.shape[0]
-        E = self.K1[:, :m] @ k.C1
-        E += self.K2[:, :m] @ k.C2
+        m = k.C.shape[1]
+        E = self.K[0, :, :m] @ k.C[0, ...]
+        E += self.K[1, :, :m] @ k.C[1, ...]
         E += k.C0
         E *= k.X.shape[0] / m
         return E
+
+    def best_candidate(self) -> Array:
+        """Where to begin (b x 3)."""
+        return _best_candidate(self)
 
     def __call__(self, Y: Array) -> tuple[Array, Array]:
         """Energy (b) and its tangent gradient (b x 3)."""
@@ -195,35 +189,31 @@ class _Energy:
 
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
         k = self.landmarks
-        B1 = thin_product(Y, k.U)
-        B2 = thin_product(Y, k.V)
-        inverse_sine = B1 * B1
-        inverse_sine += B2 * B2
-        inverse_sine += k.softening
-        inverse_sine = inverse_sqrt(inverse_sine)
-        B1 *= inverse_sine
-        B2 *= inverse_sine
-        g1 = B1 * k.sigma11
-        g1 += B2 * k.sigma12
-        g2 = B1 * k.sigma12
-        g2 += B2 * k.sigma22
-        g1 += self.K1
-        g2 += self.K2
+        xp = namespace(Y)
+        B = thin_product(Y, k.frame)
+        squares = B * B
+        squared_sine, other = both(squares)
+        squared_sine += other
+        squared_sine += k.softening
+        inverse_sine = inverse_sqrt(squared_sine)
+        B *= inverse_sine
+        swapped = xp.flip(B, axis=0)
+        g = B * k.sigma[:, None, :]
+        g += swapped * k.sigma12
+        g += self.K
         # The gradient times the bearing has the quadratic part twice, the linear part once.
-        energy = row_dots((g1, B1), (g2, B2), (self.K1, B1), (self.K2, B2)) / 2
-        g2 *= B1
-        g1 *= B2
-        g2 -= g1  # the part of g across the bearing, along (-B2, B1)
-        g2 *= inverse_sine
-        B1 *= g2
-        B2 *= g2
-        return energy, _weighted_difference(B1, k.V, B2, k.U)
+        energy = xp.sum(row_dots((g, B), (self.K, B)), axis=0) / 2
+        g *= swapped
+        other, across = both(g)
+        across -= other  # the part of g across the bearing, along (-B2, B1)
+        across *= inverse_sine
+        B *= across
+        return energy, _weighted_difference(B, k.frame)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
         energy, Y_legs, b, s = self._apex_state(Y)
-        g1, g2 = pull(self.apex_legs, b, s, self.landmarks.calibration)
-        cosine = thin_product(Y, Y_legs)
-        gradient = -row_dot(g1, cosine)[:, None] * b.U - row_dot(g2, cosine)[:, None] * b.V
+        across = pull(self.apex_legs, b, s, self.landmarks.calibration)
+        gradient = felt_by_apices(b, across, thin_product(Y, Y_legs))
         return energy, self.apex_weight * gradient
 
     def as_apex(self, Y: Array) -> Array:
@@ -241,6 +231,32 @@ class _Energy:
         return self.apex_weight * energy, Y_legs, b, s
 
 
+class _Energies:
+    """Energy of many points, one tile at a time.
+
+    All else that is done to the points is done to all of them at once: many short operations would have
+    the threads wait for each other, as Python lets only one of them begin an operation at a time.
+    """
+
+    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+        self.tiles = [_Energy(X[t, :], landmarks) for t in blocks(X.shape[0], TILE)]
+
+    def __call__(self, Y: Array) -> tuple[Array, ...]:
+        each = zip(self.tiles, blocks(Y.shape[0], TILE), strict=True)
+        return self._joined(energy(Y[t, :]) for energy, t in each)
+
+    @property
+    def nearest(self) -> Array:
+        return self._joined((energy.nearest,) for energy in self.tiles)[0]
+
+    def best_candidate(self) -> Array:
+        return self._joined((energy.best_candidate(),) for energy in self.tiles)[0]
+
+    @staticmethod
+    def _joined(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
+        return tuple(namespace(p[0]).concat(p, axis=0) for p in zip(*parts, strict=True))
+
+
 def place(X: Array, landmarks: Landmarks) -> Array:
     """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
 
@@ -248,11 +264,11 @@ def place(X: Array, landmarks: Landmarks) -> Array:
     coincides with a landmark in the data goes where that landmark is.
     """
     xp = namespace(X)
-    Y, settled = in_tiles(lambda x: _settle_from_candidates(x, landmarks), X)
+    Y, settled = place_roughly(X, landmarks)
     (again,) = xp.nonzero(~settled)
     if again.shape[0] > 0:
-        rest = xp.take(X, again, axis=0), xp.take(Y, again, axis=0)
-        further, _ = in_tiles(lambda x, y: _settle_further(x, y, landmarks), *rest)
+        rest, near = (filled_up(xp.take(a, again, axis=0)) for a in (X, Y))
+        further, _ = _bfgs(_energy_of(rest, landmarks), near, *_SECOND_PASS)
         # The row of `further` that belongs to each row of Y, where it was taken again.
         row = xp.cumulative_sum(xp.astype(~settled, again.dtype)) - 1
         row = xp.where(settled, xp.zeros_like(row), row)
@@ -260,27 +276,31 @@ def place(X: Array, landmarks: Landmarks) -> Array:
     return Y
 
 
-def _settle_from_candidates(X: Array, landmarks: Landmarks) -> tuple[Array, Array]:
-    xp = namespace(X)
-    energy = _Energy(X, landmarks)
-    Y, settled = _bfgs(energy, _best_candidate(energy), *_FIRST_PASS)
+def place_roughly(X: Array, landmarks: Landmarks) -> tuple[Array, Array]:
+    """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there."""
+    xp, n = namespace(X), X.shape[0]
+    X = filled_up(X)
+    energy = _energy_of(X, landmarks)
+    Y, settled = _bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
     coincides = energy.nearest == 0
     if bool(xp.any(coincides)):
         twin = xp.argmin(inverse_distances(X, landmarks.X), axis=1)
         Y = xp.where(coincides[:, None], xp.take(landmarks.Y, twin, axis=0), Y)
-    return Y, settled | coincides
+    return Y[:n, :], (settled | coincides)[:n]
 
 
-def _settle_further(X: Array, Y: Array, landmarks: Landmarks) -> tuple[Array, Array]:
-    return _bfgs(_Energy(X, landmarks), Y, *_SECOND_PASS)
+def _energy_of(X: Array, landmarks: Landmarks) -> _Energy | _Energies:
+    """The energy of points, all at once on a device, which is idle under small tiles."""
+    return _Energies(X, landmarks) if on_host(X) else _Energy(X, landmarks)
 
 
-def _weighted_difference(a: Array, P: Array, b: Array, Q: Array) -> Array:
-    """a @ P - b @ Q for points (m x 3) in space, written out where a compiler fuses it."""
-    if not is_compiling(a):
-        return a @ P - b @ Q
-    parts = [row_dots((a, P[None, :, k]), (-b, Q[None, :, k])) for k in range(3)]
-    return namespace(a).stack(parts, axis=1)
+def _weighted_difference(B: Array, frame: Array) -> Array:
+    """B1 @ V - B2 @ U for frames (m x 3) in space, written out where a compiler fuses it."""
+    (to_V, to_U), (U, V) = both(B), both(frame)
+    if not is_compiling(B):
+        return to_V @ V - to_U @ U
+    parts = [row_dots((to_V, V[None, :, k]), (-to_U, U[None, :, k])) for k in range(3)]
+    return namespace(B).stack(parts, axis=1)
 
 
 @fused
@@ -290,7 +310,7 @@ def _best_candidate(energy: _Energy) -> Array:
     xp = namespace(legs)
     candidates = energy.landmarks.candidates
     lowest = xp.full_like(legs[:, 0], xp.inf)
-    best = xp.zeros_like(energy.K1[:, :3])
+    best = xp.zeros_like(energy.K[0, :, :3])
     for _ in range(_N_KEPT):
         index = xp.argmin(legs, axis=1)
         Y = xp.take(candidates, index, axis=0)
@@ -303,7 +323,9 @@ def _best_candidate(energy: _Energy) -> Array:
     return best
 
 
-def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Array, Array]:
+def _bfgs(
+    energy: _Energy | _Energies, Y: Array, steps: int, first_step: float
+) -> tuple[Array, Array]:
     """A fixed number of BFGS steps from Y, each point on its own; only a step down is taken.
 
     Returns the positions, and whether a point has settled: a further step would be short, and the last one
@@ -326,7 +348,9 @@ def _bfgs(energy: _Energy, Y: Array, steps: int, first_step: float) -> tuple[Arr
 
 
 @fused
-def _advance(energy: _Energy, Y: Array, E: Array, g: Array, H: Array) -> tuple[Array, ...]:
+def _advance(
+    energy: _Energy | _Energies, Y: Array, E: Array, g: Array, H: Array
+) -> tuple[Array, ...]:
     """One BFGS step: position, energy, gradient, inverse Hessian; and whether it did not lead up."""
     xp = namespace(Y)
     tiny = xp.finfo(Y.dtype).smallest_normal

@@ -15,7 +15,15 @@ from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
 from ._exact import COARSE, FINE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import many_positions, pca_positions, principal_scores
 from ._neighbors import affinities, check_neighbors, graph_of, nearest, radii, strength_of
-from ._placement import N_APEX_LEGS, Landmarks, as_type, place, placed_moments, prepare_landmarks
+from ._placement import (
+    N_APEX_LEGS,
+    Landmarks,
+    as_type,
+    place,
+    place_roughly,
+    placed_moments,
+    prepare_landmarks,
+)
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
 from ._spectral import FromDistances, Spectral, project_all, project_rows
@@ -278,12 +286,12 @@ def _add_detail(
 def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
     """The fit with the loss of Y over all triples."""
     loss = AngleLoss(X_hat.astype(np.float64), calibrated=plan.calibrated, workers=plan.workers)
-    value, _ = loss.evaluate(Y.astype(np.float64))
+    moments = loss.judge(Y.astype(np.float64))
     return solved.fit._replace(
         calibration=loss.calibration,
-        loss=float(np.sqrt(value)),
+        loss=float(np.sqrt(loss.value(moments))),
         correlation=loss.correlation,
-        point_loss=loss.point_loss(Y.astype(np.float64)),
+        point_loss=loss.point_loss(moments),
     )
 
 
@@ -397,7 +405,8 @@ def _best_start(
         landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.calibration)
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, calibrated=plan.calibrated, workers=inline, like=about_many)
-        return judge.evaluate(place(many, landmarks))[0], landmarks
+        Y, _ = place_roughly(many, landmarks)
+        return judge.value(judge.judge(Y)), landmarks
 
     starts = many_positions(scores[sample[:_START_SAMPLE]])
     (first, landmarks), *others = plan.workers.map(follow, starts)
@@ -406,7 +415,7 @@ def _best_start(
         landmarks = others_landmarks
     placed = np.asarray(place(X_hat.astype(np.float32), landmarks))
     # The paper's start may be perfect as it is, as for points on a line.
-    return min((pca_positions(scores), placed), key=lambda Y: about_all.evaluate(Y)[0])
+    return min((pca_positions(scores), placed), key=lambda Y: about_all.value(about_all.judge(Y)))
 
 
 def _run_algorithm1(X_hat: np.ndarray, spectral: Spectral | FromDistances, plan: Plan) -> Fit:
@@ -429,7 +438,15 @@ def _run_algorithm1(X_hat: np.ndarray, spectral: Spectral | FromDistances, plan:
     if n > _EXACT_LOSS_UP_TO:
         judged = plan.rng.permutation(n)[:_EXACT_LOSS_UP_TO]
     loss = AngleLoss(X_hat[judged], calibrated=False, workers=plan.workers)
-    value, _ = loss.evaluate(Y[judged])
+    moments = loss.judge(Y[judged])
     point_loss = np.full(n, np.nan)
-    point_loss[judged] = loss.point_loss(Y[judged])
-    return Fit(Y, ABSOLUTE, float(np.sqrt(value)), loss.correlation, point_loss, history, status)
+    point_loss[judged] = loss.point_loss(moments)
+    return Fit(
+        Y,
+        ABSOLUTE,
+        float(np.sqrt(loss.value(moments))),
+        loss.correlation,
+        point_loss,
+        history,
+        status,
+    )

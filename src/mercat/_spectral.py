@@ -43,9 +43,9 @@ class Spectral(NamedTuple):
             product -= self.mean @ self.components.T
         else:
             dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
-            product = dense - offset[:, None] - self.mean
-            if self.components is not None:
-                product = product @ self.components.T
+            dense -= offset[:, None]
+            dense -= self.mean
+            product = dense if self.components is None else dense @ self.components.T
         return product / self.unit
 
 

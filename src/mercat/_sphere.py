@@ -25,7 +25,7 @@ def normalize(Y: Array) -> Array:
     return Y / xp.sqrt(xp.sum(Y * Y, axis=1, keepdims=True))
 
 
-def tangent_frame(Y: Array) -> tuple[Array, Array]:
+def tangent_frame(Y: Array) -> Array:
     """Orthonormal tangent vectors U, V with (U, V, Y) right-handed, a row each.
 
     Branchless and without a singular point (Duff et al. 2017, *Building an orthonormal
@@ -39,7 +39,7 @@ def tangent_frame(Y: Array) -> tuple[Array, Array]:
     b = x * y * a
     U = xp.stack([1 + sign * x * x * a, sign * b, -sign * x], axis=1)
     V = xp.stack([b, sign + y * y * a, -y], axis=1)
-    return U, V
+    return xp.stack([U, V])
 
 
 def tangent(vectors: Array, Y: Array) -> Array:
