@@ -336,6 +336,22 @@ def test_hdf5_that_claims_what_it_does_not_hold_is_refused(read, tmp_path):
         path.unlink()
 
 
+def test_hdf5_with_values_of_odd_kinds_is_refused(read, tmp_path):
+    """One broken bit makes sequences of text, which h5py crashes on."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.h5ad"
+    for where in ("attribute", "data", "record"):
+        with h5py.File(path, "w") as file:
+            kind = h5py.vlen_dtype(np.int8)
+            kind = np.dtype([("a", kind), ("b", "f8")]) if where == "record" else kind
+            if where == "attribute":
+                rows = np.array([np.ones(2, "i1"), np.ones(3, "i1")], dtype=object)
+                file.create_group("uns").attrs.create("encoding-type", rows, dtype=kind)
+            else:
+                file.create_dataset("X", 3, kind)
+        assert "holds values of a kind that no table has" in refusal(read, "table", path)
+
+
 def test_zarr_that_claims_what_it_does_not_hold_is_refused(read, samples, tmp_path):
     sample = samples["zarr"]
     parts = changed_zarr(sample, lambda about: about.update(shape=[10**9] * len(about["shape"])))

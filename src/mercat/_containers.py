@@ -27,7 +27,7 @@ _METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
 
 
 def check_hdf5(path: Path) -> None:
-    """Raise where an HDF5 file claims too much, or points outside of itself."""
+    """Raise where an HDF5 file claims too much, points outside of itself, or holds what no table has."""
     import h5py
 
     claims: list[int] = []
@@ -36,9 +36,12 @@ def check_hdf5(path: Path) -> None:
         return name if about.type == h5py.h5l.TYPE_EXTERNAL else None
 
     def look_at(name: str, item: Any) -> None:
+        for k in range(h5py.h5a.get_num_attrs(item.id)):
+            _check_kind(path, name, h5py.h5a.open(item.id, index=k).get_type())
         if isinstance(item, h5py.Dataset):
             if item.external or item.is_virtual:
                 raise ValueError(f"{path} takes its values from another file, at {name}.")
+            _check_kind(path, name, item.id.get_type())
             claims.append(math.prod(item.shape or ()) * item.dtype.itemsize)
 
     with reading(path, "a whole HDF5 file"), h5py.File(path, "r") as file:
@@ -46,8 +49,23 @@ def check_hdf5(path: Path) -> None:
         if external is not None:
             where = external.decode(errors="replace")
             raise ValueError(f"{path} points to another file, at {where}.")
+        look_at("/", file)
         file.visititems(look_at)
         check_claim(path, sum(claims))
+
+
+def _check_kind(path: Path, name: str, kind: Any) -> None:
+    """Raise unless values are numbers, text, names of numbers, references, or records of these.
+
+    h5py reads sequences of varying length, too, and one broken bit makes them of text: that ends the process.
+    """
+    from h5py import h5t
+
+    if kind.get_class() == h5t.COMPOUND:
+        for k in range(kind.get_nmembers()):
+            _check_kind(path, name, kind.get_member_type(k))
+    elif kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM, h5t.REFERENCE):
+        raise ValueError(f"{path} holds values of a kind that no table has, at {name}.")
 
 
 def check_zarr(path: Path) -> None:

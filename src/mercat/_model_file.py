@@ -33,7 +33,7 @@ from ._repulsion import Field
 from ._solvers import DetailPlacer, Placer
 from ._spectral import FromDistances, Spectral
 from ._status import Status
-from ._untrusted import read_array, reading
+from ._untrusted import read_array, reading, short
 from ._whole import whole_file
 
 VERSION = 1
@@ -240,7 +240,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-            raise ValueError(f"{path} is not a whole model file: {error}") from error
+            raise ValueError(f"{path} is not a whole model file: {short(error)}") from error
 
 
 # ------------------------------------------------------------------ values as JSON and arrays

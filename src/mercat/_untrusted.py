@@ -41,14 +41,15 @@ def reading(path: str | os.PathLike[str], what: str = "a whole file of its kind"
     except OSError as error:
         if error.filename is not None:
             raise
-        raise ValueError(f"{path} is not {what}: {_short(error)}") from error
+        raise ValueError(f"{path} is not {what}: {short(error)}") from error
     except Exception as error:  # C libraries and parsers raise whatever they like
         if isinstance(error, ValueError) and str(error).startswith(str(path)):
             raise
-        raise ValueError(f"{path} is not {what}: {_short(error)}") from error
+        raise ValueError(f"{path} is not {what}: {short(error)}") from error
 
 
-def _short(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """The first line of what an error says, or its kind."""
     first = (str(error).strip().splitlines() or [""])[0]
     return first[:200] or type(error).__name__
 
@@ -137,7 +138,7 @@ def read_array(stream: Any, size: int, where: str) -> np.ndarray:
         magic = np.lib.format.read_magic(stream)
         shape, fortran, dtype = _HEADERS[magic](stream)
     except Exception as error:  # tokenize, ast and dtypes have many ways to fail
-        raise ValueError(f"{where} is broken or truncated: {_short(error)}") from error
+        raise ValueError(f"{where} is broken or truncated: {short(error)}") from error
     if dtype.hasobject:
         raise ValueError(
             f"{where} is not an array of numbers or text; pickled objects are not loaded, since they can "
@@ -186,4 +187,4 @@ def check_sparse(X: Any, where: str) -> None:
     try:
         X.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"{where} is not a whole sparse matrix: {_short(error)}") from error
+        raise ValueError(f"{where} is not a whole sparse matrix: {short(error)}") from error
