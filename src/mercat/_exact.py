@@ -38,7 +38,7 @@ from ._backend import (
 from ._backend import (
     like as alike,
 )
-from ._sphere import normalize
+from ._sphere import normalize, spread
 from ._status import Status
 
 # Told of each iteration: its number, the loss, the positions. True asks to stop.
@@ -49,8 +49,7 @@ _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and compute
 _PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
 _WINDOW = 5  # iterations over which the fall of the loss is judged
 # Softenings over n, in turn; the square root of the first is about a tenth of the points' spacing.
-# The paper's loss, whose line is fixed, finds comfort in shortened directions: not to be ended with.
-COARSE, FINE, POLISHED = (0.1,), (0.1, 1e-3), (0.1, 0.01, 1e-4)
+COARSE, POLISHED = (0.1,), (0.1, 0.01, 1e-4)
 _NEEDS_DOUBLE = 1e-3  # a softening below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
@@ -130,13 +129,13 @@ class AngleLoss:
 
     def _sums(self, Y: Array, k: int) -> tuple[Bearings | None, Sums]:
         legs = self._block_legs(k)
-        b = bearings(Y[self._blocks[k]], Y, legs.mask, self.softening)
+        b = bearings(Y[self._blocks[k]], Y, legs.mask, self._softening)
         return (b if self._keep else None), apex_sums(legs, b)
 
     def _gradient(self, Y: Array, k: int, b: Bearings | None, s: Sums) -> tuple[Array, Array]:
         legs, block = self._block_legs(k), self._blocks[k]
         if b is None:
-            b = bearings(Y[block], Y, legs.mask, self.softening)
+            b = bearings(Y[block], Y, legs.mask, self._softening)
         return apex_gradient(legs, Y[block], Y, b, s, self.calibration)
 
     def _moments(self, sums: Iterable[Sums]) -> Moments:
@@ -179,6 +178,7 @@ class AngleLoss:
         return self.value(moments), to_numpy(gradient)
 
     def _beside_data(self, Y: np.ndarray) -> Array:
+        self._softening = None if self.softening is None else self.softening * spread(Y)
         return namespace(self.X).asarray(Y, **alike(self.X))
 
 

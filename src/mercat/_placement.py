@@ -52,18 +52,19 @@ from ._backend import (
     row_dots,
     thin_product,
 )
-from ._sphere import fibonacci_grid, tangent, tangent_frame
+from ._sphere import fibonacci_grid, spread, tangent, tangent_frame
 
 N_APEX_LEGS = 80  # legs of the placed point as an apex: so many of the first landmarks do
-_N_GRID = 512  # candidates, spread over the sphere
+_N_GRID = 128  # candidates spread over the sphere ...
+_N_TAKEN = 384  # ... and at landmarks, the last of them: dense where the map is
 _N_SCREEN = 128  # landmarks whose leg terms screen the candidates
-_N_KEPT = 3  # candidates whose full energy is compared ...
+_N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
 _FIRST_PASS = (5, 0.05)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
-_LONGEST_STEP = 0.3  # radians
+_LONGEST_STEP = 0.15  # radians
 _SOFTENING = 0.001  # over the number of landmarks: finer than at the end of the exact solver
 
 
@@ -103,15 +104,16 @@ def prepare_landmarks(
     alpha, beta = calibration
     n_landmarks = X.shape[0]
     k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
-    softening = _SOFTENING / n_landmarks
+    softening = _SOFTENING / n_landmarks * spread(Y)
     legs = legs_of(X[:k, :], X)
     s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
     s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
+    taken = Y[max(0, n_landmarks - _N_TAKEN) :, :]
+    candidates = xp.concat([fibonacci_grid(_N_GRID, xp, **like(Y)), taken], axis=0)
     X, Y = X[:k, :], Y[:k, :]
     quadratic = 4 * beta * beta
     sigma, sigma12 = quadratic * s.S, quadratic * s.S12
     P = -4 * beta * s.M
-    candidates = fibonacci_grid(_N_GRID, xp, dtype=X.dtype)
     screen = slice(0, min(_N_SCREEN, X.shape[0]))
     c = bearings(Y[screen, :], candidates, None, softening)
     c1, c2 = both(c.B)

@@ -12,7 +12,7 @@ from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Array, Workers, blocks, namespace, to_numpy, widest
 from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
-from ._exact import COARSE, FINE, POLISHED, AngleLoss, Fit, solve_exact
+from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import many_positions, pca_positions, principal_scores
 from ._neighbors import affinities, check_neighbors, graph_of, nearest, radii, strength_of
 from ._placement import (
@@ -365,7 +365,7 @@ def _descend(
     else:
         start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
     report = reporter(plan.progress, plan.callback)
-    softenings = POLISHED if careful else COARSE if plan.calibrated else FINE
+    softenings = POLISHED if careful else COARSE
     return descend(there, start, report=report, softenings=softenings, like=about_all)
 
 

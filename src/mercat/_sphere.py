@@ -80,3 +80,10 @@ def fibonacci_grid(n: int, xp: Any, **kwargs: Any) -> Array:
     latitude = xp.asin(1 - 2 * k / n)
     longitude = k * (3.141592653589793 * (3 - 5**0.5))
     return from_lonlat(longitude, latitude)
+
+
+def spread(Y: Array) -> float:
+    """Variance of unit vectors: 1 all over the sphere, about the squared radius of a small cap."""
+    xp = namespace(Y)
+    deviation = Y - xp.mean(Y, axis=0)
+    return float(xp.mean(xp.sum(deviation * deviation, axis=1)))
