@@ -187,7 +187,9 @@ def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
     alpha, beta = calibration = Calibration(0.3, 0.7)
     k = prepare_landmarks(X, Y, calibration, n_apices=5, n_apex_legs=3)
     assert k.X.shape == (5, 4)
-    assert (k.softening, k.n_apex_legs) == (0.5 / 12, 3)
+    assert k.n_apex_legs == 3
+    assert k.softening == pytest.approx(0.5 / 12 * Y.var(axis=0).sum())
+    np.testing.assert_array_equal(k.candidates[_placement._N_GRID :], Y)
     assert prepare_landmarks(X, Y, calibration, n_apices=50).X.shape == (12, 4)
     for l in range(5):
         S, M, t = summed_by_hand(X, Y, l, range(12), k.softening)
@@ -206,7 +208,7 @@ def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
     )
     energy = _Energy(rng.normal(size=(6, 4)), landmarks)
     screened = energy.screen()
-    for g in (0, 17, 300, 511):
+    for g in (0, 17, 127, 140):
         Y = landmarks.candidates[g : g + 1].repeat(6, axis=0)
         np.testing.assert_allclose(screened[:, g], energy._as_leg(Y)[0], rtol=1e-9)
 

@@ -81,3 +81,10 @@ def test_shapes_are_kept_beyond_rows():
     np.testing.assert_allclose(sphere.geodesic(P, Q[:4]), np.diag(angles))
     longitude, latitude = sphere.to_lonlat(P.reshape(2, 2, 3))
     np.testing.assert_allclose(sphere.from_lonlat(longitude, latitude), P.reshape(2, 2, 3))
+
+
+def test_spread_is_the_variance_over_all_axes():
+    Y = random_sphere(50)
+    assert sphere.spread(Y) == pytest.approx(Y.var(axis=0).sum())
+    cap = sphere.from_lonlat(0.01 * np.cos(np.arange(100)), 0.01 * np.sin(np.arange(100)))
+    assert sphere.spread(cap) == pytest.approx(1e-4, rel=0.02)
