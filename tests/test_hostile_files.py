@@ -352,6 +352,17 @@ def test_hdf5_with_values_of_odd_kinds_is_refused(read, tmp_path):
         assert "holds values of a kind that no table has" in refusal(read, "table", path)
 
 
+def test_hdf5_with_a_heap_that_never_ends_is_refused(read, samples, tmp_path):
+    """HDF5 goes round for ever where the space that is left in a heap has no size."""
+    content = bytearray(samples["h5ad"].parts[""])
+    at = content.index(b"GCOL") + 16
+    while content[at : at + 2] != b"\0\0":
+        at += 16 + -(-int.from_bytes(content[at + 8 : at + 16], "little") // 8) * 8
+    content[at + 8 : at + 16] = bytes(8)
+    (tmp_path / "a.h5ad").write_bytes(content)
+    assert "a heap of texts is broken" in refusal(read, "table", tmp_path / "a.h5ad")
+
+
 def test_zarr_that_claims_what_it_does_not_hold_is_refused(read, samples, tmp_path):
     sample = samples["zarr"]
     parts = changed_zarr(sample, lambda about: about.update(shape=[10**9] * len(about["shape"])))
