@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest torch browser js paper docs linkcheck versions dist clean
+.PHONY: demo test lint types pytest torch browser js paper docs linkcheck versions dist lock locked audit mutants clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -59,6 +59,27 @@ versions: $(VENV)/.dev
 dist: $(VENV)/.dev
 	$(BIN)/python tools/build_twice.py
 
+# Writes down the exact versions, with hashes, of all that development needs, on every platform.
+lock: $(VENV)/.supply
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+		--extra dev --extra docs --output-file requirements/dev.txt pyproject.toml
+
+# The environment with exactly what is written down there, for `make test` and `make docs`.
+locked: | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(VENV)/.dev $(VENV)/.docs $(VENV)/.base
+
+# Known vulnerabilities of what is written down; needs the network, and fails where it cannot ask.
+audit: $(VENV)/.supply
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
+	cd js && npm audit
+
+# Mutants of the mathematics that no test notices; docs/mutants.md explains those that are left.
+mutants: $(VENV)-mutants/.done
+	-$(VENV)-mutants/bin/mutmut run --max-children 1
+	$(VENV)-mutants/bin/mutmut results
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -74,5 +95,14 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@ $(VENV)/.base
 
+$(VENV)/.supply: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[supply]"
+	touch $@
+
+$(VENV)-mutants/.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-mutants
+	$(VENV)-mutants/bin/python -m pip install --quiet --editable ".[mutants]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) dist build demo docs/_build docs/generated docs/gallery docs/api/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules
+	rm -rf $(VENV) $(VENV)-mutants mutants dist build demo docs/_build docs/generated docs/gallery docs/api/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules

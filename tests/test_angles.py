@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
+from mercat import _angles
 from mercat._angles import (
     ABSOLUTE,
     Calibration,
@@ -21,6 +22,7 @@ from mercat._angles import (
     data_moments,
     inverse_distances,
     legs_of,
+    legs_with_ones,
     map_moments,
     mean_square,
     spherical_triple_cosines,
@@ -231,15 +233,44 @@ def test_gradient_is_bounded_where_the_map_has_no_direction(where, dtype):
     assert np.abs(gradient).max() < 30 * np.abs(others).max()
 
 
+@pytest.mark.parametrize("on_host", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
 @pytest.mark.parametrize("separation", [1e-1, 1e-3, 1e-5])
-def test_distances_do_not_cancel_for_near_neighbours(dtype, separation):
+def test_distances_do_not_cancel_for_near_neighbours(
+    on_host, dtype, separation, scale, monkeypatch
+):
+    """Neither by mending them, nor by double precision, as on a device."""
+    monkeypatch.setattr(_angles, "on_host", lambda array: on_host and isinstance(array, np.ndarray))
     rng = np.random.default_rng(8)
     X = rng.normal(size=(40, 50))
     near = X + separation * rng.normal(size=X.shape)
-    X, near = X.astype(dtype), near.astype(dtype)
+    X, near = (scale * X).astype(dtype), (scale * near).astype(dtype)
+    X[0] = near[0] = 0
     direct = np.linalg.norm(X[:, None].astype(np.float64) - near[None].astype(np.float64), axis=2)
-    np.testing.assert_allclose(inverse_distances(X, near), 1 / direct, rtol=1e-4)
+    direct[0, 0] = np.inf  # coincident points have no direction
+    computed = inverse_distances(X, near)
+    assert computed.dtype == dtype
+    np.testing.assert_allclose(computed, 1 / direct, rtol=1e-4 if dtype == np.float32 else 1e-8)
+
+
+def test_a_block_without_coincident_points_has_no_mask():
+    X = np.random.default_rng(8).normal(size=(6, 3))
+    assert legs_of(X[:2], X[2:]).mask is None
+    np.testing.assert_array_equal(legs_of(X[:2], X[1:]).mask, [[1, 1, 1, 1, 1], [0, 1, 1, 1, 1]])
+
+
+def test_a_block_keeps_its_own_distances():
+    """What it was made from may be overwritten."""
+    X = np.random.default_rng(8).normal(size=(6, 3))
+    distances = inverse_distances(X[:2], X[2:])
+    legs = legs_with_ones(X[:2], X[2:], distances)
+    assert not np.shares_memory(legs.inverse_distance, distances)
+
+
+def test_single_precision_stays_so():
+    X, Y = np.random.default_rng(8).normal(size=(6, 3)).astype(np.float32), random_sphere(6)
+    assert {m.dtype for m in block_moments(X, Y.astype(np.float32))} == {np.dtype(np.float32)}
 
 
 def test_softening_shrinks_near_directions_and_leaves_far_ones():
@@ -270,3 +301,14 @@ def test_calibration_is_the_least_squares_line():
 def test_calibration_without_spread_is_defined():
     assert calibrate(Moments(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)) == (Calibration(0.0, 0.0), 0.0)
     assert calibrate(Moments(2.0, 1.0, 0.5, 1.0, 0.5, 0.5)) == (Calibration(0.5, 0.0), 0.0)
+
+
+def test_correlation_does_not_leave_its_range_by_rounding():
+    for sign in (1, -1):
+        moments = Moments(1.0, 0.0, 1.0, 0.0, 1.0, sign * (1 + 1e-9))
+        assert calibrate(moments)[1] == sign
+
+
+def test_no_pair_is_no_loss():
+    nothing = Moments(*np.zeros((6, 2)))
+    np.testing.assert_array_equal(mean_square(nothing, Calibration(0.3, 0.6)), [0, 0])

@@ -262,6 +262,27 @@ def test_matrix_market_and_the_folders_of_10x(read):
     assert read("matrix.mtx", drop=("G1",)).features == ["G0", "G2", "G3", "G4", "G5"]
 
 
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
+@pytest.mark.parametrize("field", ["real", "integer", "pattern", "dense"])
+def test_matrix_market_of_every_kind_reads_as_scipy_does(read, field, symmetry):
+    X = RNG.integers(-3, 4, size=(7, 7)) * 1.25
+    X = {"general": X, "symmetric": X + X.T, "skew-symmetric": X - X.T}[symmetry]
+    if field == "integer":
+        X = X * 4
+    if field == "pattern":
+        if symmetry == "skew-symmetric":
+            return  # has no signs
+        X = (X != 0) * 1.0
+    target = read.folder / "m.mtx"
+    stored = X if field == "dense" else scipy.sparse.coo_array(X)
+    kind = {"dense": "real"}.get(field, field)
+    scipy.io.mmwrite(target, stored, comment="a note", field=kind, symmetry=symmetry)
+    np.testing.assert_array_equal(read("m.mtx").dense(), X)
+    lines = target.read_text().splitlines()
+    assert "claims" in read.error("m.mtx", "\n".join(lines[:-1]))
+    assert "not a whole Matrix Market file" in read.error("m.mtx", "\n".join([*lines, "1 1 1 1"]))
+
+
 def test_anndata(read):
     anndata = pytest.importorskip("anndata")
     X = scipy.sparse.csr_matrix(RNG.poisson(1.0, size=(12, 5)).astype(np.float32))
@@ -345,7 +366,7 @@ BROKEN = {
         'a,b\n1,"x\ny"\n\n2,z\n,w\n',
         "ql.csv, line 6, column 'a': the number is missing",
     ),
-    "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy: the file is broken or truncated"),
+    "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy is broken or truncated"),
     "text as npy": ("x.npy", "a,b\n1,2\n", "x.npy is not a NumPy file. If it holds text, call it"),
     "npy as text": ("x.csv", b"\x93NUMPY\x01\x00", "x.csv is a NumPy file, not text. Call it .npy"),
     "parquet as text": ("x.csv", b"PAR1\x15\x04", "x.csv is a Parquet file, not text"),
@@ -356,7 +377,7 @@ BROKEN = {
     "mtx": (
         "x.mtx",
         "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1.0\n2 x 1\n",
-        "x.mtx is not a whole Matrix Market file: Line 4",
+        "x.mtx is not a whole Matrix Market file: line 4 must hold 3 numbers, got b'2 x 1'",
     ),
     "ending": ("x.foo", "a", "x.foo must end in one of"),
 }
@@ -378,7 +399,7 @@ def test_truncated_gzip_and_h5ad(read):
     adata = anndata.AnnData(RNG.normal(size=(50, 50)))
     adata.write_h5ad(read.folder / "a.h5ad")
     content = (read.folder / "a.h5ad").read_bytes()
-    assert "not a whole AnnData file" in read.error("t.h5ad", content[: len(content) // 2])
+    assert "not a whole HDF5 file" in read.error("t.h5ad", content[: len(content) // 2])
 
 
 def test_pickles_are_not_loaded(read):

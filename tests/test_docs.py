@@ -18,7 +18,13 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MADE = ("_build", "generated", "gallery")
 GUIDES = [path for path in sorted(DOCS.rglob("*.md")) if not set(path.parts) & set(MADE)]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *GUIDES]
+TEXTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    *GUIDES,
+]
 
 
 @pytest.fixture(scope="module")

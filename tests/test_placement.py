@@ -14,7 +14,7 @@ from mercat._backend import Workers, namespace
 from mercat._exact import solve_exact
 from mercat._initial import pca_positions, principal_scores
 from mercat._placement import _Energy, as_type, place, placed_moments, prepare_landmarks
-from mercat._sphere import fibonacci_grid, geodesic
+from mercat._sphere import fibonacci_grid, geodesic, tangent_frame
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +160,101 @@ def test_works_in_the_namespace_of_its_arrays(solved):
     Y = place(strict.asarray(new), foreign)
     assert namespace(Y).__name__.startswith("array_api_strict")
     np.testing.assert_allclose(np.asarray(Y), place(new, landmarks), atol=1e-6)
+
+
+# ------------------------------------------------------------------ what the search stands on
+
+
+def summed_by_hand(X, Y, apex, legs, softening):
+    """S, M and t at an apex, leg by leg, from the definition of a softened bearing."""
+    U, V = (frame[0] for frame in tangent_frame(Y[apex][None]))
+    S, M, t = np.zeros((2, 2)), np.zeros((X.shape[1], 2)), np.zeros(2)
+    for leg in legs:
+        if np.array_equal(X[leg], X[apex]):
+            continue  # has no direction
+        a = (X[leg] - X[apex]) / np.linalg.norm(X[leg] - X[apex])
+        c = np.array([U @ Y[leg], V @ Y[leg]])
+        b = c / np.sqrt(c @ c + softening)
+        S, M, t = S + np.outer(b, b), M + np.outer(a, b), t + b
+    return S, M, t
+
+
+def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
+    monkeypatch.setattr(_placement, "_SOFTENING", 0.5)
+    rng = np.random.default_rng(4)
+    X, Y = rng.normal(size=(12, 4)), random_sphere(12, 4)
+    X[7] = X[2]  # one place in the data, two on the map
+    alpha, beta = calibration = Calibration(0.3, 0.7)
+    k = prepare_landmarks(X, Y, calibration, n_apices=5, n_apex_legs=3)
+    assert k.X.shape == (5, 4)
+    assert k.n_apex_legs == 3
+    assert k.softening == pytest.approx(0.5 / 12 * Y.var(axis=0).sum())
+    np.testing.assert_array_equal(k.candidates[_placement._N_GRID :], Y)
+    assert prepare_landmarks(X, Y, calibration, n_apices=50).X.shape == (12, 4)
+    for l in range(5):
+        S, M, t = summed_by_hand(X, Y, l, range(12), k.softening)
+        S, M, t = (m * 5 / 12 for m in (S, M, t))  # as if over five legs
+        sigma = [[k.sigma[0, l], k.sigma12[l]], [k.sigma12[l], k.sigma[1, l]]]
+        np.testing.assert_allclose(sigma, 4 * beta**2 * S, atol=1e-12)
+        np.testing.assert_allclose(k.P[:, l], -4 * beta * M.T, atol=1e-12)
+        np.testing.assert_allclose(k.T[:, l], 4 * alpha * beta * t, atol=1e-12)
+
+
+def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
+    monkeypatch.setattr(_placement, "_SOFTENING", 0.5)
+    rng = np.random.default_rng(5)
+    landmarks = prepare_landmarks(
+        rng.normal(size=(20, 4)), random_sphere(20, 5), Calibration(0.3, 0.7)
+    )
+    energy = _Energy(rng.normal(size=(6, 4)), landmarks)
+    screened = energy.screen()
+    for g in (0, 17, 127, 140):
+        Y = landmarks.candidates[g : g + 1].repeat(6, axis=0)
+        np.testing.assert_allclose(screened[:, g], energy._as_leg(Y)[0], rtol=1e-9)
+
+
+def test_many_landmarks_are_sampled(solved):
+    X, new, fit = solved
+    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    assert landmarks.C.shape == (2, _placement._N_SCREEN, len(landmarks.candidates))
+    energy = _Energy(new[:9], landmarks)
+    assert energy.apex_legs.inverse_distance.shape == (9, _placement.N_APEX_LEGS)
+    assert all(array.shape[axis] == 9 for array, axis in energy.points())
+    assert len(energy.points()) == 3
+
+
+def test_energy_as_an_apex_is_softened(monkeypatch):
+    monkeypatch.setattr(_placement, "_SOFTENING", 0.5)
+    rng = np.random.default_rng(6)
+    X, Y, (alpha, beta) = rng.normal(size=(9, 4)), random_sphere(9, 6), Calibration(0.3, 0.7)
+    x, y = rng.normal(size=(1, 4)), random_sphere(1, 7)
+    landmarks = prepare_landmarks(X, Y, Calibration(alpha, beta))
+    S, M, t = summed_by_hand(np.vstack([X, x]), np.vstack([Y, y]), 9, range(9), landmarks.softening)
+    itself = np.trace(S)
+    expected = beta**2 * (np.sum(S**2) - itself) - 2 * beta * (np.sum(M**2) - itself)
+    expected += 2 * alpha * beta * (t @ t - itself)
+    np.testing.assert_allclose(_Energy(x, landmarks).as_apex(y), expected)
+
+
+def test_many_points_settle_at_once_and_landmarks_all(solved):
+    X, new, fit = solved
+    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    assert 0.2 < _placement.place_roughly(new, landmarks)[1].mean() < 1
+    Y, settled = _placement.place_roughly(X, landmarks)
+    np.testing.assert_array_equal(Y, fit.Y)
+    assert settled.all()
+
+
+def test_a_flat_energy_leaves_a_point_where_it_is():
+    Y = random_sphere(4)
+    moved, settled = _placement._bfgs(lambda P: (np.zeros(len(P)), np.zeros_like(P)), Y, 3, 0.05)
+    np.testing.assert_allclose(moved, Y, rtol=1e-15)
+    assert settled.all()
+
+
+def test_what_a_compiler_gets_is_the_same(monkeypatch):
+    B = np.random.default_rng(0).normal(size=(2, 5, 7))
+    U, V = frame = tangent_frame(random_sphere(7))
+    monkeypatch.setattr(_placement, "is_compiling", lambda _: True)
+    expected = B[0] @ V - B[1] @ U
+    np.testing.assert_allclose(_placement._weighted_difference(B, frame), expected)

@@ -58,3 +58,33 @@ def test_fibonacci_grid_covers_the_sphere_evenly():
     assert nearest_to_anywhere.max() < spacing
     between = np.arccos(np.clip(grid @ grid.T - 3 * np.eye(512), -1, 1)).min(axis=1)
     assert between.min() > spacing / 2
+    longitude, _ = sphere.to_lonlat(grid)
+    golden = np.mod(np.diff(longitude), 2 * np.pi)
+    np.testing.assert_allclose(golden, np.pi * (3 - np.sqrt(5)))
+
+
+def test_tangent_frame_is_orthonormal_next_to_the_poles():
+    """Where a division by 1 - z or 1 + z would lose all digits."""
+    near = np.array([[1e-9, 2e-9, 1], [-3e-7, 1e-9, 1], [1e-9, 2e-9, -1], [0, 0, 1], [0, 0, -1]])
+    Y = sphere.normalize(near)
+    frames = np.stack([*sphere.tangent_frame(Y), Y], axis=1)
+    np.testing.assert_allclose(
+        frames @ frames.swapaxes(1, 2), np.eye(3)[None].repeat(5, 0), atol=1e-14
+    )
+    np.testing.assert_allclose(np.linalg.det(frames), 1)
+
+
+def test_shapes_are_kept_beyond_rows():
+    P, Q = random_sphere(4), random_sphere(5, 1)
+    angles = sphere.geodesic(P[:, None], Q[None])
+    np.testing.assert_allclose(angles, np.arccos(P @ Q.T))
+    np.testing.assert_allclose(sphere.geodesic(P, Q[:4]), np.diag(angles))
+    longitude, latitude = sphere.to_lonlat(P.reshape(2, 2, 3))
+    np.testing.assert_allclose(sphere.from_lonlat(longitude, latitude), P.reshape(2, 2, 3))
+
+
+def test_spread_is_the_variance_over_all_axes():
+    Y = random_sphere(50)
+    assert sphere.spread(Y) == pytest.approx(Y.var(axis=0).sum())
+    cap = sphere.from_lonlat(0.01 * np.cos(np.arange(100)), 0.01 * np.sin(np.arange(100)))
+    assert sphere.spread(cap) == pytest.approx(1e-4, rel=0.02)

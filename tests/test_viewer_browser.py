@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import subprocess
 import time
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,49 +12,7 @@ import pytest
 from mercat._sphere import fibonacci_grid, from_lonlat
 from mercat.viewer import to_html
 
-FLAGS = [
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDE = {"width": 1100, "height": 560}
-
-
-def missing(what):
-    """Skip with the reason, or fail where everything is meant to be there."""
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
-
-
-def find_chromium():
-    for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
-        if name and shutil.which(name):
-            return shutil.which(name)
-    tool = Path(__file__).parents[1] / "tools" / "ensure_chromium.sh"
-    if not tool.exists():
-        return missing("No Chromium on the PATH, and no tools/ensure_chromium.sh to install it.")
-    done = subprocess.run(["sh", str(tool)], capture_output=True, text=True, timeout=300)
-    return done.stdout.strip() if done.returncode == 0 else missing(done.stderr.strip())
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("playwright is missing: pip install playwright")
-    path = find_chromium()
-    with sync_playwright() as playwright:
-        # Playwright gives each launch a fresh, empty profile.
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

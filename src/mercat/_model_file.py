@@ -10,7 +10,6 @@ there, and `VERSION` one more as soon as models have been released without it.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -34,6 +33,7 @@ from ._repulsion import Field
 from ._solvers import DetailPlacer, Placer
 from ._spectral import FromDistances, Spectral
 from ._status import Status
+from ._untrusted import read_array, reading, short
 from ._whole import whole_file
 
 VERSION = 1
@@ -232,16 +232,15 @@ def write_model(
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
     """The model of a file, and the notes written with it."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            header, arrays = _read_archive(archive, os.path.getsize(path))
-        return _restore(header, arrays)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is not a whole model file: {error}.") from error
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
-    except (EOFError, NotImplementedError, RecursionError, RuntimeError) as error:
-        raise ValueError(f"{path} is not a whole model file: {error}") from error
+    with reading(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                header, arrays = _read_archive(archive, os.path.getsize(path))
+            return _restore(header, arrays)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            raise ValueError(f"{path} is not a whole model file: {short(error)}") from error
 
 
 # ------------------------------------------------------------------ values as JSON and arrays
@@ -353,22 +352,11 @@ def _check_version(header: Any) -> None:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    content = io.BytesIO(archive.read(name))
-    magic = np.lib.format.read_magic(content)
-    read_header = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(magic)
-    if read_header is None:
-        raise ValueError(f"{name} must be an array of .npy version 1 or 2, got {magic}.")
-    shape, fortran, dtype = read_header(content)
-    if dtype.str not in _TYPES:
-        raise ValueError(f"{name} must hold one of the types {_TYPES}, got {dtype}.")
-    values = content.getbuffer()[content.tell() :]
-    if math.prod(shape) * dtype.itemsize != len(values) or min(shape, default=0) < 0:
-        raise ValueError(f"{name} claims the shape {shape}, which its {len(values)} bytes are not.")
-    flat = np.frombuffer(values, dtype=dtype).astype(dtype.newbyteorder("="))
-    return flat.reshape(shape, order="F" if fortran else "C")
+    with archive.open(name) as stream:
+        array = read_array(stream, archive.getinfo(name).file_size, name)
+    if array.dtype.str not in _TYPES:
+        raise ValueError(f"{name} must hold one of the types {_TYPES}, got {array.dtype}.")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _restore(

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._containers import check_hdf5, check_zarr
+from .._untrusted import check_sparse, reading
 from ._columns import plain
 from ._console import Console
-from ._problems import BadInput, listed, require, unknown_column
+from ._problems import BadInput, listed, refusing, require, unknown_column
 from ._table import ReadOptions, Table
 
 
@@ -56,17 +58,11 @@ def load(path: Path) -> Any:
         require("zarr", f"Reading {path}", "cli,anndata")
     import anndata
 
-    try:
+    with refusing(), reading(path, "a whole AnnData file"):
+        (check_zarr if path.is_dir() else check_hdf5)(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return anndata.read_zarr(path) if path.is_dir() else anndata.read_h5ad(path)
-    except Exception as error:  # h5py and zarr raise whatever their C libraries say
-        raise BadInput(f"{path} is not a whole AnnData file: {_short(error)}") from error
-
-
-def _short(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200]
 
 
 def _representation(adata: Any, key: str, path: Path) -> tuple[Any, list[str] | None]:
@@ -85,7 +81,12 @@ def _representation(adata: Any, key: str, path: Path) -> tuple[Any, list[str] | 
         raise BadInput(f"{path} has no {key!r} to embed. --key takes one of {listed(keys)}.")
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
-    X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else np.asarray(X)
+    if scipy.sparse.issparse(X):
+        with refusing():
+            check_sparse(X, f"{path}: {key}")
+        X = scipy.sparse.csr_array(X)
+    else:
+        X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise BadInput(
             f"{path}: {key} must be a table of numbers, got {X.dtype} of shape {X.shape}."

@@ -1,18 +1,17 @@
-"""Tables in files of arrays: .npy, .npz and Matrix Market. Nothing is unpickled."""
+"""Tables in files of arrays: .npy and .npz. Nothing is unpickled."""
 
 from __future__ import annotations
 
-import gzip
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import _untrusted
 from ._columns import plain
 from ._console import Console
-from ._problems import BadInput, listed, unknown_column
+from ._problems import BadInput, listed, refusing, unknown_column
 from ._table import ReadOptions, Table
 
 NPY_START = b"\x93NUMPY"
@@ -23,18 +22,18 @@ def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
     del console
     if zipfile.is_zipfile(path):
         raise BadInput(f"{path} holds several arrays. Call it .npz.")
-    return _table(path, _turned(_loaded(path), options), options)
+    return array_table(path, turned(_loaded_npy(path), options), options)
 
 
 def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
     """An array (n, d) among others; those of length n are metadata. Or a sparse matrix of SciPy's."""
     arrays = loaded_npz(path)
     if {"format", "shape", "data"} <= set(arrays):
-        return _table(path, _turned(_scipy_sparse(path), options), options)
+        return array_table(path, turned(_scipy_sparse(path, arrays), options), options)
     key = options.key or _main_array(path, arrays)
     if key not in arrays:
         raise BadInput(f"{path} has no array {key!r}. Its arrays: {listed(arrays)}.")
-    X = _turned(arrays.pop(key), options)
+    X = turned(arrays.pop(key), options)
     if X.ndim == 2:
         rest = {
             name: a
@@ -47,42 +46,27 @@ def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
                 f"Arrays of {path} that are not a column of {len(X)} values: {listed(left)}."
             )
         arrays = rest
-    return _table(path, X, options, arrays, key)
+    return array_table(path, X, options, arrays, key)
 
 
 def loaded_npz(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an .npz file."""
     if not zipfile.is_zipfile(path):
         raise BadInput(f"{path}: the file is broken or truncated, or not an .npz file at all.")
-    loaded = _loaded(path)
-    arrays = {}
-    with loaded:
-        for name in loaded.files:
-            try:
-                arrays[name] = np.asarray(loaded[name])
-            except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
-                raise BadInput(f"{path}, array {name!r}: {_why(error)}") from error
-    return arrays
+    with refusing():
+        return _untrusted.read_npz(path)
 
 
-def _loaded(path: Path) -> Any:
+def _loaded_npy(path: Path) -> np.ndarray:
     with path.open("rb") as file:
         start = file.read(6)
-    if start != NPY_START and not zipfile.is_zipfile(path):
+    if start != NPY_START:
         raise BadInput(f"{path} is not a NumPy file. If it holds text, call it .csv.")
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
-        raise BadInput(f"{path}: {_why(error)}") from error
+    with refusing():
+        return _untrusted.read_npy(path)
 
 
-def _why(error: BaseException) -> str:
-    if "allow_pickle" in str(error) or "pickled" in str(error):
-        return "not an array of numbers or text; pickled objects are not loaded, since they can run code."
-    return f"the file is broken or truncated ({error})."
-
-
-def _turned(X: Any, options: ReadOptions) -> Any:
+def turned(X: Any, options: ReadOptions) -> Any:
     """The array, or its transposed."""
     if not options.transpose:
         return X
@@ -102,7 +86,7 @@ def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
     return tables[0]
 
 
-def _table(
+def array_table(
     path: Path,
     X: Any,
     options: ReadOptions,
@@ -142,61 +126,28 @@ def _column(path: Path, name: str, array: np.ndarray) -> Any:
     return plain(pd.Series(text.astype(object) if text.dtype.kind == "U" else text), path, name)
 
 
-def _scipy_sparse(path: Path) -> Any:
+def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
+    """The matrix that `scipy.sparse.save_npz` wrote, which is put together here to see that it is whole."""
     import scipy.sparse
 
-    try:
-        return scipy.sparse.csr_array(scipy.sparse.load_npz(path))
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} is not a whole sparse matrix: {error}") from error
+    def parts(*names: str) -> tuple[np.ndarray, ...]:
+        return tuple(arrays[name] for name in names)
 
-
-# ------------------------------------------------------------------ Matrix Market
-
-
-def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
-    """A sparse matrix; of 10x Genomics' folders, cells are rows and bear their barcodes."""
-    import scipy.io
-    import scipy.sparse
-
-    try:
-        matrix = scipy.io.mmread(path)
-    except (ValueError, OSError, EOFError, OverflowError) as error:
-        raise BadInput(f"{path} is not a whole Matrix Market file: {error}") from error
-    X = matrix if isinstance(matrix, np.ndarray) else scipy.sparse.csr_array(matrix)
-    barcodes, genes = _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
-    if barcodes and genes and X.shape == (len(genes), len(barcodes)) and not options.transpose:
-        console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
-        return _cells(path, X, options, barcodes, genes)
-    return _table(path, _turned(X, options), options)
-
-
-def _cells(
-    path: Path, X: Any, options: ReadOptions, barcodes: list[list[str]], genes: list[list[str]]
-) -> Table:
-    import scipy.sparse
-
-    cells = scipy.sparse.csr_array(X.T)
-    features = [row[min(1, len(row) - 1)] for row in genes]
-    others = replace(
-        options,
-        drop=tuple(name for name in options.drop if name not in features),
-        feature=tuple(name for name in options.feature if name not in features),
-    )
-    table = _table(path, cells, others, {"barcode": np.array([row[0] for row in barcodes])})
-    table = replace(table, features=features, ids="barcode")
-    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
-
-
-def _beside(path: Path, stem: str) -> list[list[str]] | None:
-    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix."""
-    for name in (f"{stem}.tsv.gz", f"{stem}.tsv"):
-        other = path.with_name(name)
-        if other.is_file():
-            with (
-                gzip.open(other, "rt", encoding="utf-8")
-                if name.endswith("gz")
-                else other.open(encoding="utf-8") as file
-            ):
-                return [line.rstrip("\r\n").split("\t") for line in file]
-    return None
+    with refusing(), _untrusted.reading(path, "a whole sparse matrix"):
+        kind = str(np.char.decode(arrays["format"].astype("S"), "ascii"))
+        n, d = (int(size) for size in arrays["shape"])
+        _untrusted.check_claim(path, 8 * (n + d), "by its shape,")
+        if kind in ("csr", "csc", "bsr"):
+            make = getattr(scipy.sparse, f"{kind}_array")
+            matrix = make(parts("data", "indices", "indptr"), shape=(n, d))
+            _untrusted.check_sparse(matrix, str(path))
+        elif kind == "coo":
+            row, col = parts("coords")[0] if "coords" in arrays else parts("row", "col")
+            matrix = scipy.sparse.coo_array((arrays["data"], (row, col)), shape=(n, d))
+        elif kind == "dia":
+            matrix = scipy.sparse.dia_array(parts("data", "offsets"), shape=(n, d))
+        else:
+            raise ValueError(
+                f"{path} must be a sparse matrix of a known format, got {kind[:20]!r}."
+            )
+        return scipy.sparse.csr_array(matrix)

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from ._problems import BadInput, BadOutput, Interrupted, MissingPackage, Problem
+from ._problems import BadInput, BadOutput, Interrupted, MissingPackage, Problem, printable
 
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
@@ -36,12 +36,12 @@ class Console:
         """Tell of a decision that was made for the user."""
         self.notes.append(text)
         if not self.quiet:
-            click.echo(f"note: {text}", err=True)
+            click.echo(f"note: {printable(text)}", err=True)
 
     def warn(self, text: str) -> None:
         """Tell of something that may be wrong, even when quiet."""
         self.notes.append(text)
-        click.echo(f"warning: {text}", err=True)
+        click.echo(f"warning: {printable(text)}", err=True)
 
     def result(self, text: str, data: dict[str, Any]) -> None:
         """The result, as text or as JSON with the notes."""

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text without what a terminal would obey: names in a file may hold escape sequences."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 class Problem(click.ClickException):
     """An error told in one sentence."""
 
     exit_code = 1
+
+    def format_message(self) -> str:
+        return printable(self.message)
 
 
 class BadInput(Problem):
@@ -38,6 +50,17 @@ class Interrupted(Problem):
     """Ctrl-C."""
 
     exit_code = 130
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What the library says of a file that it cannot use, as a problem with its exit code."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"{error.filename} cannot be read: {error.strerror or error}") from error
 
 
 def require(module: str, what: str, extras: str) -> None:
@@ -65,6 +88,6 @@ def unknown_column(option: str, name: str, columns: Iterable[Any], path: Any) ->
     hint = f" Did you mean {close[0]!r}?" if close else ""
     known = f"Its columns: {listed(columns)}." if columns else "Its columns have no names."
     return click.BadParameter(
-        f"{path} has no column {name!r}.{hint} {known}",
+        printable(f"{path} has no column {name!r}.{hint} {known}"),
         param_hint=f"'{option}'",
     )

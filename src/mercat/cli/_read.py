@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import _annotated, _arrays
+from . import _annotated, _arrays, _matrix_market
 from ._columns import frame_table
 from ._console import Console
-from ._problems import BadInput, listed
+from ._problems import BadInput, listed, refusing
 from ._table import ReadOptions, Table, checked
 from ._text import read_text
 
@@ -40,7 +40,7 @@ def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
         readers: dict[str, Callable[..., Table]] = {
             ".npy": _arrays.read_npy,
             ".npz": _arrays.read_npz,
-            ".mtx": _arrays.read_mtx,
+            ".mtx": _matrix_market.read_mtx,
         }
         table = readers.get(kind, _annotated.read_anndata)(path, options, console)
     return checked(table, options, console)
@@ -68,13 +68,11 @@ def read_frame(
 ) -> tuple[Any, list[str], Callable[[int, int], str]]:
     """A frame, the names of its columns, and where its cells stand."""
     _require_pandas()
-    try:
+    with refusing():
         if ending(path) in TEXT:
             frame, file = read_text(path, options, console)
             return frame, file.names, file.place
         frame = _columnar(path)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}") from error
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from .. import _untrusted
 from ._console import Console
 from ._problems import BadInput, counted, listed
 from ._table import ReadOptions
@@ -124,8 +125,7 @@ def opened(path: Path, encoding: str) -> Iterator[TextIO]:
     """The text of a file, unpacked where it is gzipped; what breaks on the way is told with its line."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
-    opener: Any = gzip.open if packed else open
-    with opener(path, "rb") as binary:
+    with _untrusted.opened(path, packed) as binary:
         try:
             yield io.TextIOWrapper(binary, encoding=encoding, newline="")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -142,7 +142,7 @@ def _readable(path: Path) -> int:
     """How many lines of a broken gzip file can be read."""
     lines = 0
     try:
-        with gzip.open(path) as file:
+        with _untrusted.opened(path, packed=True) as file:
             for _ in file:
                 lines += 1
     except (EOFError, gzip.BadGzipFile, zlib.error):
@@ -152,7 +152,7 @@ def _readable(path: Path) -> int:
 
 def _undecodable(path: Path, packed: bool) -> int:
     """The first line that is not UTF-8."""
-    with gzip.open(path) if packed else path.open("rb") as file:
+    with _untrusted.opened(path, packed) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8-sig")

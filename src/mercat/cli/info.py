@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from .. import __version__
+from .._untrusted import reading
 from . import _options
 from ._console import Console, command
-from ._problems import BadInput, counted, listed
+from ._problems import BadInput, counted, listed, printable, refusing
 from ._read import ENDINGS, ending, read_table
 
 EPILOG = """\b
@@ -58,7 +59,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
         raise BadInput(
             f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
         )
-    console.result(_as_text(data), data)
+    console.result(printable(_as_text(data)), data)
 
 
 def _installation() -> dict[str, Any]:
@@ -85,7 +86,7 @@ def version(distribution: str) -> str | None:
 def _is_model(path: Path) -> bool:
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
+    with refusing(), reading(path), zipfile.ZipFile(path) as archive:
         return "model.json" in archive.namelist()
 
 

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ._files import import_anndata, import_h5py, open_text
+from .._containers import check_hdf5
+from .._untrusted import check_sparse, reading
+from ._files import import_anndata, open_hdf5, open_text
 
 ATTRIBUTE = re.compile(r'(\w+) "([^"]*)"')
 MITOCHONDRION = {"chrM", "M", "MT", "chrMT"}
@@ -52,12 +54,19 @@ def read_cells(path: Path) -> Cells:
 
 def _read_h5ad(path: Path) -> Cells:
     anndata = import_anndata()
-    with warnings.catch_warnings():
+    check_hdf5(path)
+    with reading(path), warnings.catch_warnings():
         # Files of 2019 are read as they are; that their format is old is not the user's doing.
         warnings.simplefilter("ignore")
         data = anndata.read_h5ad(path)
     X: Any = data.X
-    X = sparse.csr_array(X) if hasattr(X, "tocsr") else np.asarray(X)
+    if hasattr(X, "tocsr"):
+        check_sparse(X, str(path))
+        X = sparse.csr_array(X)
+    else:
+        X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"{path} must hold a table of numbers, got {X.dtype} of shape {X.shape}.")
     cells = {name: data.obs[name].to_numpy() for name in data.obs} | {
         "name": data.obs_names.to_numpy()
     }
@@ -70,7 +79,7 @@ def _read_h5ad(path: Path) -> Cells:
 
 def _read_loom(path: Path) -> Cells:
     """A loom file holds genes x cells, with a dataset an annotation."""
-    with import_h5py().File(path, "r") as file:
+    with open_hdf5(path) as file:
         X = np.ascontiguousarray(file["matrix"][()].T)
         cells, genes = (
             {name: _strings(group[name][()]) for name in group}
@@ -79,6 +88,12 @@ def _read_loom(path: Path) -> Cells:
     cells["name"] = cells.get("CellID", np.arange(len(X)).astype(str))
     if "Gene" not in genes:
         raise ValueError(f"{path} must name its genes in row_attrs/Gene, got {sorted(genes)}.")
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"{path} must hold a table of numbers, got {X.dtype} of shape {X.shape}.")
+    for named, n in ((cells, X.shape[0]), (genes, X.shape[1])):
+        for name, values in named.items():
+            if values.shape[:1] != (n,):
+                raise ValueError(f"{path} must have {n} values of {name!r}, got {values.shape}.")
     known = {"name": genes["Gene"]}
     if "Accession" in genes:
         known["id"] = genes["Accession"]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
+import itertools
 import json
+import math
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
+
+from .._containers import check_hdf5
+from .._untrusted import opened, reading
 
 Folder = str | os.PathLike[str] | None
 
@@ -34,16 +40,11 @@ def find(folder: Folder, names: Sequence[str], advice: str) -> Path:
     raise FileNotFoundError(f"{folder} has none of {', '.join(names)}. {advice}")
 
 
-def open_text(path: Path) -> TextIO:
-    """A text file, compressed if its name ends in .gz."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8", newline="")
-
-
-def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """A text file, compressed if its name ends in .gz; what is wrong with it raises ValueError."""
+    with reading(path), opened(path) as binary:
+        yield io.TextIOWrapper(binary, encoding="utf-8", newline="")
 
 
 def read_json(path: Path) -> Any:
@@ -53,18 +54,18 @@ def read_json(path: Path) -> Any:
 
 def read_idx(path: Path) -> npt.NDArray[Any]:
     """An array in the IDX format of MNIST: type, shape, then the numbers, big-endian."""
-    raw = path.read_bytes()
-    if path.suffix == ".gz":
-        raw = gzip.decompress(raw)
+    with reading(path), opened(path) as file:
+        raw = file.read()
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in IDX_TYPES:
         raise ValueError(f"{path} is not an IDX file: it starts with {raw[:4]!r}.")
     n_axes = raw[3]
     start = 4 + 4 * n_axes
-    shape = struct.unpack(f">{n_axes}I", raw[4:start])
-    values = np.frombuffer(raw, dtype=IDX_TYPES[raw[2]], offset=start)
-    if values.size != np.prod(shape, dtype=int):
-        raise ValueError(f"{path} is cut short: {values.size} values for the shape {shape}.")
-    return values.reshape(shape)
+    with reading(path):
+        shape = struct.unpack(f">{n_axes}I", raw[4:start])
+        values = np.frombuffer(raw, dtype=IDX_TYPES[raw[2]], offset=start)
+        if values.size != math.prod(shape):
+            raise ValueError(f"{path} is cut short: {values.size} values for the shape {shape}.")
+        return values.reshape(shape)
 
 
 def read_arff(path: Path) -> npt.NDArray[np.float32]:
@@ -84,13 +85,16 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
     The header may leave out the corner above the row names, as R does.
     """
     with open_text(path) as file:
-        lines = csv.reader(file, delimiter=_delimiter(file))
-        header = next(lines)
+        content, delimiter = _delimited(file)
+        lines = csv.reader(content, delimiter=delimiter)
+        header = next(lines, [])
         names, rows = [], []
         for name, *values in lines:
             names.append(name)
             rows.append(np.array(values, dtype=np.float32))
-    columns = header if rows and len(header) == len(rows[0]) else header[1:]
+    if not rows:
+        raise ValueError(f"{path} has no rows.")
+    columns = header if len(header) == len(rows[0]) else header[1:]
     if any(len(row) != len(columns) for row in rows):
         raise ValueError(f"{path} has rows whose length is not that of its header.")
     return np.array(rows), names, columns
@@ -99,7 +103,8 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
 def read_columns(path: Path, *wanted: str) -> list[list[str]]:
     """Columns of a table of text by name."""
     with open_text(path) as file:
-        lines = csv.DictReader(file, delimiter=_delimiter(file))
+        content, delimiter = _delimited(file)
+        lines = csv.DictReader(content, delimiter=delimiter)
         missing = set(wanted) - set(lines.fieldnames or ())
         if missing:
             raise ValueError(
@@ -109,11 +114,10 @@ def read_columns(path: Path, *wanted: str) -> list[list[str]]:
     return [[row[name] for row in rows] for name in wanted]
 
 
-def _delimiter(file: TextIO) -> str:
-    start = file.tell()
-    delimiter = "\t" if "\t" in file.readline() else ","
-    file.seek(start)
-    return delimiter
+def _delimited(file: TextIO) -> tuple[Iterator[str], str]:
+    """The lines of a file, and what separates their cells."""
+    first = file.readline()
+    return itertools.chain([first], file), "\t" if "\t" in first else ","
 
 
 def import_h5py() -> Any:
@@ -124,6 +128,15 @@ def import_h5py() -> Any:
             'Reading HDF5 files needs h5py, which is not installed: pip install "mercat[anndata]"'
         ) from error
     return h5py
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """An HDF5 file that claims no more than it may; what is wrong with it raises ValueError."""
+    h5py = import_h5py()
+    check_hdf5(path)
+    with reading(path), h5py.File(path, "r") as file:
+        yield file
 
 
 def import_anndata() -> Any:

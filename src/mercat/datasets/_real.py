@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._untrusted import read_npz, reading
 from ._dataset import Dataset
-from ._files import Folder, find, read_arff, read_idx, read_json, read_npz
+from ._files import Folder, find, read_arff, read_idx, read_json
 
 N_TRAIN = 60_000
 
@@ -95,10 +96,11 @@ def mnist_even(folder: Folder = None) -> Dataset:
         "https://ossci-datasets.s3.amazonaws.com/mnist/ into the folder, or run "
         'sklearn.datasets.fetch_openml("mnist_784", version=1, data_home=folder).',
     )
-    X, labels = _read_mnist(path)
-    X, labels = X[:N_TRAIN], np.asarray(labels[:N_TRAIN], dtype=np.int64)
-    even = labels % 2 == 0
-    return Dataset(X[even].astype(np.float32), labels[even], source=str(path))
+    with reading(path):
+        X, labels = _read_mnist(path)
+        X, labels = X[:N_TRAIN], np.asarray(labels[:N_TRAIN], dtype=np.int64)
+        even = labels % 2 == 0
+        return Dataset(X[even].astype(np.float32), labels[even], source=str(path))
 
 
 def _read_mnist(path: Path) -> tuple[Any, Any]:
@@ -155,13 +157,17 @@ def mammoth(folder: Folder = None, *, size: Literal["10k", "50k"] = "10k") -> Da
     )
     if path.suffix == ".npz":
         return from_npz(path)
-    X = np.array(read_json(path), dtype=np.float64)
+    with reading(path):
+        X = np.array(read_json(path), dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"{path} must hold points, a row each, got the shape {X.shape}.")
     parts = path.with_name("mammoth_10k_encoded.json")
     labels = np.zeros(len(X), dtype=np.int64)
     if size == "10k" and parts.is_file():
         # Points come part by part: the offsets are the numbers of points of the parts.
-        counts = read_json(parts)["labelOffsets"]
-        if sum(counts) != len(X):
-            raise ValueError(f"{parts} must label {len(X)} points, got {sum(counts)}.")
-        labels = np.repeat(np.arange(len(counts)), counts)
+        with reading(parts):
+            counts = np.asarray(read_json(parts)["labelOffsets"])
+            if counts.dtype.kind != "i" or counts.min() < 0 or counts.sum() != len(X):
+                raise ValueError(f"{parts} must label {len(X)} points, got {counts.sum()}.")
+            labels = np.repeat(np.arange(len(counts)), counts)
     return Dataset(X, labels, source=str(path))

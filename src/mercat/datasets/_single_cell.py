@@ -17,7 +17,7 @@ from ._cells import (
     read_cells,
 )
 from ._dataset import Dataset
-from ._files import Folder, find, import_h5py, read_columns, read_table
+from ._files import Folder, find, open_hdf5, read_columns, read_table
 from ._real import from_npz
 
 Genes = bool | str | os.PathLike[str] | Iterable[str]
@@ -61,12 +61,18 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
     )
     if path.suffix == ".npz":
         return from_npz(path)
-    with import_h5py().File(path, "r") as file:
+    with open_hdf5(path) as file:
         X = file["data.debatched"][()].T.astype(np.float32)
         genes = file["data.debatched_rownames"][()].astype(str)
         cells = file["data.debatched_colnames"][()].astype(str)
         clusters = file["cluster.id"][()].ravel().astype(int)
         informative = file["info.genes_strings"][()].astype(str)
+        if not X.shape == (len(clusters), len(genes)) == (len(cells), len(genes)):
+            raise ValueError(
+                f"{path} has a table of {X.shape}, and {len(cells)} cells of {len(genes)} genes."
+            )
+        if not np.isin(clusters, range(1, len(PAUL15_TYPES) + 1)).all():
+            raise ValueError(f"{path} must have clusters 1 to {len(PAUL15_TYPES)}.")
     # Equivalent names of a gene are joined by semicolons: the first one counts.
     genes, first = np.unique([gene.split(";")[0] for gene in genes], return_index=True)
     wanted = np.isin(genes, informative)
@@ -223,12 +229,12 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     columns = read_columns(find(folder, ["hela_phases.csv"], advice), "cell", "phase")
     phases = dict(zip(*columns, strict=True))
     matrix, genes, names = read_table(path)
-    known = np.isin(names, list(phases))
+    known = np.array([name in phases for name in names], dtype=bool)
     if not known.any():
         raise ValueError(f"hela_phases.csv must name cells of {path}, got none of {names[:3]}.")
-    cells = Cells(
-        np.ascontiguousarray(matrix.T), {"name": np.array(names)}, {"name": np.array(genes)}
-    )
+    # As objects: fixed-width text would lose zero bytes at the end of a name.
+    named = {"name": np.array(names, dtype=object)}
+    cells = Cells(np.ascontiguousarray(matrix.T), named, {"name": np.array(genes)})
     cells = keep_expressed(cells.keep_cells(known))
     return Dataset(
         normalize_counts(cells.X) if normalize else cells.X,

@@ -1,0 +1,190 @@
+"""Files from anywhere: what they claim is checked before it is believed, and nothing in them is run.
+
+Memory stays in proportion to the size of a file. A compressed file, and one that leaves out what is zero,
+can claim any size: what unfolds to more than `FOLD` times the file, beyond what is `FREE`, is refused.
+Everything here raises ValueError that begins with the path of the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+FOLD = 200  # tables that people have are packed 2- to 50-fold, an attack 1000-fold
+FREE = 1 << 26  # bytes that even the smallest file may unfold to
+_MOST_MEMBERS = 10_000
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], what: str = "a whole file of its kind") -> Iterator[None]:
+    """Whatever goes wrong with the content of a file is a ValueError that names the file.
+
+    That a file is absent or closed to the reader stays an OSError; want of memory stays MemoryError.
+    """
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise ValueError(f"{path} is not {what}: {short(error)}") from error
+    except Exception as error:  # C libraries and parsers raise whatever they like
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):
+            raise
+        raise ValueError(f"{path} is not {what}: {short(error)}") from error
+
+
+def short(error: Exception) -> str:
+    """The first line of what an error says, or its kind."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first[:200] or type(error).__name__
+
+
+def allowance(path: str | os.PathLike[str]) -> int:
+    """Bytes that a file, or a folder of files, may unfold to."""
+    place = Path(path)
+    files = [place] if place.is_file() else [part for part in place.rglob("*") if part.is_file()]
+    return max(FREE, FOLD * sum(part.stat().st_size for part in files))
+
+
+def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> None:
+    """Raise where a file claims to be far larger than it is."""
+    if n_bytes > allowance(path):
+        raise ValueError(
+            f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {FOLD} times the size of the "
+            "file. If you trust it, save it again without compression."
+        )
+
+
+# ------------------------------------------------------------------ gzip
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, up to what is allowed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stream, self._most = path, gzip.GzipFile(path), allowance(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._stream.read1(len(buffer))
+        buffer[: len(content)] = content
+        if self._stream.tell() > self._most:
+            raise ValueError(
+                f"{self._path} unpacks to more than {FOLD} times its size. If you trust it, unpack it first."
+            )
+        return len(content)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def opened(path: Path, packed: bool | None = None) -> BinaryIO:
+    """The bytes of a file, unpacked where it is gzipped: by its name, unless `packed` says it."""
+    if path.suffix == ".gz" if packed is None else packed:
+        return io.BufferedReader(_Unpacked(path), 1 << 16)
+    return path.open("rb")
+
+
+# ------------------------------------------------------------------ arrays
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """The array of an .npy file."""
+    with reading(path), path.open("rb") as file:
+        return read_array(file, path.stat().st_size, str(path))
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name."""
+    with reading(path), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if len(members) > _MOST_MEMBERS:
+            raise ValueError(f"{path} has {len(members):,} parts, more than {_MOST_MEMBERS:,}.")
+        check_claim(path, sum(member.file_size for member in members))
+        arrays: dict[str, np.ndarray] = {}
+        for member in members:
+            name = member.filename.removesuffix(".npy")
+            if name in arrays:
+                raise ValueError(f"{path} has two arrays {name!r}.")
+            with archive.open(member) as stream:
+                arrays[name] = read_array(stream, member.file_size, f"{path}, array {name!r}")
+        return arrays
+
+
+def read_array(stream: Any, size: int, where: str) -> np.ndarray:
+    """An array in the format .npy, of numbers, text or dates, from a stream of `size` bytes.
+
+    No memory is taken before the header has been found to agree with the size.
+    """
+    try:
+        magic = np.lib.format.read_magic(stream)
+        shape, fortran, dtype = _HEADERS[magic](stream)
+    except Exception as error:  # tokenize, ast and dtypes have many ways to fail
+        raise ValueError(f"{where} is broken or truncated: {short(error)}") from error
+    if dtype.hasobject:
+        raise ValueError(
+            f"{where} is not an array of numbers or text; pickled objects are not loaded, since they can "
+            "run code."
+        )
+    n_bytes = size - stream.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != n_bytes:
+        raise ValueError(
+            f"{where} is broken or truncated: it claims the shape {_brief(shape)} of {dtype}, which its "
+            f"{n_bytes:,} bytes are not."
+        )
+    if n_bytes == 0 and math.prod(shape) > 0:
+        raise ValueError(f"{where} claims values of no size, of type {dtype}.")
+    flat = np.empty(math.prod(shape), dtype=dtype)
+    _fill(flat, stream, where)
+    if dtype.kind == "U":
+        _check_text(flat, where)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _brief(shape: tuple[int, ...]) -> str:
+    text = str(shape)
+    return text if len(text) < 60 else f"{text[:60]}..."
+
+
+def _fill(flat: np.ndarray, stream: Any, where: str) -> None:
+    content: Any = flat.view(np.uint8) if flat.size else b""
+    rest = memoryview(content)
+    while len(rest):
+        content = stream.read(min(len(rest), 1 << 20))
+        if not content:
+            raise ValueError(f"{where} is broken or truncated: {len(rest):,} bytes are missing.")
+        rest[: len(content)] = content
+        rest = rest[len(content) :]
+    stream.read(1)  # at its end a zip archive compares its checksum
+
+
+def _check_text(flat: np.ndarray, where: str) -> None:
+    codes = flat.astype(flat.dtype.newbyteorder("="), copy=False).view(np.uint32)
+    if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))):
+        raise ValueError(f"{where} holds text that is not Unicode.")
+
+
+def check_sparse(X: Any, where: str) -> None:
+    """Raise where indices of a sparse matrix lead out of it, which SciPy believes unseen."""
+    try:
+        X.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{where} is not a whole sparse matrix: {short(error)}") from error

@@ -1,0 +1,165 @@
+"""Matrix Market files, and the folders of 10x Genomics.
+
+Read here and not by SciPy, whose parser can bring the process down where a number is broken.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .. import _untrusted
+from ._arrays import array_table, turned
+from ._console import Console
+from ._problems import refusing
+from ._table import ReadOptions, Table
+
+_SYMMETRY = {b"general": 0, b"symmetric": 1, b"skew-symmetric": -1}
+_FIELDS = {b"real": 3, b"double": 3, b"integer": 3, b"pattern": 2}  # columns of a sparse matrix
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a Matrix Market file says it holds."""
+
+    shape: tuple[int, int]
+    n_entries: int
+    width: int  # numbers a line
+    sparse: bool
+    sign: int  # of the entry across the diagonal; 0 for a matrix without symmetry
+    n_lines: int  # before the first entry
+
+
+def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
+    """A matrix; of 10x Genomics' folders, cells are rows and bear their barcodes."""
+    with refusing(), _untrusted.reading(path, "a whole Matrix Market file"):
+        X = _matrix(path)
+    barcodes, genes = _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
+    if barcodes and genes and X.shape == (len(genes), len(barcodes)) and not options.transpose:
+        console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
+        return _cells(path, X, options, barcodes, genes)
+    return array_table(path, turned(X, options), options)
+
+
+def _matrix(path: Path) -> Any:
+    import scipy.sparse
+
+    with _untrusted.opened(path) as stream:
+        header = _header(path, stream)
+        entries = _entries(path, stream, header)
+    if not header.sparse:
+        return _dense(header, entries[:, 0])
+    rows, columns = (entries[:, k].astype(np.int64) - 1 for k in (0, 1))
+    for k, found in enumerate((rows, columns)):
+        if len(found) and not 0 <= found.min() <= found.max() < header.shape[k]:
+            raise ValueError(f"an index is not in 1..{header.shape[k]:,}.")
+    values = entries[:, 2] if header.width == 3 else np.ones(len(entries))
+    if header.sign:
+        across = rows != columns
+        rows, columns = np.append(rows, columns[across]), np.append(columns, rows[across])
+        values = np.append(values, header.sign * values[across])
+    return scipy.sparse.csr_array(
+        scipy.sparse.coo_array((values, (rows, columns)), shape=header.shape)
+    )
+
+
+def _dense(header: _Header, values: np.ndarray) -> np.ndarray:
+    """A matrix written in full, column by column; of a symmetric one, the lower triangle."""
+    if not header.sign:
+        return values.reshape(header.shape, order="F")
+    X = np.zeros(header.shape)
+    columns, rows = np.triu_indices(header.shape[0], k=header.sign < 0)
+    X[columns, rows] = header.sign * values
+    X[rows, columns] = values
+    return X
+
+
+def _header(path: Path, stream: BinaryIO) -> _Header:
+    banner = stream.readline(1000).lower().split()
+    n_lines, line = 2, stream.readline(10_000)
+    while line.startswith(b"%") or (line and not line.strip()):
+        n_lines, line = n_lines + 1, stream.readline(10_000)
+    if len(banner) != 5 or banner[:2] != [b"%%matrixmarket", b"matrix"]:
+        raise ValueError("its first line is not that of a matrix.")
+    kind, field, symmetry = banner[2:]
+    if kind not in (b"coordinate", b"array") or field not in _FIELDS or symmetry not in _SYMMETRY:
+        raise ValueError("it must hold real numbers, " + b" ".join(banner[2:]).decode("latin-1"))
+    sparse, sign = kind == b"coordinate", _SYMMETRY[symmetry]
+    sizes = [int(size) for size in line.split()]
+    if len(sizes) != 2 + sparse or min(sizes) < 0 or (sign and sizes[0] != sizes[1]):
+        raise ValueError(f"line {n_lines} is not a size, {line[:60]!r}.")
+    n, d = sizes[:2]
+    n_entries = sizes[2] if sparse else n * d if not sign else n * (n + sign) // 2
+    width = _FIELDS[field] if sparse else 1
+    # A dense matrix holds all its numbers; a sparse one its entries, and where its rows begin.
+    _untrusted.check_claim(path, 8 * (n_entries * width + (n + d if sparse else n * d)))
+    return _Header((n, d), n_entries, width, sparse, sign, n_lines)
+
+
+def _entries(path: Path, stream: BinaryIO, header: _Header) -> np.ndarray:
+    """The numbers, a row a line."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(
+            stream, sep=r"\s+", header=None, index_col=False, dtype=np.float64,
+            float_precision="round_trip", na_values=[], keep_default_na=False,
+        )  # fmt: skip
+        entries = np.asarray(frame.to_numpy())
+    except pd.errors.EmptyDataError:
+        entries = np.empty((0, header.width))
+    except ValueError as error:
+        raise ValueError(_first_wrong(path, header) or str(error)) from error
+    if entries.shape[1] != header.width or np.isnan(entries[:, : header.width - 1]).any():
+        raise ValueError(_first_wrong(path, header) or "a line has too many or too few numbers.")
+    if len(entries) != header.n_entries:
+        raise ValueError(f"it has {len(entries):,} entries, and claims {header.n_entries:,}.")
+    return entries
+
+
+def _first_wrong(path: Path, header: _Header) -> str | None:
+    """The first line that is not as many numbers as it should be."""
+    with _untrusted.opened(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            cells = line.split()
+            if number <= header.n_lines or not cells:
+                continue
+            try:
+                right = len([float(cell) for cell in cells]) == header.width
+            except ValueError:
+                right = False
+            if not right:
+                return f"line {number} must hold {header.width} numbers, got {line[:60].strip()!r}."
+    return None
+
+
+def _cells(
+    path: Path, X: Any, options: ReadOptions, barcodes: list[list[str]], genes: list[list[str]]
+) -> Table:
+    import scipy.sparse
+
+    cells = scipy.sparse.csr_array(X.T)
+    features = [row[min(1, len(row) - 1)] for row in genes]
+    others = replace(
+        options,
+        drop=tuple(name for name in options.drop if name not in features),
+        feature=tuple(name for name in options.feature if name not in features),
+    )
+    table = array_table(path, cells, others, {"barcode": np.array([row[0] for row in barcodes])})
+    table = replace(table, features=features, ids="barcode")
+    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
+
+
+def _beside(path: Path, stem: str) -> list[list[str]] | None:
+    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix."""
+    for name in (f"{stem}.tsv.gz", f"{stem}.tsv"):
+        other = path.with_name(name)
+        if other.is_file():
+            with refusing(), _untrusted.reading(other), _untrusted.opened(other) as binary:
+                file = io.TextIOWrapper(binary, encoding="utf-8")
+                return [line.rstrip("\r\n").split("\t") for line in file]
+    return None

@@ -1,0 +1,53 @@
+"""A real browser for tests of pages: Chromium, with WebGL2 in software."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FLAGS = [
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def missing(what):
+    """Skip with the reason, or fail where everything is meant to be there."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def find_chromium():
+    for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
+        if name and shutil.which(name):
+            return shutil.which(name)
+    tool = Path(__file__).parents[1] / "tools" / "ensure_chromium.sh"
+    if not tool.exists():
+        return missing("No Chromium on the PATH, and no tools/ensure_chromium.sh to install it.")
+    done = subprocess.run(["sh", str(tool)], capture_output=True, text=True, timeout=300)
+    return done.stdout.strip() if done.returncode == 0 else missing(done.stderr.strip())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is missing: pip install playwright")
+    path = find_chromium()
+    with sync_playwright() as playwright:
+        # Playwright gives each launch a fresh, empty profile.
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()

@@ -1,0 +1,119 @@
+"""Reads files that nobody should trust, in a process of its own: `hostile.Reader` asks it, a line a file.
+
+The process may not grow by more than `GROWTH`, and an audit hook tells on whatever unpickles, starts a
+process, writes a file or opens a connection. What it says of a file is one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import warnings
+from pathlib import Path
+
+GROWTH = 3 << 29  # bytes of address space that reading one file after the other may take: 1.5 GiB
+FORBIDDEN = {
+    "os.exec",
+    "os.fork",
+    "os.posix_spawn",
+    "os.symlink",
+    "os.system",
+    "pickle.find_class",
+    "socket.connect",
+    "subprocess.Popen",
+}
+NOWHERE = open(os.devnull, "w")  # noqa: SIM115
+seen: list[str] = []
+watching = False
+
+
+def watch(event, arguments):
+    """Called for every audited event of the interpreter."""
+    writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
+    if watching and (event in FORBIDDEN or writes):
+        seen.append(f"{event} {arguments!r:.200}")
+
+
+def readers():
+    """Ways into Mercat for a file, by name."""
+    from mercat import datasets
+    from mercat._model_file import read_model
+    from mercat.cli._console import Console
+    from mercat.cli._embedding import read_embedding
+    from mercat.cli._read import read_table
+    from mercat.cli._table import ReadOptions
+    from mercat.datasets._cells import _coding_in_gtf
+
+    console = Console(quiet=True, as_json=False)
+    return {
+        "table": lambda path: read_table(path, ReadOptions(), console),
+        "embedding": lambda path: read_embedding(path, None, console),
+        "model": read_model,
+        "info": info,
+        "from_npz": datasets.from_npz,
+        "mnist": lambda path: (
+            datasets.mnist_even(str(path).partition("/openml/")[0])
+            if "openml" in path.parts
+            else datasets.mnist_even(path.parent)
+        ),
+        "mammoth": lambda path: datasets.mammoth(path.parent),
+        "paul15": lambda path: datasets.paul15(path.parent),
+        "pancreas": lambda path: datasets.pancreas(path.parent, protein_coding=False),
+        "hela": lambda path: datasets.hela_cell_cycle(path.parent),
+        "gtf": lambda path: _coding_in_gtf(path, mitochondrial=True),
+    }
+
+
+def info(path):
+    """`mercat info`, which looks at anything."""
+    from mercat.cli._app import app
+
+    sys.stdout, kept = NOWHERE, sys.stdout
+    try:
+        app(["info", str(path), "--quiet"], standalone_mode=False)
+    finally:
+        sys.stdout = kept
+
+
+def attempt(read, path):
+    """What comes of reading a file: the outcome, the kind of error and its message."""
+    from mercat.cli._problems import BadInput
+
+    try:
+        read(Path(path))
+    except BadInput as error:
+        return "refused", "BadInput", error.message
+    except ValueError as error:
+        return "refused", type(error).__name__, str(error)
+    except Exception as error:
+        return "raised", type(error).__name__, str(error)
+    return "read", "", ""
+
+
+def limit_memory():
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (used + GROWTH, hard))
+
+
+def main():
+    global watching
+    warnings.simplefilter("ignore")
+    known = readers()
+    sys.addaudithook(watch)
+    for line in sys.stdin:
+        question = json.loads(line)
+        if not question["warm"] and not watching:
+            limit_memory()
+            watching = True
+        seen.clear()
+        outcome, kind, message = attempt(known[question["reader"]], question["path"])
+        answer = {"outcome": outcome, "kind": kind, "message": message[:2000], "seen": seen[:5]}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""Text that attacks a page, in a real browser: no script runs, no dialog opens, no request leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mercat import Mercat
+from mercat._sphere import fibonacci_grid
+from mercat.cli._app import app
+from mercat.viewer import to_html
+
+pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.xdist_group("hostile pages")  # one browser is enough
+
+ATTACKS = [
+    "</script><script>hurt()</script>",
+    "<img src=x onerror=hurt()>",
+    "<svg onload=hurt()>",
+    "\"><script>hurt()</script>",
+    "'\"` onmouseover=hurt() style=position:fixed;inset:0 ",
+    "\" autofocus onfocus=hurt() tabindex=0 x=\"",
+    "javascript:hurt()",
+    "<a href=javascript:hurt() ping=https://evil.invalid/>x</a>",
+    "<iframe srcdoc='<script>parent.hurt()</script>'></iframe>",
+    "<iframe src=https://evil.invalid/></iframe>",
+    "<!--<script>hurt()",
+    "--><script>hurt()</script>",
+    "</title><script>hurt()</script>",
+    "</style><script>hurt()</script>",
+    "</textarea></select></option><script>hurt()</script>",
+    "]]><script>hurt()</script>",
+    "<noscript><p title='</noscript><img src=x onerror=hurt()>'>",
+    "<template><script>hurt()</script></template>",
+    "<details open ontoggle=hurt()>",
+    "<video><source onerror=hurt()></video>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=hurt()>",
+    "<object data=https://evil.invalid/></object><embed src=https://evil.invalid/>",
+    "<link rel=stylesheet href=https://evil.invalid/x.css>",
+    "<link rel=dns-prefetch href=https://evil.invalid/>",
+    "<style>@import 'https://evil.invalid/x.css';*{background:url(https://evil.invalid/)}</style>",
+    "<meta http-equiv=refresh content='0;url=https://evil.invalid/'>",
+    "<base href=https://evil.invalid/>",
+    "<form action=https://evil.invalid/><input type=submit autofocus></form>",
+    "&lt;script&gt;hurt()&lt;/script&gt;&#60;img src=x onerror=hurt()&#62;",
+    "${hurt()}{{hurt()}}{title}{payload}%s%(x)s",
+    "\\u003cscript\\u003ehurt()\\u003c/script\\u003e\\x3cimg src=x onerror=hurt()\\x3e",
+    "\u2028hurt()\u2029",
+    "\u202etxet sdrawkcab\u2066",
+    "\ufeff\u0001\u001b[2J",
+    "__proto__",
+    "constructor",
+    "$\\frac{hurt}$ $x_{$",
+    "=HYPERLINK(\"https://evil.invalid/\")",
+]  # fmt: skip
+EVERYTHING = " ".join(ATTACKS)
+WATCH = "window.hurts = 0; window.hurt = () => { window.hurts += 1; };"
+
+
+@pytest.fixture
+def watched(browser):
+    """Opens a page, and sees that nothing but itself was asked for, and nothing ran."""
+    context = browser.new_context(viewport={"width": 1100, "height": 560}, reduced_motion="reduce")
+    asked, heard, opened = [], [], []
+
+    def answer(route):
+        asked.append(route.request.url)
+        if route.request.url.startswith("file:") and len(asked) == 1:
+            route.continue_()
+        else:
+            route.abort()
+
+    context.route("**/*", answer)
+    context.add_init_script(WATCH)
+    context.on("page", lambda page: opened.append(page))
+    page = context.new_page()
+    page.on("dialog", lambda dialog: heard.append(dialog.message))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+
+    def visit(path):
+        page.goto(path.as_uri())
+        return page
+
+    yield visit
+    page.wait_for_timeout(100)
+    assert [frame.evaluate("window.hurts") for frame in page.frames] == [0]
+    assert len(asked) == 1
+    assert heard == []
+    assert opened == [page]
+    context.close()
+
+
+def with_hurt(page):
+    """So that a test that sees nothing is one that would see it."""
+    assert page.evaluate("hurt(); window.hurts") == 1
+    page.evaluate("window.hurts = 0")
+
+
+def explore(page, n_columns=3):
+    """Bring columns and labels of an explorer to the eye, by every way there is."""
+    page.wait_for_selector("html[data-ready=true]")
+    with_hurt(page)
+    at = page.evaluate("mercat.project(7, 'globe')")
+    box = page.locator(".stage").bounding_box()
+    page.mouse.move(box["x"] + at[0], box["y"] + at[1])
+    page.mouse.click(box["x"] + at[0], box["y"] + at[1])
+    color = page.get_by_label("Colour by")
+    for k in range(n_columns):
+        color.select_option(index=k)
+        page.locator(".legend").inner_text()
+    color.select_option(index=0)
+    search = page.get_by_label("Search labels")
+    for text in ("script", "hurt", "evil"):
+        search.fill(text)
+        page.locator(".found [role=option]").first.hover()
+    page.locator(".found [role=option]").first.click()
+    with page.expect_download():
+        page.locator("[data-action=picture]").click()
+    with page.expect_download():
+        page.get_by_role("button", name="Save CSV").click()
+
+
+def attacked(n):
+    """A table of which every name and every label attacks, and two columns of numbers."""
+    numbers = np.random.default_rng(0).normal(size=(n, 2))
+    columns = {name: np.roll(np.resize(ATTACKS, n), k) for k, name in enumerate(ATTACKS)}
+    return pd.DataFrame({**columns, "height": numbers[:, 0], "weight": numbers[:, 1]})
+
+
+def test_the_explorer(watched, tmp_path):
+    n = len(ATTACKS)
+    path = to_html(fibonacci_grid(n, np), attacked(n), tmp_path / "page.html", title=EVERYTHING)
+    page = watched(path)
+    explore(page, n_columns=n)
+    # A page's title has its white space folded; the heading shows every character.
+    assert page.locator("h1").evaluate("e => e.textContent") == EVERYTHING
+    names = (
+        page.get_by_label("Colour by")
+        .locator("option")
+        .evaluate_all("e => e.map(o => o.textContent)")
+    )
+    assert names[:n] == ATTACKS
+    assert set(page.locator(".card dt").evaluate_all("e => e.map(o => o.textContent)")) >= set(
+        ATTACKS
+    )
+    for tag in ("iframe", "img", "object", "embed", "form", "meta", "link", "base", "template"):
+        assert page.locator(f".mercat {tag}").count() == 0
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture
+def table(tmp_path):
+    """The attacks as a CSV file whose own name attacks too."""
+    path = tmp_path / '<img src=x onerror=hurt()>&lt;".csv'
+    rows = attacked(2 * len(ATTACKS))
+    rows.to_csv(path, index=False, encoding="utf-8")
+    return path
+
+
+def test_embed_writes_a_page(watched, table, tmp_path):
+    page = tmp_path / "page.html"
+    run("embed", table, "--html", page, "--label", ATTACKS[0], "--quiet")
+    explore(watched(page))
+
+
+def test_view_writes_a_page(watched, table, tmp_path):
+    frame = pd.read_csv(table).drop(columns=["height", "weight"])
+    points = fibonacci_grid(len(frame), np)
+    frame = frame.assign(x=points[:, 0], y=points[:, 1], z=points[:, 2])
+    frame.to_csv(tmp_path / "map.csv", index=False)
+    run(
+        "view",
+        tmp_path / "map.csv",
+        "-o",
+        tmp_path / "page.html",
+        "--no-open",
+        "--title",
+        EVERYTHING,
+    )
+    explore(watched(tmp_path / "page.html"))
+
+
+def test_compare_writes_a_report(watched, table, tmp_path):
+    report = tmp_path / "report.html"
+    run("compare", table, "-o", report, "--label", ATTACKS[1], "--method", "pca", "--quiet")
+    page = watched(report)
+    with_hurt(page)
+    assert page.locator("h1").inner_text() == f"{table.stem}: maps compared"
+    shown = page.locator(".legend li").evaluate_all("e => e.map(o => o.textContent)")
+    assert set(shown) == set(ATTACKS)
+    assert page.locator("img").count() == 2  # the two maps
+    assert page.locator("script, iframe, form, object, a, meta[http-equiv=refresh]").count() == 0
+
+
+def test_a_model_shows_itself(watched, tmp_path):
+    """As a notebook shows it: its markup inside a page."""
+    frame = attacked(30)[["height", "weight"]].assign(third=1.0)
+    frame.columns = ATTACKS[:3]
+    models = [Mercat(metric=text) for text in ATTACKS]
+    models.append(Mercat(random_state=0).fit(frame))
+    markup = "".join(model._repr_html_() for model in models)
+    path = tmp_path / "cell.html"
+    path.write_text(f"<!doctype html><meta charset=utf-8>{markup}", encoding="utf-8")
+    page = watched(path)
+    with_hurt(page)
+    assert page.locator(".sk-top-container").count() == len(models)
+    assert page.locator("iframe, form, object, embed, base").count() == 0

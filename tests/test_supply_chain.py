@@ -1,0 +1,97 @@
+"""What Mercat stands on: every dependency justified, every version of development locked with its hashes."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "docs" / "dependencies.md").is_file():
+    pytest.skip("This is not a checkout.", allow_module_level=True)
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement)[0]
+
+
+def declared() -> dict[str, set[str]]:
+    """Names of what is required, and where."""
+    found: dict[str, set[str]] = {}
+    groups = {"": PROJECT["project"]["dependencies"], **EXTRAS}
+    groups["build system"] = PROJECT["build-system"]["requires"]
+    groups["js"] = list(json.loads((ROOT / "js/package.json").read_text())["devDependencies"])
+    for group, requirements in groups.items():
+        for requirement in requirements:
+            if name_of(requirement) != "mercat":
+                found.setdefault(name_of(requirement), set()).add(group)
+    return found
+
+
+def justified() -> dict[str, list[str]]:
+    """The cells of the tables by package."""
+    rows = {}
+    for line in (ROOT / "docs" / "dependencies.md").read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and cells[0] != "package":
+            assert cells[0] not in rows, f"{cells[0]} is listed twice"
+            rows[cells[0]] = cells
+    return rows
+
+
+def test_the_table_lists_exactly_what_is_required_and_where():
+    listed = {name: set(cells[1].split(", ")) for name, cells in justified().items()}
+    assert listed == declared()
+
+
+def test_every_row_says_what_for_licence_and_replacement():
+    for name, cells in justified().items():
+        assert len(cells) == 5, name
+        assert all(cells[2:]), name
+
+
+def locked() -> dict[str, tuple[str, int]]:
+    """Versions that are written down, and how many hashes each has."""
+    text = (ROOT / "requirements" / "dev.txt").read_text("utf-8")
+    entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)
+    pinned = {}
+    for entry in entries:
+        match = re.match(r"([\w.-]+)==(\S+)", entry)
+        if match:
+            name = match[1].lower()
+            pinned[name] = (match[2], pinned.get(name, ("", 0))[1] + entry.count("--hash=sha256:"))
+        else:
+            assert not entry.strip() or entry.startswith("#"), entry
+    return pinned
+
+
+def test_the_lock_holds_every_dependency_of_development_with_hashes():
+    pinned = locked()
+    wanted = {*PROJECT["project"]["dependencies"], *EXTRAS["docs"], *EXTRAS["dev"]}
+    for extra in ("plot", "viewer", "anndata", "cli", "dask"):
+        wanted |= set(EXTRAS[extra])
+    names = {name_of(requirement).lower() for requirement in wanted} - {"mercat"}
+    assert names <= set(pinned)
+    assert all(hashes > 0 for _, hashes in pinned.values())
+
+
+def test_locked_versions_are_those_that_are_allowed():
+    version = pytest.importorskip("packaging.version")
+    specifiers = pytest.importorskip("packaging.specifiers")
+    pinned = locked()
+    for requirement in {*PROJECT["project"]["dependencies"], *EXTRAS["dev"], *EXTRAS["docs"]}:
+        rule = re.sub(r"^[\w.-]+(\[[^]]*\])?", "", requirement)
+        if rule and not requirement.startswith("mercat"):
+            found = version.Version(pinned[name_of(requirement).lower()][0])
+            assert found in specifiers.SpecifierSet(rule), requirement
+
+
+def test_javascript_is_locked_with_hashes():
+    packages = json.loads((ROOT / "js" / "package-lock.json").read_text())["packages"]
+    assert all("integrity" in about for name, about in packages.items() if name)
