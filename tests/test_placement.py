@@ -180,7 +180,7 @@ def summed_by_hand(X, Y, apex, legs, softening):
 
 
 def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
-    monkeypatch.setattr(_placement, "_SOFTENING", 0.5)
+    monkeypatch.setattr(_placement, "_ROUNDED", 0.5)
     rng = np.random.default_rng(4)
     X, Y = rng.normal(size=(12, 4)), random_sphere(12, 4)
     X[7] = X[2]  # one place in the data, two on the map
@@ -201,7 +201,7 @@ def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
 
 
 def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
-    monkeypatch.setattr(_placement, "_SOFTENING", 0.5)
+    monkeypatch.setattr(_placement, "_ROUNDED", 0.5)
     rng = np.random.default_rng(5)
     landmarks = prepare_landmarks(
         rng.normal(size=(20, 4)), random_sphere(20, 5), Calibration(0.3, 0.7)
@@ -224,7 +224,7 @@ def test_many_landmarks_are_sampled(solved):
 
 
 def test_energy_as_an_apex_is_softened(monkeypatch):
-    monkeypatch.setattr(_placement, "_SOFTENING", 0.5)
+    monkeypatch.setattr(_placement, "_ROUNDED", 0.5)
     rng = np.random.default_rng(6)
     X, Y, (alpha, beta) = rng.normal(size=(9, 4)), random_sphere(9, 6), Calibration(0.3, 0.7)
     x, y = rng.normal(size=(1, 4)), random_sphere(1, 7)
