@@ -17,6 +17,7 @@ CORE = [
     "_angles",
     "_checks",
     "_progress",
+    "_trust",
     "_rotation",
     "_rows",
     "_device",

@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 
 from ._backend import TILE, Workers, blocks
+from ._trust import Parts
 
 N_NEIGHBORS = 30
 _GROUP = 32  # columns a group
@@ -204,6 +206,13 @@ def affinities(graph: Any, strength: np.ndarray) -> scipy.sparse.csr_array:
     both = scipy.sparse.csr_array(one_way + one_way.T)
     both.sort_indices()
     return both
+
+
+def parts_of(affinities: scipy.sparse.csr_array) -> Parts:
+    """Into how many parts a symmetric graph falls, and how many points are outside the largest."""
+    # Of a symmetric graph the strong components are the connected ones, found without a transposed copy.
+    count, part = connected_components(affinities, directed=True, connection="strong")
+    return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))
 
 
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:

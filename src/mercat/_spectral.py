@@ -48,6 +48,17 @@ class Spectral(NamedTuple):
                 product = product @ self.components.T
         return product / self.unit
 
+    def square(self, X: Any) -> float:
+        """Sum of squared distances of the rows of X to the mean, over all dimensions, in units."""
+        rows, offset = prepare_rows(X, self.metric)
+        rows, offset, mean = rows / self.unit, offset / self.unit, self.mean / self.unit
+        if not scipy.sparse.issparse(rows):
+            return float(((rows - offset[:, None] - mean) ** 2).sum())
+        # |x|^2 - 2 x.c + |c|^2 about c = mean + offset: the matrix stays sparse.
+        along = rows @ mean + rows.sum(axis=1) * offset
+        centre = mean @ mean + 2 * offset * mean.sum() + X.shape[1] * offset**2
+        return float(rows.multiply(rows).sum() + (centre - 2 * along).sum())
+
 
 def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     """Rows whose Euclidean geometry is that of the metric, less an offset a row: rows - offset 1^T.
@@ -337,6 +348,15 @@ def project_rows(spectral: Any, rows: Any) -> Array:
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
+def variance_kept(spectral: Any, rows: Any, X_hat: np.ndarray) -> float | None:
+    """Share of the variance of some rows that is in X_hat, theirs; None if nothing was left out."""
+    if X_hat.shape[1] == rows.shape[1] or getattr(spectral, "components", ()) is None:
+        return None
+    steps = blocks(rows.shape[0], max(1, VALUES_A_BLOCK // rows.shape[1]))
+    whole = sum(spectral.square(rows[step]) for step in steps)
+    return float(np.sum(X_hat**2, dtype=np.float64) / whole) if whole > 0 else None
+
+
 # ------------------------------------------------------------------ precomputed distances
 
 
@@ -354,6 +374,11 @@ class FromDistances(NamedTuple):
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
         gram = -0.5 * (squares - squares.mean(axis=1, keepdims=True) - self.mean + self.mean.mean())
         return np.asarray(gram @ self.axes / self.spread)
+
+    def square(self, distances: Any) -> float:
+        """Sum of squared distances of the points to the mean, over all dimensions, in spreads."""
+        squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
+        return float((squares.mean(axis=1) - self.mean.mean() / 2).sum() / self.spread**2)
 
 
 def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDistances:
