@@ -132,6 +132,7 @@ def test_algorithm1_ends_above_the_exact_loss():
     assert exact.loss_ <= paper.loss_ < 1.5 * exact.loss_
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
     X, start = digits[:200], random_sphere(200)
     one = Mercat(init=start, random_state=0, max_iter=1, tol=0.0)
@@ -280,6 +281,7 @@ def test_memmap_is_read_from_disk(digits, tmp_path):
     np.testing.assert_array_equal(embed(mapped, random_state=0), embed(digits, random_state=0))
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.bool_])
 def test_memmap_stays_on_disk(dtype, tmp_path, monkeypatch):
     """What is held in memory is bounded by blocks and by the result, whatever the size of the file."""
@@ -345,6 +347,7 @@ def test_precomputed_distances_give_the_map_of_the_points(digits):
     assert model.components_ is None
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_n_spectral(digits):
     X = digits[:300]
     assert Mercat(n_spectral=3, random_state=0).fit(X).components_.shape == (3, 64)
@@ -506,6 +509,7 @@ DEGENERATE = {
 } | {f"{n} points": rng.normal(size=(n, 3)) for n in range(4, 11)}
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("solver", ["exact", "landmarks", "algorithm1"])
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_data_give_a_finite_embedding(name, solver):

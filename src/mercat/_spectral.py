@@ -54,6 +54,7 @@ class Spectral(NamedTuple):
         rows, offset, mean = rows / self.unit, offset / self.unit, self.mean / self.unit
         if not scipy.sparse.issparse(rows):
             return float(((rows - offset[:, None] - mean) ** 2).sum())
+        rows = scipy.sparse.csr_array(rows)
         # |x|^2 - 2 x.c + |c|^2 about c = mean + offset: the matrix stays sparse.
         along = rows @ mean + rows.sum(axis=1) * offset
         centre = mean @ mean + 2 * offset * mean.sum() + X.shape[1] * offset**2

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 # The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
 LEAST_CORRELATION = 0.4
+ALL_ALIKE = (
+    0.01  # a loss: below it the angles of the data are all alike, and correlation means nothing
+)
 LEAST_VARIANCE = 0.5  # the share of it that a number of components should keep, unless ...
 NOISE = 10.0  # ... the last of them has no more than so many times the mean variance of those cut
 MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
@@ -43,7 +46,7 @@ class Evidence(NamedTuple):
 
 def doubts(model: Any, found: Evidence) -> Iterator[str]:
     """Sentences on what speaks against the map of a fitted model."""
-    if model.correlation_ < LEAST_CORRELATION:
+    if model.correlation_ < LEAST_CORRELATION and model.loss_ > ALL_ALIKE:
         less_detail = "lower detail, " if model.detail > 0 else ""
         yield (
             f"The angles of the map correlate with those of the data by {model.correlation_:.2f}, "
