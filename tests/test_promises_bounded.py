@@ -27,7 +27,7 @@ def most_memory(n, d, r=50, n_jobs=1, solved=1000, detail=0.0) -> float:
     width = d if d <= 1500 else r + 10
     pairs = solved**2 if solved <= 2048 else 0
     threads = 16e6 + 24 * max(min(n * d, 2**21), 512 * d)
-    neighbors = 12_000 * n if detail else 0
+    neighbors = min(6e8, 14_000 * n) + 4000 * n if detail else 0
     sums = (2 * n_jobs + 4) * 8 * d * width + 16_000 * d
     return 50e6 + 100 * n + 64 * pairs + sums + n_jobs * threads + neighbors
 
@@ -43,7 +43,7 @@ quick = {"random_state": 0, "max_iter": 300, "tol": 0.05, "init": "pca"}
 Mercat(n_jobs=1, **quick).fit(rng.normal(size=(50, 5)))
 X = np.empty((given["n"], given["d"]), dtype=given["dtype"])
 for row in X:
-    row[:] = rng.standard_normal(len(row)) * np.linspace(3, 1, len(row)) ** 2
+    row[:] = rng.standard_normal(len(row)) * 0.8 ** np.minimum(np.arange(len(row)), 60)
 
 def status(name):
     lines = open("/proc/self/status").read().splitlines()
@@ -111,7 +111,7 @@ print(json.dumps([resident() - before, threading.active_count()]))
 
 
 COUNT = """
-import json, os, sys, threading
+import json, os, sys, threading, time
 from test_backend import blas_threads
 from sklearn.datasets import load_digits
 from mercat import Mercat
@@ -131,19 +131,22 @@ def count(iteration, loss, Y):
     python_threads.update(thread.native_id for thread in threading.enumerate())
     assert blas_threads() == {1}
 
+model = Mercat(n_jobs=int(sys.argv[1]), callback=count, random_state=0).fit(load_digits().data[:50])
+time.sleep(0.3)  # threads that BLAS has started look for work for a moment
 before = ticks()
-Mercat(n_jobs=int(sys.argv[1]), callback=count, random_state=0).fit(load_digits().data[:900])
-others = {task: spent - before.get(task, 0) for task, spent in ticks().items() if task not in python_threads}
-print(json.dumps([max(counts), sum(others.values())]))
+model.fit(load_digits().data[:900])
+spent = {task: now - before.get(task, 0) for task, now in ticks().items()}
+others = sum(t for task, t in spent.items() if task not in python_threads)
+print(json.dumps([max(counts), others, sum(spent.values())]))
 """
 
 
 @linux
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_more_threads_than_asked_for(n_jobs):
-    threads, ticks_of_others = python(COUNT, n_jobs, env={"OPENBLAS_NUM_THREADS": "4"})
+    threads, others, spent = python(COUNT, n_jobs, env={"OPENBLAS_NUM_THREADS": "4"})
     assert threads == (0 if n_jobs == 1 else n_jobs)  # 1 is the caller's own
-    assert ticks_of_others == 0  # BLAS has threads, and they slept
+    assert others <= 0.02 * spent  # BLAS has threads, and they slept
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])

@@ -93,8 +93,11 @@ def test_always_finite_unit_vectors(X, solver, objective, metric, dtype):
 def test_detail_keeps_to_the_sphere(X, detail):
     model = fitted(X, detail=detail, max_iter=10)
     np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1, rtol=1e-5)
-    np.testing.assert_array_equal(model.transform(X), model.embedding_)
     assert np.isfinite([model.loss_, model.correlation_]).all()
+    # A row of the training data goes where it is; of equal ones, where the first is.
+    X_hat = denoised(model, X).astype(np.float32)
+    first = (X_hat[:, None] == X_hat).all(axis=2).argmax(axis=1)
+    np.testing.assert_array_equal(model.transform(X), model.embedding_[first])
 
 
 @given(X=data(), objective=objectives)
