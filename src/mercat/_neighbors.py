@@ -97,6 +97,28 @@ def in_order(
     return np.take_along_axis(found, order, axis=1), distances
 
 
+def first_equal(X: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """The first row of X (n x r) that equals each query, or -1 (q)."""
+    codes = _codes(X)
+    order = np.argsort(codes, kind="stable")
+    wanted = _codes(queries)
+    at = np.searchsorted(codes, wanted, sorter=order)
+    candidate = order[np.minimum(at, len(order) - 1)]
+    equal = (X[candidate] == queries).all(axis=1)
+    return np.where(equal, candidate, -1)
+
+
+def _codes(X: np.ndarray) -> np.ndarray:
+    """A number for each row (n), the same for equal ones and hardly ever for others."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=X.shape[1], dtype=np.uint64)
+    codes = np.zeros(len(X), dtype=np.uint64)
+    for column, factor in zip(X.T, factors, strict=True):
+        bits = np.ascontiguousarray(column + np.float32(0)).view(np.uint32)  # 0 for -0 as well
+        codes = (codes ^ bits) * (factor | np.uint64(1))  # modulo 2**64
+        codes ^= codes >> np.uint64(29)
+    return codes
+
+
 def _nearest_in_cells(
     X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers
 ) -> np.ndarray:
