@@ -110,11 +110,12 @@ def first_equal(X: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 def _codes(X: np.ndarray) -> np.ndarray:
     """A number for each row (n), the same for equal ones and hardly ever for others."""
-    factors = np.random.default_rng(0).integers(1 << 63, size=X.shape[1], dtype=np.uint64)
+    rng = np.random.default_rng(0)
+    factors = 2 * rng.integers(1 << 62, size=(X.shape[1],), dtype=np.uint64) + 1
     codes = np.zeros(len(X), dtype=np.uint64)
-    for column, factor in zip(X.T, factors, strict=True):
-        bits = np.ascontiguousarray(column + np.float32(0)).view(np.uint32)  # 0 for -0 as well
-        codes = (codes ^ bits) * (factor | np.uint64(1))  # modulo 2**64
+    for k in range(X.shape[1]):
+        bits = (X[:, k] + np.float32(0)).view(np.uint32)  # of 0, also for -0
+        codes = (codes ^ bits) * factors[k]  # modulo 2**64
         codes ^= codes >> np.uint64(29)
     return codes
 
