@@ -89,21 +89,23 @@ from sklearn.exceptions import ConvergenceWarning
 from mercat import Mercat
 
 warnings.simplefilter("ignore", ConvergenceWarning)
-X = np.random.default_rng(0).normal(size=(40, 1000)) * 0.5 ** np.minimum(np.arange(1000), 60)
+X = np.random.default_rng(0).normal(size=(20, 1600)) * 0.5 ** np.minimum(np.arange(1600), 60)
 resident = lambda: 4096 * int(open("/proc/self/statm").read().split()[1])
 
 def fit(i):
     parameters = {"n_spectral": 3, "max_iter": 3, "init": "pca", "random_state": i, "n_jobs": 1 + i % 2}
-    Mercat(detail=0.1 * (i % 50 == 0), **parameters).fit(X).transform(X[:2])
+    model = Mercat(detail=0.1 * (i % 100 == 0), **parameters).fit(X)
+    if i % 10 == 0:
+        model.transform(X[:2])
 
-for i in range(40):
+for i in range(20):
     fit(i)
 before = resident()
 for i in range(200):
     fit(i)
 print(json.dumps([resident() - before, threading.active_count()]))
 """)
-    assert grown < 8e6  # a copy of X left by each fit would make 64 MB
+    assert grown < 8e6  # a copy of X left by each fit would make 51 MB
     assert threads == 1
 
 
