@@ -185,17 +185,20 @@ def test_workers_of_dask_share_the_cores(processes):
 
 @pytest.mark.parametrize("method", [pytest.param("fork", marks=linux), pytest.param("spawn")])
 def test_fork_and_spawn_give_what_one_process_gives(method):
-    here, *there = python(
+    threads, here, *there = python(
         """
 import json, multiprocessing, sys
 from fits import fingerprint
+from mercat._backend import n_threads
 here = fingerprint(2, n=260)
 with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+    threads = pool.map(n_threads, [-1, 2])
     there = pool.starmap(fingerprint, [(1, 0.0, 260), (2, 0.0, 260)])
-print(json.dumps([here, *there]))
+print(json.dumps([threads, here, *there]))
 """,
         method,
     )
+    assert threads == [1, 2]  # workers of a pool share the cores
     assert there == [here, here]
 
 
@@ -203,11 +206,13 @@ print(json.dumps([here, *there]))
 def test_a_process_forked_amid_a_fit_can_fit():
     """Another thread holds the lock of the fits at that moment, and does not exist in the child."""
     code = python("""
-import json, os, signal
+import json, os, signal, threading
 from fits import fingerprint
 from mercat._backend import _single_threaded_blas
-with _single_threaded_blas._lock:
-    child = os.fork()
+holder = threading.Thread(target=_single_threaded_blas._lock.acquire)
+holder.start()
+holder.join()
+child = os.fork()
 if child == 0:
     signal.alarm(100)
     fingerprint(2, n=260)

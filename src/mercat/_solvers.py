@@ -26,7 +26,7 @@ from ._neighbors import (
 from ._placement import N_APEX_LEGS, Landmarks, as_type, place, placed_moments, prepare_landmarks
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
-from ._spectral import FromDistances, Spectral, project_all, project_rows, variance_kept
+from ._spectral import FromDistances, Spectral, find_cut, project_all, project_rows
 from ._status import Status
 from ._trust import Evidence, Unseen
 
@@ -178,7 +178,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(spectral, X_hat, fit, plan, compared)
     placement = _judging(placer, X_hat, fit, _legs_a_tile(n, TILE))
-    evidence = Evidence(kept=variance_kept(rows.bring(spectral), near[: len(chosen)], X_hat))
+    evidence = Evidence(find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen))
     unseen = sample[len(chosen) :][:_UNSEEN]
     if lazy:
         order = np.argsort(sample)
@@ -247,8 +247,7 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     n = rows.shape[0]
     given = rows.take_all()
     X_hat = _projected(given, spectral, rows, plan.workers)
-    some = slice(0, _EXACT_UP_TO)
-    evidence = Evidence(kept=variance_kept(rows.bring(spectral), given[some], X_hat[some]))
+    evidence = Evidence(find_cut(rows.bring(spectral), given, X_hat, np.arange(n)))
     if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
     else:

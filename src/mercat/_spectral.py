@@ -15,10 +15,12 @@ import scipy.sparse
 
 from ._backend import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
 from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
+from ._trust import Cut
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
+_ROWS_FOR_CUT = 500  # that tell what the components cut off
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
@@ -48,17 +50,12 @@ class Spectral(NamedTuple):
                 product = product @ self.components.T
         return product / self.unit
 
-    def square(self, X: Any) -> float:
-        """Sum of squared distances of the rows of X to the mean, over all dimensions, in units."""
+    def gram(self, X: Any, _: Any = None) -> np.ndarray:
+        """Inner products of the rows of X about the mean, over all dimensions, in units."""
         rows, offset = prepare_rows(X, self.metric)
-        rows, offset, mean = rows / self.unit, offset / self.unit, self.mean / self.unit
-        if not scipy.sparse.issparse(rows):
-            return float(((rows - offset[:, None] - mean) ** 2).sum())
-        rows = scipy.sparse.csr_array(rows)
-        # |x|^2 - 2 x.c + |c|^2 about c = mean + offset: the matrix stays sparse.
-        along = rows @ mean + rows.sum(axis=1) * offset
-        centre = mean @ mean + 2 * offset * mean.sum() + X.shape[1] * offset**2
-        return float(rows.multiply(rows).sum() + (centre - 2 * along).sum())
+        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        dense = (dense - offset[:, None] - self.mean) / self.unit
+        return to_numpy(dense @ dense.T)
 
 
 def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
@@ -349,13 +346,24 @@ def project_rows(spectral: Any, rows: Any) -> Array:
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
-def variance_kept(spectral: Any, rows: Any, X_hat: np.ndarray) -> float | None:
-    """Share of the variance of some rows that is in X_hat, theirs; None if nothing was left out."""
+def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
+    """What the components leave out of some rows of the data; None if nothing.
+
+    `indices` are the numbers of the rows among all, and X_hat is theirs.
+    """
     if X_hat.shape[1] == rows.shape[1] or getattr(spectral, "components", ()) is None:
         return None
-    steps = blocks(rows.shape[0], max(1, VALUES_A_BLOCK // rows.shape[1]))
-    whole = sum(spectral.square(rows[step]) for step in steps)
-    return float(np.sum(X_hat**2, dtype=np.float64) / whole) if whole > 0 else None
+    some = slice(0, _ROWS_FOR_CUT)
+    gram = spectral.gram(rows[some], indices[some])
+    X_hat = X_hat[some].astype(np.float64)
+    rest = gram - X_hat @ X_hat.T
+    n_cut = min(len(gram) - 1, rows.shape[1]) - X_hat.shape[1]
+    if n_cut < 1 or not np.trace(gram) > 0:
+        return None
+    last = len(gram) - 1
+    largest = float(scipy.linalg.eigvalsh(rest, subset_by_index=(last, last))[0])
+    mean = max(float(np.trace(rest)) / n_cut, np.finfo(np.float64).tiny)
+    return Cut(float(np.sum(X_hat**2) / np.trace(gram)), largest / mean)
 
 
 # ------------------------------------------------------------------ precomputed distances
@@ -376,10 +384,12 @@ class FromDistances(NamedTuple):
         gram = -0.5 * (squares - squares.mean(axis=1, keepdims=True) - self.mean + self.mean.mean())
         return np.asarray(gram @ self.axes / self.spread)
 
-    def square(self, distances: Any) -> float:
-        """Sum of squared distances of the points to the mean, over all dimensions, in spreads."""
+    def gram(self, distances: Any, columns: np.ndarray) -> np.ndarray:
+        """Inner products of training points about their mean, in spreads; `columns` are their own."""
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
-        return float((squares.mean(axis=1) - self.mean.mean() / 2).sum() / self.spread**2)
+        mean = squares.mean(axis=1)
+        gram = squares[:, columns] - mean[:, None] - mean[None, :] + self.mean.mean()
+        return np.asarray(-0.5 * gram / self.spread**2)
 
 
 def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDistances:

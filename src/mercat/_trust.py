@@ -13,7 +13,9 @@ ALL_ALIKE = (
     0.01  # a loss: below it the angles of the data are all alike, and correlation means nothing
 )
 LEAST_VARIANCE = 0.5  # the share of it that a number of components should keep, unless ...
-NOISE = 10.0  # ... the last of them has no more than so many times the mean variance of those cut
+NOISE = (
+    8.0  # ... the largest component cut has no more than so many times the mean variance of all cut
+)
 MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
 MOST_APART = 0.01  # share of the points outside the largest part of the neighbours' graph
 
@@ -29,6 +31,13 @@ class Parts(NamedTuple):
     apart: float  # share of the points outside the largest
 
 
+class Cut(NamedTuple):
+    """What components leave out."""
+
+    kept: float  # share of the variance that they have
+    largest: float  # variance of the largest one left out, over the mean of all left out
+
+
 class Unseen(NamedTuple):
     """How a map fares with points that are no landmarks."""
 
@@ -39,7 +48,7 @@ class Unseen(NamedTuple):
 class Evidence(NamedTuple):
     """What was found out about a map on the way to it; None where there was nothing to find out."""
 
-    kept: float | None = None  # share of the variance that the components have
+    cut: Cut | None = None
     unseen: Unseen | None = None
     parts: Parts | None = None  # of the graph of neighbours
 
@@ -54,9 +63,10 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
             f"(scale columns of different units, leave out noise with n_spectral='auto'), {less_detail}"
             "or read the map only where point_loss_ is low."
         )
-    if found.kept is not None and found.kept < LEAST_VARIANCE and _cuts_signal(model, found.kept):
+    cut = found.cut if model.n_spectral != "auto" else None
+    if cut is not None and cut.kept < LEAST_VARIANCE and cut.largest > NOISE:
         yield (
-            f"n_spectral={model.n_spectral} keeps {found.kept:.0%} of the variance, and what it cuts "
+            f"n_spectral={model.n_spectral} keeps {cut.kept:.0%} of the variance, and what it cuts "
             "is not noise alone. loss_ and correlation_ speak of the part kept. Raise n_spectral, or let "
             "n_spectral='auto' decide."
         )
@@ -74,15 +84,6 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
             "each other on the map means little. Raise neighbors, or lower detail to see how angles "
             "arrange them."
         )
-
-
-def _cuts_signal(model: Any, kept: float) -> bool:
-    """Whether the last component kept still stands high above the average of those cut."""
-    variance = model.explained_variance_
-    rank = min(len(model.point_loss_) - 1, model.n_features_in_)
-    n_cut = max(rank - len(variance), 1)
-    cut = variance.sum() * (1 / kept - 1) / n_cut
-    return model.n_spectral != "auto" and bool(variance[-1] > NOISE * cut)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
