@@ -9,13 +9,9 @@ from typing import Any, NamedTuple
 
 # The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
 LEAST_CORRELATION = 0.4
-ALL_ALIKE = (
-    0.01  # a loss: below it the angles of the data are all alike, and correlation means nothing
-)
-LEAST_VARIANCE = 0.5  # the share of it that a number of components should keep, unless ...
-NOISE = (
-    8.0  # ... the largest component cut has no more than so many times the mean variance of all cut
-)
+ALL_ALIKE = 0.01  # a loss below which the data's angles are all alike and do not correlate
+LEAST_VARIANCE = 0.5  # the share of it that components should keep, unless ...
+NOISE = 5.0  # ... the largest that is cut has no more than so many times the mean of those cut
 MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
 MOST_APART = 0.01  # share of the points outside the largest part of the neighbours' graph
 
