@@ -14,7 +14,7 @@ from hypothesis import settings
 
 collect_ignore = ["conftest.py"]  # no doctests here; docs/ has a file of the same name
 settings.register_profile("default", deadline=None, max_examples=40, derandomize=True)
-settings.register_profile("nightly", deadline=None, max_examples=10_000)
+settings.register_profile("nightly", deadline=None, max_examples=2_500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

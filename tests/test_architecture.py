@@ -19,6 +19,7 @@ CORE = [
     "_angles",
     "_checks",
     "_progress",
+    "_trust",
     "_rotation",
     "_rows",
     "_device",

@@ -31,6 +31,7 @@ from mercat._repulsion import Kernel
 from mercat._sphere import tangent
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @parametrize_with_checks([Mercat(random_state=0, detail=0.3)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -289,6 +290,7 @@ def test_progress_is_shown(digits, capsys):
     assert "detail" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize(
     "X",
     [

@@ -59,6 +59,7 @@ def test_chunks_change_nothing(chunks, dtype):
     assert there.correlation_ == pytest.approx(here.correlation_, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -129,6 +130,7 @@ def test_placing_waits_until_it_is_asked_for():
     assert sum(read) == 2 * N  # once for the components, once for the sample
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_tasks_grow_with_the_chunks_and_no_faster(monkeypatch):
     from dask.delayed import Delayed
 

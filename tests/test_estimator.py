@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from kernels import apart, most_apart
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 from sklearn.base import clone
@@ -131,6 +132,7 @@ def test_algorithm1_ends_above_the_exact_loss():
     assert exact.loss_ <= paper.loss_ < 1.5 * exact.loss_
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
     X, start = digits[:200], random_sphere(200)
     one = Mercat(init=start, random_state=0, max_iter=1, tol=0.0)
@@ -166,9 +168,9 @@ def test_transform_does_not_depend_on_the_batch(fitted, digits):
     new = digits + np.random.default_rng(0).normal(size=digits.shape)
     whole = fitted.transform(new)
     for part in (slice(0, 1), slice(700, 701), slice(3, 40), slice(100, 1200)):
-        np.testing.assert_array_equal(fitted.transform(new[part]), whole[part])
+        assert apart(fitted.transform(new[part]), whole[part]) <= most_apart()
     order = np.random.default_rng(1).permutation(len(new))
-    np.testing.assert_array_equal(fitted.transform(new[order]), whole[order])
+    assert apart(fitted.transform(new[order]), whole[order]) <= most_apart()
 
 
 def test_new_points_land_beside_their_like(digits):
@@ -279,11 +281,12 @@ def test_memmap_is_read_from_disk(digits, tmp_path):
     np.testing.assert_array_equal(embed(mapped, random_state=0), embed(digits, random_state=0))
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.bool_])
 def test_memmap_stays_on_disk(dtype, tmp_path, monkeypatch):
     """What is held in memory is bounded by blocks and by the result, whatever the size of the file."""
     monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 1 << 16)
-    shape = (40_000, 200)
+    shape = (60_000, 200)
     X = np.memmap(tmp_path / "X", dtype, mode="w+", shape=shape)
     for block in np.array_split(X, 20):
         block[:] = np.random.default_rng(len(block)).normal(size=block.shape) > 1
@@ -344,6 +347,7 @@ def test_precomputed_distances_give_the_map_of_the_points(digits):
     assert model.components_ is None
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_n_spectral(digits):
     X = digits[:300]
     assert Mercat(n_spectral=3, random_state=0).fit(X).components_.shape == (3, 64)
@@ -505,6 +509,7 @@ DEGENERATE = {
 } | {f"{n} points": rng.normal(size=(n, 3)) for n in range(4, 11)}
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("solver", ["exact", "landmarks", "algorithm1"])
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_data_give_a_finite_embedding(name, solver):
@@ -558,10 +563,11 @@ def test_names_are_listed():
 
 
 def test_the_papers_loss_is_kept_by_placed_points(digits):
-    """Over all triples of all points, about what the solver left among the landmarks alone."""
+    """Over all triples of all points, about what is left when all are solved together."""
     X = digits[:700]
     model = Mercat(objective="absolute", solver="landmarks", n_landmarks=400, random_state=0).fit(X)
     with Workers(1) as workers:
         loss = AngleLoss(denoise(X, 50), calibrated=False, workers=workers)
         value, _ = loss.evaluate(model.embedding_)
-    assert np.sqrt(value) < 1.06 * model.history_[-1]
+    exact = Mercat(objective="absolute", solver="exact", random_state=0).fit(X)
+    assert np.sqrt(value) < 1.06 * exact.loss_

@@ -64,6 +64,7 @@ def saved(tmp_path_factory):
         return model, path, {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_loaded_model_is_the_one_that_was_saved(setting, tmp_path):
     model = Mercat(random_state=0, **SETTINGS[setting]).fit(X)

@@ -12,6 +12,7 @@ from mercat._neighbors import (
     Search,
     affinities,
     check_neighbors,
+    first_equal,
     graph_of,
     nearest,
     radii,
@@ -33,6 +34,15 @@ def test_nearest_equal_scikit_learn(n, k):
     X = np.random.default_rng(n).normal(size=(n, 5)).astype(np.float32)
     found = run(nearest, X, k, np.random.default_rng(0))
     np.testing.assert_array_equal(found, truth(X, k))
+
+
+def test_first_equal():
+    X = np.array([[0, 1], [2, 3], [2, 3], [-0.0, 5], [1, 0]], dtype=np.float32)
+    queries = np.array([[2, 3], [0, 5], [7, 7], [1, 0], [0, 1], [3, 2]], dtype=np.float32)
+    np.testing.assert_array_equal(first_equal(X, queries), [1, 3, -1, 4, 0, -1])
+    X = np.random.default_rng(0).integers(0, 4, size=(300, 3)).astype(np.float32)
+    truth = (X[:, None] == X).all(axis=2).argmax(axis=1)
+    np.testing.assert_array_equal(first_equal(X, X), truth)
 
 
 def test_nearest_of_points_far_from_others():

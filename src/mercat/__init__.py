@@ -17,15 +17,17 @@ _HOME = {
     "load": "mercat._model_file",
     "save": "mercat._model_file",
     "Status": "mercat._status",
+    "TrustWarning": "mercat._trust",
 }
 _MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
-__all__ = ["Mercat", "Status", "embed", "load", "save"]
+__all__ = ["Mercat", "Status", "TrustWarning", "embed", "load", "save"]
 
 if TYPE_CHECKING:
     from ._estimator import Mercat, embed
     from ._model_file import load, save
     from ._status import Status
+    from ._trust import TrustWarning
 
 
 def __getattr__(name: str) -> Any:

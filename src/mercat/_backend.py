@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import multiprocessing
+import os
 import sys
 import threading
 from collections import deque
@@ -206,8 +208,12 @@ class _SingleThreadedBlas:
                 held, self._leave = threading.Event(), threading.Event()
                 arguments = (held, self._leave)
                 self._holder = threading.Thread(target=_hold_blas, args=arguments, daemon=True)
-                self._holder.start()
-                held.wait()
+                try:
+                    self._holder.start()
+                    held.wait()
+                except BaseException:  # Ctrl-C: nobody will come to lift the limit
+                    self._leave.set()
+                    raise
             self._inside += 1
 
     def __exit__(self, *exception: object) -> None:
@@ -232,6 +238,45 @@ def _hold_blas(held: threading.Event, leave: threading.Event) -> None:
 _single_threaded_blas = _SingleThreadedBlas()
 
 
+def _forget_fits_of_parent() -> None:
+    """A process forked off amid a fit has neither its threads nor whoever would free its lock."""
+    _single_threaded_blas.__init__()  # type: ignore[misc]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_fits_of_parent)
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """How many threads `n_jobs` means: as joblib has it, but for workers.
+
+    Workers of joblib, of a Dask cluster and of a pool of processes share the cores already: there "all
+    cores" means one thread for each, and a number means that number, as threads may be started anywhere.
+    """
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    if n_jobs is not None and _in_worker():
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def _in_worker() -> bool:
+    from joblib.parallel import get_active_backend
+
+    if multiprocessing.current_process().daemon or get_active_backend()[0].nesting_level:
+        return True
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        distributed.get_worker()
+    except ValueError:
+        return False
+    return True
+
+
 class Workers:
     """A context in which `map` spreads blocks over `n_jobs` threads.
 
@@ -239,10 +284,13 @@ class Workers:
     ----------
     n_jobs : int
         Number of threads, at least 1. It changes the speed, never the result.
+    pulse : callable, optional
+        Called whenever a block is done.
     """
 
-    def __init__(self, n_jobs: int = 1) -> None:
+    def __init__(self, n_jobs: int = 1, pulse: Callable[[], None] = lambda: None) -> None:
         self.n_jobs = n_jobs
+        self._pulse = pulse
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -252,13 +300,20 @@ class Workers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-        _single_threaded_blas.__exit__()
+        try:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True, cancel_futures=True)
+                self._pool = None
+        finally:  # also when Ctrl-C comes a second time
+            _single_threaded_blas.__exit__()
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item, in order, with few results waiting at a time."""
+        for result in self._results(function, items):
+            self._pulse()
+            yield result
+
+    def _results(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         if self._pool is None:
             yield from map(function, items)
             return

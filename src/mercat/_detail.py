@@ -43,7 +43,7 @@ from ._angles import (
     pull,
 )
 from ._backend import Workers, blocks, in_tiles
-from ._neighbors import Search, Strength, in_order
+from ._neighbors import Search, Strength, first_equal, in_order
 from ._repulsion import Field, Kernel
 from ._rotation import equator_rotation
 from ._sphere import normalize, tangent
@@ -315,8 +315,10 @@ class Surroundings(NamedTuple):
         """
         search = Search(self.X)
         found, distances = in_tiles(lambda tile: self._neighbors(search, tile), X)
-        Y = self.Y[found[:, 0]]
-        new = np.flatnonzero(distances[:, 0] > 0)
+        # Among points far out the search is rounded, and may miss even an equal one.
+        twin = first_equal(self.X, X)
+        Y = self.Y[np.where(twin < 0, found[:, 0], twin)]
+        new = np.flatnonzero((twin < 0) & (distances[:, 0] > 0))
         if len(new):
             Y[new] = in_tiles(self._settle, X[new], found[new], distances[new])[0]
         return np.asarray(Y)

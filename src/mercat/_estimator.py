@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._backend import Workers, blocks, in_tiles, is_dask, is_torch, like, namespace, widest
+from ._backend import (
+    Workers,
+    blocks,
+    in_tiles,
+    is_dask,
+    is_torch,
+    like,
+    n_threads,
+    namespace,
+    widest,
+)
 from ._checks import (
     check_at_least_zero,
     check_choice,
@@ -33,6 +42,7 @@ from ._solvers import Placement, Placer, Plan, by_landmarks, solve
 from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
+from ._trust import Evidence, TrustWarning, doubts, warn_caller
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -88,14 +98,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         device. Nothing is computed elsewhere for want of a device. The embedding comes as a tensor on the
         device of X if X is one, else as an array.
     n_jobs : int or None, default=-1
-        Number of threads; -1 for all cores, None for 1 (unless in a joblib context). It changes the time
-        taken and nothing else.
+        Number of threads; -1 for all cores, or one in a worker of joblib, Dask or a pool of processes, which
+        share the cores already; None for 1 (unless in a joblib context). It changes the time taken and
+        nothing else.
     verbose : bool, default=False
         Show progress bars.
     callback : callable or None, default=None
         Called as ``callback(iteration, loss, Y)`` after each iteration of the solver, with the positions
         so far (of the landmarks, in case of "landmarks"), and of the descent for `detail`, with those of
-        all points. Return true to stop.
+        all points. Return true to stop: the map is finished from there, `detail` left out if it has not
+        begun. What it raises ends the fit, and so does Ctrl-C: the model is then as it was before.
 
     Attributes
     ----------
@@ -235,7 +247,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         dtype = _output_type(X)
-        with Workers(effective_n_jobs(self.n_jobs)) as workers, Progress(self.verbose) as progress:
+        with self._working() as (workers, progress):
             rows = self._rows(X, workers)
             place = self._place(rows)
             if isinstance(rows, LazyRows):
@@ -255,8 +267,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         try:
             self._fit_or_fail(X)
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__ = before  # at one stroke: Ctrl-C may come again
             raise
 
     def _fit_or_fail(self, X: Any) -> None:
@@ -267,11 +278,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"init must have a row for each of the {X.shape[0]} points of X, got {len(init)}."
             )
         rng = _generator(self.random_state)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        with Workers(n_jobs) as workers, Progress(self.verbose) as progress:
+        with self._working() as (workers, progress):
             rows = self._rows(X, workers)
             if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
                 rows = Rows(self._validate(rows.take_all(), reset=True), workers)
+            progress.phase("denoising", None, "")
             spectral = self._denoise(rows, rng, workers)
             plan = Plan(
                 calibrated=self.objective == "calibrated",
@@ -287,9 +298,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 detail=float(self.detail),
                 neighbors=self.neighbors,
             )
-            fit, placement, self.landmarks_, crowd = solve(self.solver, rows, spectral, plan)
-        self._placer, self._rotation = placement.placer, equator_rotation(crowd)
-        self.embedding_, self.point_loss_ = self._outcome(rows, fit, placement)
+            solved = solve(self.solver, rows, spectral, plan)
+        fit, self.landmarks_ = solved.fit, solved.landmarks
+        self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
+        self.embedding_, self.point_loss_ = self._outcome(rows, fit, solved.placement)
         if is_dask(X) and not isinstance(rows, LazyRows):
             from .distributed import as_chunks
 
@@ -302,12 +314,22 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
-        if fit.status is Status.MAX_ITER:
-            warnings.warn(
-                f"{fit.status} Raise max_iter (now {len(fit.history)}) or tol ({self.tol}).",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        self._warn(solved.evidence)
+
+    def _warn(self, evidence: Evidence) -> None:
+        """Say what speaks against the map."""
+        if self.status_ is Status.MAX_ITER:
+            advice = f"Raise max_iter (now {self.n_iter_}) or tol ({self.tol})."
+            warn_caller(f"{self.status_} {advice}", ConvergenceWarning)
+        for sentence in doubts(self, evidence):
+            warn_caller(sentence, TrustWarning)
+
+    @contextmanager
+    def _working(self) -> Iterator[tuple[Workers, Progress]]:
+        """Threads, and bars that go on as these get on."""
+        progress = Progress(self.verbose)
+        with progress, Workers(n_threads(self.n_jobs), progress.pulse) as workers:
+            yield workers, progress
 
     def _rows(self, X: Any, workers: Workers) -> Rows:
         """How the rows of checked data are read."""

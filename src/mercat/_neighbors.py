@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 
 from ._backend import TILE, Workers, blocks
+from ._trust import Parts
 
 N_NEIGHBORS = 30
 _GROUP = 32  # columns a group
@@ -93,6 +95,29 @@ def in_order(
     order = np.argsort(squared, axis=1, kind="stable")
     distances = np.sqrt(np.take_along_axis(squared, order, axis=1))
     return np.take_along_axis(found, order, axis=1), distances
+
+
+def first_equal(X: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """The first row of X (n x r) that equals each query, or -1 (q)."""
+    codes = _codes(X)
+    order = np.argsort(codes, kind="stable")
+    wanted = _codes(queries)
+    at = np.searchsorted(codes, wanted, sorter=order)
+    candidate = order[np.minimum(at, len(order) - 1)]
+    equal = (X[candidate] == queries).all(axis=1)
+    return np.where(equal, candidate, -1)
+
+
+def _codes(X: np.ndarray) -> np.ndarray:
+    """A number for each row (n), the same for equal ones and hardly ever for others."""
+    rng = np.random.default_rng(0)
+    factors = 2 * rng.integers(1 << 62, size=(X.shape[1],), dtype=np.uint64) + 1
+    codes = np.zeros(len(X), dtype=np.uint64)
+    for k in range(X.shape[1]):
+        bits = (X[:, k] + np.float32(0)).view(np.uint32)  # of 0, also for -0
+        codes = (codes ^ bits) * factors[k]  # modulo 2**64
+        codes ^= codes >> np.uint64(29)
+    return codes
 
 
 def _nearest_in_cells(
@@ -204,6 +229,13 @@ def affinities(graph: Any, strength: np.ndarray) -> scipy.sparse.csr_array:
     both = scipy.sparse.csr_array(one_way + one_way.T)
     both.sort_indices()
     return both
+
+
+def parts_of(affinities: scipy.sparse.csr_array) -> Parts:
+    """Into how many parts a symmetric graph falls, and how many points are outside the largest."""
+    # Of a symmetric graph the strong components are the connected ones, found without a transposed copy.
+    count, part = connected_components(affinities, directed=True, connection="strong")
+    return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))
 
 
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+_SECONDS_A_PULSE = 0.5
+
 
 class Progress:
-    """Bars on stderr for the phases of a fit; does nothing unless `verbose`."""
+    """Bars on stderr for the phases of a fit; does nothing unless `verbose`.
+
+    A bar moves with each step of its phase. Between steps that take long its clock goes on as long as
+    blocks of work are done, of which `pulse` is told.
+    """
 
     def __init__(self, verbose: bool) -> None:
         self._verbose = verbose
         self._bar: Any = None
+        self._shown = 0.0
 
     def __enter__(self) -> Progress:
         return self
@@ -20,12 +28,14 @@ class Progress:
         self._close()
 
     def phase(self, name: str, total: int | None, unit: str) -> None:
-        """Close the bar of the last phase and begin another."""
+        """Close the bar of the last phase and begin another; one without a unit has but a clock."""
         self._close()
         if self._verbose:
             from tqdm.auto import tqdm
 
-            self._bar = tqdm(total=total, desc=name, unit=unit, leave=True)
+            form = None if unit else "{desc} [{elapsed}]"
+            # miniters: each step is shown, or tqdm would learn from fast ones to pass over slow ones.
+            self._bar = tqdm(total=total, desc=name, unit=unit, miniters=1, bar_format=form)
 
     def advance(self, n: int = 1, loss: float | None = None) -> None:
         """Move the bar on by n, and show the loss where there is one."""
@@ -33,6 +43,12 @@ class Progress:
             if loss is not None:
                 self._bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
             self._bar.update(n)
+
+    def pulse(self) -> None:
+        """Let the clock of the bar go on, now and then."""
+        if self._bar is not None and time.monotonic() - self._shown > _SECONDS_A_PULSE:
+            self._shown = time.monotonic()
+            self._bar.refresh()
 
     def _close(self) -> None:
         if self._bar is not None:

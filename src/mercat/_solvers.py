@@ -14,7 +14,15 @@ from ._backend import TILE, Array, Workers, blocks, namespace, to_numpy, widest
 from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import many_positions, pca_positions, principal_scores
-from ._neighbors import affinities, check_neighbors, graph_of, nearest, radii, strength_of
+from ._neighbors import (
+    affinities,
+    check_neighbors,
+    graph_of,
+    nearest,
+    parts_of,
+    radii,
+    strength_of,
+)
 from ._placement import (
     N_APEX_LEGS,
     Landmarks,
@@ -26,8 +34,9 @@ from ._placement import (
 )
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
-from ._spectral import FromDistances, Spectral, project_all, project_rows
+from ._spectral import FromDistances, Spectral, find_cut, project_all, project_rows
 from ._status import Status
+from ._trust import Evidence, Unseen
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
@@ -44,6 +53,7 @@ _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed point
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
+_UNSEEN, _FEWEST_UNSEEN = 500, 100  # points other than landmarks that the map is tried on
 _FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
 
 
@@ -134,13 +144,14 @@ class Solved(NamedTuple):
 
     `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
     `landmarks` are the rows that others are placed against, and the positions `crowd` stand for all when
-    the map is turned.
+    the map is turned. `evidence` is what speaks for it and against it.
     """
 
     fit: Fit
     placement: Placement
     landmarks: np.ndarray
     crowd: np.ndarray
+    evidence: Evidence
 
 
 def solve(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
@@ -175,12 +186,28 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(spectral, X_hat, fit, plan, compared)
     placement = _judging(placer, X_hat, fit, _legs_a_tile(n, TILE))
+    evidence = Evidence(find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen))
+    unseen = sample[len(chosen) :][:_UNSEEN]
     if lazy:
-        crowd = Rows(near[np.argsort(sample)], plan.workers)
-        fit = _place_all(crowd, placement, fit, plan.progress)
-        return Solved(fit, placement, chosen, fit.Y)
-    fit = _place_all(rows, placement, fit, plan.progress)
-    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(sample)]))
+        order = np.argsort(sample)
+        fit = _place_all(Rows(near[order], plan.workers), placement, fit, plan.progress)
+        crowd, others = fit.Y, near[len(chosen) :][:_UNSEEN]
+        Y_others = crowd[np.argsort(order)[len(chosen) :][:_UNSEEN]]
+    else:
+        fit = _place_all(rows, placement, fit, plan.progress)
+        crowd, others = to_numpy(fit.Y[np.sort(sample)]), rows.take(unseen)
+        Y_others = to_numpy(fit.Y[unseen])
+    if len(unseen) >= _FEWEST_UNSEEN:
+        among = _correlation(_projected(others, spectral, rows, plan.workers), Y_others, plan)
+        evidence = evidence._replace(unseen=Unseen(fit.correlation, among))
+    return Solved(fit, placement, chosen, crowd, evidence)
+
+
+def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:
+    """Between the cosines of data and map over all triples of some points."""
+    loss = AngleLoss(X_hat.astype(np.float32), calibrated=True, workers=plan.workers)
+    loss.evaluate(Y)
+    return loss.correlation
 
 
 def _legs_a_tile(n: int, tile: int) -> int:
@@ -226,17 +253,20 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
 def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
     """Solve all points together; all of a few, or a sample of many, serve `transform`."""
     n = rows.shape[0]
-    X_hat = _projected(rows.take_all(), spectral, rows, plan.workers)
+    given = rows.take_all()
+    X_hat = _projected(given, spectral, rows, plan.workers)
+    evidence = Evidence(find_cut(rows.bring(spectral), given, X_hat, np.arange(n)))
     if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
     else:
         fit = _descend(X_hat, np.arange(n), spectral, plan, careful=True)
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    some = fit._replace(Y=fit.Y[chosen])
-    placer = _prepared(spectral, X_hat[chosen], some, plan)
+    few = fit._replace(Y=fit.Y[chosen])
+    placer = _prepared(spectral, X_hat[chosen], few, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    return Solved(fit, _judging(placer, X_hat[chosen], some, _LEGS_A_TILE), chosen, crowd)
+    placement = _judging(placer, X_hat[chosen], few, _LEGS_A_TILE)
+    return Solved(fit, placement, chosen, crowd, evidence)
 
 
 def _add_detail(
@@ -260,9 +290,10 @@ def _add_detail(
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
     report = reporter(plan.progress, plan.callback)
+    pulls = affinities(graph, strength(radius))
     sharp = sharpen(
         fit.Y,
-        affinities(graph, strength(radius)),
+        pulls,
         plan.detail,
         angles,
         workers=workers,
@@ -280,7 +311,12 @@ def _add_detail(
     )
     n = len(sharp.Y)
     crowd = sharp.Y[np.sort(_sample(n, min(n, _CROWD), plan.rng))]
-    return solved._replace(fit=fit, placement=solved.placement._replace(placer=placer), crowd=crowd)
+    return solved._replace(
+        fit=fit,
+        placement=solved.placement._replace(placer=placer),
+        crowd=crowd,
+        evidence=solved.evidence._replace(parts=parts_of(pulls)),
+    )
 
 
 def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:

@@ -15,10 +15,12 @@ import scipy.sparse
 
 from ._backend import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
 from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
+from ._trust import Cut
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
+_ROWS_FOR_CUT = 500  # that tell what the components cut off
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
@@ -47,6 +49,13 @@ class Spectral(NamedTuple):
             dense -= self.mean
             product = dense if self.components is None else dense @ self.components.T
         return product / self.unit
+
+    def gram(self, X: Any, _: Any = None) -> np.ndarray:
+        """Inner products of the rows of X about the mean, over all dimensions, in units."""
+        rows, offset = prepare_rows(X, self.metric)
+        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        dense = (dense - offset[:, None] - self.mean) / self.unit
+        return to_numpy(dense @ dense.T)
 
 
 def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
@@ -337,6 +346,26 @@ def project_rows(spectral: Any, rows: Any) -> Array:
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
+def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
+    """What the components leave out of some rows of the data; None if nothing.
+
+    `indices` are the numbers of the rows among all, and X_hat is theirs.
+    """
+    if X_hat.shape[1] == rows.shape[1] or getattr(spectral, "components", ()) is None:
+        return None
+    some = slice(0, _ROWS_FOR_CUT)
+    gram = spectral.gram(rows[some], indices[some])
+    X_hat = X_hat[some].astype(np.float64)
+    rest = gram - X_hat @ X_hat.T
+    n_cut = min(len(gram) - 1, rows.shape[1]) - X_hat.shape[1]
+    if n_cut < 1 or not np.trace(gram) > 0:
+        return None
+    last = len(gram) - 1
+    largest = float(scipy.linalg.eigvalsh(rest, subset_by_index=(last, last))[0])
+    mean = max(float(np.trace(rest)) / n_cut, np.finfo(np.float64).tiny)
+    return Cut(float(np.sum(X_hat**2) / np.trace(gram)), largest / mean)
+
+
 # ------------------------------------------------------------------ precomputed distances
 
 
@@ -354,6 +383,13 @@ class FromDistances(NamedTuple):
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
         gram = -0.5 * (squares - squares.mean(axis=1, keepdims=True) - self.mean + self.mean.mean())
         return np.asarray(gram @ self.axes / self.spread)
+
+    def gram(self, distances: Any, columns: np.ndarray) -> np.ndarray:
+        """Inner products of training points about their mean, in spreads; `columns` are their own."""
+        squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
+        mean = squares.mean(axis=1)
+        gram = squares[:, columns] - mean[:, None] - mean[None, :] + self.mean.mean()
+        return np.asarray(-0.5 * gram / self.spread**2)
 
 
 def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDistances:

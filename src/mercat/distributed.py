@@ -15,10 +15,10 @@ Examples
 >>> import numpy as np
 >>> from mercat import Mercat
 >>> X = np.random.default_rng(0).normal(size=(3000, 5))
->>> Y = Mercat(n_landmarks=50, random_state=0).fit_transform(da.from_array(X, chunks=(700, 5)))
+>>> Y = Mercat(n_landmarks=200, random_state=0).fit_transform(da.from_array(X, chunks=(700, 5)))
 >>> Y
 dask.array<..., shape=(3000, 3), dtype=float64, chunksize=(700, 3), ...>
->>> bool(np.allclose(Y, Mercat(n_landmarks=50, random_state=0).fit_transform(X)))
+>>> bool(np.allclose(Y, Mercat(n_landmarks=200, random_state=0).fit_transform(X)))
 True
 """
 

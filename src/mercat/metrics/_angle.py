@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
 
-from .._backend import Workers, blocks
+from .._backend import Workers, blocks, n_threads
 from ._points import (
     BLOCK,
     Floats,
@@ -90,7 +89,7 @@ def angle_preservation(
 
     width = max(n_legs, data.coordinates.shape[1])
     size = max(1, BLOCK // (n_legs * width))
-    with Workers(cpu_count()) as workers:
+    with Workers(n_threads(-1)) as workers:
         drawn = _draw_legs(apexes, n, n_legs, size, rng)
         M = np.concatenate(list(workers.map(moments, drawn)))
     return _correlation(M, n)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from joblib import cpu_count
 from sklearn.neighbors import NearestNeighbors
 
-from .._backend import Workers, blocks
+from .._backend import Workers, blocks, n_threads
 from ._points import Floats, Indices, Points
 
 ROWS, COLUMNS = 64, 2**16  # a block of squared distances, 32 MB
@@ -62,7 +61,7 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
             counts += _count_row_by_row(D, limits)
         return counts
 
-    with Workers(cpu_count()) as workers:
+    with Workers(n_threads(-1)) as workers:
         return np.concatenate(list(workers.map(count, blocks(len(queries), ROWS))))
 
 

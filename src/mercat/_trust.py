@@ -1,0 +1,94 @@
+"""When a map should not be trusted, in sentences that say what to do."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+# The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
+LEAST_CORRELATION = 0.4
+ALL_ALIKE = 0.01  # a loss below which the data's angles are all alike and do not correlate
+LEAST_VARIANCE = 0.5  # the share of it that components should keep, unless ...
+NOISE = 5.0  # ... the largest that is cut has no more than so many times the mean of those cut
+MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
+MOST_APART = 0.01  # share of the points outside the largest part of the neighbours' graph
+
+
+class TrustWarning(UserWarning):
+    """The fit is done, but its map should not be trusted as it is. The message says why and what to do."""
+
+
+class Parts(NamedTuple):
+    """Parts of a graph of neighbours that no edge joins."""
+
+    number: int
+    apart: float  # share of the points outside the largest
+
+
+class Cut(NamedTuple):
+    """What components leave out."""
+
+    kept: float  # share of the variance that they have
+    largest: float  # variance of the largest one left out, over the mean of all left out
+
+
+class Unseen(NamedTuple):
+    """How a map fares with points that are no landmarks."""
+
+    to_landmarks: float  # correlation of the angles between points and landmarks
+    among: float  # ... and of those among points that are none
+
+
+class Evidence(NamedTuple):
+    """What was found out about a map on the way to it; None where there was nothing to find out."""
+
+    cut: Cut | None = None
+    unseen: Unseen | None = None
+    parts: Parts | None = None  # of the graph of neighbours
+
+
+def doubts(model: Any, found: Evidence) -> Iterator[str]:
+    """Sentences on what speaks against the map of a fitted model."""
+    if model.correlation_ < LEAST_CORRELATION and model.loss_ > ALL_ALIKE:
+        less_detail = "lower detail, " if model.detail > 0 else ""
+        yield (
+            f"The angles of the map correlate with those of the data by {model.correlation_:.2f}, "
+            f"less than {LEAST_CORRELATION}: it shows little of their arrangement. Prepare the data "
+            f"(scale columns of different units, leave out noise with n_spectral='auto'), {less_detail}"
+            "or read the map only where point_loss_ is low."
+        )
+    cut = found.cut if model.n_spectral != "auto" else None
+    if cut is not None and cut.kept < LEAST_VARIANCE and cut.largest > NOISE:
+        yield (
+            f"n_spectral={model.n_spectral} keeps {cut.kept:.0%} of the variance, and what it cuts "
+            "is not noise alone. loss_ and correlation_ speak of the part kept. Raise n_spectral, or let "
+            "n_spectral='auto' decide."
+        )
+    unseen = found.unseen
+    if unseen is not None and unseen.to_landmarks - unseen.among > MOST_FLATTERY:
+        yield (
+            f"n_landmarks={model.n_landmarks} are too few for the spread of the data: angles correlate by "
+            f"{unseen.to_landmarks:.2f} with the landmarks, but by {unseen.among:.2f} among other points. "
+            "Raise n_landmarks."
+        )
+    if found.parts is not None and found.parts.apart > MOST_APART:
+        yield (
+            f"The graph of neighbours has {found.parts.number} parts that no edge joins, with "
+            f"{found.parts.apart:.0%} of the points outside the largest: how far the parts lie from "
+            "each other on the map means little. Raise neighbors, or lower detail to see how angles "
+            "arrange them."
+        )
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside Mercat and scikit-learn that asked for the map."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("mercat", "sklearn")

@@ -1,0 +1,27 @@
+"""A fit that other processes, threads and kernels are to give again."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from kernels import apart
+from sklearn.datasets import load_digits
+
+from mercat import Mercat
+
+
+def fingerprint(n_jobs: int = 1, detail: float = 0.0, n: int = 1100) -> dict:
+    """All that a fit leaves and a transform gives, as a hash; and how good the map is."""
+    X = load_digits().data[:n]
+    model = Mercat(detail=detail, n_landmarks=250, n_jobs=n_jobs, random_state=0)
+    Y = model.fit_transform(X)
+    new = model.transform(X[:600] + 0.5)
+    arrays = [Y, new, model.point_loss_, model.landmarks_, model.history_]
+    return {
+        "bits": hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest(),
+        "a row alone": apart(model.transform(X[20:21] + 0.5), new[20:21]),
+        "loss": model.loss_,
+        "correlation": model.correlation_,
+        "off the sphere": float(np.abs(np.linalg.norm(Y, axis=1) - 1).max()),
+    }

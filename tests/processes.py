@@ -1,0 +1,29 @@
+"""Python in processes of its own, for what a process does to itself: signals, threads, memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def environment(env: dict[str, str] | None = None) -> dict[str, str]:
+    """That of this process, with more, and with the modules that tests share."""
+    folders = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders)), **(env or {})}
+
+
+def python(code: str, *arguments: object, env: dict[str, str] | None = None) -> Any:
+    """What a program prints last, read as JSON; its warnings and errors fail the test."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code, *map(str, arguments)],
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,0 +1,262 @@
+"""The promise: memory, threads and files within known bounds, whoever runs it. See docs/promises.md."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from fits import fingerprint
+from processes import python
+
+from mercat import embed
+from mercat._backend import n_threads
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+# ------------------------------------------------------------------ memory
+
+
+def most_memory(n, d, r=50, n_jobs=1, solved=1000, detail=0.0) -> float:
+    """The formula of docs/promises.md: bytes beside the data, at most.
+
+    `solved` is the number of points that are solved together: n_landmarks, or n for solver="exact".
+    """
+    width = d if d <= 1500 else r + 10
+    pairs = solved**2 if solved <= 2048 else 0
+    threads = 16e6 + 24 * max(min(n * d, 2**21), 512 * d)
+    neighbors = min(6e8, 14_000 * n) + 4000 * n if detail else 0
+    sums = (2 * n_jobs + 4) * 8 * d * width + 16_000 * d
+    return 50e6 + 100 * n + 64 * pairs + sums + n_jobs * threads + neighbors
+
+
+MEASURE = """
+import json, sys
+import numpy as np
+from mercat import Mercat
+
+given = json.loads(sys.argv[1])
+rng = np.random.default_rng(0)
+quick = {"random_state": 0, "max_iter": 300, "tol": 0.05, "init": "pca"}
+Mercat(n_jobs=1, **quick).fit(rng.normal(size=(50, 5)))
+X = np.empty((given["n"], given["d"]), dtype=given["dtype"])
+for row in X:
+    row[:] = rng.standard_normal(len(row)) * 0.8 ** np.minimum(np.arange(len(row)), 60)
+
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+before = status("VmRSS")
+model = Mercat(n_jobs=given["n_jobs"], detail=given["detail"], solver=given["solver"], **quick).fit(X)
+model.transform(X[:5000])
+print(json.dumps(status("VmHWM") - before))
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"n": 100_000, "d": 10},
+        {"n": 3000, "d": 1400, "n_jobs": 2},
+        {"n": 2000, "d": 4000},
+        {"n": 1200, "d": 20, "solver": "exact"},
+        {"n": 8000, "d": 20, "detail": 0.1},
+    ],
+    ids=str,
+)
+def test_memory_stays_within_the_formula(case):
+    import json
+
+    given = {"n_jobs": 1, "detail": 0.0, "solver": "auto", "dtype": "float32"} | case
+    peak = python(MEASURE, json.dumps(given))
+    solved = given["n"] if given["solver"] == "exact" else 1000
+    bound = most_memory(
+        given["n"], given["d"], n_jobs=given["n_jobs"], solved=solved, detail=given["detail"]
+    )
+    assert peak < bound
+
+
+@linux
+def test_200_fits_leave_nothing_in_memory():
+    grown, threads = python("""
+import json, threading, warnings
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from mercat import Mercat
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+X = np.random.default_rng(0).normal(size=(20, 1600)) * 0.5 ** np.minimum(np.arange(1600), 60)
+resident = lambda: 4096 * int(open("/proc/self/statm").read().split()[1])
+
+def fit(i):
+    parameters = {"n_spectral": 3, "max_iter": 3, "init": "pca", "random_state": i, "n_jobs": 1 + i % 2}
+    model = Mercat(detail=0.1 * (i % 100 == 0), **parameters).fit(X)
+    if i % 10 == 0:
+        model.transform(X[:2])
+
+for i in range(20):
+    fit(i)
+before = resident()
+for i in range(200):
+    fit(i)
+print(json.dumps([resident() - before, threading.active_count()]))
+""")
+    assert grown < 8e6  # a copy of X left by each fit would make 51 MB
+    assert threads == 1
+
+
+# ------------------------------------------------------------------ threads
+
+
+COUNT = """
+import json, os, sys, threading, time
+from test_backend import blas_threads
+from sklearn.datasets import load_digits
+from mercat import Mercat
+
+def ticks():
+    found = {}
+    for task in os.listdir("/proc/self/task"):
+        fields = open(f"/proc/self/task/{task}/stat").read().rpartition(")")[2].split()
+        found[int(task)] = int(fields[11]) + int(fields[12])
+    return found
+
+counts, python_threads = set(), set()
+
+def count(iteration, loss, Y):
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("mercat")]
+    counts.add(len(ours))
+    python_threads.update(thread.native_id for thread in threading.enumerate())
+    assert blas_threads() == {1}
+
+model = Mercat(n_jobs=int(sys.argv[1]), callback=count, random_state=0).fit(load_digits().data[:50])
+time.sleep(0.3)  # threads that BLAS has started look for work for a moment
+before = ticks()
+model.fit(load_digits().data[:900])
+spent = {task: now - before.get(task, 0) for task, now in ticks().items()}
+others = sum(t for task, t in spent.items() if task not in python_threads)
+print(json.dumps([max(counts), others, sum(spent.values())]))
+"""
+
+
+@linux
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_no_more_threads_than_asked_for(n_jobs):
+    threads, others, spent = python(COUNT, n_jobs, env={"OPENBLAS_NUM_THREADS": "4"})
+    assert threads == (0 if n_jobs == 1 else n_jobs)  # 1 is the caller's own
+    assert others <= 0.1 * spent  # BLAS has threads, and they slept
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_workers_of_joblib_share_the_cores(backend):
+    found = python(
+        """
+import json, sys
+from joblib import Parallel, delayed
+from mercat._backend import n_threads
+counts = Parallel(n_jobs=2, backend=sys.argv[1])(delayed(n_threads)(k) for k in (-1, -1, None, 2, 3))
+print(json.dumps([n_threads(-1), *counts]))
+""",
+        backend,
+        env={"LOKY_MAX_CPU_COUNT": "2"},
+    )
+    assert found == [2, 1, 1, 1, 2, 3]
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_workers_of_dask_share_the_cores(processes):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=processes, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        assert client.gather(client.map(n_threads, [-1, -2, 2])) == [1, 1, 2]
+    assert n_threads(1) == 1
+
+
+# ------------------------------------------------------------------ processes
+
+
+@pytest.mark.parametrize("method", [pytest.param("fork", marks=linux), pytest.param("spawn")])
+def test_fork_and_spawn_give_what_one_process_gives(method):
+    threads, here, *there = python(
+        """
+import json, multiprocessing, sys
+from fits import fingerprint
+from mercat._backend import n_threads
+here = fingerprint(2, n=260)
+with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+    threads = pool.map(n_threads, [-1, 2])
+    there = pool.starmap(fingerprint, [(1, 0.0, 260), (2, 0.0, 260)])
+print(json.dumps([threads, here, *there]))
+""",
+        method,
+    )
+    assert threads == [1, 2]  # workers of a pool share the cores
+    assert there == [here, here]
+
+
+@linux
+def test_a_process_forked_amid_a_fit_can_fit():
+    """Another thread holds the lock of the fits at that moment, and does not exist in the child."""
+    code = python("""
+import json, os, signal, threading
+from fits import fingerprint
+from mercat._backend import _single_threaded_blas
+holder = threading.Thread(target=_single_threaded_blas._lock.acquire)
+holder.start()
+holder.join()
+child = os.fork()
+if child == 0:
+    signal.alarm(100)
+    fingerprint(2, n=260)
+    os._exit(0)
+print(json.dumps(os.waitpid(child, 0)[1]))
+""")
+    assert code == 0
+
+
+def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
+    settings = [{"detail": 0.2, "n_jobs": 2}, {"n_jobs": 1}, {"n_jobs": 2, "metric": "cosine"}]
+    expected = [embed(digits[:300], random_state=0, **s) for s in settings]
+    found = {}
+
+    def fit(k):
+        found[k] = embed(digits[:300], random_state=0, **settings[k])
+
+    threads = [threading.Thread(target=fit, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(3):
+        np.testing.assert_array_equal(found[k], expected[k])
+
+
+def test_nothing_is_written_to_disk():
+    """As on a read-only file system: whatever would write, fails."""
+    found = python(
+        """
+import errno, json, os, sys
+
+def read_only(event, arguments):
+    writes = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
+    if event == "open" and isinstance(arguments[0], str) and arguments[0] != os.devnull:
+        if arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, f"Read-only file system: {arguments[0]}")
+    if event in writes:
+        raise OSError(errno.EROFS, f"Read-only file system: {event} {arguments[0]}")
+
+sys.addaudithook(read_only)
+from fits import fingerprint
+print(json.dumps(fingerprint(2, 0.1, n=260)))
+""",
+        env={"HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert found == fingerprint(1, 0.1, n=260)

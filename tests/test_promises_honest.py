@@ -1,0 +1,176 @@
+"""The promise: a map that should not be trusted says so, and what to do. See docs/promises.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from processes import environment
+from scipy.spatial.distance import cdist
+from sklearn.datasets import make_blobs
+
+import mercat
+from mercat import Mercat, TrustWarning, embed
+from mercat._backend import Workers
+from mercat._neighbors import affinities, graph_of, nearest, parts_of
+from mercat._spectral import find_cut, fit_distances, fit_spectral, project_all
+
+
+def noise(n: int, d: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, d))
+
+
+def warned(X, **parameters) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Mercat(**({"random_state": 0} | parameters)).fit(X)
+    assert {w.category for w in caught} <= {TrustWarning}
+    return [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"detail": 0.3},
+        {"detail": 1.0},
+        {"n_spectral": 10},
+        {"n_spectral": "auto"},
+        {"n_landmarks": 200},
+        {"objective": "absolute"},
+        {"metric": "cosine"},
+    ],
+    ids=str,
+)
+def test_good_data_bring_no_warning(parameters, digits):
+    assert warned(digits, **parameters) == []
+
+
+def test_noise_is_not_to_be_trusted():
+    (message,) = warned(noise(600, 100), n_spectral=None, init="pca", tol=0.02)
+    assert message.startswith("The angles of the map correlate with those of the data by 0.3")
+    assert "less than 0.4" in message
+    assert "n_spectral='auto'" in message
+    assert "lower detail" not in message
+
+
+def test_with_detail_less_of_it_is_advised():
+    parameters = {"n_spectral": None, "init": "pca", "tol": 0.02, "detail": 0.3}
+    assert "lower detail" in warned(noise(600, 100), **parameters)[0]
+
+
+def test_where_all_angles_are_alike_nothing_is_lost():
+    assert warned(np.ones((20, 5))) == []
+    assert warned(np.repeat(np.eye(3), 5, axis=0)) == []
+
+
+def test_components_that_cut_most_of_the_variance(digits):
+    (message,) = warned(digits, n_spectral=2)
+    assert message.startswith("n_spectral=2 keeps 29% of the variance")
+    assert "Raise n_spectral" in message
+    distances = cdist(digits[:300], digits[:300])
+    assert "n_spectral=2 keeps" in warned(distances, metric="precomputed", n_spectral=2)[0]
+    assert warned(digits, n_spectral=10) == []
+
+
+def test_cutting_noise_is_no_fault():
+    signal = np.zeros((400, 300))
+    signal[:, :5] = 6 * noise(400, 5)
+    X = signal + noise(400, 300)
+    assert np.var(X[:, :5], axis=0).sum() < 0.45 * np.var(X, axis=0).sum()
+    assert warned(X, n_spectral=5) == []
+    assert "n_spectral=2" in warned(X, n_spectral=2)[0]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "correlation", "precomputed"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
+    X = form(digits[:400] + 3.0 * (digits[:400] > 8))
+    with Workers(1) as workers:
+        if metric == "precomputed":
+            X = cdist(digits[:400], digits[:400])
+            few, every = (fit_distances(X, k) for k in (4, 64))
+        else:
+            few, every = (
+                fit_spectral(X, k, metric=metric, workers=workers, rng=np.random.default_rng(0))
+                for k in (4, 64)
+            )
+        cut = find_cut(few, X, project_all(few, X, workers), np.arange(400))
+    variance, rank = every.explained_variance, min(399, X.shape[1])
+    assert cut.kept == pytest.approx(variance[:4].sum() / variance.sum(), rel=1e-6)
+    assert cut.largest == pytest.approx(variance[4] / variance[4:].sum() * (rank - 4), rel=1e-6)
+
+
+def test_landmarks_too_few_for_the_spread_of_the_data(digits):
+    (message,) = warned(digits, n_landmarks=12)
+    assert message.startswith("n_landmarks=12 are too few for the spread of the data")
+    assert "Raise n_landmarks" in message
+
+
+def test_a_graph_that_falls_apart():
+    X, _ = make_blobs(400, 5, centers=4, cluster_std=0.1, random_state=0)
+    (message,) = warned(X, detail=0.3, neighbors=10)
+    assert message.startswith("The graph of neighbours has 4 parts that no edge joins, with 75% of")
+    assert "Raise neighbors" in message
+    assert warned(X) == []
+    assert warned(X, detail=0.3, neighbors=120) == []
+
+
+def test_a_few_stray_points_do_not_make_a_map_bad():
+    X = np.vstack([make_blobs(400, 5, centers=1, random_state=0)[0], np.full((3, 5), 500.0)])
+    X[-3:] += 0.1 * noise(3, 5)
+    assert warned(X, detail=0.1, neighbors=2, n_landmarks=400) == []
+
+
+def test_parts_are_counted():
+    X = np.repeat([[0.0], [100.0], [300.0]], [50, 30, 20], axis=0) + noise(100, 1)
+    with Workers(1) as workers:
+        graph = graph_of(nearest(X, 5, np.random.default_rng(0), workers))
+    parts = parts_of(affinities(graph, np.ones(100)))
+    assert parts.number == 3
+    assert parts.apart == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda X: Mercat(n_spectral=2, random_state=0).fit(X),
+        lambda X: Mercat(n_spectral=2, random_state=0).fit_transform(X),
+        lambda X: embed(X, n_spectral=2, random_state=0),
+    ],
+    ids=["fit", "fit_transform", "embed"],
+)
+def test_the_warning_points_at_the_line_that_asked(ask, digits):
+    with pytest.warns(TrustWarning) as caught:
+        ask(digits[:100])
+    assert caught[0].filename == __file__
+    assert mercat.TrustWarning is TrustWarning
+
+
+def test_the_command_line_shows_a_warning_as_one_line(tmp_path, digits):
+    np.save(tmp_path / "digits.npy", digits[:100])
+    command = [
+        sys.executable,
+        "-m",
+        "mercat.cli",
+        "embed",
+        "digits.npy",
+        "-o",
+        "map.csv",
+        "--quiet",
+    ]
+    done = subprocess.run(
+        [*command, "--n-spectral", "2"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: n_spectral=2 keeps ")
+    assert (tmp_path / "map.csv").exists()

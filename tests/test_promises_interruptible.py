@@ -1,0 +1,208 @@
+"""The promise: a fit can be stopped at any moment, and says how it gets on. See docs/promises.md."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from processes import python
+from sklearn.exceptions import NotFittedError
+from test_backend import blas_threads
+
+from mercat import Mercat, Status, _backend, _progress
+from mercat._backend import Workers
+from mercat._progress import Progress
+
+PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
+
+
+@pytest.fixture
+def outside():
+    """Threads and BLAS are left as they were found."""
+    before = set(threading.enumerate()), blas_threads()
+    yield
+    assert (set(threading.enumerate()), blas_threads()) == before
+
+
+@pytest.fixture
+def phases(monkeypatch):
+    """Tells of each block of work done which phase it belongs to; what is put in `act` is called then."""
+    seen, act, begin = Counter(), [], Progress.phase
+
+    def phase(self, name, total, unit):
+        self.name = name
+        begin(self, name, total, unit)
+
+    def pulse(self):
+        seen[self.name] += 1
+        for action in act:
+            action(self.name)
+
+    monkeypatch.setattr(Progress, "phase", phase)
+    monkeypatch.setattr(Progress, "pulse", pulse)
+    return seen, act
+
+
+def mercat(**parameters) -> Mercat:
+    given = {"solver": "landmarks", "n_landmarks": 120, "detail": 0.1, "random_state": 0}
+    return Mercat(**(given | parameters))
+
+
+# ------------------------------------------------------------------ Ctrl-C
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("phase", PHASES)
+def test_ctrl_c_in_any_phase_leaves_the_model_as_it_was(phase, n_jobs, digits, phases, outside):
+    _, act = phases
+
+    def interrupt(name):
+        if name == phase:
+            raise KeyboardInterrupt
+
+    act.append(interrupt)
+    model = mercat(n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(digits[:600])
+    with pytest.raises(NotFittedError):
+        model.transform(digits)
+    act.clear()
+    before = model.fit(digits[:200]).transform(digits[:50])
+    act.append(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(digits[:600, :40])
+    act.clear()
+    np.testing.assert_array_equal(model.transform(digits[:50]), before)
+    assert model.n_features_in_ == 64
+
+
+def test_ctrl_c_in_transform_leaves_the_model_as_it_is(digits, phases, outside):
+    _, act = phases
+    model = mercat(n_jobs=2).fit(digits[:300])
+    expected = model.transform(digits)
+    act.append(lambda name: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        model.transform(digits)
+    act.clear()
+    np.testing.assert_array_equal(model.transform(digits), expected)
+
+
+def test_ctrl_c_at_any_moment_leaves_no_thread_behind():
+    """Signals at moments that nobody chose, one fit after the other."""
+    interrupted, left, limits, same = python("""
+import json, signal, threading, time
+import numpy as np
+from sklearn.datasets import load_digits
+from test_backend import blas_threads
+from mercat import Mercat
+
+X = load_digits().data[:500]
+model = Mercat(solver="landmarks", n_landmarks=120, detail=0.1, n_jobs=2, random_state=0)
+start = time.perf_counter()
+expected, limits = model.fit_transform(X), blas_threads()
+took, interrupted, same = time.perf_counter() - start, 0, True
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for moment in np.linspace(0.02, 1, 16):
+    again = Mercat(**model.get_params())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, moment * took)
+        again.fit(X)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+        same &= not hasattr(again, "embedding_")
+    else:
+        same &= bool((again.embedding_ == expected).all())
+left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+print(json.dumps([interrupted, left, blas_threads() == limits, same]))
+""")
+    assert interrupted > 0
+    assert left == []
+    assert limits
+    assert same
+
+
+def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):
+    main, hold = threading.main_thread(), _backend._hold_blas
+
+    def hold_late(held, leave):
+        signal.pthread_kill(main.ident, signal.SIGINT)
+        hold(held, leave)
+
+    holder = _backend._SingleThreadedBlas()
+    monkeypatch.setattr(_backend, "_hold_blas", hold_late)
+    with pytest.raises(KeyboardInterrupt):
+        holder.__enter__()
+    holder._holder.join(timeout=30)
+    assert not holder._holder.is_alive()
+    monkeypatch.setattr(_backend, "_hold_blas", hold)
+    with holder:
+        assert blas_threads() == {1}
+
+
+def test_a_second_ctrl_c_still_gives_blas_its_threads_back(monkeypatch, outside):
+    workers = Workers(2)
+    workers.__enter__()
+
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    pool = workers._pool
+    monkeypatch.setattr(pool, "shutdown", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workers.__exit__()
+    monkeypatch.undo()
+    pool.shutdown()
+
+
+# ------------------------------------------------------------------ a callback's stop
+
+
+@pytest.mark.parametrize("solver", ["exact", "landmarks"])
+@pytest.mark.parametrize("detail", [0.0, 0.1])
+def test_a_stop_in_the_solver_gives_the_map_so_far(solver, detail, digits, outside):
+    model = mercat(solver=solver, detail=detail, callback=lambda i, loss, Y: i == 4)
+    model.fit(digits[:300])
+    assert model.status_ is Status.CALLBACK
+    assert model.n_iter_ == 4
+    assert np.abs(np.linalg.norm(model.embedding_, axis=1) - 1).max() < 1e-12
+    assert np.isfinite(model.point_loss_).all()
+    np.testing.assert_allclose(model.transform(digits[:300]), model.embedding_, atol=1e-6)
+
+
+def test_a_stop_in_the_detail_gives_the_map_so_far(digits, outside):
+    plain = mercat(detail=0.0).fit(digits[:300])
+    model = mercat(callback=lambda i, loss, Y: i == plain.n_iter_ + 3).fit(digits[:300])
+    assert model.status_ is Status.CALLBACK
+    assert model.n_iter_ == plain.n_iter_ + 3
+    np.testing.assert_array_equal(model.transform(digits[:300]), model.embedding_)
+    whole = mercat().fit(digits[:300])
+    assert whole.n_iter_ > model.n_iter_
+    assert np.abs(whole.embedding_ - model.embedding_).max() > 1e-3
+
+
+# ------------------------------------------------------------------ signs of life
+
+
+def test_every_phase_shows_that_it_gets_on(digits, phases):
+    seen, _ = phases
+    mercat(n_jobs=2).fit(digits[:600])
+    assert set(seen) == set(PHASES)
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_the_clock_goes_on_with_the_work(verbose, monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    with Progress(verbose) as progress:
+        progress.phase("denoising", None, "")
+        shown = []
+        for _ in range(8):
+            now[0] += 0.3
+            before = capsys.readouterr() and 0
+            progress.pulse()
+            shown.append(len(capsys.readouterr().err) > before)
+    assert sum(shown) == (4 if verbose else 0)  # every second pulse: not more often than needed

@@ -1,0 +1,87 @@
+"""The promise: same seed, same bits. See docs/promises.md."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from fits import fingerprint
+from kernels import ALONE, apart, most_apart
+from processes import python
+from scipy.spatial.distance import cdist
+
+from mercat import Mercat
+
+DETAILS = [0.0, 0.3]
+TOLERANCE = 0.01  # of the loss and the correlation, between kernels of BLAS
+IN_ANOTHER_PROCESS = """
+import json
+from fits import fingerprint
+from kernels import rows_alike
+from threadpoolctl import threadpool_info
+found = {str(detail): fingerprint(2, detail) for detail in (0.0, 0.3)}
+blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+kernels = sorted(str(library.get("architecture")) for library in blas)
+print(json.dumps({"kernels": kernels, "rows alike": rows_alike(), **found}))
+"""
+
+
+@pytest.fixture(scope="module")
+def here() -> dict:
+    return {str(detail): fingerprint(1, detail) for detail in DETAILS}
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_runs_and_threads_change_no_bit(n_jobs, detail, here):
+    assert fingerprint(n_jobs, detail) == here[str(detail)]
+
+
+def test_another_process_gives_the_same_bits(here):
+    there = python(IN_ANOTHER_PROCESS, env={"PYTHONHASHSEED": "7"})
+    assert {detail: there[detail] for detail in here} == here
+
+
+WAYS = {
+    "cosine": {"metric": "cosine"},
+    "correlation": {"metric": "correlation", "n_landmarks": 100, "solver": "landmarks"},
+    "precomputed": {"metric": "precomputed"},
+    "the paper's loss": {"objective": "absolute", "solver": "landmarks", "n_landmarks": 100},
+    "no denoising": {"n_spectral": None},
+    "sparse": {},
+    "detail": {"detail": 0.3},
+    "single precision": {"detail": 0.1},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_row_alone_goes_where_it_goes_in_a_batch(way, digits):
+    X, new = digits[:300], digits[300:900] + 0.25 * (digits[300:900] > 0)
+    if way == "precomputed":
+        X, new = cdist(X, X), cdist(new, X)
+    elif way == "sparse":
+        X, new = sp.csr_array(X), sp.csr_array(new)
+    elif way == "single precision":
+        X, new = X.astype(np.float32), new.astype(np.float32)
+    model = Mercat(**{"random_state": 0, **WAYS[way]}).fit(X)
+    batch = model.transform(new)
+    for i in (0, 7, 511, 512, 599):
+        assert apart(model.transform(new[i : i + 1]), batch[i : i + 1]) <= most_apart()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names kernels of x86")
+def test_other_kernels_of_blas_give_maps_of_the_same_quality():
+    """Sums are rounded in another order there: the bits differ, how good the map is does not."""
+    one, two = (
+        python(IN_ANOTHER_PROCESS, env={"OPENBLAS_CORETYPE": core})
+        for core in ("Nehalem", "Haswell")
+    )
+    if one["kernels"] == two["kernels"]:
+        pytest.skip("needs an OpenBLAS with several kernels")
+    for detail in map(str, DETAILS):
+        for found in (one, two):
+            assert found[detail]["a row alone"] <= (0 if found["rows alike"] else ALONE)
+        for measure in ("loss", "correlation"):
+            assert one[detail][measure] == pytest.approx(two[detail][measure], abs=TOLERANCE)
