@@ -200,7 +200,7 @@ def solve_exact(
     """Minimise the loss over all triples from the start Y.
 
     The directions jump where two points meet, which strews local minima between neighbours. So the loss
-    is first minimised with these jumps rounded off at a tenth of the points' spacing, then less: in single
+    is first minimised with these jumps rounded off at three times the points' spacing, then less: in single
     precision while the rounding-off is coarser than that, in double for the last polish.
     """
     history: list[float] = []
