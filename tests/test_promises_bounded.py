@@ -60,11 +60,11 @@ print(json.dumps(status("VmHWM") - before))
 @pytest.mark.parametrize(
     "case",
     [
-        {"n": 100_000, "d": 10},
+        {"n": 50_000, "d": 10},
         {"n": 3000, "d": 1400, "n_jobs": 2},
         {"n": 2000, "d": 4000},
         {"n": 1200, "d": 20, "solver": "exact"},
-        {"n": 8000, "d": 20, "detail": 0.1},
+        {"n": 5000, "d": 20, "detail": 0.1},
     ],
     ids=str,
 )

@@ -67,14 +67,14 @@ def test_ctrl_c_in_any_phase_leaves_the_model_as_it_was(phase, n_jobs, digits, p
     act.append(interrupt)
     model = mercat(n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(digits[:600])
+        model.fit(digits[:300])
     with pytest.raises(NotFittedError):
         model.transform(digits)
     act.clear()
     before = model.fit(digits[:200]).transform(digits[:50])
     act.append(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(digits[:600, :40])
+        model.fit(digits[:300, :40])
     act.clear()
     np.testing.assert_array_equal(model.transform(digits[:50]), before)
     assert model.n_features_in_ == 64
