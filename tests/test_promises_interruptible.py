@@ -15,6 +15,7 @@ from test_backend import blas_threads
 from mercat import Mercat, Status, _backend, _progress
 from mercat._backend import Workers
 from mercat._progress import Progress
+from mercat._rows import rows_to_place
 
 PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
 
@@ -66,14 +67,14 @@ def test_ctrl_c_in_any_phase_leaves_the_model_as_it_was(phase, n_jobs, digits, p
     act.append(interrupt)
     model = mercat(n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(digits[:600])
+        model.fit(digits[:300])
     with pytest.raises(NotFittedError):
         model.transform(digits)
     act.clear()
     before = model.fit(digits[:200]).transform(digits[:50])
     act.append(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(digits[:600, :40])
+        model.fit(digits[:300, :40])
     act.clear()
     np.testing.assert_array_equal(model.transform(digits[:50]), before)
     assert model.n_features_in_ == 64
@@ -99,13 +100,13 @@ from sklearn.datasets import load_digits
 from test_backend import blas_threads
 from mercat import Mercat
 
-X = load_digits().data[:500]
+X = load_digits().data[:300]
 model = Mercat(solver="landmarks", n_landmarks=120, detail=0.1, n_jobs=2, random_state=0)
 start = time.perf_counter()
 expected, limits = model.fit_transform(X), blas_threads()
 took, interrupted, same = time.perf_counter() - start, 0, True
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-for moment in np.linspace(0.02, 1, 16):
+for moment in np.linspace(0.02, 1, 10):
     again = Mercat(**model.get_params())
     try:
         signal.setitimer(signal.ITIMER_REAL, moment * took)
@@ -191,6 +192,11 @@ def test_every_phase_shows_that_it_gets_on(digits, phases):
     seen, _ = phases
     mercat(n_jobs=2).fit(digits[:600])
     assert set(seen) == set(PHASES)
+
+
+@pytest.mark.parametrize(("d", "rows"), [(1, 4096), (4096, 4096), (8192, 2048), (10**6, 512)])
+def test_a_block_of_wide_data_has_fewer_rows(d, rows):
+    assert rows_to_place(d) == rows
 
 
 @pytest.mark.parametrize("verbose", [True, False])

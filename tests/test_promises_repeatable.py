@@ -7,7 +7,7 @@ import platform
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fits import fingerprint
+from fingerprints import fingerprint
 from kernels import ALONE, apart, most_apart
 from processes import python
 from scipy.spatial.distance import cdist
@@ -18,7 +18,7 @@ DETAILS = [0.0, 0.3]
 TOLERANCE = 0.01  # of the loss and the correlation, between kernels of BLAS
 IN_ANOTHER_PROCESS = """
 import json
-from fits import fingerprint
+from fingerprints import fingerprint
 from kernels import rows_alike
 from threadpoolctl import threadpool_info
 found = {str(detail): fingerprint(2, detail) for detail in (0.0, 0.3)}

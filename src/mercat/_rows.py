@@ -18,7 +18,8 @@ import scipy.sparse
 from ._backend import TILE, Workers, blocks
 
 VALUES_A_BLOCK = 1 << 21
-ROWS_A_BLOCK = 4096  # rows that a thread places at a time
+ROWS_A_BLOCK = 4096  # rows that a thread places at a time ...
+VALUES_TO_PLACE = 1 << 24  # ... and about the most values of them
 FAN_IN = 8  # results that are merged into one, and these again
 T = TypeVar("T")
 
@@ -26,6 +27,11 @@ T = TypeVar("T")
 def rows_to_sum(d: int, sparse: bool) -> int:
     """Rows of a block that is summed up: so many values, or rows where most values are zero."""
     return ROWS_A_BLOCK if sparse else max(64, VALUES_A_BLOCK // max(d, 1))
+
+
+def rows_to_place(d: int) -> int:
+    """Rows that a thread places at a time: whole tiles, fewer of wide data, so that none takes long."""
+    return min(ROWS_A_BLOCK, max(1, VALUES_TO_PLACE // (TILE * max(d, 1))) * TILE)
 
 
 def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:
@@ -55,12 +61,12 @@ class Rows:
     `block` rows are placed at a time, `tile` of them judged by the same landmarks.
     """
 
-    block = ROWS_A_BLOCK
     tile = TILE
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
         self.shape: tuple[int, int] = X.shape
+        self.block = rows_to_place(X.shape[1])
         self.dtype = X.dtype
         self.sparse: bool = scipy.sparse.issparse(X)
 

@@ -53,7 +53,7 @@ _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed point
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
-_UNSEEN, _FEWEST_UNSEEN = 500, 100  # points other than landmarks that the map is tried on
+_UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map is tried on
 _FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
 
 
