@@ -83,8 +83,8 @@ def test_shapes_are_kept_beyond_rows():
     np.testing.assert_allclose(sphere.from_lonlat(longitude, latitude), P.reshape(2, 2, 3))
 
 
-def test_spread_is_the_variance_over_all_axes():
+def test_squared_spacing_is_the_variance_over_all_axes_a_point():
     Y = random_sphere(50)
-    assert sphere.spread(Y) == pytest.approx(Y.var(axis=0).sum())
+    assert sphere.squared_spacing(Y) == pytest.approx(Y.var(axis=0).sum() / 50)
     cap = sphere.from_lonlat(0.01 * np.cos(np.arange(100)), 0.01 * np.sin(np.arange(100)))
-    assert sphere.spread(cap) == pytest.approx(1e-4, rel=0.02)
+    assert sphere.squared_spacing(cap) == pytest.approx(1e-6, rel=0.02)

@@ -91,6 +91,9 @@ def test_key_added_names_all_fields(adata):
     np.testing.assert_array_equal(adata.uns["sphere"]["calibration"], [0, 1])
 
 
+@pytest.mark.filterwarnings(
+    "ignore::mercat.TrustWarning"
+)  # neighbours that the data know nothing of
 def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
     n = adata.n_obs
     ring = sparse.csr_array(np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), 2, axis=1))
