@@ -252,15 +252,28 @@ def bearings(
     xp = namespace(Y_apex)
     frame = tangent_frame(Y_apex)
     B = _dot3(frame, Y_legs)
-    squares = B * B
-    squared_sine, other = both(squares)
-    squared_sine += other
-    squared_sine += xp.finfo(B.dtype).eps if softening is None else softening
-    inverse_sine = inverse_sqrt(squared_sine)
+    inverse_sine = inverse_length(B, xp.finfo(B.dtype).eps if softening is None else softening)
     if mask is not None:
         inverse_sine *= mask
     B *= inverse_sine
     return Bearings(B, inverse_sine, frame)
+
+
+def inverse_length(B: Array, softening: float) -> Array:
+    """1 / sqrt(|c|^2 + softening) of places c in tangent planes (2 x b x m)."""
+    squares, other = both(B * B)
+    squares += other
+    squares += softening
+    return inverse_sqrt(squares)
+
+
+def across_directions(g: Array, swapped: Array, inverse_sine: Array) -> Array:
+    """The part of g (2 x b x m, overwritten) along (-B2, B1), over the length; `swapped` is (B2, B1)."""
+    g *= swapped
+    other, across = both(g)
+    across -= other
+    across *= inverse_sine
+    return across
 
 
 def rounded(Y: Array, fraction: float) -> float:
@@ -327,10 +340,7 @@ def pull(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
     g += b.B * (beta * s.S)[..., None]
     g += swapped * (beta * s.S12)[:, None]
     g += (alpha * s.t)[..., None]
-    g *= swapped
-    other, across = both(g)
-    across -= other
-    across *= b.inverse_sine
+    across = across_directions(g, swapped, b.inverse_sine)
     across *= 4 * beta
     return across
 

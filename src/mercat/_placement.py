@@ -25,11 +25,13 @@ from ._angles import (
     Calibration,
     Moments,
     Sums,
+    across_directions,
     apex_sums,
     bearings,
     data_moments,
     felt_by_apices,
     inverse_distances,
+    inverse_length,
     legs_of,
     legs_with_ones,
     map_moments,
@@ -44,7 +46,6 @@ from ._backend import (
     both,
     filled_up,
     fused,
-    inverse_sqrt,
     is_compiling,
     like,
     namespace,
@@ -194,11 +195,7 @@ class _Energy:
         k = self.landmarks
         xp = namespace(Y)
         B = thin_product(Y, k.frame)
-        squares = B * B
-        squared_sine, other = both(squares)
-        squared_sine += other
-        squared_sine += k.softening
-        inverse_sine = inverse_sqrt(squared_sine)
+        inverse_sine = inverse_length(B, k.softening)
         B *= inverse_sine
         swapped = xp.flip(B, axis=0)
         g = B * k.sigma[:, None, :]
@@ -206,11 +203,7 @@ class _Energy:
         g += self.K
         # The gradient times the bearing has the quadratic part twice, the linear part once.
         energy = xp.sum(row_dots((g, B), (self.K, B)), axis=0) / 2
-        g *= swapped
-        other, across = both(g)
-        across -= other  # the part of g across the bearing, along (-B2, B1)
-        across *= inverse_sine
-        B *= across
+        B *= across_directions(g, swapped, inverse_sine)
         return energy, _weighted_difference(B, k.frame)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:

@@ -206,7 +206,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
 def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:
     """Between the cosines of data and map over all triples of some points."""
     loss = AngleLoss(X_hat.astype(np.float32), calibrated=True, workers=plan.workers)
-    loss.evaluate(Y)
+    loss.judge(Y)
     return loss.correlation
 
 

@@ -44,18 +44,21 @@ class Spectral(NamedTuple):
             product -= np.outer(offset, self.components.sum(axis=1))
             product -= self.mean @ self.components.T
         else:
-            dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
-            dense -= offset[:, None]
-            dense -= self.mean
+            dense = self._centred(rows, offset)
             product = dense if self.components is None else dense @ self.components.T
         return product / self.unit
 
     def gram(self, X: Any, _: Any = None) -> np.ndarray:
         """Inner products of the rows of X about the mean, over all dimensions, in units."""
-        rows, offset = prepare_rows(X, self.metric)
-        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        dense = (dense - offset[:, None] - self.mean) / self.unit
+        dense = self._centred(*prepare_rows(X, self.metric)) / self.unit
         return to_numpy(dense @ dense.T)
+
+    def _centred(self, rows: Any, offset: Array) -> Array:
+        """Prepared rows about the mean, dense, in their own place."""
+        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        dense -= offset[:, None]
+        dense -= self.mean
+        return dense
 
 
 def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
