@@ -9,12 +9,12 @@ import pytest
 from spheres import random_sphere
 
 from mercat import _placement
-from mercat._angles import Calibration, spherical_triple_cosines, triple_cosines
+from mercat._angles import ABSOLUTE, Calibration, spherical_triple_cosines, triple_cosines
 from mercat._backend import Workers, namespace
 from mercat._exact import solve_exact
 from mercat._initial import pca_positions, principal_scores
 from mercat._placement import _Energy, as_type, place, placed_moments, prepare_landmarks
-from mercat._sphere import fibonacci_grid, geodesic, tangent_frame
+from mercat._sphere import fibonacci_grid, geodesic, normalize, tangent_frame
 
 
 @pytest.fixture(scope="module")
@@ -236,6 +236,30 @@ def test_energy_as_an_apex_is_softened(monkeypatch):
     np.testing.assert_allclose(_Energy(x, landmarks).as_apex(y), expected)
 
 
+@pytest.mark.parametrize("calibration", [ABSOLUTE, Calibration(0.3, 0.7)])
+@pytest.mark.parametrize("rounding", [0.5, 50.0])
+def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
+    monkeypatch, rounding, calibration
+):
+    monkeypatch.setattr(_placement, "_ROUNDED", rounding)
+    rng = np.random.default_rng(8)
+    landmarks = prepare_landmarks(rng.normal(size=(9, 4)), random_sphere(9, 8), calibration)
+    energy = _Energy(rng.normal(size=(9, 4)), landmarks)
+    for Y in (random_sphere(9, 9), landmarks.Y):
+        _, gradient = energy(Y)
+        for axis in tangent_frame(Y):
+            up, down = (energy(normalize(Y + h * axis))[0] for h in (1e-6, -1e-6))
+            np.testing.assert_allclose(
+                np.sum(gradient * axis, axis=1), (up - down) / 2e-6, atol=1e-6
+            )
+
+
+def test_points_do_not_pile_up_on_landmarks(solved):
+    X, new, fit = solved
+    Y = place(new, prepare_landmarks(X[:60], fit.Y[:60], fit.calibration))
+    assert len(np.unique(Y.round(6), axis=0)) == len(np.unique(new, axis=0))
+
+
 def test_many_points_settle_at_once_and_landmarks_all(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
@@ -256,5 +280,5 @@ def test_what_a_compiler_gets_is_the_same(monkeypatch):
     B = np.random.default_rng(0).normal(size=(2, 5, 7))
     U, V = frame = tangent_frame(random_sphere(7))
     monkeypatch.setattr(_placement, "is_compiling", lambda _: True)
-    expected = B[0] @ V - B[1] @ U
-    np.testing.assert_allclose(_placement._weighted_difference(B, frame), expected)
+    expected = B[0] @ U + B[1] @ V
+    np.testing.assert_allclose(_placement._weighted_sum(B, frame), expected)

@@ -258,3 +258,85 @@ def test_too_few_rows_and_other_features(fitted):
     model = mercat(device="cpu").fit(torch.as_tensor(data()))
     with pytest.raises(ValueError, match="X has 11 features, but Mercat is expecting 12"):
         model.transform(torch.as_tensor(data()[:, 1:]))
+
+
+# ------------------------------------------------------------------ measures
+
+
+def on(device, array):
+    """A tensor of double precision, if the device has it."""
+    return torch.tensor(
+        array, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device
+    )
+
+
+def scores(X, Y, labels=None) -> dict[str, tuple[float, float]]:
+    report = metrics.report(X, Y, labels, n_points=300)
+    return {name: (float(score), score.standard_error) for name, score in report.items()}
+
+
+@pytest.fixture(scope="module")
+def measured(fitted) -> dict[str, tuple[float, float]]:
+    return scores(data().astype(np.float64), fitted.embedding_, data()[:, 0] > 0)
+
+
+def assert_same_scores(found, expected, device) -> None:
+    tolerance = 1e-3 if device.type == "mps" else 1e-6  # float32 for want of another
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name] == pytest.approx(expected[name], abs=tolerance, nan_ok=True), name
+
+
+def test_measures_of_tensors_are_those_of_arrays(device, fitted, measured):
+    X, Y = (on(device, array) for array in (data(), fitted.embedding_))
+    assert_same_scores(scores(X, Y, X[:, 0] > 0), measured, device)
+
+
+@pytest.mark.parametrize("moved", ["X", "Y"])
+def test_what_is_measured_goes_to_where_one_of_the_two_lives(device, fitted, measured, moved):
+    pair = {"X": data().astype(np.float64), "Y": fitted.embedding_}
+    pair[moved] = on(device, pair[moved])
+    assert_same_scores(scores(**pair, labels=data()[:, 0] > 0), measured, device)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1 << 20])
+def test_nearest_points_and_counts_do_not_depend_on_the_block_of_a_device(
+    device, fitted, monkeypatch, rows
+):
+    monkeypatch.setattr("mercat.metrics._nearest.NUMBERS_THERE", rows * 2500)
+    X = torch.tensor(data(), device=device)
+    found = metrics.density_preservation(X, fitted.embedding_, n_points=50)
+    expected = metrics.density_preservation(data(), fitted.embedding_, n_points=50)
+    assert float(found) == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_neighbourhoods_of_denoised_tensors(device, fitted):
+    X = torch.tensor(data(), device=device)
+    found, expected = (
+        metrics.neighborhood_preservation(x, fitted.embedding_, n_spectral=4, n_points=100)
+        for x in (X, data())
+    )
+    assert float(found) == pytest.approx(float(expected), abs=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_measures_of_tensors_do_not_see_the_scale(device, fitted, scale):
+    X = torch.tensor(data(), device=device)
+    plain, scaled = (
+        metrics.distance_preservation(x, fitted.embedding_) for x in (X, X * float(scale))
+    )
+    assert float(scaled) == pytest.approx(float(plain), abs=1e-5)
+
+
+@pytest.mark.parametrize("which", ["X", "Y"])
+def test_a_bad_tensor_is_named_by_the_measures(device, which):
+    pair = {name: torch.randn(20, 3, device=device) for name in ("X", "Y")}
+    pair[which][3, 1] = torch.nan
+    with pytest.raises(ValueError, match=f"Input {which} contains NaN"):
+        metrics.angle_preservation(**pair)
+    pair[which] = pair[which][:2]
+    pair[which][:] = 1
+    with pytest.raises(
+        ValueError, match=rf"{which} must have 3 rows and a column at least.*\(2, 3\)"
+    ):
+        metrics.angle_preservation(**pair)

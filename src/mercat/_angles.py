@@ -267,13 +267,32 @@ def inverse_length(B: Array, softening: float) -> Array:
     return inverse_sqrt(squares)
 
 
-def across_directions(g: Array, swapped: Array, inverse_sine: Array) -> Array:
-    """The part of g (2 x b x m, overwritten) along (-B2, B1), over the length; `swapped` is (B2, B1)."""
+def felt_by_places(g: Array, B: Array, inverse_sine: Array) -> Array:
+    """From a gradient g (overwritten) with respect to directions B = c / length to that with respect to c.
+
+    It is (g - B (B . g)) / length. A direction of length 1 is only turned; a rounded one also feels what
+    pulls along it.
+    """
+    along, other = both(g * B)
+    along += other
+    g -= B * along
+    g *= inverse_sine
+    return g
+
+
+def felt_by_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
+    """The part of `felt_by_places` (g is overwritten) that turns directions: all of it but for rounded ones.
+
+    What shortens rounded directions draws points together. A map that follows it ends at a higher loss.
+    """
+    swapped = namespace(B).flip(B, axis=0)
     g *= swapped
     other, across = both(g)
     across -= other
     across *= inverse_sine
-    return across
+    pulls = swapped * across
+    pulls[0, ...] *= -1
+    return pulls
 
 
 def rounded(Y: Array, fraction: float) -> float:
@@ -324,55 +343,53 @@ def map_moments(s: Sums) -> tuple[Array, Array, Array]:
     return b - with_itself, bb - with_itself, ab - with_itself
 
 
-def pull(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
-    r"""Gradient of the summed squared residuals with respect to each leg's place in the tangent plane.
+def direction_gradient(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
+    r"""Gradient of the summed squared residuals with respect to the directions (2 x b x m).
 
-    With respect to the directions it is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T]`; a direction
-    :math:`B_j = c_j / |c_j|` only feels the part of it across itself, over the length of c. Returns that
-    part (b x m), along :math:`(-B_2, B_1)`.
+    It is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T + \gamma B]`. The last term, with
+    :math:`\gamma = 1 - \alpha - \beta / 2`, is for the pairs of a leg with itself, which the sums hold and
+    the loss does not; it only pulls along directions.
     """
     xp = namespace(b.B)
     alpha, beta = calibration
-    swapped = xp.flip(b.B, axis=0)
+    gamma = 1 - alpha - beta / 2
     centred = xp.concat([s.M, -row_dot(s.M, legs.X_apex)[..., None]], axis=-1)
-    g = _dot(centred, legs.X_legs)
-    g *= -legs.inverse_distance
-    g += b.B * (beta * s.S)[..., None]
-    g += swapped * (beta * s.S12)[:, None]
-    g += (alpha * s.t)[..., None]
-    across = across_directions(g, swapped, b.inverse_sine)
-    across *= 4 * beta
-    return across
+    g = _dot(-4 * beta * centred, legs.X_legs)
+    g *= legs.inverse_distance
+    g += b.B * (4 * beta * (beta * s.S + gamma))[..., None]
+    g += xp.flip(b.B, axis=0) * (4 * beta * beta * s.S12)[:, None]
+    g += (4 * beta * alpha * s.t)[..., None]
+    return g
 
 
-def felt_by_legs(b: Bearings, across: Array, *, shared: bool = True) -> Array:
-    """A pull on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
-    (U, V), (to_V, to_U) = both(b.frame), both(b.B * across)
+def felt_by_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
+    """Pulls on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
+    (U, V), (along_U, along_V) = both(frame), both(pulls)
     if shared:
-        return to_V.T @ V - to_U.T @ U
-    return to_V[:, :, None] * V[:, None, :] - to_U[:, :, None] * U[:, None, :]
+        return along_U.T @ U + along_V.T @ V
+    return along_U[:, :, None] * U[:, None, :] + along_V[:, :, None] * V[:, None, :]
 
 
-def felt_by_apices(b: Bearings, across: Array, cosine: Array) -> Array:
-    """The same pull on the apices (b x 3), with the cosines of their distances to the legs.
+def felt_by_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
+    """The same pulls on the apices (b x 3), with the cosines of their distances to the legs.
 
     Moving an apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
     """
-    (U, V), (along_V, along_U) = both(b.frame), both(row_dot(b.B, across * cosine))
-    return along_U[:, None] * U - along_V[:, None] * V
+    (U, V), (along_U, along_V) = both(frame), both(row_dot(pulls, cosine))
+    return -along_U[:, None] * U - along_V[:, None] * V
 
 
 def apex_gradient(
     legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: Sums, calibration: Calibration
 ) -> tuple[Array, Array]:
-    """Gradient of the summed squared residuals at a block of apices.
+    """Gradient of the summed squared residuals at a block of apices, as far as it turns directions.
 
     Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
     tangent to the sphere.
     """
-    across = pull(legs, b, s, calibration)
-    to_legs = felt_by_legs(b, across, shared=Y_legs.ndim == 2)
-    return felt_by_apices(b, across, _dot(Y_apex, Y_legs)), to_legs
+    pulls = felt_by_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+    to_legs = felt_by_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
+    return felt_by_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs
 
 
 # ------------------------------------------------------------------ from sums to losses

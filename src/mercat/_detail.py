@@ -35,12 +35,13 @@ from ._angles import (
     bearings,
     calibrate,
     data_moments,
+    direction_gradient,
     felt_by_apices,
     felt_by_legs,
+    felt_by_turning,
     legs_of,
     map_moments,
     mean_square,
-    pull,
 )
 from ._backend import Workers, blocks, in_tiles
 from ._neighbors import Search, Strength, first_equal, in_order
@@ -148,12 +149,16 @@ def angle_force(
     legs = legs_of(X, anchors.X)
     b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
     sums = apex_sums(legs, b)
-    force = felt_by_apices(b, pull(legs, b, sums, calibration), Y @ anchors.Y.T)
+    pulls = felt_by_turning(direction_gradient(legs, b, sums, calibration), b.B, b.inverse_sine)
+    force = felt_by_apices(b.frame, pulls, Y @ anchors.Y.T)
     mask = None if legs.mask is None else legs.mask.T
     with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
     as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
     c = bearings(anchors.Y, Y, mask, anchors.softening)
-    force += felt_by_legs(c, pull(as_leg, c, anchors.sums, calibration))
+    pulls = felt_by_turning(
+        direction_gradient(as_leg, c, anchors.sums, calibration), c.B, c.inverse_sine
+    )
+    force += felt_by_legs(c.frame, pulls)
     m = len(anchors.X)
     curvature = (4 * calibration.beta**2 / m) * _rowwise(b.inverse_sine, b.inverse_sine)
     return force / max(m * (m - 1), 1), curvature, map_moments(sums)

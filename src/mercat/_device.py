@@ -57,22 +57,22 @@ def find_device(device: Any, X: Any) -> Any:
     return found
 
 
-def check_tensor(X: Any) -> Any:
+def check_tensor(X: Any, name: str = "X") -> Any:
     """A tensor of numbers in two dimensions, all finite."""
     import torch
 
     if X.is_sparse or X.layout is not torch.strided:
-        raise ValueError(f"X must be a dense tensor, got the layout {X.layout}.")
+        raise ValueError(f"{name} must be a dense tensor, got the layout {X.layout}.")
     if X.ndim != 2:
-        raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
+        raise ValueError(f"{name} must have 2 dimensions, got {X.ndim}.")
     if X.dtype.is_complex:
-        raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        raise ValueError(f"{name} must hold numbers, got the type {X.dtype}.")
     if X.dtype.is_floating_point:
         for block in blocks(X.shape[0], max(1, _VALUES_TO_SUM // max(1, X.shape[1]))):
             if not bool(torch.isfinite(X[block].sum())) and not bool(
                 torch.isfinite(X[block]).all()
             ):
-                raise ValueError("Input X contains NaN or infinity.")
+                raise ValueError(f"Input {name} contains NaN or infinity.")
     return X.detach()
 
 

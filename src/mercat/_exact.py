@@ -53,6 +53,9 @@ _WINDOW = 5  # iterations over which the fall of the loss is judged
 COARSE, POLISHED = (10.0,), (10.0, 0.1, 1e-4)
 _NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
+# In a line search. The gradient leaves out what shortens rounded directions, so that there may be no lower
+# loss to be found: this many steps are enough to tell.
+_STEPS_TRIED = 5
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
 
@@ -270,7 +273,13 @@ def _descend(
             stopped.append(Status.CONVERGED)
             raise StopIteration
 
-    limits = {"maxiter": max_iter - start, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 0.0}
+    limits = {
+        "maxiter": max_iter - start,
+        "maxfun": 20 * max_iter,
+        "maxls": _STEPS_TRIED,
+        "ftol": 0.0,
+        "gtol": 0.0,
+    }
     result = minimize(
         function,
         Y.astype(np.float64).ravel(),
@@ -279,6 +288,8 @@ def _descend(
         callback=after_iteration,
         options=limits,
     )
+    if len(history) == start:  # an iteration that found nothing lower is one, too
+        history.append(float(np.sqrt(result.fun)))
     if not stopped:
         stopped.append(Status.MAX_ITER if len(history) >= max_iter else Status.PRECISION)
     return normalize(result.x.reshape(-1, 3)), stopped[-1]

@@ -25,17 +25,17 @@ from ._angles import (
     Calibration,
     Moments,
     Sums,
-    across_directions,
     apex_sums,
     bearings,
     data_moments,
+    direction_gradient,
     felt_by_apices,
+    felt_by_places,
     inverse_distances,
     inverse_length,
     legs_of,
     legs_with_ones,
     map_moments,
-    pull,
     rounded,
 )
 from ._backend import (
@@ -62,7 +62,7 @@ _N_TAKEN = 384  # ... and at landmarks, the last of them: dense where the map is
 _N_SCREEN = 128  # landmarks whose leg terms screen the candidates
 _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
-_FIRST_PASS = (5, 0.05)  # BFGS steps of every point, and the length of the first, in radians
+_FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
@@ -197,19 +197,18 @@ class _Energy:
         B = thin_product(Y, k.frame)
         inverse_sine = inverse_length(B, k.softening)
         B *= inverse_sine
-        swapped = xp.flip(B, axis=0)
         g = B * k.sigma[:, None, :]
-        g += swapped * k.sigma12
+        g += xp.flip(B, axis=0) * k.sigma12
         g += self.K
         # The gradient times the bearing has the quadratic part twice, the linear part once.
         energy = xp.sum(row_dots((g, B), (self.K, B)), axis=0) / 2
-        B *= across_directions(g, swapped, inverse_sine)
-        return energy, _weighted_difference(B, k.frame)
+        return energy, _weighted_sum(felt_by_places(g, B, inverse_sine), k.frame)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
         energy, Y_legs, b, s = self._apex_state(Y)
-        across = pull(self.apex_legs, b, s, self.landmarks.calibration)
-        gradient = felt_by_apices(b, across, thin_product(Y, Y_legs))
+        g = direction_gradient(self.apex_legs, b, s, self.landmarks.calibration)
+        pulls = felt_by_places(g, b.B, b.inverse_sine)
+        gradient = felt_by_apices(b.frame, pulls, thin_product(Y, Y_legs))
         return energy, self.apex_weight * gradient
 
     def as_apex(self, Y: Array) -> Array:
@@ -290,13 +289,13 @@ def _energy_of(X: Array, landmarks: Landmarks) -> _Energy | _Energies:
     return _Energies(X, landmarks) if on_host(X) else _Energy(X, landmarks)
 
 
-def _weighted_difference(B: Array, frame: Array) -> Array:
-    """B1 @ V - B2 @ U for frames (m x 3) in space, written out where a compiler fuses it."""
-    (to_V, to_U), (U, V) = both(B), both(frame)
-    if not is_compiling(B):
-        return to_V @ V - to_U @ U
-    parts = [row_dots((to_V, V[None, :, k]), (-to_U, U[None, :, k])) for k in range(3)]
-    return namespace(B).stack(parts, axis=1)
+def _weighted_sum(pulls: Array, frame: Array) -> Array:
+    """Pulls (2 x b x m) along frames (2 x m x 3) in space, written out where a compiler fuses it."""
+    (along_U, along_V), (U, V) = both(pulls), both(frame)
+    if not is_compiling(pulls):
+        return along_U @ U + along_V @ V
+    parts = [row_dots((along_U, U[None, :, k]), (along_V, V[None, :, k])) for k in range(3)]
+    return namespace(pulls).stack(parts, axis=1)
 
 
 @fused

@@ -43,6 +43,10 @@ _MAX_ITER = 500
 _FOR_SAMPLES = 3  # times the tolerance, where a sample is solved that others are placed against
 _START_SAMPLE = 200  # points on which each start is followed ...
 _ROUGHLY = 1e-3  # ... to this tolerance
+_TRIED_FOR, _PROMISING = (
+    8,
+    2,
+)  # iterations for which all starts are tried, and how many are followed
 _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
 _CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
 _CROWD = 10_000  # points that stand for all when the map is turned
@@ -421,9 +425,9 @@ def _best_start(
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
 
-    Each start is followed roughly on a few points, which then place many others: how well these fare
-    tells which minimum is a good one for all, and not just for the few. The paper's own start is kept
-    unless another is clearly better.
+    All are tried for some iterations on a few points, and the most promising followed to their minima. There
+    the few points place many others: how well these fare tells which minimum is a good one for all, and not
+    just for the few. The paper's own start is kept unless another is clearly better.
     """
     sample = plan.rng.permutation(len(X_hat))[:_JUDGED_BY]
     few, many = X_hat[sample[:_START_SAMPLE]], X_hat
@@ -434,21 +438,31 @@ def _best_start(
         many = X_hat[sample]
         about_many = AngleLoss(many, calibrated=plan.calibrated, workers=plan.workers)
     many = many.astype(np.float32)
-    rough = {"roundings": COARSE, "tol": max(plan.tol, _ROUGHLY), "like": about_few}
+    rough = functools.partial(
+        descend,
+        few,
+        roundings=COARSE,
+        tol=max(plan.tol, _ROUGHLY),
+        like=about_few,
+        workers=inline,
+        report=lambda *_: False,
+    )
 
     def follow(start: np.ndarray) -> tuple[float, Landmarks]:
-        fit = descend(few, start, **rough, workers=inline, report=lambda *_: False)
+        fit = rough(start)
         landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.calibration)
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, calibrated=plan.calibrated, workers=inline, like=about_many)
         Y, _ = place_roughly(many, landmarks)
         return judge.value(judge.judge(Y)), landmarks
 
-    starts = many_positions(scores[sample[:_START_SAMPLE]])
-    (first, landmarks), *others = plan.workers.map(follow, starts)
-    better, others_landmarks = min(others, key=lambda found: found[0])
-    if better < first * (1 - 2 * _CLEARLY):  # of squared losses
-        landmarks = others_landmarks
+    starts = list(many_positions(scores[sample[:_START_SAMPLE]]))
+    tried = plan.workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).loss, starts)
+    promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
+    found = list(plan.workers.map(follow, [starts[k] for k in promising]))
+    # Of squared losses, that of the paper's start as if it were a little lower.
+    handicap = np.where(promising == 0, 1 - 2 * _CLEARLY, 1.0)
+    _, landmarks = found[np.argmin([loss for loss, _ in found] * handicap)]
     placed = np.asarray(place(X_hat.astype(np.float32), landmarks))
     # The paper's start may be perfect as it is, as for points on a line.
     return min((pca_positions(scores), placed), key=lambda Y: about_all.value(about_all.judge(Y)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import Workers, blocks, n_threads
+from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
 from ._points import (
     BLOCK,
     Floats,
@@ -42,9 +42,9 @@ def angle_preservation(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-        The data, dense.
-    Y : array-like of shape (n, p)
+    X : array-like or torch tensor of shape (n, d)
+        The data, dense. A tensor is measured on the device where it lives.
+    Y : array-like or torch tensor of shape (n, p)
         The embedding.
     geometry : {"auto", "sphere", "euclidean"}, default="auto"
         Where Y lives. "auto": on the sphere if it has three columns of unit vectors.
@@ -89,7 +89,7 @@ def angle_preservation(
 
     width = max(n_legs, data.coordinates.shape[1])
     size = max(1, BLOCK // (n_legs * width))
-    with Workers(n_threads(-1)) as workers:
+    with Workers(n_threads(-1) if data.on_host else 1) as workers:
         drawn = _draw_legs(apexes, n, n_legs, size, rng)
         M = np.concatenate(list(workers.map(moments, drawn)))
     return _correlation(M, n)
@@ -111,18 +111,19 @@ def _moments(data: Points, embedding: Points, apexes: Indices, legs: Indices) ->
     A, in_data = data.directions(apexes, legs)
     B, in_embedding = embedding.directions(apexes, legs)
     exists = in_data & in_embedding
-    pairs = (exists[:, :, None] & exists[:, None, :]).astype(np.float64)
-    diagonal = np.arange(legs.shape[1])
+    xp = namespace(A)
+    pairs = xp.astype(exists[:, :, None] & exists[:, None, :], A.dtype)
+    diagonal = xp.arange(legs.shape[1])
     pairs[:, diagonal, diagonal] = 0
     a, b = _angles(A) * pairs, _angles(B) * pairs
-    products = [np.einsum("bjk,bjk->bj", p, q) for p, q in ((a, a), (b, b), (a, b))]
-    return np.stack([pairs.sum(axis=2), a.sum(axis=2), b.sum(axis=2), *products], axis=2)
+    sums = [xp.sum(p, axis=2) for p in (pairs, a, b)]
+    products = [row_dot(p, q) for p, q in ((a, a), (b, b), (a, b))]
+    return to_numpy(xp.stack([*sums, *products], axis=2))
 
 
-def _angles(directions: Floats) -> Floats:
-    cosines = directions @ directions.transpose(0, 2, 1)
-    np.clip(cosines, -1, 1, out=cosines)
-    return np.arccos(cosines, out=cosines)
+def _angles(directions: Array) -> Array:
+    xp = namespace(directions)
+    return xp.acos(xp.clip(directions @ xp.matrix_transpose(directions), -1, 1))
 
 
 def _correlation(M: Floats, n: int) -> Score:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._backend import blocks, to_numpy
 from .._sphere import normalize
 from ._correlation import spearman
 from ._points import (
+    BLOCK,
     Geometry,
     Indices,
     Points,
@@ -156,7 +158,9 @@ def centroid_preservation(X: Any, Y: Any, labels: Any, *, geometry: Geometry = "
 def _centroids(points: Points, codes: Indices) -> Points:
     n = len(codes)
     members = csr_array((np.ones(n), (codes, np.arange(n))))
-    means = members @ points.coordinates / np.bincount(codes)[:, None]
+    some = blocks(n, max(1, BLOCK // points.coordinates.shape[1]))
+    sums = sum(members[:, b] @ to_numpy(points.take(b)) for b in some)
+    means = sums / np.bincount(codes)[:, None]
     if not points.on_sphere:
         return Points(means)
     lengths = np.linalg.norm(means, axis=1)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .._backend import Workers, blocks, n_threads
-from ._points import Floats, Indices, Points
+from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy, widest
+from ._points import Floats, Indices, Points, beside
 
 ROWS, COLUMNS = 64, 2**16  # a block of squared distances, 32 MB
+NUMBERS_THERE = 2**28  # the same on a device, 2 GB
 SLACK = 1e-9  # relative, so that equal distances stay equal through rounding
 
 
 def nearest(points: Points, queries: Indices, k: int) -> Indices:
     """The k nearest points of each query point (m, k), nearest first, itself excluded."""
+    if not points.on_host:
+        return _nearest_there(points, queries, k)
     centred = points.coordinates - _centre(points).astype(points.coordinates.dtype)
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
     found = finder.kneighbors(centred[queries], return_distance=False)
@@ -34,35 +37,51 @@ def ranks(points: Points, queries: Indices, others: Indices) -> Indices:
     return 1 + _count(points, queries, points.chord(distances) * (1 - SLACK))
 
 
-def _centre(points: Points) -> Floats:
+def _centre(points: Points) -> Array:
     # Squared distances as |p|^2 - 2 p.q + |q|^2 cancel where the data lies far from zero.
-    return np.asarray(points.coordinates.mean(axis=0, dtype=np.float64))
+    xp = namespace(points.coordinates)
+    return xp.mean(points.coordinates, axis=0, dtype=widest(points.coordinates))
+
+
+def _squared_distances(points: Points, centre: Array, queries: Indices, columns: slice) -> Array:
+    """From some points (m) to a slice of all (c), infinite from a point to itself (m x c)."""
+    Q, P = points.take(queries) - centre, points.take(columns) - centre
+    D = Q @ namespace(P).matrix_transpose(P)
+    D *= -2
+    D += row_dot(P, P)
+    D += row_dot(Q, Q)[:, None]
+    (own,) = np.nonzero((queries >= columns.start) & (queries < columns.stop))
+    D[beside(own, D), beside(queries[own] - columns.start, D)] = np.inf
+    return D
+
+
+def _nearest_there(points: Points, queries: Indices, k: int) -> Indices:
+    """`nearest` by comparing with all points, where they live."""
+    centre = _centre(points)
+    n = len(points)
+    found = []
+    for rows in blocks(len(queries), max(1, NUMBERS_THERE // n)):
+        D = _squared_distances(points, centre, queries[rows], slice(0, n))
+        found.append(to_numpy(D.topk(k, largest=False).indices))
+    return np.concatenate(found).astype(np.intp)
 
 
 def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
     centre = _centre(points)
     n = len(points)
-
-    def centred(rows: Indices | slice) -> Floats:
-        return np.asarray(points.coordinates[rows] - centre)  # in float64, as the centre is
+    n_rows, n_columns, count_each = ROWS, COLUMNS, _count_row_by_row
+    if not points.on_host:
+        n_rows, n_columns, count_each = max(1, NUMBERS_THERE // n), n, _count_there
 
     def count(rows: slice) -> Indices:
-        Q = centred(queries[rows])
         limits = radii[rows] ** 2
         counts = np.zeros(limits.shape, dtype=np.intp)
-        for columns in blocks(n, COLUMNS):
-            P = centred(columns)
-            D = Q @ P.T
-            D *= -2
-            D += np.einsum("id,id->i", P, P)
-            D += np.einsum("id,id->i", Q, Q)[:, None]
-            own = (queries[rows] >= columns.start) & (queries[rows] < columns.stop)
-            D[own, queries[rows][own] - columns.start] = np.inf
-            counts += _count_row_by_row(D, limits)
+        for columns in blocks(n, n_columns):
+            counts += count_each(_squared_distances(points, centre, queries[rows], columns), limits)
         return counts
 
-    with Workers(n_threads(-1)) as workers:
-        return np.concatenate(list(workers.map(count, blocks(len(queries), ROWS))))
+    with Workers(n_threads(-1) if points.on_host else 1) as workers:
+        return np.concatenate(list(workers.map(count, blocks(len(queries), n_rows))))
 
 
 def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
@@ -74,3 +93,10 @@ def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
         [np.count_nonzero(limit >= d) for limit in row] for d, row in zip(D, limits, strict=True)
     ]
     return np.array(found, dtype=np.intp)
+
+
+def _count_there(D: Array, limits: Floats) -> Indices:
+    """The same on a device, which takes a whole pass a limit."""
+    xp = namespace(D)
+    each = [xp.sum(column[:, None] >= D, axis=1) for column in beside(limits, D).T]
+    return to_numpy(xp.stack(each, axis=1)).astype(np.intp)

@@ -9,11 +9,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import mode
 
+from .._backend import to_numpy
 from ._correlation import mean
 from ._nearest import nearest, ranks
 from ._points import (
     Geometry,
     Points,
+    beside,
     check_embedding,
     check_k,
     check_labels,
@@ -72,7 +74,8 @@ def neighborhood_preservation(
     if n_spectral is not None:
         from .._spectral import denoise
 
-        data = check_points(denoise(data.coordinates, n_spectral), "X")
+        denoised = denoise(to_numpy(data.coordinates), n_spectral)
+        data = check_points(beside(denoised, data.coordinates), "X")
     queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
     in_data, in_embedding = nearest(data, queries, k), nearest(embedding, queries, k)
     both = np.sort(np.hstack([in_data, in_embedding]), axis=1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from .._backend import blocks
+from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
 from .._sphere import geodesic, normalize, tangent_frame
 
 Geometry: TypeAlias = Literal["auto", "sphere", "euclidean"]
@@ -22,33 +22,48 @@ UNIT_TOLERANCE = 1e-4  # of the length of a row of an embedding that was stored 
 
 @dataclass(frozen=True)
 class Points:
-    """Rows of `coordinates`, in Euclidean space or on the unit sphere."""
+    """Rows of `coordinates`, in Euclidean space or on the unit sphere.
 
-    coordinates: Floats
+    They are NumPy's, or a torch tensor: then all that grows with the number of points is computed where
+    it lives.
+    """
+
+    coordinates: Array
     on_sphere: bool = False
 
     def __len__(self) -> int:
         return len(self.coordinates)
+
+    @property
+    def on_host(self) -> bool:
+        return on_host(self.coordinates)
+
+    def take(self, rows: Indices | slice) -> Array:
+        """Some of the coordinates, in double precision."""
+        if not isinstance(rows, slice):
+            rows = beside(rows, self.coordinates)
+        xp = namespace(self.coordinates)
+        return xp.astype(self.coordinates[rows], widest(self.coordinates))
 
     def distances(self, i: Indices, j: Indices) -> Floats:
         """Distance between the points i and the points j, arc length on the sphere."""
         i, j = np.broadcast_arrays(i, j)
         out = np.empty(i.size)
         for block in blocks(i.size, max(1, BLOCK // self.coordinates.shape[1])):
-            P = self.coordinates[i.flat[block]].astype(np.float64)
-            Q = self.coordinates[j.flat[block]].astype(np.float64)
+            P, Q = self.take(i.flat[block]), self.take(j.flat[block])
             if self.on_sphere:
-                out[block] = geodesic(P, Q)
+                distances = geodesic(P, Q)
             else:
                 P -= Q
-                out[block] = np.sqrt(np.einsum("id,id->i", P, P))
+                distances = namespace(P).sqrt(row_dot(P, P))
+            out[block] = to_numpy(distances)
         return out.reshape(i.shape)
 
     def chord(self, distance: Floats) -> Floats:
         """Straight-line length of a distance: the order of points around one is the same."""
         return 2 * np.sin(distance / 2) if self.on_sphere else distance
 
-    def directions(self, apexes: Indices, legs: Indices) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    def directions(self, apexes: Indices, legs: Indices) -> tuple[Array, Array]:
         """Unit directions from each apex (b,) to its legs (b, m), and where they exist.
 
         On the sphere a direction is the start of the geodesic, in a frame of the tangent
@@ -56,17 +71,25 @@ class Points:
         so that near points keep their digits. A leg that coincides with its apex, or with
         the apex's antipode, has no direction.
         """
-        P = self.coordinates[apexes].astype(np.float64)
-        D = self.coordinates[legs].astype(np.float64)
+        P, D = self.take(apexes), self.take(legs)
+        xp = namespace(P)
         D -= P[:, None, :]
         if self.on_sphere:
-            frame = np.stack(tangent_frame(P), axis=2)
-            D = D @ frame
-        length = np.sqrt(np.einsum("bmd,bmd->bm", D, D))
+            D = D @ xp.permute_dims(tangent_frame(P), (1, 2, 0))
+        length = xp.sqrt(row_dot(D, D))
         # Antipodes project to rounding error, coincident points to zero.
         exists = length > (1e-12 if self.on_sphere else 0.0)
-        D /= np.where(exists, length, 1.0)[:, :, None]
+        D /= xp.where(exists, length, xp.ones_like(length))[:, :, None]
         return D, exists
+
+
+def beside(array: np.ndarray, coordinates: Array) -> Array:
+    """An array of NumPy's where the coordinates live."""
+    if on_host(coordinates):
+        return array
+    from .._device import upload
+
+    return upload(np.ascontiguousarray(array), coordinates.device)
 
 
 def check_points(X: Any, name: str) -> Points:
@@ -75,13 +98,30 @@ def check_points(X: Any, name: str) -> Points:
     No measure sees the scale; squares of the scaled values neither over- nor underflow, and
     a power of two changes no digit.
     """
-    X = check_array(
-        X, dtype=[np.float64, np.float32], input_name=name, ensure_min_samples=3, estimator=None
-    )
-    largest = float(np.max(np.abs(X)))
+    X = _checked(X, name)
+    xp = namespace(X)
+    largest = float(xp.max(xp.abs(X)))
     if largest > 0 and not 1e-10 < largest < 1e10:
-        X = np.ldexp(X, -int(np.frexp(largest)[1]))
+        # In two steps: one power may lie beyond the numbers that it brings back.
+        half = -int(np.frexp(largest)[1]) // 2
+        X = X * 2.0**half * 2.0 ** (-int(np.frexp(largest)[1]) - half)
     return Points(X)
+
+
+def _checked(X: Any, name: str) -> Array:
+    """Finite numbers in two dimensions, three rows or more, in single or double precision."""
+    if not is_torch(X):
+        return check_array(
+            X, dtype=[np.float64, np.float32], input_name=name, ensure_min_samples=3, estimator=None
+        )
+    from .._device import check_tensor
+
+    X = check_tensor(X, name)
+    if X.shape[0] < 3 or X.shape[1] < 1:
+        raise ValueError(
+            f"{name} must have 3 rows and a column at least, got shape {tuple(X.shape)}."
+        )
+    return X if X.dtype.is_floating_point and X.element_size() >= 4 else X.float()
 
 
 def check_embedding(Y: Any, geometry: Geometry) -> Points:
@@ -92,8 +132,9 @@ def check_embedding(Y: Any, geometry: Geometry) -> Points:
     if geometry == "euclidean":
         return points
     n_columns = points.coordinates.shape[1]
-    unscaled = np.asarray(check_array(Y, dtype=np.float64, input_name="Y"))
-    deviation = float(np.max(np.abs(np.linalg.norm(unscaled, axis=1) - 1)))
+    unscaled = Points(_checked(Y, "Y")).take(slice(None))
+    xp = namespace(unscaled)
+    deviation = float(xp.max(xp.abs(xp.sqrt(row_dot(unscaled, unscaled)) - 1)))
     if n_columns == 3 and deviation < UNIT_TOLERANCE:
         return Points(normalize(unscaled), on_sphere=True)
     if geometry == "auto":
@@ -113,12 +154,18 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
         raise ValueError(
             f"X and Y must have the same number of rows, got {len(data)} and {len(embedding)}."
         )
+    if data.on_host != embedding.on_host:  # to where one of them lives
+        place = embedding.coordinates if data.on_host else data.coordinates
+        data, embedding = (
+            replace(p, coordinates=beside(p.coordinates, place)) if p.on_host else p
+            for p in (data, embedding)
+        )
     return data, embedding
 
 
 def check_labels(labels: Any, n: int) -> Indices:
     """Labels as codes 0, 1, ... in sorted order of the classes."""
-    labels = np.asarray(labels)
+    labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(
             f"labels must hold one label a row, shape ({n},), got shape {labels.shape}."
