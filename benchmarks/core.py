@@ -9,7 +9,6 @@ benchmarks/results/core.json. Peers may live in other interpreters: see `benchma
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import statistics
 import subprocess
@@ -40,26 +39,15 @@ def against_peers(folder: str) -> dict[str, Any]:
     X, _, _ = data.load("mnist_even", folder)
     X_hat = denoise(X, 50)
     found: dict[str, Any] = {}
-    with contextlib.ExitStack() as stack:
-        sessions = {m: stack.enter_context(peers.Session(m)) for m in ("mercat", *PEERS)}
-        for turn in range(TURNS):
-            for method, session in sessions.items():
-                Y, outcome = session.run(X, seed=None, warm=turn == 0, n_components=None)
-                if Y is None:
-                    print(f"{method}: {outcome['status']}: {outcome['reason']}", flush=True)
-                    found[method] = outcome
-                    continue
-                if turn == 0:
-                    found[method] = {
-                        "turns": [],
-                        "seconds": outcome["seconds"],
-                        "versions": outcome["versions"],
-                        "angle": float(metrics.angle_preservation(X_hat, Y, random_state=0)),
-                        "distance": float(metrics.distance_preservation(X_hat, Y, random_state=0)),
-                    }
-                found[method]["turns"].append(outcome["seconds"]["fit"])
-                print(method, json.dumps(found[method]), flush=True)
-    times = {m: statistics.median(f["turns"]) for m, f in found.items() if "turns" in f}
+    for method, (Y, outcome) in peers.race(("mercat", *PEERS), X, turns=TURNS).items():
+        found[method] = outcome
+        if Y is not None:
+            found[method]["angle"] = float(metrics.angle_preservation(X_hat, Y, random_state=0))
+            found[method]["distance"] = float(
+                metrics.distance_preservation(X_hat, Y, random_state=0)
+            )
+        print(method, json.dumps(found[method]), flush=True)
+    times = {m: statistics.median(f["turns"]) for m, f in found.items() if f["turns"]}
     for method, seconds in times.items():
         found[method]["seconds"]["fit"] = seconds
     fastest = min((m for m in times if m != "mercat"), key=times.__getitem__)

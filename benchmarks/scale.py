@@ -308,7 +308,7 @@ def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
     m, G = min(_placement.N_APEX_LEGS, L), k.candidates.shape[0]
     steps = _placement._FIRST_PASS[0] + 1
     apex = 8 * m * (r + 1) + 60 * m
-    flops = 6 * L * r + 4 * k.C1.shape[0] * G + 4 * (apex / 2 + 10 * G) + steps * (50 * L + apex)
+    flops = 6 * L * r + 4 * k.C.shape[1] * G + 4 * (apex / 2 + 10 * G) + steps * (50 * L + apex)
     # Each evaluation reads the linear parts; the screen is written once and read with each candidate.
     least = 4 * (2 * L * (steps + 1) + 6 * G + steps * 10 * m + r)
     return {

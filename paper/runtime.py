@@ -8,7 +8,6 @@ to 50 principal components, which makes every peer faster. No seed, so that UMAP
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any
 
@@ -44,21 +43,13 @@ def main(folder: str | None) -> None:
 
 
 def _race(X: np.ndarray) -> dict[str, Any]:
-    outcomes: dict[str, Any] = {}
-    with contextlib.ExitStack() as stack:
-        sessions = {m: stack.enter_context(peers.Session(m)) for m in METHODS}
-        for turn in range(1 if len(X) > ONE_TURN_BEYOND else TURNS):
-            for method, session in sessions.items():
-                if turn > 0 and outcomes[method]["status"] != "ok":
-                    continue
-                own = method == "mercat"
-                _, outcome = session.run(
-                    X, seed=None, n_components=None if own else 50, warm=turn == 0
-                )
-                if turn == 0:
-                    outcomes[method] = {**outcome, "turns": []}
-                if outcome["status"] == "ok":
-                    outcomes[method]["turns"].append(outcome["seconds"]["fit"])
+    raced = peers.race(
+        METHODS,
+        X,
+        turns=1 if len(X) > ONE_TURN_BEYOND else TURNS,
+        n_components=dict.fromkeys(PEERS, 50),
+    )
+    outcomes = {method: outcome for method, (_, outcome) in raced.items()}
     for outcome in outcomes.values():
         if outcome["status"] == "ok":
             first = outcome.pop("seconds")

@@ -27,6 +27,7 @@ CORE = [
     "_initial",
     "_exact",
     "_placement",
+    "_starts",
     "_algorithm1",
     "_neighbors",
     "_repulsion",
@@ -41,6 +42,7 @@ CORE = [
 OPEN_TO_ALL = {
     "_backend",
     "_containers",
+    "_device",
     "_model_file",
     "_rotation",
     "_spectral",

@@ -145,6 +145,21 @@ def test_stand_ins_and_subsets_are_named(tmp_path):
     assert data.load("paul15", tmp_path).note == "subset: 6 of 2730 cells, 6 of 3451 genes"
 
 
+def test_methods_take_turns_and_one_that_is_not_there_has_none(monkeypatch):
+    monkeypatch.setenv("MERCAT_NCVIS_PYTHON", "/no/such/python")
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    raced = peers.race(("pca", "ncvis"), X, turns=2, n_components={"pca": 3})
+    Y, outcome = raced["pca"]
+    np.testing.assert_allclose(np.abs(Y), np.abs(methods.principal_components(X, 2)), atol=1e-4)
+    assert len(outcome["turns"]) == 2
+    assert min(outcome["turns"]) > 0
+    assert outcome["seconds"]["fit"] == outcome["turns"][0]
+    assert {"import", "first"} <= outcome["seconds"].keys()
+    Y, outcome = raced["ncvis"]
+    assert Y is None
+    assert (outcome["status"], outcome["turns"]) == ("not installed", [])
+
+
 # ------------------------------------------------------------------ experiments
 
 

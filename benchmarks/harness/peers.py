@@ -11,6 +11,7 @@ A `Session` keeps the process for more than one call: what is compiled stays com
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -138,6 +139,46 @@ def run(method, X, **job):
     """Embed X in a fresh process: see `Session.run`."""
     with Session(method) as session:
         return session.run(X, **job)
+
+
+def race(methods, X, *, turns, n_components=None, options=None):
+    """Methods take turns at X, each in a process of its own that has made a first, small call.
+
+    Parameters
+    ----------
+    methods : sequence of str
+    X : array (n, d)
+    turns : int
+    n_components, options : dict, optional
+        What `Session.run` takes, by method, where it is not the default.
+
+    Returns
+    -------
+    dict
+        By method the embedding of the first turn (None if there is none) and its outcome, with the
+        seconds of all turns as "turns".
+    """
+    n_components, options = n_components or {}, options or {}
+    found = {}
+    with contextlib.ExitStack() as stack:
+        sessions = {m: stack.enter_context(Session(m)) for m in methods}
+        for turn in range(turns):
+            for method, session in sessions.items():
+                if turn > 0 and found[method][0] is None:
+                    continue
+                Y, outcome = session.run(
+                    X,
+                    seed=None,
+                    n_components=n_components.get(method),
+                    options=options.get(method),
+                    warm=turn == 0,
+                )
+                if turn == 0:
+                    found[method] = Y, {**outcome, "turns": []}
+                if Y is not None:
+                    found[method][1]["turns"].append(outcome["seconds"]["fit"])
+                print(f"{method}: {outcome.get('seconds', outcome)}", file=sys.stderr, flush=True)
+    return found
 
 
 def _without(status, reason):

@@ -81,8 +81,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Size of that sample. More landmarks: a little more faithful, in proportion slower.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
         First positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
-        "auto" follows it and six others on a few points and goes on from the best one; for
-        "algorithm1" it is "pca". Of given positions the directions count.
+        "auto" tries it and five others on a few points, follows the two most promising to their end, and
+        goes on from the better one; for "algorithm1" it is "pca". Of given positions the directions count.
     max_iter : int or None, default=None
         Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
         the data are taken in batches.

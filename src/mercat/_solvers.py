@@ -13,7 +13,7 @@ from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Array, Workers, blocks, namespace, to_numpy, widest
 from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
-from ._initial import many_positions, pca_positions, principal_scores
+from ._initial import pca_positions, principal_scores
 from ._neighbors import (
     affinities,
     check_neighbors,
@@ -28,27 +28,19 @@ from ._placement import (
     Landmarks,
     as_type,
     place,
-    place_roughly,
     placed_moments,
     prepare_landmarks,
 )
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
 from ._spectral import FromDistances, Spectral, find_cut, project_all, project_rows
+from ._starts import best_start
 from ._status import Status
 from ._trust import Evidence, Unseen
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
 _FOR_SAMPLES = 3  # times the tolerance, where a sample is solved that others are placed against
-_START_SAMPLE = 200  # points on which each start is followed ...
-_ROUGHLY = 1e-3  # ... to this tolerance
-_TRIED_FOR, _PROMISING = (
-    8,
-    2,
-)  # iterations for which all starts are tried, and how many are followed
-_JUDGED_BY = 500  # points that these place, by whose loss the start is judged
-_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
 _CROWD = 10_000  # points that stand for all when the map is turned
 _PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others speak through their sums): more for few points.
@@ -403,7 +395,15 @@ def _descend(
     elif plan.init == "pca":
         start = pca_positions(_scores(X_hat, spectral))
     else:
-        start = _best_start(X_hat, _scores(X_hat, spectral), about_all, plan, descend)
+        start = best_start(
+            X_hat,
+            _scores(X_hat, spectral),
+            about_all,
+            descend,
+            tol=plan.tol,
+            rng=plan.rng,
+            workers=plan.workers,
+        )
     report = reporter(plan.progress, plan.callback)
     roundings = POLISHED if careful else COARSE
     return descend(there, start, report=report, roundings=roundings, like=about_all)
@@ -414,58 +414,6 @@ def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray
     if isinstance(spectral, Spectral) and spectral.components is None:
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
-
-
-def _best_start(
-    X_hat: np.ndarray,
-    scores: np.ndarray,
-    about_all: AngleLoss,
-    plan: Plan,
-    descend: Callable[..., Fit],
-) -> np.ndarray:
-    """Positions of all points from the best of several starts.
-
-    All are tried for some iterations on a few points, and the most promising followed to their minima. There
-    the few points place many others: how well these fare tells which minimum is a good one for all, and not
-    just for the few. The paper's own start is kept unless another is clearly better.
-    """
-    sample = plan.rng.permutation(len(X_hat))[:_JUDGED_BY]
-    few, many = X_hat[sample[:_START_SAMPLE]], X_hat
-    inline = Workers(1)  # a start is followed by one thread, several starts at a time
-    about_few = AngleLoss(few, calibrated=plan.calibrated, workers=plan.workers)
-    about_many = about_all
-    if len(X_hat) > _JUDGED_BY:
-        many = X_hat[sample]
-        about_many = AngleLoss(many, calibrated=plan.calibrated, workers=plan.workers)
-    many = many.astype(np.float32)
-    rough = functools.partial(
-        descend,
-        few,
-        roundings=COARSE,
-        tol=max(plan.tol, _ROUGHLY),
-        like=about_few,
-        workers=inline,
-        report=lambda *_: False,
-    )
-
-    def follow(start: np.ndarray) -> tuple[float, Landmarks]:
-        fit = rough(start)
-        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.calibration)
-        landmarks = as_type(landmarks, np.float32)
-        judge = AngleLoss(many, calibrated=plan.calibrated, workers=inline, like=about_many)
-        Y, _ = place_roughly(many, landmarks)
-        return judge.value(judge.judge(Y)), landmarks
-
-    starts = list(many_positions(scores[sample[:_START_SAMPLE]]))
-    tried = plan.workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).loss, starts)
-    promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
-    found = list(plan.workers.map(follow, [starts[k] for k in promising]))
-    # Of squared losses, that of the paper's start as if it were a little lower.
-    handicap = np.where(promising == 0, 1 - 2 * _CLEARLY, 1.0)
-    _, landmarks = found[np.argmin([loss for loss, _ in found] * handicap)]
-    placed = np.asarray(place(X_hat.astype(np.float32), landmarks))
-    # The paper's start may be perfect as it is, as for points on a line.
-    return min((pca_positions(scores), placed), key=lambda Y: about_all.value(about_all.judge(Y)))
 
 
 def _run_algorithm1(X_hat: np.ndarray, spectral: Spectral | FromDistances, plan: Plan) -> Fit:

@@ -1,0 +1,75 @@
+"""Where a descent begins: at the best of several starts, as few points and short descents can tell."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from ._backend import Workers
+from ._exact import COARSE, AngleLoss, Fit
+from ._initial import many_positions, pca_positions
+from ._placement import Landmarks, as_type, place, place_roughly, prepare_landmarks
+
+_TRIED_FOR = 8  # iterations of every start, by which ...
+_PROMISING = 2  # ... so many are chosen
+_START_SAMPLE = 200  # points on which these are followed ...
+_ROUGHLY = 1e-3  # ... to this tolerance
+_JUDGED_BY = 500  # points that these place, by whose loss the start is judged
+_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
+
+
+def best_start(
+    X_hat: np.ndarray,
+    scores: np.ndarray,
+    about_all: AngleLoss,
+    descend: Callable[..., Fit],
+    *,
+    tol: float,
+    rng: np.random.Generator,
+    workers: Workers,
+) -> np.ndarray:
+    """Positions of all points from the best of several starts.
+
+    All are tried for some iterations on a few points, and the most promising followed to their minima. There
+    the few points place many others: how well these fare tells which minimum is a good one for all, and not
+    just for the few. The paper's own start is kept unless another is clearly better.
+    """
+    sample = rng.permutation(len(X_hat))[:_JUDGED_BY]
+    few, many = X_hat[sample[:_START_SAMPLE]], X_hat
+    inline = Workers(1)  # a start is followed by one thread, several starts at a time
+    about_few = AngleLoss(few, calibrated=about_all.calibrated, workers=workers)
+    about_many = about_all
+    if len(X_hat) > _JUDGED_BY:
+        many = X_hat[sample]
+        about_many = AngleLoss(many, calibrated=about_all.calibrated, workers=workers)
+    many = many.astype(np.float32)
+    rough = functools.partial(
+        descend,
+        few,
+        roundings=COARSE,
+        tol=max(tol, _ROUGHLY),
+        like=about_few,
+        workers=inline,
+        report=lambda *_: False,
+    )
+
+    def follow(start: np.ndarray) -> tuple[float, Landmarks]:
+        fit = rough(start)
+        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.calibration)
+        landmarks = as_type(landmarks, np.float32)
+        judge = AngleLoss(many, calibrated=about_all.calibrated, workers=inline, like=about_many)
+        Y, _ = place_roughly(many, landmarks)
+        return judge.value(judge.judge(Y)), landmarks
+
+    starts = many_positions(scores[sample[:_START_SAMPLE]])
+    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).loss, starts)
+    promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
+    found = list(workers.map(follow, [starts[k] for k in promising]))
+    # Of squared losses, that of the paper's start as if it were a little lower.
+    handicap = np.where(promising == 0, 1 - 2 * _CLEARLY, 1.0)
+    _, landmarks = found[np.argmin([loss for loss, _ in found] * handicap)]
+    placed = np.asarray(place(X_hat.astype(np.float32), landmarks))
+    # The paper's start may be perfect as it is, as for points on a line.
+    return min((pca_positions(scores), placed), key=lambda Y: about_all.value(about_all.judge(Y)))
