@@ -1,12 +1,12 @@
 """Time and memory against the number of points: one machine, peers, a Dask cluster, a GPU.
 
-    python -m benchmarks.scale [cpu] [peers] [dask] [gpu] [figure] [--most N] [--folder DIR]
+    python -m benchmarks.scale [cpu] [detail] [peers] [dask] [gpu] [figure] [--most N] [--folder DIR]
 
-Without a section's name `cpu`, `peers` and `figure` are run. Results go to benchmarks/results/scale.json,
-the figure to docs/images/scale.png. Every fit runs in a process of its own on 20 Gaussian clusters in 50
-dimensions, in single precision, made on the spot. `dask` writes its data (4 GB by default) to DIR and
-removes them; `gpu` needs a GPU that torch can use. Peers may live in other interpreters: see
-`benchmarks.harness.peers`.
+Without a section's name `cpu`, `detail`, `peers` and `figure` are run. Results go to
+benchmarks/results/scale.json, the figure to docs/images/scale.png. Every fit runs in a process of its own on
+20 Gaussian clusters in 50 dimensions, in single precision, made on the spot. `dask` writes its data (4 GB by
+default) to DIR and removes them; `gpu` needs a GPU that torch can use. Peers may live in other interpreters:
+see `benchmarks.harness.peers`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 PEER_SIZES = (10_000, 30_000, 100_000)
 PEERS = ("umap", "tsne", "pacmap")
 DIMENSIONS, CLUSTERS = 50, 20
+DETAIL = 0.3
 
 
 def clusters(n: int, seed: int = 0) -> np.ndarray:
@@ -56,14 +57,14 @@ def peak_bytes() -> int:
 # ------------------------------------------------------------------ one machine
 
 
-def fit_once(n: int) -> dict[str, float]:
+def fit_once(n: int, detail: float) -> dict[str, float]:
     """A fit in this process, after a small one."""
     from mercat import Mercat
 
     X = clusters(n)
-    Mercat(random_state=0, max_iter=5, tol=0.5).fit(X[:2000])
+    Mercat(random_state=0, max_iter=5, tol=0.5, detail=detail).fit(X[:2000])
     start = time.perf_counter()
-    model = Mercat(random_state=0).fit(X)
+    model = Mercat(random_state=0, detail=detail).fit(X)
     seconds = time.perf_counter() - start
     beyond = (peak_bytes() - X.nbytes) / 2**30
     return {
@@ -75,10 +76,19 @@ def fit_once(n: int) -> dict[str, float]:
 
 def cpu(arguments: argparse.Namespace) -> dict[str, Any]:
     """Mercat on the CPU from 10,000 points on."""
-    sizes = [n for n in SIZES if n <= arguments.most]
+    return _fits([n for n in SIZES if n <= arguments.most], 0.0)
+
+
+def detail(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same with detail, whose time is that of neighbours: where peers are timed, and at a million."""
+    return _fits([n for n in (*PEER_SIZES, 1_000_000) if n <= arguments.most], DETAIL)
+
+
+def _fits(sizes: list[int], detail: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for n in sizes:
         command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
+        command += ["--detail", str(detail)]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         found[str(n)] = json.loads(output)
         print(n, json.dumps(found[str(n)]), flush=True)
@@ -342,6 +352,8 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
     if "cpu" in records:
         cores = records["cpu"]["machine"]["cores"]
         draw(records["cpu"]["results"], f"Mercat, {cores} cores", color="C0", linewidth=2)
+    if "detail" in records:
+        draw(records["detail"]["results"], f"the same, detail={DETAIL}", color="C0", linestyle="--")
     if "gpu" in records:
         results = records["gpu"]["results"]
         draw(results, f"Mercat, {results['device']}", color="C2", linewidth=2)
@@ -354,7 +366,14 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
     return {"figure": FIGURE.name}
 
 
-SECTIONS = {"cpu": cpu, "peers": peers, "dask": dask, "gpu": gpu, "figure": figure}
+SECTIONS = {
+    "cpu": cpu,
+    "detail": detail,
+    "peers": peers,
+    "dask": dask,
+    "gpu": gpu,
+    "figure": figure,
+}
 
 
 def main() -> None:
@@ -368,12 +387,13 @@ def main() -> None:
     parser.add_argument("--pairs-of", type=int, default=100_000, help="points of the full loss")
     parser.add_argument("--folder", help="where the Dask run keeps its data, for a while")
     parser.add_argument("--fit-once", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--detail", type=float, default=0.0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fit_once:
-        print(json.dumps(fit_once(arguments.fit_once)))
+        print(json.dumps(fit_once(arguments.fit_once, arguments.detail)))
         return
     store = record.Store(RESULTS)
-    for name in arguments.sections or ("cpu", "peers", "figure"):
+    for name in arguments.sections or ("cpu", "detail", "peers", "figure"):
         results = SECTIONS[name](arguments)
         if name != "figure":
             store.put(name, record.stamp(results=results))

@@ -571,3 +571,35 @@ def test_the_papers_loss_is_kept_by_placed_points(digits):
         value, _ = loss.evaluate(model.embedding_)
     exact = Mercat(objective="absolute", solver="exact", random_state=0).fit(X)
     assert np.sqrt(value) < 1.06 * exact.loss_
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["a", "b"] * 20, "object|str"),
+        (pd.Categorical(["a", "b"] * 20), "category"),
+        (pd.date_range("2020-01-01", periods=40), "datetime64"),
+    ],
+)
+def test_a_column_without_numbers_is_named(column, kind):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
+    frame["kind of cell"] = column
+    with pytest.raises(
+        ValueError, match=rf"X must hold numbers, got the column 'kind of cell' of type ({kind})"
+    ):
+        Mercat().fit(frame)
+
+
+def test_columns_of_objects_that_are_numbers_are_taken():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
+    expected = Mercat(random_state=0).fit_transform(frame)
+    frame["z"] = frame["z"].astype(object)  # another layout in memory, and another rounding
+    np.testing.assert_allclose(Mercat(random_state=0).fit_transform(frame), expected, atol=1e-6)
+
+
+def test_very_few_points_are_never_laid_out_backwards():
+    for seed in range(12):
+        X = np.random.default_rng(seed).normal(size=(4, 3))
+        auto, pca = (Mercat(random_state=0, init=init).fit(X) for init in ("auto", "pca"))
+        assert auto.calibration_[1] >= 0
+        assert auto.loss_ <= pca.loss_ + 1e-6

@@ -528,3 +528,18 @@ def test_class_connectivity_on_the_sphere_and_bad_input():
         metrics.class_connectivity(ring, halves, k=0)
     with pytest.raises(ValueError, match="labels must hold one label a row"):
         metrics.class_connectivity(ring, halves[:5])
+
+
+def test_a_report_of_few_points_compares_half_of_them():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    scores = metrics.report(X, X[:, :2])
+    expected = metrics.neighborhood_preservation(X, X[:, :2], k=19)
+    assert float(scores["neighborhood_preservation"]) == float(expected)
+
+
+@pytest.mark.parametrize("measure", [metrics.neighborhood_preservation, metrics.trustworthiness])
+@pytest.mark.parametrize("k", ["a", 2.5, None])
+def test_neighbours_are_counted_in_whole_numbers(measure, k):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(ValueError, match=rf"k must be at least 1 and less than .*40, got {k!r}"):
+        measure(X, X, k=k)

@@ -63,8 +63,7 @@ def test_with_detail_less_of_it_is_advised():
     assert "lower detail" in warned(noise(600, 100), **parameters)[0]
 
 
-def test_where_all_angles_are_alike_nothing_is_lost():
-    assert warned(np.ones((20, 5))) == []
+def test_three_places_are_no_reason_for_doubt():
     assert warned(np.repeat(np.eye(3), 5, axis=0)) == []
 
 
@@ -174,3 +173,10 @@ def test_the_command_line_shows_a_warning_as_one_line(tmp_path, digits):
     (line,) = done.stderr.splitlines()
     assert line.startswith("warning: n_spectral=2 keeps ")
     assert (tmp_path / "map.csv").exists()
+
+
+@pytest.mark.parametrize("X", [np.ones((30, 4)), np.eye(30), np.repeat(noise(2, 3), 20, axis=0)])
+def test_data_whose_angles_are_all_alike_say_that_places_mean_nothing(X):
+    (message,) = warned(X)
+    assert "All angles of the data are alike" in message
+    assert "duplicate rows" in message

@@ -340,3 +340,14 @@ def test_a_bad_tensor_is_named_by_the_measures(device, which):
         ValueError, match=rf"{which} must have 3 rows and a column at least.*\(2, 3\)"
     ):
         metrics.angle_preservation(**pair)
+
+
+def test_a_tensor_on_the_cpu_may_need_a_gradient_and_be_narrow():
+    X = torch.tensor(data(60))
+    expected = mercat().fit_transform(X)
+    assert isinstance(expected, np.ndarray)
+    np.testing.assert_array_equal(mercat().fit_transform(X.clone().requires_grad_()), expected)
+    narrow = X.to(torch.bfloat16)
+    np.testing.assert_array_equal(
+        mercat().fit_transform(narrow), mercat().fit_transform(narrow.float())
+    )

@@ -23,6 +23,29 @@ def check_integer(name: str, value: Any, least: int, more: str = "") -> None:
         raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}.")
 
 
+def check_columns(X: Any) -> None:
+    """Every column of a data frame, pandas' or polars', holds numbers."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if not _holds_numbers(X[name], dtype):
+            raise ValueError(
+                f"X must hold numbers, got the column {name!r} of type {dtype}: leave it out, or turn it "
+                "into numbers."
+            )
+
+
+def _holds_numbers(column: Any, dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    if dtype.kind == "O":
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError):
+            return False
+    return dtype.kind not in "mMSU"
+
+
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
     """Distances of points to the training points; for `square`, of these to each other."""
     if square and distances.shape[0] != distances.shape[1]:

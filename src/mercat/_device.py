@@ -58,7 +58,7 @@ def find_device(device: Any, X: Any) -> Any:
 
 
 def check_tensor(X: Any, name: str = "X") -> Any:
-    """A tensor of numbers in two dimensions, all finite."""
+    """A tensor of numbers in two dimensions, all finite; those of less than single precision in that."""
     import torch
 
     if X.is_sparse or X.layout is not torch.strided:
@@ -73,7 +73,8 @@ def check_tensor(X: Any, name: str = "X") -> Any:
                 torch.isfinite(X[block]).all()
             ):
                 raise ValueError(f"Input {name} contains NaN or infinity.")
-    return X.detach()
+    X = X.detach()
+    return X.float() if X.dtype.is_floating_point and X.element_size() < 4 else X
 
 
 def upload(array: Any, device: Any) -> Array:

@@ -22,11 +22,13 @@ from ._backend import (
     like,
     n_threads,
     namespace,
+    to_numpy,
     widest,
 )
 from ._checks import (
     check_at_least_zero,
     check_choice,
+    check_columns,
     check_distances,
     check_fraction,
     check_integer,
@@ -380,6 +382,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             X = check_tensor(X)
             self._check_number(X, reset)
             return validate_data(self, X, reset=reset, skip_check_array=True)
+        if is_torch(X):
+            X = to_numpy(check_tensor(X))
+        check_columns(X)
         if np.ma.is_masked(X):
             raise ValueError("X must have no masked values: fill them or leave those rows out.")
         X = validate_data(

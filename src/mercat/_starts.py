@@ -12,6 +12,7 @@ from ._exact import COARSE, AngleLoss, Fit
 from ._initial import many_positions, pca_positions
 from ._placement import Landmarks, as_type, place, place_roughly, prepare_landmarks
 
+_VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
 _TRIED_FOR = 8  # iterations of every start, by which ...
 _PROMISING = 2  # ... so many are chosen
 _START_SAMPLE = 200  # points on which these are followed ...
@@ -36,9 +37,13 @@ def best_start(
     the few points place many others: how well these fare tells which minimum is a good one for all, and not
     just for the few. The paper's own start is kept unless another is clearly better.
     """
+    inline = Workers(1)  # a start is followed by one thread, several starts at a time
+    quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
+    if len(X_hat) <= _VERY_FEW:
+        fits = [quietly(X_hat, start, like=about_all) for start in many_positions(scores)]
+        return min(fits, key=lambda fit: (fit.calibration.beta < 0, fit.loss)).Y
     sample = rng.permutation(len(X_hat))[:_JUDGED_BY]
     few, many = X_hat[sample[:_START_SAMPLE]], X_hat
-    inline = Workers(1)  # a start is followed by one thread, several starts at a time
     about_few = AngleLoss(few, calibrated=about_all.calibrated, workers=workers)
     about_many = about_all
     if len(X_hat) > _JUDGED_BY:
@@ -46,13 +51,7 @@ def best_start(
         about_many = AngleLoss(many, calibrated=about_all.calibrated, workers=workers)
     many = many.astype(np.float32)
     rough = functools.partial(
-        descend,
-        few,
-        roundings=COARSE,
-        tol=max(tol, _ROUGHLY),
-        like=about_few,
-        workers=inline,
-        report=lambda *_: False,
+        quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), like=about_few
     )
 
     def follow(start: np.ndarray) -> tuple[float, Landmarks]:

@@ -51,7 +51,13 @@ class Evidence(NamedTuple):
 
 def doubts(model: Any, found: Evidence) -> Iterator[str]:
     """Sentences on what speaks against the map of a fitted model."""
-    if model.correlation_ < LEAST_CORRELATION and model.loss_ > ALL_ALIKE:
+    if model.correlation_ < LEAST_CORRELATION and model.loss_ <= ALL_ALIKE:
+        yield (
+            "All angles of the data are alike: its points coincide, or are as far from each other in all "
+            "directions. There is no arrangement to show, and places on the map mean nothing. Look at the "
+            "data for constant or duplicate rows, or for features that have nothing in common."
+        )
+    elif model.correlation_ < LEAST_CORRELATION:
         less_detail = "lower detail, " if model.detail > 0 else ""
         yield (
             f"The angles of the map correlate with those of the data by {model.correlation_:.2f}, "

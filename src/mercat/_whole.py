@@ -24,6 +24,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['note.txt']
     """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} cannot be written: it is a folder.")
     ending = "".join(target.suffixes[-2:])
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=ending)
     os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Literal
 
 import numpy as np
@@ -277,9 +278,9 @@ def _rank_score(
 ) -> Score:
     """One minus the scaled excess rank, in `truth`, of the k nearest in `shown`."""
     n = len(truth)
-    if not 1 <= k < n / 2:
+    if not isinstance(k, numbers.Integral) or not 1 <= k < n / 2:
         raise ValueError(
-            f"k must be at least 1 and less than half the number of points, {n}, got {k}."
+            f"k must be at least 1 and less than half the number of points, {n}, got {k!r}."
         )
     queries = sample_points(n, n_points, np.random.default_rng(random_state))
     excess = ranks(truth, queries, nearest(shown, queries, k)) - k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -121,7 +122,7 @@ def _checked(X: Any, name: str) -> Array:
         raise ValueError(
             f"{name} must have 3 rows and a column at least, got shape {tuple(X.shape)}."
         )
-    return X if X.dtype.is_floating_point and X.element_size() >= 4 else X.float()
+    return X if X.dtype.is_floating_point else X.float()
 
 
 def check_embedding(Y: Any, geometry: Geometry) -> Points:
@@ -176,8 +177,10 @@ def check_labels(labels: Any, n: int) -> Indices:
 
 
 def check_k(k: int, n: int) -> None:
-    if not 1 <= k < n:
-        raise ValueError(f"k must be at least 1 and less than the number of points, {n}, got {k}.")
+    if not isinstance(k, numbers.Integral) or not 1 <= k < n:
+        raise ValueError(
+            f"k must be at least 1 and less than the number of points, {n}, got {k!r}."
+        )
 
 
 def check_at_least(name: str, value: int, least: int) -> None:

@@ -19,7 +19,7 @@ def report(
     Y: Any,
     labels: Any = None,
     *,
-    k: int = 50,
+    k: int | None = None,
     n_spectral: int | Literal["auto"] | None = None,
     geometry: Geometry = "auto",
     n_points: int | None = 5000,
@@ -36,10 +36,11 @@ def report(
     labels : array-like of shape (n,), optional
         Class of each point. With them the table also has the accuracy of a classifier by
         neighbours and the preservation of class centroids.
-    k, n_spectral
-        Neighbours, and denoising of X, for the neighbourhood preservation: see
-        :func:`neighborhood_preservation`. The other measures use their defaults, and at most half
-        of the points as neighbours.
+    k : int or None, default=None
+        Neighbours for the neighbourhood preservation; None means 50, or half of the points where these
+        are fewer than 101. The other measures use their defaults, and at most half of the points.
+    n_spectral
+        Denoising of X for the neighbourhood preservation: see :func:`neighborhood_preservation`.
     geometry, n_points, random_state
         As in :func:`angle_preservation`.
 
@@ -72,7 +73,7 @@ def report(
         angle_preservation=angle_preservation(X, Y, **by_point),
         distance_preservation=distance_preservation(X, Y, **common),
         neighborhood_preservation=neighborhood_preservation(
-            X, Y, k=k, n_spectral=n_spectral, **by_point
+            X, Y, k=min(50, half) if k is None else k, n_spectral=n_spectral, **by_point
         ),
         density_preservation=density_preservation(X, Y, k=min(25, half), **by_point),
         trustworthiness=trustworthiness(X, Y, k=min(15, half), **by_point),
