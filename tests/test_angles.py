@@ -312,3 +312,15 @@ def test_correlation_does_not_leave_its_range_by_rounding():
 def test_no_pair_is_no_loss():
     nothing = Moments(*np.zeros((6, 2)))
     np.testing.assert_array_equal(mean_square(nothing, Calibration(0.3, 0.6)), [0, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("owned", [False, True])
+def test_points_that_differ_by_rounding_have_no_direction(dtype, owned):
+    X = np.random.default_rng(0).normal(size=(6, 4)).astype(dtype)
+    eps = np.finfo(dtype).eps
+    for factor, coincide in ((1 + eps, True), (1 + 100 * eps, False)):
+        legs = X * dtype(factor)
+        found = inverse_distances(X, np.stack([legs] * 6) if owned else legs)
+        assert np.all((np.diag(found) == 0) == coincide)
+        assert np.all(found[~np.eye(6, dtype=bool)] > 0)

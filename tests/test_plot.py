@@ -792,3 +792,11 @@ def test_tradeoff_draws_the_measures():
         plot.tradeoff(X, {})
     with pytest.raises(ValueError, match="axes must be 2"):
         plot.tradeoff(X, {0.0: Y}, axes=[axes[0]])
+
+
+def test_embeddings_to_compare_need_names():
+    Y = fibonacci_grid(20, np)
+    with pytest.raises(
+        ValueError, match="embeddings must be a dict of names and arrays, got a list"
+    ):
+        plot.compare([Y, Y])

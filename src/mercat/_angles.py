@@ -152,6 +152,9 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
+_ROUNDED_BY = (
+    4.0  # units of rounding by which equal points may differ once they have been computed with
+)
 _LEAST_SOFTENING = 1e-14  # where all points of a map are in one place
 
 
@@ -166,25 +169,27 @@ def _dot(vectors: Array, P: Array) -> Array:
 
 
 def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
-    """1 / |x_i - x_j| (b x m), zero where the points coincide.
+    """1 / |x_i - x_j| (b x m), zero where the points coincide or differ by no more than rounding.
 
     Shared legs' distances come from inner products, one matrix product; where these cancel (points much
     nearer to each other than to the origin) they are computed anew from the differences, or the products
     are of double precision from the start.
     """
     xp = namespace(X_apex)
+    negligible = (_ROUNDED_BY * float(xp.finfo(X_apex.dtype).eps)) ** 2
     if X_legs.ndim == 3:
         difference = X_legs - X_apex[:, None, :]
         squared = row_dot(difference, difference)
+        squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
-        _mend_near(squared, norms, X_apex, X_legs)
+        _mend_near(squared, norms, X_apex, X_legs, negligible)
     else:
         # A device is idle while it looks for near pairs, and quick in double precision: numbers of single
         # precision lose nothing there that they had.
         wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
         squared, norms = _squared_distances(*wide)
-        squared = xp.astype(xp.where(squared <= 1e-14 * norms, xp.inf, squared), X_apex.dtype)
+        squared = xp.astype(xp.where(squared <= negligible * norms, xp.inf, squared), X_apex.dtype)
         return inverse_sqrt(squared)
     zero = squared == 0
     if bool(xp.any(zero)):
@@ -192,20 +197,28 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
     return 1 / xp.sqrt(squared)
 
 
+def _squared_norms(X_apex: Array, X_legs: Array) -> Array:
+    """|x_i|^2 + |x_j|^2 (b x m)."""
+    return row_dot(X_apex, X_apex)[:, None] + row_dot(X_legs, X_legs)
+
+
 def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
     """|x_i|^2 + |x_j|^2 - 2 x_i.x_j (b x m), and its positive part."""
-    norms = row_dot(X_apex, X_apex)[:, None] + row_dot(X_legs, X_legs)[None, :]
+    norms = _squared_norms(X_apex, X_legs)
     squared = X_apex @ X_legs.T
     squared *= -2
     squared += norms
     return squared, norms
 
 
-def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> None:
-    """Put squares of differences where inner products cancel."""
+def _mend_near(
+    squared: Array, norms: Array, X_apex: Array, X_legs: Array, negligible: float
+) -> None:
+    """Put squares of differences where inner products cancel, and 0 for a negligible part of the norms."""
     xp = namespace(X_apex)
     # A relative error of about eps / threshold remains where the inner products are trusted.
-    norms *= 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+    threshold = 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+    norms *= threshold
     near = squared <= norms
     rows, columns = xp.nonzero(near)
     direct = [squared[near][:0]]
@@ -213,7 +226,9 @@ def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> No
         i, j = rows[some], columns[some]
         difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
         direct.append(row_dot(difference, difference))
-    squared[near] = xp.concat(direct)
+    found = xp.concat(direct)
+    found[found <= norms[near] * (negligible / threshold)] = 0
+    squared[near] = found
 
 
 def legs_of(X_apex: Array, X_legs: Array) -> Legs:

@@ -248,6 +248,10 @@ def compare(
     ['sphere', 'plane']
     """
     require_matplotlib()
+    if not isinstance(embeddings, Mapping):
+        raise ValueError(
+            f"embeddings must be a dict of names and arrays, got a {type(embeddings).__name__}."
+        )
     panels = {str(name): _panel(name, Y) for name, Y in embeddings.items()}
     lengths = {name: len(P) for name, P in panels.items()}
     if not panels or len(set(lengths.values())) > 1:
