@@ -347,7 +347,7 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
             if n.split()[0].isdigit()
         }
         if points:
-            ax.plot(list(points), list(points.values()), marker="o", label=label, **style)
+            ax.plot(*zip(*sorted(points.items()), strict=True), marker="o", label=label, **style)
 
     if "cpu" in records:
         cores = records["cpu"]["machine"]["cores"]
@@ -357,8 +357,8 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
     if "gpu" in records:
         results = records["gpu"]["results"]
         draw(results, f"Mercat, {results['device']}", color="C2", linewidth=2)
-    for method, results in records.get("peers", {}).get("results", {}).items():
-        draw(results, title(method), linewidth=1)
+    for k, (method, results) in enumerate(records.get("peers", {}).get("results", {}).items()):
+        draw(results, title(method), linewidth=1, color=f"C{4 + k}")
     ax.set(xscale="log", yscale="log", xlabel="points", ylabel="seconds")
     ax.grid(alpha=0.3)
     ax.legend(frameon=False)

@@ -98,7 +98,7 @@ def data_sets(records: Mapping[str, Records]) -> str:
     seen: dict[str, dict[str, Any]] = {}
     for part in records.values():
         for record in part.values():
-            if "set" in record and (record["set"] not in seen or "n" in record):
+            if "set" in record and (record["set"] not in seen or "screenot_rank" in record):
                 seen[record["set"]] = record
     rows = []
     for name, entry in SETS.items():

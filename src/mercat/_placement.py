@@ -67,7 +67,9 @@ _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
-_ROUNDED = 0.3  # of directions, see `rounded`: less than when the landmarks were solved
+# Of directions, see `rounded`, by the spacing of those that a point is compared with: less, and points gather
+# in clumps around these.
+_ROUNDED = 1.0
 
 
 class Landmarks(NamedTuple):
@@ -106,7 +108,7 @@ def prepare_landmarks(
     alpha, beta = calibration
     n_landmarks = X.shape[0]
     k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
-    softening = rounded(Y, _ROUNDED)
+    softening = rounded(Y[:k, :], _ROUNDED)
     legs = legs_of(X[:k, :], X)
     s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
     s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
