@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from . import _options
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
@@ -71,8 +69,6 @@ def embed(
     check_columns(table, output)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     X = preparation.apply(table)
-    if not _differ(X):
-        console.warn(f"All rows of {data} are the same: there is nothing to map.")
     model, seconds = _fitted(X, parameters, console)
     summary = _summary(table, model, preparation, seconds)
     found += [
@@ -86,13 +82,6 @@ def embed(
         f"{model.status_}",
     ]
     say_map(console, found[0], lines, outputs.write())
-
-
-def _differ(X: Any) -> bool:
-    """Whether any two rows do."""
-    highest, lowest = X.max(axis=0), X.min(axis=0)
-    apart = highest != lowest
-    return bool(apart.any() if isinstance(X, np.ndarray) else apart.nnz)
 
 
 def _kept(model: Any, summary: dict[str, Any]) -> str:
