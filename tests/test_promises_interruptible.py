@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from processes import python
 from sklearn.exceptions import NotFittedError
 from test_backend import blas_threads
+from threadpoolctl import threadpool_limits
 
 from mercat import Mercat, Status, _backend, _progress
 from mercat._backend import Workers
@@ -98,6 +100,7 @@ import json, signal, threading, time
 import numpy as np
 from sklearn.datasets import load_digits
 from test_backend import blas_threads
+from threadpoolctl import threadpool_limits
 from mercat import Mercat
 
 X = load_digits().data[:300]
@@ -124,6 +127,24 @@ print(json.dumps([interrupted, left, blas_threads() == limits, same]))
     assert left == []
     assert limits
     assert same
+
+
+def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
+    main, before = threading.main_thread(), blas_threads()
+
+    def let_go_late(held, leave):
+        with threadpool_limits(limits=1, user_api="blas"):
+            signal.pthread_kill(main.ident, signal.SIGINT)
+            leave.wait()
+            time.sleep(0.2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_backend, "_hold_blas", let_go_late)
+        with pytest.raises(KeyboardInterrupt), Workers(2):
+            pass
+    with Workers(2):
+        pass
+    assert blas_threads() == before
 
 
 def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):

@@ -205,6 +205,8 @@ class _SingleThreadedBlas:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
+                if self._holder is not None and self._holder.is_alive():
+                    self._holder.join()  # one that Ctrl-C sent away may still be lifting its limit
                 held, self._leave = threading.Event(), threading.Event()
                 arguments = (held, self._leave)
                 self._holder = threading.Thread(target=_hold_blas, args=arguments, daemon=True)
@@ -295,8 +297,12 @@ class Workers:
 
     def __enter__(self) -> Workers:
         _single_threaded_blas.__enter__()
-        if self.n_jobs > 1:
-            self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="mercat")
+        try:
+            if self.n_jobs > 1:
+                self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="mercat")
+        except BaseException:
+            _single_threaded_blas.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
