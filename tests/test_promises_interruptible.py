@@ -147,6 +147,22 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
     assert blas_threads() == before
 
 
+def test_a_hold_that_ctrl_c_cut_off_before_it_was_ended_is_ended_by_the_next_fit():
+    before, blas = blas_threads(), _backend._SingleThreadedBlas()
+    blas.__enter__()
+    blas._inside = 0  # as if interrupted between the count and the word to the thread
+
+    def use():
+        with blas:
+            pass
+
+    fit = threading.Thread(target=use, daemon=True)
+    fit.start()
+    fit.join(timeout=20)
+    assert not fit.is_alive()
+    assert blas_threads() == before
+
+
 def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):
     main, hold = threading.main_thread(), _backend._hold_blas
 

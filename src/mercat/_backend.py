@@ -205,8 +205,9 @@ class _SingleThreadedBlas:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                if self._holder is not None and self._holder.is_alive():
-                    self._holder.join()  # one that Ctrl-C sent away may still be lifting its limit
+                if self._holder is not None and self._holder.is_alive():  # left behind by Ctrl-C
+                    self._leave.set()
+                    self._holder.join()
                 held, self._leave = threading.Event(), threading.Event()
                 arguments = (held, self._leave)
                 self._holder = threading.Thread(target=_hold_blas, args=arguments, daemon=True)
