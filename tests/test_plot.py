@@ -231,7 +231,8 @@ def test_style_by_hand():
 
 
 def test_cover_is_the_area_that_points_fill():
-    whole = _window.Window(np.zeros(2), np.array([2.0, 1.0]), whole=False)
+    low, high = np.zeros(2), np.array([2.0, 1.0])
+    whole = _window.Window(low, high, False, low, high)
     rng = np.random.default_rng(0)
     even = rng.uniform(size=(20_000, 2)) * [2, 1]
     np.testing.assert_allclose(whole.cover(even), 1, rtol=0.02)
@@ -275,6 +276,48 @@ def test_points_beyond_mercator_are_marked_and_counted():
     assert len(north.get_offsets()) + len(south.get_offsets()) == beyond.sum()
     assert np.isclose(north.get_offsets()[:, 0], np.deg2rad(30)).any()
     assert f"{beyond.sum()} of 54 points are beyond 85.05°" in ax.get_xlabel().replace("\n", " ")
+
+
+def strewn(n, *far):
+    """n points around (0, 0) within 20 degrees, and some more, by longitude and latitude."""
+    rng = np.random.default_rng(0)
+    return np.concatenate([at(*rng.uniform(-20, 20, size=(2, n))), *(at(*place) for place in far)])
+
+
+def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
+    far = [(120, 0), (-130, 5), (10, 70), (0, -75)]
+    ax = plot.map(strewn(2000, *far), center=(0, 0))
+    inside, *triangles = ax.collections
+    assert len(inside.get_offsets()) == 2000
+    (right,), (left,), (up,), (down,) = (t.get_offsets() for t in triangles)
+    (u0, u1), (v0, v1) = ax.get_xlim(), ax.get_ylim()
+    assert np.deg2rad(20) < u1 < np.deg2rad(45)
+    assert u0 < left[0] < inside.get_offsets()[:, 0].min()
+    assert inside.get_offsets()[:, 0].max() < right[0] < u1
+    assert v0 < down[1] < -np.deg2rad(19)
+    assert np.deg2rad(19) < up[1] < v1
+    np.testing.assert_allclose(
+        [left[1], up[0]], [np.arcsinh(np.tan(np.deg2rad(5))), np.deg2rad(10)]
+    )
+    note = ax.get_xlabel().replace("\n", " ")
+    assert (
+        "4 of 2,004 points are far off, at the edge (triangles); extent='world' shows all." in note
+    )
+
+
+def test_far_points_that_are_not_so_few_or_not_so_far_are_held_by_the_window():
+    many = [(120, k) for k in range(12)]
+    near = [(30, 0), (-28, 5), (0, 29)]
+    for far in (many, near):
+        ax = plot.map(strewn(2000, *far), center=(0, 0))
+        (inside,) = ax.collections
+        assert len(inside.get_offsets()) == 2000 + len(far)
+        assert ax.get_xlabel() == ""
+
+
+def test_the_world_and_few_points_hold_the_far_ones():
+    for Y, extent in ((strewn(150, (120, 0)), "data"), (strewn(2000, (120, 0)), "world")):
+        assert len(plot.map(Y, center=(0, 0), extent=extent).collections) == 1
 
 
 def test_world_of_mercator_extends_to_the_farthest_point():

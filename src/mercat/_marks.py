@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._color import Coloring
-from ._window import MERCATOR_TOP
+from ._window import Window
 
 Floats = NDArray[np.float64]
 
@@ -21,21 +21,16 @@ def draw(
     P: Floats,
     shades: Coloring,
     *,
-    cover: float = 1.0,
+    shown: Window,
     far: NDArray[np.bool_] | None = None,
-    beyond: NDArray[np.bool_] | None = None,
     size: float | None = None,
     alpha: float | None = None,
 ) -> None:
-    """Draw points at P, pale those on the far side, at Mercator's edge those beyond it.
-
-    `cover` is the part of the axes that the points fill (see `Window.cover`).
-    """
+    """Draw points at P, pale those on the far side, as triangles at the window's edge those beyond it."""
     n = len(P)
-    nowhere = np.zeros(n, dtype=bool)
-    far = nowhere if far is None else far
-    beyond = nowhere if beyond is None else beyond
-    auto_size, auto_alpha = style(n, cover * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
+    far = np.zeros(n, dtype=bool) if far is None else far
+    beyond = shown.beyond(P)
+    auto_size, auto_alpha = style(n, shown.cover(P) * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
     area = auto_size if size is None else size
     rgba = shades.rgba().copy()
     rgba[:, 3] *= auto_alpha if alpha is None else alpha
@@ -48,20 +43,25 @@ def draw(
     # A thin rim tells touching points apart where they are large enough to have one.
     rim = {"linewidths": 0.3, "edgecolors": "white"} if area > 12 else {"linewidths": 0}
     ax.scatter(*P[inside].T, s=area, c=rgba[inside], rasterized=n > _RASTER_FROM, zorder=2, **rim)
-    for side, marker in ((1, "^"), (-1, "v")):
-        rows = order[beyond[order] & (np.sign(P[order, 1]) == side)]
-        if len(rows):
-            v = np.full(len(rows), side * MERCATOR_TOP)
-            ax.scatter(
-                P[rows, 0],
-                v,
-                s=max(2 * area, 14),
-                c=shades.rgba()[rows],
-                marker=marker,
-                linewidths=0.5,
-                edgecolors="black",
-                zorder=3,
-            )
+    for marker, rows in _signposts(P, order[beyond[order]], shown):
+        ax.scatter(
+            *np.clip(P[rows], shown.first, shown.last).T,
+            s=max(2 * area, 14),
+            c=shades.rgba()[rows],
+            marker=marker,
+            linewidths=0.5,
+            edgecolors="black",
+            zorder=3,
+        )
+
+
+def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, NDArray[Any]]]:
+    """Rows beyond the window by the triangle that points to them: to the side where they are farther."""
+    right, up = (P[rows] - np.clip(P[rows], shown.first, shown.last)).T
+    across = np.abs(right) > np.abs(up)
+    sides = {">": across & (right > 0), "<": across & (right < 0)}
+    sides |= {"^": ~across & (up > 0), "v": ~across & (up < 0)}
+    return [(marker, rows[side]) for marker, side in sides.items() if side.any()]
 
 
 def style(n: int, room: float) -> tuple[float, float]:

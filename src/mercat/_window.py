@@ -23,17 +23,26 @@ _LEAST = np.deg2rad(2.0)  # the shortest side there is: a single point gets some
 _SQUAT, _TALL = 0.5, 4 / 3  # height over width, within which the window of the data stays
 # A window that would show this much of the world shows all of it.
 _MOST = 0.6
+# One point in so many may lie beyond each side of the window of the data, at its edge, ...
+_FEW = 200
+# ... if that makes it smaller than this part of the one that holds them all.
+_WORTH = 0.6
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
 _CELLS = 24  # along each side, for the area that points cover
 
 
 @dataclass(frozen=True)
 class Window:
-    """A rectangle of the plane. A whole one shows the world, within its edge."""
+    """A rectangle of the plane. A whole one shows the world, within its edge.
+
+    Points are drawn from `first` to `last`, which lie within its margin; those beyond at the edge.
+    """
 
     low: Floats
     high: Floats
     whole: bool
+    first: Floats
+    last: Floats
 
     @property
     def size(self) -> Floats:
@@ -52,6 +61,11 @@ class Window:
             return 30
         fits = [step for step in _STEPS if np.rad2deg(self.size.max()) <= 8 * step]
         return fits[0] if fits else 30
+
+    def beyond(self, P: Floats) -> NDArray[np.bool_]:
+        """Which positions it does not hold."""
+        slack = 1e-9  # rounding takes no point off the rim of the world
+        return np.asarray(((self.first - slack > P) | (self.last + slack < P)).any(axis=1))
 
     def near(self, P: Floats) -> NDArray[np.bool_]:
         """Which positions lie in the window or less than half its size beside it."""
@@ -80,28 +94,41 @@ def check_extent(extent: str) -> None:
 def window(projection: str, P: Floats, extent: str = "data") -> Window:
     """What a map shows on which points lie at P.
 
-    The window of the data holds them all, with a margin. Where it would take most of the
-    world, it is the world.
+    The window of the data holds them all, with a margin, but for a few far ones without which it is much
+    smaller. Where it would take most of the world, it is the world.
     """
     world = _world(projection, P)
     if extent == "world":
         return world
-    inside = np.clip(P, *ends(projection))
-    low, high = inside.min(axis=0), inside.max(axis=0)
+    low, high = _reach(np.clip(P, *ends(projection)))
     width, height = np.maximum(high - low, _LEAST)
-    wanted = np.array([max(width, height / _TALL), max(height, width * _SQUAT)])
-    wanted += 2 * _MARGIN * wanted.max()
-    if wanted.prod() > _MOST * world.size.prod():
-        return world
+    room = np.array([max(width, height / _TALL), max(height, width * _SQUAT)]) / 2
+    margin = 2 * _MARGIN * room.max()
     middle = (low + high) / 2
-    return Window(middle - wanted / 2, middle + wanted / 2, whole=False)
+    first, last = np.clip([middle - room, middle + room], *ends(projection))
+    shown = Window(middle - room - margin, middle + room + margin, False, first, last)
+    return world if shown.size.prod() > _MOST * world.size.prod() else shown
+
+
+def _reach(P: Floats) -> tuple[Floats, Floats]:
+    """Lower left and upper right corner of the points, or of all but a few far ones."""
+    low, high = P.min(axis=0), P.max(axis=0)
+    few = len(P) // _FEW
+    if few:
+        ordered = np.partition(P, [few, -few - 1], axis=0)
+        core = ordered[few], ordered[-few - 1]
+        spare = (core[1] - core[0]) / 4  # what is just beyond the core is not far
+        near = np.maximum(low, core[0] - spare), np.minimum(high, core[1] + spare)
+        if np.prod(near[1] - near[0]) < _WORTH * np.prod(high - low):
+            return near
+    return low, high
 
 
 def plane(P: Floats) -> Window:
     """What to show of an embedding that is flat already."""
     low, high = P.min(axis=0), P.max(axis=0)
     margin = 0.03 * (high - low).max() or 1.0
-    return Window(low - margin, high + margin, whole=False)
+    return Window(low - margin, high + margin, False, low, high)
 
 
 def _world(projection: str, P: Floats) -> Window:
@@ -110,7 +137,7 @@ def _world(projection: str, P: Floats) -> Window:
         low[1] = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
         high[1] = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
     edge = _EDGE * high[0] / np.pi
-    return Window(low - edge, high + edge, whole=True)
+    return Window(low - edge, high + edge, True, low, high)
 
 
 def ends(projection: str) -> Floats:

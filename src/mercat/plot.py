@@ -69,7 +69,9 @@ def map(
         points; other maps keep the equator and are cut where the fewest points are.
     extent : {"data", "world"}
         "data" shows the part of the world that holds all points, with a margin, and the
-        whole world where they spread over most of it; "world" always shows all of it.
+        whole world where they spread over most of it. One point in 200 may lie beyond each
+        side where that makes the map much smaller: it is drawn as a triangle at the edge, and
+        counted below the map. "world" always shows all of the world.
     labels : bool or sequence of n values
         Names to write at the median direction of their points: those of `color` if True, or
         categories of their own.
@@ -141,7 +143,7 @@ def globe(
     center : (longitude, latitude), optional
         What the globe turns to the reader, in degrees; the mean direction by default.
     extent : {"world", "data"}
-        The whole globe, or the part of it that holds all points.
+        The whole globe, or the part of it that holds the points, as in `map`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     **options
@@ -350,23 +352,23 @@ def _draw(
     ax = new_axes(shown.aspect) if ax is None else _checked(ax)
     globe = projection == "orthographic"
     far = far_side(Y, center=center) & globe
-    beyond = (np.abs(P[:, 1]) > MERCATOR_TOP) & (projection == "mercator")
+    beyond = shown.beyond(P)
     notes = _chart.draw_frame(ax, projection, center, shown)
     if globe:
         notes.append(_count(far, "on the far side (pale)"))
-    if beyond.any():
+    if (np.abs(P[beyond, 1]) < MERCATOR_TOP).any():
+        notes.append(_count(beyond, "far off, at the edge (triangles); extent='world' shows all"))
+    elif beyond.any():
         notes.append(_count(beyond, "beyond 85.05°, at the edge (triangles)"))
     _chart.write_note(ax, notes)
     if legend:
         _legend.draw(ax, shades, new=new)
     _legend.settle(ax)
-    cover = shown.cover(P)
-    _marks.draw(ax, P, shades, cover=cover, far=far, beyond=beyond, size=size, alpha=alpha)
+    _marks.draw(ax, P, shades, shown=shown, far=far, size=size, alpha=alpha)
     if groups is not None and groups.present:
         middles = np.array([_labels.median_direction(Y[rows]) for rows in groups.members()])
         anchors = project(middles, projection, center=center)
-        if projection == "mercator":  # a pole's name goes to the edge, like its points
-            anchors = np.clip(anchors, -MERCATOR_TOP, MERCATOR_TOP)
+        anchors = np.clip(anchors, shown.first, shown.last)  # a pole's name, like its points
         _labels.write(ax, anchors, groups.shown(), far_side(middles, center=center) & globe)
     return ax
 
@@ -386,7 +388,7 @@ def _draw_plane(
     shown = plane(P)
     _chart.draw_plane(_checked(ax), shown)
     _legend.settle(ax)
-    _marks.draw(ax, P, shades, cover=shown.cover(P), size=size, alpha=alpha)
+    _marks.draw(ax, P, shades, shown=shown, size=size, alpha=alpha)
     if groups is not None and groups.present:
         anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
         _labels.write(ax, anchors, groups.shown())
