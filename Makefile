@@ -24,7 +24,7 @@ pytest: $(VENV)/.dev browser js/node_modules
 
 # The properties that hold for any data, each tried on 2500 data sets.
 nightly: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) tests/test_properties.py
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) -o faulthandler_timeout=3600 tests/test_properties.py
 
 # Chromium for the viewer's tests: installed where that is possible; elsewhere says what is missing.
 browser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -473,6 +474,25 @@ def test_callback_must_be_callable(digits):
 def test_bad_data(X, message):
     with pytest.raises(ValueError, match=message):
         Mercat().fit(X)
+
+
+FRAME = functools.partial(pd.DataFrame, columns=["height", "weight", "it's"])
+
+
+@pytest.mark.parametrize(
+    ("container", "column"), [(np.asarray, "2"), (sp.csr_array, "2"), (FRAME, """2 ("it's")""")]
+)
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, column, value):
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    model = Mercat(random_state=0).fit(container(X))
+    X[1203, 2] = X[1400, 0] = value
+    message = (
+        f"X must have no NaN or infinity, got {value} in row 1203, column {column}: fill it in"
+    )
+    for call in (model.transform, Mercat().fit):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call(container(X))
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
     def let_go_late(held, leave):
         with threadpool_limits(limits=1, user_api="blas"):
             signal.pthread_kill(main.ident, signal.SIGINT)
+            held.set()  # or the signal, if it came just before the wait, would never be looked at
             leave.wait()
             time.sleep(0.2)
 

@@ -152,9 +152,7 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
-_ROUNDED_BY = (
-    4.0  # units of rounding by which equal points may differ once they have been computed with
-)
+_ROUNDED_BY = 4.0  # units of rounding by which points that were equal may differ
 _LEAST_SOFTENING = 1e-14  # where all points of a map are in one place
 
 

@@ -6,7 +6,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from ._backend import blocks
 from ._sphere import normalize
 
 
@@ -44,6 +46,32 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
         except (TypeError, ValueError):
             return False
     return dtype.kind not in "mMSU"
+
+
+def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
+    """No NaN and no infinity, in a dense or a CSR matrix; `rows` have these numbers, columns these names."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    # A sum is not finite where a value is not, and needs no copy.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(values.sum()):
+            return
+    for block in blocks(X.shape[0], 1000):
+        for i, j in _not_finite(X[block])[:1]:
+            i += block.start
+            row, name = i if rows is None else rows[i], "" if names is None else f" ({names[j]!r})"
+            raise ValueError(
+                f"X must have no NaN or infinity, got {X[i, j]} in row {row}, column {j}{name}: "
+                "fill it in, or leave that row or column out."
+            )
+
+
+def _not_finite(X: Any) -> np.ndarray:
+    """Rows and columns of what is NaN or infinite."""
+    if not scipy.sparse.issparse(X):
+        return np.argwhere(~np.isfinite(X))
+    entries = X.tocoo()
+    bad = ~np.isfinite(entries.data)
+    return np.column_stack([entries.row[bad], entries.col[bad]])
 
 
 def check_distances(distances: np.ndarray, *, square: bool) -> None:

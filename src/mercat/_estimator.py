@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._backend import (
     Workers,
@@ -30,6 +30,7 @@ from ._checks import (
     check_choice,
     check_columns,
     check_distances,
+    check_finite,
     check_fraction,
     check_integer,
     check_n_jobs,
@@ -387,16 +388,20 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_columns(X)
         if np.ma.is_masked(X):
             raise ValueError("X must have no masked values: fill them or leave those rows out.")
-        X = validate_data(
-            self,
+        given = X
+        X = check_array(
             X,
-            reset=reset,
             accept_sparse=False if precomputed else "csr",
             dtype="numeric",
             ensure_min_samples=4 if reset else 1,
+            ensure_all_finite=False,  # looked at below, with a word on where
+            estimator=self,
+            input_name="X",
         )
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        check_finite(X, names=getattr(given, "columns", None))
+        validate_data(self, given, reset=reset, skip_check_array=True)
         if precomputed:
             if X.dtype.kind == "b" or X.dtype.itemsize > 8:
                 X = X.astype(np.float64)

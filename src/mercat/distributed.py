@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse
 
 from ._backend import Workers, blocks
+from ._checks import check_finite
 from ._rows import FAN_IN, ROWS_A_BLOCK, LazyRows, merged, rows_to_sum
 
 T = TypeVar("T")
@@ -73,7 +74,7 @@ class ChunkedRows(LazyRows):
         """Some rows, in memory, in the order of their indices."""
         order = np.argsort(indices)
         found = _compute(self.X[indices[order]])
-        _check_finite(found, "the rows that were sampled")
+        check_finite(found, rows=indices[order])
         return found[np.argsort(order)]
 
     def take_all(self) -> Any:
@@ -129,7 +130,7 @@ def _part_sum(
     function: Callable[[Any], T],
     merge: Callable[[T, T], T],
 ) -> T:
-    _check_finite(part, f"rows {start} to {start + part.shape[0] - 1}")
+    check_finite(part, rows=range(start, start + part.shape[0]))
     steps = blocks(part.shape[0], size)
     with Workers(1):
         return merged((function(part[step]) for step in steps), len(steps), merge)
@@ -148,21 +149,12 @@ def _apply(
     block_info: Any = None,
 ) -> Any:
     start = block_info[0]["array-location"][0][0]
-    _check_finite(rows, f"rows {start} to {start + rows.shape[0] - 1}")
+    check_finite(rows, rows=range(start, start + rows.shape[0]))
     out = np.empty((rows.shape[0], *row_shape), dtype=row_type)
     with Workers(1):
         for step in blocks(rows.shape[0], ROWS_A_BLOCK):
             out[step] = function(rows[step], start + step.start)
     return out
-
-
-def _check_finite(rows: Any, where: str) -> None:
-    values = rows.data if scipy.sparse.issparse(rows) else rows
-    # A sum is not finite where a value is not, and needs no copy.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = values.dtype.kind == "f" and not np.isfinite(values.sum())
-    if suspicious and not np.isfinite(values).all():
-        raise ValueError(f"X must have no NaN or infinity, found in {where}.")
 
 
 def _compute(collection: Any) -> Any:
