@@ -375,6 +375,11 @@ def direction_gradient(legs: Legs, b: Bearings, s: Sums, calibration: Calibratio
     return g
 
 
+def turning_pulls(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
+    """`direction_gradient` as the legs' places feel it (2 x b x m), as far as it turns directions."""
+    return felt_by_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+
+
 def felt_by_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
     """Pulls on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
     (U, V), (along_U, along_V) = both(frame), both(pulls)
@@ -400,7 +405,7 @@ def apex_gradient(
     Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
     tangent to the sphere.
     """
-    pulls = felt_by_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+    pulls = turning_pulls(legs, b, s, calibration)
     to_legs = felt_by_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
     return felt_by_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs
 

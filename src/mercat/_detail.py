@@ -35,13 +35,12 @@ from ._angles import (
     bearings,
     calibrate,
     data_moments,
-    direction_gradient,
     felt_by_apices,
     felt_by_legs,
-    felt_by_turning,
     legs_of,
     map_moments,
     mean_square,
+    turning_pulls,
 )
 from ._backend import Workers, blocks, in_tiles
 from ._neighbors import Search, Strength, first_equal, in_order
@@ -149,15 +148,13 @@ def angle_force(
     legs = legs_of(X, anchors.X)
     b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
     sums = apex_sums(legs, b)
-    pulls = felt_by_turning(direction_gradient(legs, b, sums, calibration), b.B, b.inverse_sine)
+    pulls = turning_pulls(legs, b, sums, calibration)
     force = felt_by_apices(b.frame, pulls, Y @ anchors.Y.T)
     mask = None if legs.mask is None else legs.mask.T
     with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
     as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
     c = bearings(anchors.Y, Y, mask, anchors.softening)
-    pulls = felt_by_turning(
-        direction_gradient(as_leg, c, anchors.sums, calibration), c.B, c.inverse_sine
-    )
+    pulls = turning_pulls(as_leg, c, anchors.sums, calibration)
     force += felt_by_legs(c.frame, pulls)
     m = len(anchors.X)
     curvature = (4 * calibration.beta**2 / m) * _rowwise(b.inverse_sine, b.inverse_sine)
