@@ -36,6 +36,8 @@ CORE = [
     "distributed",
     "_estimator",
     "_whole",
+    "_model_rules",
+    "_model_json",
     "_model_file",
 ]
 # What stands around the core uses only these of it.

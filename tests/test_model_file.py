@@ -13,7 +13,8 @@ import scipy.sparse
 
 import mercat
 from mercat import Mercat
-from mercat._model_file import _RULES, VERSION, read_model, write_model
+from mercat._model_file import VERSION, read_model, write_model
+from mercat._model_rules import RULES
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)) @ RNG.normal(size=(7, 7))
@@ -108,12 +109,12 @@ def test_numpy_reads_the_arrays(saved):
 
 
 def test_every_array_of_a_fit_has_a_rule():
-    for kind, rules in _RULES.items():
+    for kind, rules in RULES.items():
         if kind is not Mercat:
             assert set(rules) == set(kind._fields)
     frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcdefg"))
     model = Mercat(random_state=0).fit(frame)
-    assert set(vars(model)) - set(model.get_params()) == set(_RULES[Mercat])
+    assert set(vars(model)) - set(model.get_params()) == set(RULES[Mercat])
 
 
 def test_notes_come_back_and_prepared_data_are_told_of(saved, tmp_path):
@@ -240,6 +241,8 @@ def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
         ("landmarks_", np.arange(5), "rows of the 60 points"),
         ("_rotation", np.zeros((3, 3)), "rows of length 1"),
         ("mean_", np.ones(8), "must be 7"),
+        ("explained_variance_", np.ones(6), "must be of 7 components, got 6"),
+        ("history_", np.ones(2), "must have n_iter_ entries"),
         ("_placer.landmarks.X", np.ones((60, 3), np.float32), "must be"),
         ("_placer.landmarks.Y", np.ones((60, 3), np.float32), "rows of length 1"),
         ("_placer.landmarks.frame", np.zeros((2, 60, 3), np.float32), "rows of length 1"),
