@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import ast
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "mercat"
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+from architecture import PACKAGE, PICTURE, drawing, graph, imports
 
 # Modules of the core, from the ground up: each may import those before it, and no other.
 CORE = [
@@ -69,23 +72,6 @@ OPTIONAL = {
 }
 
 
-def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
-    """Top-level names that a file imports; those of mercat itself with a leading dot."""
-    tree = ast.parse(path.read_text())
-    nodes = tree.body if only_at_import else list(ast.walk(tree))
-    found = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            if node.level == 0:
-                found.add((node.module or "").split(".")[0])
-            elif node.level == 1 + (path.parent != PACKAGE):
-                names = [node.module] if node.module else [alias.name for alias in node.names]
-                found |= {"." + name.split(".")[0] for name in names}
-    return found
-
-
 @pytest.mark.parametrize("module", CORE)
 def test_core_imports_only_what_lies_below_it(module):
     below = {f".{name}" for name in CORE[: CORE.index(module)]}
@@ -114,3 +100,15 @@ def test_files_around_the_core_use_its_open_parts_and_load_extras_late(path):
 
 def test_every_core_module_exists():
     assert all((PACKAGE / f"{name}.py").is_file() for name in CORE)
+
+
+def test_the_picture_shows_these_imports():
+    assert PICTURE.read_text() == drawing(graph()), "run: python tools/architecture.py"
+
+
+def test_the_picture_leaves_out_what_other_arrows_imply():
+    picture = drawing({"roof": {"wall", "ground"}, "wall": {"ground"}, "ground": set()})
+    assert picture.count('marker-end="url(#tip)"') == 2
+    found = re.findall(r'<text [^>]*y="([^"]+)"[^>]*>(\w+)<', picture)
+    heights = {name: float(y) for y, name in found}
+    assert heights["roof"] < heights["wall"] < heights["ground"]

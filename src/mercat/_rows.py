@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -111,11 +112,11 @@ class Rows:
         return self.workers.map(lambda part: function(self.X[part], part.start), parts)
 
 
-class LazyRows(Rows):
+class LazyRows(Rows, ABC):
     """Rows that are read when a result is asked for: what is done to each of them waits until then."""
 
+    @abstractmethod
     def lazily(
         self, function: Callable[[Any, int], Any], shape: tuple[int, ...], dtype: Any
     ) -> Any:
         """The array of function(rows, number of the first), with rows of `shape`, once computed."""
-        raise NotImplementedError

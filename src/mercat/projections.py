@@ -24,6 +24,7 @@ No point is ever lost. Where a projection is singular, this is what happens:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ _UNIT_TOLERANCE = 2e-3
 _RIM_TOLERANCE = 1e-9
 
 
-class _Projection:
+class _Projection(ABC):
     """A projection with its centre at the first axis and north along the third.
 
     `forward` takes unit vectors to the plane, `backward` takes the plane to unit vectors
@@ -52,14 +53,14 @@ class _Projection:
     where the map ends.
     """
 
-    def forward(self, W: Floats) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def forward(self, W: Floats) -> Floats: ...
 
-    def backward(self, P: Floats) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def backward(self, P: Floats) -> Floats: ...
 
-    def stretch(self, W: Floats) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def stretch(self, W: Floats) -> Floats: ...
 
     def rim(self) -> Floats | None:
         return None
@@ -158,9 +159,9 @@ class _PseudoCylinder(_Projection):
         west = east[::-1] * [-1, 1]
         return np.concatenate([east, west, east[:1]])
 
+    @abstractmethod
     def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """width, height, and their derivatives by latitude."""
-        raise NotImplementedError
 
 
 class _EqualEarth(_PseudoCylinder):
