@@ -686,9 +686,20 @@ def test_an_interrupt_while_it_starts_ends_with_130_too():
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-@pytest.mark.parametrize("arguments", [["embed", "--quiet"], ["info", "--json"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["embed", "--quiet", "DATA"],
+        ["info", "--json", "DATA"],
+        ["--help"],
+        ["--version"],
+        ["embed", "-h"],
+        ["completion", "-h"],
+    ],
+)
 def test_a_full_disk_behind_stdout_ends_with_4(data, arguments):
-    command = [sys.executable, "-m", "mercat.cli", *arguments, str(data)]
+    arguments = [str(data) if word == "DATA" else word for word in arguments]
+    command = [sys.executable, "-m", "mercat.cli", *arguments]
     with open("/dev/full", "w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     told = "Error: The result cannot be written to stdout: No space left on device.\n"

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from .. import __version__
-from ._console import printing
+from ._console import HelpedCommand, HelpedGroup, printing
 from .compare import compare
 from .embed import embed
 from .evaluate import evaluate
@@ -27,19 +27,22 @@ output cannot be written or exists, 5 a package is not installed, 130 Ctrl-C.
 """
 
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=HelpedGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="mercat")
 def app() -> None:
     """Faithful maps of high-dimensional data: angles kept, on the sphere."""
 
 
 @click.command(
+    cls=HelpedCommand,
     epilog="""\b
 Examples:
   mercat completion bash > ~/.local/share/bash-completion/completions/mercat
   mercat completion zsh > ~/.zfunc/_mercat
   mercat completion fish > ~/.config/fish/completions/mercat.fish
-"""
+""",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:

@@ -92,6 +92,23 @@ def printing() -> Iterator[None]:
         raise BadOutput(f"The result cannot be written to stdout: {why}.") from error
 
 
+class _Helped:
+    """Of a click command: its help goes to stdout, too."""
+
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        with printing():
+            context: click.Context = super().make_context(*arguments, **keywords)  # type: ignore[misc]
+            return context
+
+
+class HelpedCommand(_Helped, click.Command):
+    """A command whose help may meet a full disk."""
+
+
+class HelpedGroup(_Helped, click.Group):
+    """A group of commands, the same."""
+
+
 def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Command]:
     """A click command with --quiet and --json whose function takes a `Console` first."""
 
@@ -106,7 +123,9 @@ def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Co
         for option in reversed([*options, *_LOUDNESS]):
             decorated = option(decorated)
         return click.command(
-            epilog=epilog, context_settings={"help_option_names": ["-h", "--help"]}
+            cls=HelpedCommand,
+            epilog=epilog,
+            context_settings={"help_option_names": ["-h", "--help"]},
         )(decorated)
 
     return decorate
