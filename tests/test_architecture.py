@@ -37,6 +37,7 @@ CORE = [
     "_detail",
     "_solvers",
     "distributed",
+    "_validation",
     "_estimator",
     "_whole",
     "_model_rules",

@@ -8,35 +8,21 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._backend import (
     Workers,
     blocks,
     in_tiles,
     is_dask,
-    is_torch,
     like,
     n_threads,
     namespace,
-    to_numpy,
     widest,
 )
-from ._checks import (
-    check_at_least_zero,
-    check_choice,
-    check_columns,
-    check_distances,
-    check_finite,
-    check_fraction,
-    check_integer,
-    check_n_jobs,
-    check_positions,
-)
-from ._device import DeviceRows, check_tensor, find_device
+from ._device import DeviceRows, find_device
 from ._exact import Fit
 from ._progress import Progress
 from ._rotation import equator_rotation
@@ -46,6 +32,7 @@ from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
 from ._trust import Evidence, TrustWarning, doubts, warn_caller
+from ._validation import check_parameters, generator, validated
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -248,7 +235,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Unit vectors.
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        X = validated(self, X, reset=False)
         dtype = _output_type(X)
         with self._working() as (workers, progress):
             rows = self._rows(X, workers)
@@ -274,17 +261,17 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise
 
     def _fit_or_fail(self, X: Any) -> None:
-        init = self._check_parameters()
-        X = self._validate(X, reset=True)
+        init = check_parameters(self)
+        X = validated(self, X, reset=True)
         if not isinstance(init, str) and len(init) != X.shape[0]:
             raise ValueError(
                 f"init must have a row for each of the {X.shape[0]} points of X, got {len(init)}."
             )
-        rng = _generator(self.random_state)
+        rng = generator(self.random_state)
         with self._working() as (workers, progress):
             rows = self._rows(X, workers)
             if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
-                rows = Rows(self._validate(rows.take_all(), reset=True), workers)
+                rows = Rows(validated(self, rows.take_all(), reset=True), workers)
             progress.phase("denoising", None, "")
             spectral = self._denoise(rows, rng, workers)
             plan = Plan(
@@ -372,110 +359,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.explained_variance_ = spectral.explained_variance
         return spectral
 
-    # ------------------------------------------------------------------ checks
-
-    def _validate(self, X: Any, *, reset: bool) -> Any:
-        precomputed = self.metric == "precomputed"
-        if is_dask(X):
-            return self._validate_dask(X, reset=reset)
-        device = find_device(self.device, X)
-        if device is not None and is_torch(X):
-            X = check_tensor(X)
-            self._check_number(X, reset)
-            return validate_data(self, X, reset=reset, skip_check_array=True)
-        if is_torch(X):
-            X = to_numpy(check_tensor(X))
-        check_columns(X)
-        if np.ma.is_masked(X):
-            raise ValueError("X must have no masked values: fill them or leave those rows out.")
-        given = X
-        X = check_array(
-            X,
-            accept_sparse=False if precomputed else "csr",
-            dtype="numeric",
-            ensure_min_samples=4 if reset else 1,
-            ensure_all_finite=False,  # looked at below, with a word on where
-            estimator=self,
-            input_name="X",
-        )
-        if X.dtype.kind not in "biuf":
-            raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
-        check_finite(X, names=getattr(given, "columns", None))
-        validate_data(self, given, reset=reset, skip_check_array=True)
-        if precomputed:
-            if X.dtype.kind == "b" or X.dtype.itemsize > 8:
-                X = X.astype(np.float64)
-            check_distances(X, square=reset)
-        return X
-
-    def _validate_dask(self, X: Any, *, reset: bool) -> Any:
-        """Check what is known before anything is computed."""
-        from .distributed import check_chunks
-
-        if self.device is not None:
-            raise ValueError(
-                f"device must be None for a Dask array, got {self.device!r}: its chunks are placed "
-                "wherever Dask runs."
-            )
-        if self.detail != 0:
-            raise ValueError(
-                f"detail above 0 needs the data in memory, got detail={self.detail!r} and a Dask array: "
-                "pass X.compute()."
-            )
-        if self.metric == "precomputed":
-            raise ValueError(
-                "metric='precomputed' needs the distances in memory, got a Dask array: pass X.compute()."
-            )
-        X = check_chunks(X)
-        self._check_number(X, reset)
-        return validate_data(self, X, reset=reset, skip_check_array=True)
-
-    @staticmethod
-    def _check_number(X: Any, reset: bool) -> None:
-        if X.shape[0] < (least := 4 if reset else 1):
-            raise ValueError(f"X must have at least {least} rows, got {X.shape[0]}.")
-
-    def _check_parameters(self) -> str | np.ndarray:
-        """Refuse parameters that make no sense; the start, checked."""
-        check_choice("objective", self.objective, ("calibrated", "absolute"))
-        check_choice("metric", self.metric, ("euclidean", "cosine", "correlation", "precomputed"))
-        check_choice("solver", self.solver, ("auto", "exact", "landmarks", "algorithm1"))
-        if self.solver == "algorithm1" and self.objective != "absolute":
-            raise ValueError(
-                "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
-                f"got objective={self.objective!r}."
-            )
-        check_at_least_zero("detail", self.detail)
-        if self.solver == "algorithm1" and self.detail != 0:
-            raise ValueError(
-                f"solver='algorithm1' is the paper's and needs detail=0, got detail={self.detail!r}."
-            )
-        if self.device is not None and self.detail != 0:
-            raise ValueError(
-                f"detail above 0 needs device=None, got detail={self.detail!r} and "
-                f"device={self.device!r}."
-            )
-        if self.neighbors is not None and not scipy.sparse.issparse(self.neighbors):
-            check_integer("neighbors", self.neighbors, 1, " (or a sparse matrix or None)")
-        if self.device is not None and self.solver == "algorithm1":
-            raise ValueError(f"solver='algorithm1' needs device=None, got device={self.device!r}.")
-        if self.device is not None and self.metric == "precomputed":
-            raise ValueError(f"metric='precomputed' needs device=None, got device={self.device!r}.")
-        if self.n_spectral is not None and self.n_spectral != "auto":
-            check_integer("n_spectral", self.n_spectral, 1, " (or 'auto' or None)")
-        check_integer("n_landmarks", self.n_landmarks, 4)
-        if self.max_iter is not None:
-            check_integer("max_iter", self.max_iter, 1, " (or None)")
-        check_fraction("tol", self.tol)
-        if self.n_jobs is not None:
-            check_n_jobs(self.n_jobs)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
-        if isinstance(self.init, str):
-            check_choice("init", self.init, ("auto", "pca"))
-            return self.init
-        return check_positions("init", self.init)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric != "precomputed"
@@ -529,15 +412,3 @@ def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
 
 def _output_type(X: Any) -> str:
     return "float32" if str(X.dtype).endswith("float32") else "float64"
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "random_state must be a non-negative integer, a numpy Generator or RandomState, or None, "
-            f"got {random_state!r}."
-        ) from None

@@ -25,6 +25,7 @@ from ._estimator import Mercat
 from ._model_json import TYPES, Arrays, decode
 from ._model_rules import check_names, check_state
 from ._untrusted import read_array, reading, short
+from ._validation import check_parameters
 from ._whole import whole_file
 
 VERSION = 1
@@ -198,7 +199,7 @@ def _restore(
             raise ValueError("its header is malformed.")
     check_names("the parameters", set(parameters), set(Mercat().get_params()))
     model = Mercat(**parameters)
-    model._check_parameters()
+    check_parameters(model)
     check_state(model, state)
     model.__dict__.update(state)
     return model, notes
