@@ -451,8 +451,11 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     assert "<title>map</title>" in html.read_text(encoding="utf-8")
     code, _, err = call("view", out, "-o", html)
     assert code == 4
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
     path = done("view", out, "--title", "T").strip()
     assert opened == [f"file://{path}"]
+    assert [path] == [str(p) for p in scratch.rglob("*.html")]
     code, _, err = call("view", out, "--no-open", "--label", "sort")
     assert code == 2
     assert "has no column 'sort'" in err
@@ -464,6 +467,7 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
     assert code == 3
     assert "does not hold unit vectors" in err
+    assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # none was left empty
 
 
 # ------------------------------------------------------------------ compare

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -60,16 +59,18 @@ def view(
 
     Writes EMBEDDING as one page with a globe and a map, and opens it in the browser.
     """
-    found: list[Any] = []
-    target = output or Path(tempfile.mkdtemp(prefix="mercat-")) / f"{embedding.stem}.html"
+    found: list[Embedded] = []
     outputs = Outputs(force=force, inputs=[embedding])
-    outputs.plan(
-        "page",
-        target,
-        PAGES,
-        lambda part: write_page(found[0], part, title or embedding.stem),
-    )
+
+    def plan(target: Path) -> Path:
+        name = title or embedding.stem
+        outputs.plan("page", target, PAGES, lambda part: write_page(found[0], part, name))
+        return target
+
+    if output is not None:  # said before the work, not after it
+        plan(output)
     found.append(_embedded(read_embedding(embedding, embedding_key, console), label))
+    target = output or plan(Path(tempfile.mkdtemp(prefix="mercat-")) / f"{embedding.stem}.html")
     files = outputs.write()
     if opens or (opens is None and output is None):
         _open(target, console)
