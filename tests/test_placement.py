@@ -213,6 +213,16 @@ def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
         np.testing.assert_allclose(screened[:, g], energy._as_leg(Y)[0], rtol=1e-9)
 
 
+def test_screened_landmarks_stand_for_all(monkeypatch):
+    rng = np.random.default_rng(5)
+    X, Y = np.tile(rng.normal(size=(6, 4)), (5, 1)), np.tile(random_sphere(6, 5), (5, 1))
+    points = rng.normal(size=(7, 4))
+    all_of_them = _Energy(points, prepare_landmarks(X, Y, Calibration(0.3, 0.7))).screen()
+    monkeypatch.setattr(_placement, "_N_SCREEN", 6)  # the others are the same again, four times
+    few = _Energy(points, prepare_landmarks(X, Y, Calibration(0.3, 0.7))).screen()
+    np.testing.assert_allclose(few, all_of_them, rtol=1e-9)
+
+
 def test_many_landmarks_are_sampled(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
