@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.harness import data, methods, peers, record
 from benchmarks.literal import seconds_a_step
+from benchmarks.scale import fit_apart
 from mercat import Mercat, metrics
 from mercat._backend import Workers
 from mercat._exact import AngleLoss
@@ -91,37 +92,13 @@ def against_the_literal_form(folder: str) -> dict[str, Any]:
     return found
 
 
-FIT = """
-import json, resource, sys, time
-import numpy as np
-from mercat import Mercat
-n = int(sys.argv[1])
-rng = np.random.default_rng(0)
-centers = 3 * rng.standard_normal((20, 50), dtype=np.float32)
-X = rng.standard_normal((n, 50), dtype=np.float32)
-X += centers[rng.integers(20, size=n)]
-Mercat(random_state=0, max_iter=5, tol=0.5).fit(X[:2000])
-start = time.perf_counter()
-model = Mercat(random_state=0).fit(X)
-seconds = time.perf_counter() - start
-above = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - X.nbytes) / 2**30
-found = {"seconds": seconds, "GiB of peak beyond the input": above}
-print(json.dumps(found | {"correlation": model.correlation_}))
-"""
-
-
 def scale(_: str) -> dict[str, Any]:
     """Time a point and peak memory at 100,000 and at 1,000,000 points of 50 dimensions."""
     found: dict[str, Any] = {}
     for n in (100_000, 1_000_000, 100_000):
-        output = subprocess.run(
-            [sys.executable, "-c", FIT, str(n)], capture_output=True, text=True, check=True
-        ).stdout
-        result = json.loads(output)
+        result = fit_apart(n)
         result["microseconds a point"] = result["seconds"] / n * 1e6
-        key = str(n) if str(n) not in found else f"{n} again"
-        found[key] = result
-        print(key, json.dumps(result), flush=True)
+        found[str(n) if str(n) not in found else f"{n} again"] = result
     small = statistics.mean(found[k]["microseconds a point"] for k in ("100000", "100000 again"))
     found["time a point at 1M over that at 100k"] = found["1000000"]["microseconds a point"] / small
     return found

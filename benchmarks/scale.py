@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import record
+from benchmarks.harness import memory, record
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "scale.png"
@@ -34,6 +33,8 @@ PEER_SIZES = (10_000, 30_000, 100_000)
 PEERS = ("umap", "tsne", "pacmap")
 DIMENSIONS, CLUSTERS = 50, 20
 DETAIL = 0.3
+# Bytes that workers keep when they free memory, which Dask has them give back: docs/howto/large-data.md.
+KEEP = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
 def clusters(n: int, seed: int = 0) -> np.ndarray:
@@ -50,10 +51,6 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 # ------------------------------------------------------------------ one machine
 
 
@@ -63,13 +60,13 @@ def fit_once(n: int, detail: float) -> dict[str, float]:
 
     X = clusters(n)
     Mercat(random_state=0, max_iter=5, tol=0.5, detail=detail).fit(X[:2000])
-    start = time.perf_counter()
+    memory.forget_peak()
+    before, start = memory.resident(), time.perf_counter()
     model = Mercat(random_state=0, detail=detail).fit(X)
     seconds = time.perf_counter() - start
-    beyond = (peak_bytes() - X.nbytes) / 2**30
     return {
         "seconds": seconds,
-        "GiB of peak beyond the input": beyond,
+        "GiB of peak beyond the input": (memory.peak() - before) / 2**30,
         "correlation": model.correlation_,
     }
 
@@ -84,14 +81,18 @@ def detail(arguments: argparse.Namespace) -> dict[str, Any]:
     return _fits([n for n in (*PEER_SIZES, 1_000_000) if n <= arguments.most], DETAIL)
 
 
+def fit_apart(n: int, detail: float = 0.0) -> dict[str, float]:
+    """`fit_once` in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
+    command += ["--detail", str(detail)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found: dict[str, float] = json.loads(output)
+    print(n, json.dumps(found), flush=True)
+    return found
+
+
 def _fits(sizes: list[int], detail: float) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for n in sizes:
-        command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
-        command += ["--detail", str(detail)]
-        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        found[str(n)] = json.loads(output)
-        print(n, json.dumps(found[str(n)]), flush=True)
+    found: dict[str, Any] = {str(n): fit_apart(n, detail) for n in sizes}
     found["exponent of the time"] = exponent(sizes, [found[str(n)]["seconds"] for n in sizes])
     return found
 
@@ -136,10 +137,12 @@ def read_block(path: str, block_info: Any = None) -> np.ndarray:
 def dask(arguments: argparse.Namespace) -> dict[str, Any]:
     """A set on disk of four times the memory that a process may use; a worker is killed on the way."""
     import dask.array as da
+    from dask.config import set as set_dask
     from dask.distributed import Client, LocalCluster, as_completed
 
     from mercat import Mercat
 
+    set_dask({f"distributed.nanny.pre-spawn-environ.{name}": size for name, size in KEEP.items()})
     n, rows = arguments.rows, min(200_000, arguments.rows // 10)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "X.npy"
@@ -157,6 +160,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             X = da.map_blocks(
                 read_block, str(path), chunks=(row_chunks, (DIMENSIONS,)), dtype=np.float32
             )
+            memory.forget_peak()  # of the pages of the file that was just written
             start = time.perf_counter()
             model = Mercat(random_state=0).fit(X)
             fitted = time.perf_counter() - start
@@ -171,14 +175,14 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
                 k = number[future.key]
                 Y[k * rows : k * rows + row_chunks[k]] = future.result()
                 if not killed and len(futures) > 4:
-                    peaks += client.run(peak_bytes).values()
+                    peaks += client.run(memory.peak).values()
                     worker, process = next(iter(client.run(os.getpid).items()))
                     os.kill(process, signal.SIGKILL)
                     killed = True
                     print(f"killed worker {worker}", flush=True)
                 future.release()
             seconds = time.perf_counter() - start
-            peaks += client.run(peak_bytes).values()
+            peaks += client.run(memory.peak).values()
         some = np.array(np.load(path, mmap_mode="r")[:: max(1, n // 2000)])
         same = np.abs(model.transform(some) - Y[:: max(1, n // 2000)]).max()
         found = {
@@ -188,7 +192,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             "seconds in all": seconds,
             "a worker was killed": killed,
             "GiB of peak of a worker": max(peaks) / 2**30,
-            "GiB of peak of the client": peak_bytes() / 2**30,
+            "GiB of peak of the client": memory.peak() / 2**30,
             "largest difference from placing in memory": float(same),
             "tasks a chunk": len(dict(model.embedding_.__dask_graph__())) / len(row_chunks),
         }
