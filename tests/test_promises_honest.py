@@ -7,6 +7,7 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from processes import environment
@@ -102,6 +103,32 @@ def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
     variance, rank = every.explained_variance, min(399, X.shape[1])
     assert cut.kept == pytest.approx(variance[:4].sum() / variance.sum(), rel=1e-6)
     assert cut.largest == pytest.approx(variance[4] / variance[4:].sum() * (rank - 4), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [300, 1200])
+def test_a_column_beside_which_nothing_is_seen(n):
+    X = noise(n, 6)
+    X[:, 3] *= 50
+    (message,) = warned(X)
+    assert message.startswith("Column 3 of X has more than 99% of the variance")
+    assert "StandardScaler" in message
+    (message,) = warned(pd.DataFrame(X, columns=[*"abc", "counts", *"ef"]))
+    assert message.startswith("Column 'counts' has more than 99% of the variance")
+    assert warned(X, metric="correlation") == []
+    assert warned(X / X.std(axis=0)) == []
+    X[:, [0, 1, 2, 4, 5]] = 7.0  # nothing is there that could be seen
+    assert warned(X) == []
+
+
+@pytest.mark.parametrize("n", [300, 1200])
+def test_rows_beside_which_nothing_is_seen(n):
+    X = noise(n, 6)
+    X[17] += 1e6
+    (message,) = warned(X)
+    assert message.startswith("Most points lie within")
+    assert "a few far off" in message
+    X[17] /= 1e4
+    assert warned(X) == []
 
 
 def test_landmarks_too_few_for_the_spread_of_the_data(digits):

@@ -33,7 +33,14 @@ from ._placement import (
 )
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows, blocks_from
-from ._spectral import FromDistances, Spectral, find_cut, project_all, project_rows
+from ._spectral import (
+    FromDistances,
+    Spectral,
+    find_cut,
+    project_all,
+    project_rows,
+    typical_distance,
+)
 from ._starts import best_start
 from ._status import Status
 from ._trust import Evidence, Unseen
@@ -182,7 +189,8 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(spectral, X_hat, fit, plan, compared)
     placement = _judging(placer, X_hat, fit, _legs_a_tile(n, TILE))
-    evidence = Evidence(find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen))
+    cut = find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen)
+    evidence = Evidence(cut, typical_distance(X_hat))
     unseen = sample[len(chosen) :][:_UNSEEN]
     if lazy:
         order = np.argsort(sample)
@@ -251,7 +259,8 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     n = rows.shape[0]
     given = rows.take_all()
     X_hat = _projected(given, spectral, rows, plan.workers)
-    evidence = Evidence(find_cut(rows.bring(spectral), given, X_hat, np.arange(n)))
+    cut = find_cut(rows.bring(spectral), given, X_hat, np.arange(n))
+    evidence = Evidence(cut, typical_distance(X_hat))
     if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
     else:

@@ -369,6 +369,13 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
     return Cut(float(np.sum(X_hat**2) / np.trace(gram)), largest / mean)
 
 
+def typical_distance(X_hat: np.ndarray) -> float | None:
+    """The median distance of a point to the next one in the rows that is not the same, if there is one."""
+    difference = np.diff(X_hat.astype(np.float64), axis=0)
+    distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    return float(np.median(distance[distance > 0])) if distance.any() else None
+
+
 # ------------------------------------------------------------------ precomputed distances
 
 

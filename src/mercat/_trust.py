@@ -12,6 +12,9 @@ LEAST_CORRELATION = 0.4
 ALL_ALIKE = 0.01  # a loss below which the data's angles are all alike and do not correlate
 LEAST_VARIANCE = 0.5  # the share of it that components should keep, unless ...
 NOISE = 5.0  # ... the largest that is cut has no more than so many times the mean of those cut
+MOST_OF_ONE = 0.99  # share of the variance that a single column should not have
+ROUNDING = 1e-24  # ... unless the others have no more than this
+LEAST_DISTANCE = 1e-4  # typical one between points, in units of the data's spread
 MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
 MOST_APART = 0.01  # share of the points outside the largest part of the neighbours' graph
 
@@ -45,6 +48,9 @@ class Evidence(NamedTuple):
     """What was found out about a map on the way to it; None where there was nothing to find out."""
 
     cut: Cut | None = None
+    distance: float | None = (
+        None  # a typical one between points that differ, in units of the spread
+    )
     unseen: Unseen | None = None
     parts: Parts | None = None  # of the graph of neighbours
 
@@ -72,6 +78,7 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
             "is not noise alone. loss_ and correlation_ speak of the part kept. Raise n_spectral, or let "
             "n_spectral='auto' decide."
         )
+    yield from _dominance(model, found.distance)
     unseen = found.unseen
     if unseen is not None and unseen.to_landmarks - unseen.among > MOST_FLATTERY:
         yield (
@@ -86,6 +93,28 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
             "each other on the map means little. Raise neighbors, or lower detail to see how angles "
             "arrange them."
         )
+
+
+def _dominance(model: Any, distance: float | None) -> Iterator[str]:
+    """Sentences on a column, or on rows, beside which nothing else is seen."""
+    variance = model.explained_variance_
+    if distance is not None and distance < LEAST_DISTANCE:
+        yield (
+            f"Most points lie within {distance:.0e} of the data's spread of each other, and a few far off: "
+            "single precision hardly tells the many apart. Look for rows that are far from the median, and "
+            "leave them out or mend them."
+        )
+    elif model.components_ is not None and len(variance) > 1 and model.metric == "euclidean":
+        loads, others = model.components_[0] ** 2, float(variance[1:].sum() / variance.sum())
+        column = int(loads.argmax())
+        if loads[column] > MOST_OF_ONE and ROUNDING < others < 1 - MOST_OF_ONE:
+            names = getattr(model, "feature_names_in_", None)
+            name = f"{column} of X" if names is None else repr(names[column])
+            yield (
+                f"Column {name} has more than {MOST_OF_ONE:.0%} of the variance: the map shows little else. "
+                "Scale columns of different units (StandardScaler, or --scale on the command line), or leave "
+                "it out."
+            )
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
