@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import pandas as pd  # noqa: E402
 import polars as pl  # noqa: E402
-from matplotlib.colors import to_rgba  # noqa: E402
+from matplotlib.colors import to_hex, to_rgba  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import PCA  # noqa: E402
 
@@ -169,7 +169,7 @@ def test_palettes():
     for palette, message in [
         ({"a": "red"}, r"a colour for each category, got none for \['b'\]"),
         (["red"], "at least 2 colours, one for each category, got 1"),
-        ("viridis", "a list or a dict of colours for categories, got 'viridis'"),
+        ("nope", "palette must be a matplotlib colour map, got 'nope'"),
     ]:
         with pytest.raises(ValueError, match=message):
             plot.map(Y, names, palette=palette)
@@ -177,6 +177,29 @@ def test_palettes():
         plot.map(Y, Y[:, 0], palette="nope")
     with pytest.raises(ValueError, match="palette needs a color"):
         plot.map(Y, palette="viridis")
+
+
+def test_colour_maps_colour_categories():
+    names = np.array(["a", "b", "c"])[np.arange(len(Y)) % 3]
+
+    def colors(palette):
+        handles = plot.map(Y, names, palette=palette).get_legend().legend_handles
+        return [to_hex(handle.get_color()) for handle in handles]
+
+    assert colors("tab20") == ["#1f77b4", "#aec7e8", "#ff7f0e"]
+    assert colors("viridis") == ["#440154", "#21918c", "#fde725"]
+    assert colors(plt.get_cmap("Set1")) == ["#e41a1c", "#377eb8", "#4daf4a"]
+    with pytest.raises(ValueError, match="at least 12 colours, one for each category, got 9"):
+        plot.map(Y[:12], [f"c{k}" for k in range(12)], palette="Set1")
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -2.5])
+def test_one_number_lies_in_the_middle_of_its_scale(value):
+    ax = plot.map(Y, np.full(len(Y), value))
+    assert to_hex(ax.collections[0].get_facecolor()[0]) == "#21918c"
+    low, high = ax.child_axes[-1].get_ylim()
+    np.testing.assert_allclose((low + high) / 2, value, atol=1e-12)
+    assert low < high
 
 
 # --- points --------------------------------------------------------------------------------
@@ -245,11 +268,13 @@ def test_cover_is_the_area_that_points_fill():
 
 
 def test_points_are_smaller_where_they_crowd():
-    crowd = at(*(np.random.default_rng(0).normal(0, 5, size=(2, 2000))))
+    crowd = at(*(np.random.default_rng(0).normal(0, 5, size=(2, 6000))))
     sizes = [
         plot.map(crowd, extent=extent).collections[0].get_sizes()[0] for extent in _window.EXTENTS
     ]
-    assert sizes[0] > 4 * sizes[1]
+    assert sizes[0] > 1.3 * sizes[1]
+    few = plot.map(crowd[:500], extent="world").collections[0]
+    assert few.get_sizes()[0] == 4  # two points across
 
 
 def test_size_and_alpha_are_used():
@@ -301,7 +326,8 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
     )
     note = ax.get_xlabel().replace("\n", " ")
     assert (
-        "4 of 2,004 points are far off, at the edge (triangles); extent='world' shows all." in note
+        "4 of 2,004 points are farther off, at the edge (triangles); extent='world' shows all."
+        in note
     )
 
 
@@ -313,6 +339,21 @@ def test_far_points_that_are_not_so_few_or_not_so_far_are_held_by_the_window():
         (inside,) = ax.collections
         assert len(inside.get_offsets()) == 2000 + len(far)
         assert ax.get_xlabel() == ""
+
+
+def test_a_fraction_shows_where_so_many_points_are():
+    straggling = [(60 + 0.2 * k, 0.1 * k) for k in range(150)]
+    Y = strewn(1850, *straggling)
+    ax = plot.map(Y, center=(0, 0), extent=0.8)
+    (inside,) = ax.collections
+    u = project(Y, center=(0, 0))[:, 0]
+    west, east = np.quantile(u, [0.1, 0.9])
+    assert ax.get_xlim()[0] < west < east < ax.get_xlim()[1] < np.deg2rad(50)
+    left_out = 2000 - len(inside.get_offsets())
+    assert 400 <= left_out <= 800
+    note = ax.get_xlabel().replace("\n", " ")
+    assert f"{left_out} of 2,000 points are farther off; extent='world' shows all." in note
+    assert len(plot.map(Y, center=(0, 0), extent=1.0).collections[0].get_offsets()) == 2000
 
 
 def test_the_world_and_few_points_hold_the_far_ones():
@@ -515,6 +556,26 @@ def test_legend_covers_nothing(projection, layout):
     ax = None if layout == "new" else plt.subplots(layout=layout)[1]
     ax = plot.map(Y, Y[:, 0], projection=projection, ax=ax)
     assert_beside(ax, ax.child_axes[-1])
+
+
+def test_maps_and_legends_share_what_little_room_there_is():
+    names = np.array(["CD4+/CD45RA+/CD25- Naive T", "B", "CD14+ Monocyte"])[np.arange(len(Y)) % 3]
+    figure, axes = plt.subplots(2, 3, figsize=(9, 5))
+    slot = axes[0, 0].bbox.width
+    left, right = axes[0, 0], axes[0, 2]
+    plot.map(Y, names, ax=left)
+    plot.map(Y, np.where(np.arange(len(Y)) % 4, Y[:, 0], np.nan), ax=right)
+    figure.canvas.draw()
+    for ax in (left, right):
+        assert ax.bbox.width > 0.35 * slot
+    assert left.get_legend().get_window_extent().x1 < axes[0, 1].bbox.x0
+    first, second, *_ = (text.get_text() for text in left.get_legend().get_texts())
+    assert first == "B"
+    assert second.startswith("CD4+/CD")
+    assert second.endswith("…")
+    (missing,) = right.get_legend().get_texts()
+    assert missing.get_text().startswith("missing (")
+    assert right.child_axes[-1].get_window_extent().y0 > missing.get_window_extent().y1
 
 
 def test_legend_keeps_off_the_neighbour():
@@ -762,7 +823,12 @@ def test_missing_matplotlib_names_the_command(monkeypatch):
     ("options", "message"),
     [
         ({"projection": "peters"}, "projection must be one of mercator, lambert, equal_earth, "),
-        ({"extent": "all"}, "extent must be one of data, world, got 'all'"),
+        (
+            {"extent": "all"},
+            "extent must be 'data' or 'world', or a fraction above 0 .*, got 'all'",
+        ),
+        ({"extent": 0}, "extent must be .* a fraction above 0 and at most 1, got 0"),
+        ({"extent": True}, "extent must be .* a fraction above 0 and at most 1, got True"),
         ({"center": (0, 100)}, "latitude from -90 to 90"),
         ({"size": 0}, "size must be positive, got 0"),
         ({"alpha": 1.5}, "alpha must be above 0 and at most 1, got 1.5"),

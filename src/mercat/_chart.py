@@ -65,7 +65,7 @@ def draw_frame(ax: Any, projection: str, center: Sequence[float], shown: Window)
         _draw_edges(ax, projection, center, shown)
     elif projection != "lambert":  # all of whose rim is one point of the sphere
         _name_parallels(ax, projection, center)
-    if projection == "mercator":
+    if projection == "mercator" and not is_narrow(ax):
         _draw_stretch(ax, shown.low[1], shown.high[1])
     ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
     ax.set_xlim(shown.low[0], shown.high[0])
@@ -196,6 +196,11 @@ def _stretches(
 def _is_small(ax: Any) -> bool:
     """Whether all the numbers of a full-size map would run into each other."""
     return bool(min(ax.bbox.size) * 72 / ax.figure.dpi < 140)
+
+
+def is_narrow(ax: Any) -> bool:
+    """Whether a map should be left what little room there is."""
+    return bool(ax.bbox.width * 72 / ax.figure.dpi < 200)
 
 
 def _style_ticks(ax: Any) -> None:

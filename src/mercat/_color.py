@@ -230,18 +230,25 @@ def _category_colors(column: Categories, palette: Any) -> Floats:
                 f"palette must have a colour for each category, got none for {absent}."
             )
         colors = [chosen.get(name, MISSING) for name in names]
-    elif isinstance(palette, str):
-        raise ValueError(
-            f"palette must be a list or a dict of colours for categories, got {palette!r}."
-        )
     else:
-        colors = list(palette)
+        colors = _listed(palette, len(names))
         if len(colors) < len(names):
             raise ValueError(
                 f"palette must have at least {len(names)} colours, one for each category, "
                 f"got {len(colors)}."
             )
     return np.array([_rgba(color, "palette") for color in colors[: len(names)]]).reshape(-1, 4)
+
+
+def _listed(palette: Any, n: int) -> list[Any]:
+    """The colours of a list as they are, n of a colour map: its own, or from one end to the other."""
+    from matplotlib.colors import Colormap, ListedColormap
+
+    if not isinstance(palette, str | Colormap):
+        return list(palette)
+    cmap = _colormap(palette)
+    own = isinstance(cmap, ListedColormap) and cmap.N < 256  # made for categories, as "tab20"
+    return list(cmap(np.arange(cmap.N) if own else np.linspace(0, 1, n)))
 
 
 def _colormap(palette: Any) -> Any:
@@ -266,7 +273,11 @@ def _colormap(palette: Any) -> Any:
 def _limits(values: Floats, limits: tuple[float, float] | None) -> tuple[float, float]:
     if limits is None:
         known = values[~np.isnan(values)]
-        return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        if low < high:
+            return low, high
+        around = 0.1 * abs(low) or 0.1  # one number lies in the middle of its scale
+        return low - around, high + around
     try:
         low, high = (float(limit) for limit in limits)
     except (TypeError, ValueError):

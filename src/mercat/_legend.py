@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._chart import is_narrow
 from ._color import Categories, Coloring, Scale
 from ._palette import MISSING
 
 _GAP = 10  # points between the axes' own decorations and the legend
 _ROW = 13  # points that a row of a legend is high
+_SHORTEST = 8  # letters of a name that are left at least
 _MOST = 60  # entries of a legend; those left out are counted in its last but one row
 
 Entry = tuple[str, Any]  # a name and its colour
@@ -17,8 +19,8 @@ Entry = tuple[str, Any]  # a name and its colour
 def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = False) -> None:
     """Draw what tells the colours, to the right of the axes or of the whole figure.
 
-    A new figure is made wider for a wide legend; on given axes, a legend takes half of their
-    width at most, and counts the entries for which there is no room.
+    A new figure is made wider for a wide legend; on given axes, a legend takes two fifths of
+    their width at most: it counts the entries for which there is no room, and cuts long names.
     """
     beside = None if whole_figure else _beside(ax)
     missing, title = shades.missing, shades.title
@@ -36,13 +38,28 @@ def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = F
     columns = -(-min(len(names) + len(rest), _MOST) // rows)
     low = isinstance(shades, Scale) and title is None
     legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, title, low, beside)
-    while not new and columns > 1 and legend.get_window_extent().width > ax.bbox.width / 2:
+    longest = max((len(name) for name, _ in names), default=0)
+    while not new and _too_wide(legend, ax) and (columns > 1 or longest > _SHORTEST):
         legend.remove()
-        columns -= 1
+        columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 1)
+        names = [(_shortened(name, longest), color) for name, color in names]
         legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, title, low, beside)
     if new:
         wider = legend.get_window_extent().width / ax.figure.dpi - 1.2
         ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
+
+
+def _font_size(ax: Any) -> str:
+    return "x-small" if is_narrow(ax) else "small"
+
+
+def _too_wide(legend: Any, ax: Any) -> bool:
+    return bool(legend.get_window_extent().width > 0.4 * ax.bbox.width)
+
+
+def _shortened(name: str, most: int) -> str:
+    """A name of at most so many letters, the end of a longer one left out."""
+    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
@@ -67,7 +84,7 @@ def _draw_list(
     blank = ["."] * len(entries)
     style = {
         "ncols": columns,
-        "fontsize": "small",
+        "fontsize": _font_size(ax),
         "frameon": False,
         "alignment": "left",
         "handletextpad": 0.2,
@@ -84,7 +101,7 @@ def _draw_list(
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
-        legend.set_title(title, prop={"size": "small"})
+        legend.set_title(title, prop={"size": _font_size(ax)})
         legend.get_title().set_parse_math(False)
     return legend
 
@@ -95,13 +112,14 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any) -> None:
     if beside is None:
         bar = figure.colorbar(shades.mappable(), ax=figure.axes, shrink=0.7, aspect=25, **style)
     else:
-        bottom = 0.16 if shades.missing.any() else 0.04
+        row = _ROW * ax.figure.dpi / 72 / ax.bbox.height  # that of the missing ones
+        bottom = 0.04 + (min(1.2 * row, 0.4) if shades.missing.any() else 0)
         box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=beside)
         bar = figure.colorbar(shades.mappable(), cax=box, **style)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize="small", length=2.5, width=0.5)
+    bar.ax.tick_params(labelsize=_font_size(ax), length=2.5, width=0.5)
     if shades.title:
-        bar.set_label(shades.title, fontsize="small", parse_math=False)
+        bar.set_label(shades.title, fontsize=_font_size(ax), parse_math=False)
 
 
 def _beside(ax: Any) -> Any:

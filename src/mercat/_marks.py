@@ -22,11 +22,15 @@ def draw(
     shades: Coloring,
     *,
     shown: Window,
+    marked: bool = True,
     far: NDArray[np.bool_] | None = None,
     size: float | None = None,
     alpha: float | None = None,
 ) -> None:
-    """Draw points at P, pale those on the far side, as triangles at the window's edge those beyond it."""
+    """Draw points at P, pale those on the far side, as triangles at the window's edge those beyond it.
+
+    The latter only if they are to be `marked`.
+    """
     n = len(P)
     far = np.zeros(n, dtype=bool) if far is None else far
     beyond = shown.beyond(P)
@@ -43,7 +47,7 @@ def draw(
     # A thin rim tells touching points apart where they are large enough to have one.
     rim = {"linewidths": 0.3, "edgecolors": "white"} if area > 12 else {"linewidths": 0}
     ax.scatter(*P[inside].T, s=area, c=rgba[inside], rasterized=n > _RASTER_FROM, zorder=2, **rim)
-    for marker, rows in _signposts(P, order[beyond[order]], shown):
+    for marker, rows in _signposts(P, order[beyond[order]], shown) if marked else []:
         ax.scatter(
             *np.clip(P[rows], shown.first, shown.last).T,
             s=max(2 * area, 14),
@@ -67,10 +71,11 @@ def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, 
 def style(n: int, room: float) -> tuple[float, float]:
     """Area in points squared and opacity of one of n points that share some room, in the same.
 
-    The points would cover half of the room if none overlapped. They are at most 6 points
-    and at least about half a point across; where that is too large, they grow transparent.
+    The points would cover half of the room if none overlapped. They are at most 6 points across,
+    and at least two if there are few, or about half a point; where that is too large, they grow
+    transparent.
     """
     fair = 0.5 * room / max(n, 1)
-    size = float(np.clip(fair, 0.25, 36.0))
+    size = float(np.clip(fair, np.clip(8000 / max(n, 1), 0.25, 4.0), 36.0))
     alpha = 0.9 * min(1.0, fair / size) ** 0.4
     return size, float(max(alpha, 0.1))

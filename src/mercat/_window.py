@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +87,17 @@ class Window:
         return float(1 / max(_CELLS**2 * together, 1))
 
 
-def check_extent(extent: str) -> None:
+def check_extent(extent: Any) -> None:
     """Raise an error that lists the extents if this is none of them."""
-    if extent not in EXTENTS:
-        raise ValueError(f"extent must be one of {', '.join(EXTENTS)}, got {extent!r}.")
+    fraction = isinstance(extent, Real) and not isinstance(extent, bool)
+    if not (0 < float(extent) <= 1 if fraction else extent in EXTENTS):
+        raise ValueError(
+            f"extent must be {' or '.join(map(repr, EXTENTS))}, or a fraction above 0 and at most 1, "
+            f"got {extent!r}."
+        )
 
 
-def window(projection: str, P: Floats, extent: str = "data") -> Window:
+def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     """What a map shows on which points lie at P.
 
     The window of the data holds them all, with a margin, but for a few far ones without which it is much
@@ -100,7 +106,8 @@ def window(projection: str, P: Floats, extent: str = "data") -> Window:
     world = _world(projection, P)
     if extent == "world":
         return world
-    low, high = _reach(np.clip(P, *ends(projection)))
+    inside = np.clip(P, *ends(projection))
+    low, high = _reach(inside) if extent == "data" else _middle(inside, float(extent))
     width, height = np.maximum(high - low, _LEAST)
     room = np.array([max(width, height / _TALL), max(height, width * _SQUAT)]) / 2
     margin = 2 * _MARGIN * room.max()
@@ -113,15 +120,20 @@ def window(projection: str, P: Floats, extent: str = "data") -> Window:
 def _reach(P: Floats) -> tuple[Floats, Floats]:
     """Lower left and upper right corner of the points, or of all but a few far ones."""
     low, high = P.min(axis=0), P.max(axis=0)
-    few = len(P) // _FEW
-    if few:
-        ordered = np.partition(P, [few, -few - 1], axis=0)
-        core = ordered[few], ordered[-few - 1]
+    if len(P) >= _FEW:
+        core = _middle(P, 1 - 2 / _FEW)
         spare = (core[1] - core[0]) / 4  # what is just beyond the core is not far
         near = np.maximum(low, core[0] - spare), np.minimum(high, core[1] + spare)
         if np.prod(near[1] - near[0]) < _WORTH * np.prod(high - low):
             return near
     return low, high
+
+
+def _middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
+    """Corners between which this fraction of the points lies along each axis, as many below as above."""
+    few = int(len(P) * (1 - fraction) / 2 + 1e-9)
+    ordered = np.partition(P, [few, len(P) - few - 1], axis=0)
+    return ordered[few], ordered[len(P) - few - 1]
 
 
 def plane(P: Floats) -> Window:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["compare", "globe", "map", "tradeoff", "trust"]
 
 Floats = NDArray[np.float64]
+# Points beyond the window are marked at its edge if they are no larger a part than this.
+_MOST_MARKED = 0.02
 
 
 def map(
@@ -39,7 +41,7 @@ def map(
     *,
     projection: str = "mercator",
     center: Sequence[float] | None = None,
-    extent: str = "data",
+    extent: str | float = "data",
     labels: Any = False,
     palette: Any = None,
     limits: tuple[float, float] | None = None,
@@ -61,24 +63,26 @@ def map(
         pass floats to have them on a scale. Missing values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
         Mercator keeps angles and stretches areas towards its poles: its right edge tells how
-        much. It ends at a latitude of 85.05 degrees at the latest; points beyond are drawn as
-        triangles at the edge and counted below the map. Lambert, Equal Earth and Mollweide
-        keep areas, so that density reads true. Orthographic is `globe`.
+        much, if there is room. It ends at a latitude of 85.05 degrees at the latest; points
+        beyond are drawn as triangles at the edge and counted below the map. Lambert, Equal
+        Earth and Mollweide keep areas, so that density reads true. Orthographic is `globe`.
     center : (longitude, latitude), optional
         The centre of the map in degrees. By default, a disc faces the mean direction of the
         points; other maps keep the equator and are cut where the fewest points are.
-    extent : {"data", "world"}
+    extent : {"data", "world"} or float
         "data" shows the part of the world that holds all points, with a margin, and the
         whole world where they spread over most of it. One point in 200 may lie beyond each
         side where that makes the map much smaller: it is drawn as a triangle at the edge, and
-        counted below the map. "world" always shows all of the world.
+        counted below the map. A fraction, such as 0.9, shows where so many of the points are,
+        without as many in the west as in the east, in the north as in the south. "world"
+        always shows all of the world.
     labels : bool or sequence of n values
         Names to write at the median direction of their points: those of `color` if True, or
         categories of their own.
     palette : str, Colormap, list or dict, optional
-        A colour map for numbers (viridis by default); for categories, a list of colours or a
-        dict by name. By default, eight colours of Okabe and Ito and ever more after them,
-        chosen to be told apart by readers of any colour vision.
+        A colour map for numbers (viridis by default); for categories, a list of colours, a
+        dict by name, or a colour map such as "tab20". By default, eight colours of Okabe and
+        Ito and ever more after them, chosen to be told apart by readers of any colour vision.
     limits : (low, high), optional
         Ends of the scale for numbers, by default those of the data. The colour bar has a
         pointed end where values lie beyond.
@@ -128,7 +132,7 @@ def globe(
     color: Any = None,
     *,
     center: Sequence[float] | None = None,
-    extent: str = "world",
+    extent: str | float = "world",
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
@@ -142,7 +146,7 @@ def globe(
         As in `map`.
     center : (longitude, latitude), optional
         What the globe turns to the reader, in degrees; the mean direction by default.
-    extent : {"world", "data"}
+    extent : {"world", "data"} or float
         The whole globe, or the part of it that holds the points, as in `map`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
@@ -215,7 +219,7 @@ def compare(
     *,
     projection: str = "mercator",
     center: Sequence[float] | None = None,
-    extent: str = "data",
+    extent: str | float = "data",
     palette: Any = None,
     limits: tuple[float, float] | None = None,
     legend: bool = True,
@@ -332,7 +336,7 @@ def _draw(
     *,
     projection: str = "mercator",
     center: Sequence[float] | None = None,
-    extent: str = "data",
+    extent: str | float = "data",
     labels: Any = False,
     size: float | None = None,
     alpha: float | None = None,
@@ -356,15 +360,17 @@ def _draw(
     notes = _chart.draw_frame(ax, projection, center, shown)
     if globe:
         notes.append(_count(far, "on the far side (pale)"))
-    if (np.abs(P[beyond, 1]) < MERCATOR_TOP).any():
-        notes.append(_count(beyond, "far off, at the edge (triangles); extent='world' shows all"))
-    elif beyond.any():
-        notes.append(_count(beyond, "beyond 85.05°, at the edge (triangles)"))
+    cut = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
+    marked = not cut or beyond.mean() <= _MOST_MARKED
+    if beyond.any():
+        where = "farther off" if cut else "beyond 85.05°"
+        where += ", at the edge (triangles)" if marked else ""
+        notes.append(_count(beyond, where + ("; extent='world' shows all" if cut else "")))
     _chart.write_note(ax, notes)
     if legend:
         _legend.draw(ax, shades, new=new)
     _legend.settle(ax)
-    _marks.draw(ax, P, shades, shown=shown, far=far, size=size, alpha=alpha)
+    _marks.draw(ax, P, shades, shown=shown, marked=marked, far=far, size=size, alpha=alpha)
     if groups is not None and groups.present:
         middles = np.array([_labels.median_direction(Y[rows]) for rows in groups.members()])
         anchors = project(middles, projection, center=center)
