@@ -441,6 +441,41 @@ def test_evaluate_refuses_other_rows(data, tmp_path):
     assert "Is it the data?" in err
 
 
+def test_rows_without_a_label_do_not_count_in_the_measures_of_classes(data, tmp_path):
+    out, frame = tmp_path / "map.csv", pd.read_csv(data)
+    done("embed", data, "-o", out)
+    frame.loc[:9, "kind"] = None
+    frame.to_csv(gaps := tmp_path / "gaps.csv", index=False)
+    code, text, err = call("evaluate", gaps, out, "--label", "kind", "--json")
+    assert code == 0
+    assert f"10 of {len(frame)} rows have no label 'kind' and do not count" in err
+    measures = json.loads(text)["measures"]
+    known = metrics.knn_accuracy(pd.read_csv(out)[["x", "y", "z"]][10:], frame["kind"][10:])
+    np.testing.assert_allclose(measures["knn_accuracy"]["score"], known)
+    frame["kind"] = None
+    frame.loc[0, "kind"] = "a"
+    frame.to_csv(gaps, index=False)
+    code, _, err = call("evaluate", gaps, out, "--label", "kind")
+    assert code == 3
+    assert "fewer than 3 rows have a label 'kind'" in err
+
+
+def test_a_map_that_json_does_not_hold_is_told_of(data, tmp_path):
+    code, text, err = call("embed", data, "--json")
+    assert code == 0
+    assert json.loads(text)["files"] == {}
+    assert "The map itself was not written: -o FILE keeps it." in err
+    assert "not written" not in call("embed", data, "--json", "-o", tmp_path / "m.csv")[2]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "much"])
+def test_detail_must_be_a_finite_number_of_at_least_0(data, value):
+    code, _, err = call("embed", data, "--detail", value)
+    assert code == 2
+    assert "--detail" in err
+    assert repr(value) in err
+
+
 def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda uri: opened.append(uri) or True)

@@ -467,6 +467,30 @@ def test_score_prints_what_is_known(score, text):
     assert str(score) == text
 
 
+def test_report_leaves_rows_without_a_label_out_of_the_measures_of_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    Y, labels = X[:, :2], np.array(["a", "b", "c"], dtype=object)[rng.integers(3, size=90)]
+    whole = metrics.report(X, Y, labels)
+    some = labels.copy()
+    some[[3, 50]] = None, np.nan
+    found, known = metrics.report(X, Y, some), np.delete(np.arange(90), [3, 50])
+    assert found["knn_accuracy"] == knn_accuracy(Y[known], labels[known])
+    assert found["centroid_preservation"] == centroid_preservation(
+        X[known], Y[known], labels[known]
+    )
+    assert found["angle_preservation"] == whole["angle_preservation"]
+    with pytest.raises(ValueError, match="the class of at least 3 points, got 2"):
+        metrics.report(X, Y, [None] * 88 + ["a", "b"])
+
+
+def test_measurements_are_no_classes():
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    with pytest.raises(ValueError, match="labels must be classes, got numbers of which 90 of 90"):
+        metrics.report(X, X[:, :2], X[:, 0])
+    assert knn_accuracy(X[:, :2], np.repeat([0.5, 1.5, 2.5], 30)) >= 0
+
+
 def test_report_holds_the_measures_themselves(clouds):
     X, Y = clouds
     labels = np.repeat([0, 1, 2], 40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,21 @@ PATH: Any = click.Path(path_type=Path)
 
 
 _ParamType: Any = click.ParamType  # generic in some versions of click, and not in others
+
+
+class AtLeastZero(_ParamType):
+    """A finite number, not negative."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        if not 0 <= number < math.inf:
+            self.fail(f"{value!r} is not a finite number of at least 0.", param, ctx)
+        return number
 
 
 class IntegerOr(_ParamType):
@@ -163,7 +179,7 @@ MODEL: dict[str, Decorator] = {
     ),
     "detail": click.option(
         "--detail",
-        type=click.FloatRange(min=0),
+        type=AtLeastZero(),
         default=0.0,
         show_default=True,
         help="How much neighbourhoods count beside angles: 0.03 is a little, 1 as much as in t-SNE.",

@@ -200,6 +200,8 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
     """Tell what was written; where nothing was, the map itself is the result."""
     lines = [*lines, *(f"{what:10} {path}" for what, path in files.items())]
     if files or console.as_json:
+        if not files:
+            console.note("The map itself was not written: -o FILE keeps it.")
         console.result("\n".join(lines), {**embedded.summary, "files": files})
         return
     with printing():

@@ -83,7 +83,7 @@ def compare(
     preparation = Preparation.fit(table, **arguments, metric=metric)
     X = in_metric(preparation.apply(table), metric)
     chosen = [_peers.mercat(parameters), *(PEERS[name] for name in methods or PEERS)]
-    outcomes = _outcomes(chosen, X, labels(table, options.label), k, seed, n_jobs, console)
+    outcomes = _outcomes(chosen, X, labels(table, options.label, console), k, seed, n_jobs, console)
     color = Embedded(table, X, None, options.label, {}).color
     subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
     shades = None if color is None else table.meta[color]

@@ -77,7 +77,7 @@ def evaluate(
     scores = metrics.report(
         in_metric(preparation.apply(table), metric),
         found.Y,
-        labels(table, options.label),
+        labels(table, options.label, console),
         k=k,
         n_points=n_points,
         random_state=random_state,
@@ -112,14 +112,20 @@ def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
     return np.asarray(rows - offset[:, None])
 
 
-def labels(table: Any, name: str | None) -> Any:
-    """The classes for the measures that need them."""
+def labels(table: Any, name: str | None, console: Console) -> Any:
+    """The classes for the measures that need them; None where one is missing."""
     if name is None:
         return None
     column = table.meta[name]
-    if column.isna().any():
-        row = int(column.isna().to_numpy().argmax())
-        raise BadInput(f"{table.path}: the label {name!r} is missing in row {row}.")
+    missing = column.isna().to_numpy()
     if column.dtype.kind == "f" and column.nunique() > len(column) // 2:
-        return None  # a measurement, not a class
-    return column.astype(str).to_numpy()
+        console.note(f"{name!r} holds measurements, not classes: no measures of classes.")
+        return None
+    if (~missing).sum() < 3:
+        raise BadInput(f"{table.path}: fewer than 3 rows have a label {name!r}.")
+    if missing.any():
+        console.note(
+            f"{missing.sum():,} of {counted(len(column), 'row')} have no label {name!r} and do not count in "
+            "the measures of classes."
+        )
+    return column.astype(str).astype(object).where(~missing, None).to_numpy()

@@ -164,6 +164,11 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
     return data, embedding
 
 
+def is_missing(labels: np.ndarray) -> np.ndarray:
+    """Which labels are None or NaN."""
+    return np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+
+
 def check_labels(labels: Any, n: int) -> Indices:
     """Labels as codes 0, 1, ... in sorted order of the classes."""
     labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
@@ -171,8 +176,13 @@ def check_labels(labels: Any, n: int) -> Indices:
         raise ValueError(
             f"labels must hold one label a row, shape ({n},), got shape {labels.shape}."
         )
-    if any(label is None or label != label for label in labels.tolist()):
+    if is_missing(labels).any():
         raise ValueError("labels must not be missing, got None or NaN.")
+    distinct = len(np.unique(labels)) if labels.dtype.kind == "f" else 0
+    if distinct > max(n // 2, 2) and (labels != np.floor(labels)).any():
+        raise ValueError(
+            f"labels must be classes, got numbers of which {distinct} of {n} are different."
+        )
     return np.unique(labels, return_inverse=True)[1].astype(np.intp)
 
 

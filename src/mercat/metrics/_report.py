@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._backend import is_torch, to_numpy
 from ._angle import angle_preservation
 from ._density import density_preservation
 from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
 from ._neighborhood import continuity, knn_accuracy, neighborhood_preservation, trustworthiness
-from ._points import Geometry
+from ._points import Geometry, is_missing
 from ._score import Report
 
 
@@ -35,7 +36,8 @@ def report(
         The embedding.
     labels : array-like of shape (n,), optional
         Class of each point. With them the table also has the accuracy of a classifier by
-        neighbours and the preservation of class centroids.
+        neighbours and the preservation of class centroids, both of the points whose class is
+        known: None and NaN stand for others.
     k : int or None, default=None
         Neighbours for the neighbourhood preservation; None means 50, or half of the points where these
         are fewer than 101. The other measures use their defaults, and at most half of the points.
@@ -81,6 +83,19 @@ def report(
         random_triplet_accuracy=random_triplet_accuracy(X, Y, **common),
     )
     if labels is not None:
+        X, Y, labels = _labelled(X, Y, labels)
+        half = (len(Y) - 1) // 2
         scores["knn_accuracy"] = knn_accuracy(Y, labels, k=min(10, half), **by_point)
         scores["centroid_preservation"] = centroid_preservation(X, Y, labels, geometry=geometry)
     return scores
+
+
+def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
+    """The rows whose label is known."""
+    labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
+    if labels.shape != (len(Y),):
+        return X, Y, labels  # which is said by the measures
+    known = np.flatnonzero(~is_missing(labels))
+    if len(known) < 3:
+        raise ValueError(f"labels must name the class of at least 3 points, got {len(known)}.")
+    return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])
