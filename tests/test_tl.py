@@ -105,6 +105,8 @@ def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
     expected = Mercat(detail=0.3, neighbors=ring, random_state=0).fit_transform(adata.obsm["X_pca"])
     np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
     assert not np.array_equal(adata.obsm["X_mercat"], adata.obsm["nearest"])
+    assert adata.uns["mercat"]["params"]["neighbors"] == "adata.obsp['distances']"
+    assert "neighbors" not in adata.uns["nearest"]["params"]
 
 
 def test_a_copy_leaves_the_original_alone(adata):

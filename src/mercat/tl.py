@@ -91,7 +91,8 @@ def mercat(
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
-    if detail and "neighbors" not in parameters and _GRAPH in adata.obsp:
+    reused = bool(detail and "neighbors" not in parameters and _GRAPH in adata.obsp)
+    if reused:
         logger.info("Using the neighbours of adata.obsp[%r].", _GRAPH)
         parameters["neighbors"] = adata.obsp[_GRAPH]
     parameters = {
@@ -113,7 +114,11 @@ def mercat(
     target.obsm[f"{name}_map"] = flat
     target.obs[f"{short}_loss"] = model.point_loss_
     target.uns[short] = {
-        "params": {"use_rep": source, **_storable(model.get_params())},
+        "params": {
+            "use_rep": source,
+            **_storable(model.get_params()),
+            **({"neighbors": f"adata.obsp[{_GRAPH!r}]"} if reused else {}),
+        },
         "calibration": np.array(model.calibration_),
         "loss": float(model.loss_),
         "correlation": float(model.correlation_),
