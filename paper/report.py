@@ -48,7 +48,7 @@ def compose(records: Mapping[str, Records], folder: Path) -> str:
     notes = {r["set"]: r.get("note", "") for t in TABLES for r in records[t].values() if "set" in r}
     parts = [
         sections.opening(),
-        sections.in_short(results, records[runtime.TABLE]),
+        sections.in_short(results, records[runtime.TABLE], notes),
         sections.data_sets(records),
         sections.synthetic_table(results[synthetic.TABLE], notes),
         sections.picture(folder, "toy", "Toy data, and their embeddings (first draw)."),
@@ -59,7 +59,7 @@ def compose(records: Mapping[str, Records], folder: Path) -> str:
         sections.scaling_table(records[scaling.TABLE]),
         sections.neighborhood_table(records[neighborhood.TABLE]),
         sections.picture(folder, "mammoth", "The mammoth under varying neighbourhoods."),
-        simulations.runtime_table(records[runtime.TABLE], records[real.TABLE]),
+        simulations.runtime_table(records[runtime.TABLE], records[real.TABLE], notes),
         simulations.spectrum_text(records[spectrum.TABLE]),
         sections.picture(folder, "spectrum", "Singular values and effective ranks."),
         simulations.theory_text(records[theory.TABLE]),

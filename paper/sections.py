@@ -15,7 +15,7 @@ from benchmarks.harness.methods import title
 from . import claims, neighborhood, real, scaling, simulations
 from .experiment import MEASURES, METHODS, N_LOSS, PEERS
 from .markdown import best, table
-from .numbers import Number, collect, paper_neighborhoods, paper_table, shown
+from .numbers import Number, collect, paper_neighborhoods, paper_table, shown, verdict
 
 Records = Mapping[str, dict[str, Any]]
 SIGNS = {
@@ -42,13 +42,16 @@ What has been run is not run again; remove a file of `paper/results` to have it 
 """
 
 
-def in_short(results: Mapping[str, claims.Results], runtimes: Records) -> str:
+def in_short(
+    results: Mapping[str, claims.Results], runtimes: Records, notes: Mapping[str, str]
+) -> str:
     together = {**results["synthetic"], **results["real"]}
     lines = ["## In short", ""]
     lines += [_wins(together, claims.NONLINEAR, "UMAP, t-SNE, NCVis, densMAP and PaCMAP")]
     lines += [_wins(together, PEERS, "these and PCA")]
     lines += [_against_paper(results["synthetic"], "synthetic")]
     lines += simulations.runtime_claims(runtimes)
+    lines += [_other_data(results["real"], notes)]
     return "\n".join(line for line in lines if line is not None) + "\n"
 
 
@@ -63,6 +66,12 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
         f"keeps angles best on {by_measure['angle']} of {count} sets, distances best on "
         f"{by_measure['distance']}, both on {won}."
     )
+    close = sum(c.won and verdict(c.ours, c.theirs) == "match" for c in found)
+    if close:
+        text += (
+            f" By the mean of the draws: {close} of the {sum(c.won for c in found)} differences are within "
+            "two standard deviations of it, and single draws may turn out otherwise."
+        )
     lost = [
         f"{SETS[c.name].title}, {c.measure}: {shown(c.ours.mean, 3)} against "
         f"{title(c.rival)}'s {shown(c.theirs.mean, 3)}"
@@ -70,6 +79,19 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
         if not c.won
     ]
     return text + (f" Not best: {'; '.join(lost)}." if lost else "")
+
+
+def _other_data(results: claims.Results, notes: Mapping[str, str]) -> str | None:
+    names = sorted({key[0] for key in results}, key=list(SETS).index)
+    if not names:
+        return None
+    own = [SETS[name].title for name in names if not notes.get(name)]
+    return (
+        f"- **The paper's own data** among the {len(names)} real sets: {', '.join(own) or 'none'}. The "
+        f"others "
+        "are stand-ins or subsets, as the next table says: beside the paper's numbers they tell of other "
+        "data."
+    )
 
 
 def _against_paper(results: claims.Results, name: str) -> str | None:

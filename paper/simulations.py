@@ -46,7 +46,7 @@ def runtime_claims(records: Records) -> list[str]:
     return [text]
 
 
-def runtime_table(records: Records, real_records: Records) -> str:
+def runtime_table(records: Records, real_records: Records, notes: Mapping[str, str]) -> str:
     if not records:
         return ""
     paper = paper_runtimes()
@@ -59,7 +59,7 @@ def runtime_table(records: Records, real_records: Records) -> str:
         cells = [_time(record["methods"][m], paper.get((name, m))) for m in runtime.METHODS]
         times = _warm(record)
         faster = ""
-        if (name, "mercat") in paper and "mercat" in times:
+        if (name, "mercat") in paper and "mercat" in times and not notes.get(name):
             faster = f"{paper[name, 'mercat'][1] / times['mercat']:,.0f} x"
         place = f"{_rank(times)}." if "mercat" in times else ""
         rows.append([SETS[name].title, f"{record['n']:,} x {record['d']:,}", *cells, place, faster])

@@ -1,4 +1,4 @@
-"""What the pages show and no person typed: figures, tables of measurements, explorers.
+"""What the pages show and no person drew: figures and explorers.
 
 They are made when a build begins, and lie in docs/generated, which is not committed.
 """
@@ -10,7 +10,6 @@ from typing import Any
 
 import explorers
 import figures
-import tables
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
@@ -18,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 def generate(app: Any) -> None:
     folder = Path(app.srcdir) / "generated"
-    for name, make in (("figures", figures), ("tables", tables), ("explorers", explorers)):
+    for name, make in (("figures", figures), ("explorers", explorers)):
         logger.info("making %s...", name)
         make.write(folder)
 

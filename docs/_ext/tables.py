@@ -1,7 +1,7 @@
 """Tables of measurements, from the results that are committed; what was not measured is not shown.
 
-The README has some of them, between marks such as ``<!-- speed -->`` and ``<!-- end -->``. To write them
-anew, from the repository's root::
+Pages have them between marks such as ``<!-- speed -->`` and ``<!-- end -->``, so that they can be read as
+they are. To write them anew, from the repository's root::
 
     python docs/_ext/tables.py
 """
@@ -25,21 +25,16 @@ from paper.experiment import MEASURES, METHODS
 from paper.markdown import best, seconds
 from paper.numbers import Number, collect, shown
 
+NOT_YET = "*Not measured yet.*\n"
+PAGES = ("README.md", "docs/beside.md", "docs/detail.md", "docs/howto/large-data.md")
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
-
-
-def write(folder: Path) -> None:
-    """Write every table as a Markdown fragment into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in fragments().items():
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 def fragments() -> dict[str, str]:
     """Every table, as Markdown."""
     measured = records(ROOT)
     results = collect(measured, "set", "method", "n_components")
-    core = json.loads((ROOT / "benchmarks" / "results" / "core.json").read_text("utf-8"))
+    core, scale, searches = (_results(name) for name in ("core", "scale", "neighbors"))
     return {
         "wins": wins(results),
         "real": measures_table(results, "real") + notes(measured),
@@ -47,7 +42,18 @@ def fragments() -> dict[str, str]:
         "speed": speed_table(core),
         "scale": scale_table(core),
         "literal": literal_table(core),
+        "growth": growth_table(scale),
+        "cluster": cluster_text(scale),
+        "gpu": gpu_table(scale),
+        "billion": billion_text(scale),
+        "searches": searches_table(searches),
     }
+
+
+def _results(name: str) -> dict[str, Any]:
+    path = ROOT / "benchmarks" / "results" / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return found
 
 
 def filled(text: str) -> str:
@@ -110,13 +116,17 @@ def wins(results: claims.Results) -> str:
         if not c.won
     ]
     text = (
-        f"With its defaults, Mercat keeps {' and '.join(parts)}, beside these methods and densMAP."
+        f"With its defaults, Mercat keeps {' and '.join(parts)}, beside these methods and densMAP, by the "
+        "mean of three draws of the synthetic ones."
     )
     if lost:
         text += f" It is not best on: {'; '.join(lost)}."
     linear = claims.contests(results, ("pca",))
-    better = {c.name for c in linear if c.measure == "distance" and not c.won}
-    return text + f" Principal components alone keep distances better on {len(better)} of them.\n"
+    better = {m: sum(c.measure == m and not c.won for c in linear) for m in ("angle", "distance")}
+    return text + (
+        f" Principal components alone keep distances better on {better['distance']} of them, and angles on "
+        f"{better['angle']}.\n"
+    )
 
 
 def speed_table(core: Mapping[str, Any]) -> str:
@@ -167,14 +177,106 @@ def literal_table(core: Mapping[str, Any]) -> str:
     return _table(head, rows)
 
 
+def _measured(scale: Mapping[str, Any], section: str) -> dict[int, Mapping[str, Any]]:
+    """The results of a section by number of points."""
+    results = scale.get(section, {}).get("results", {})
+    return {int(n): results[n] for n in sorted(filter(str.isdecimal, results), key=int)}
+
+
+def growth_table(scale: Mapping[str, Any]) -> str:
+    """Time and memory against the number of points, without detail and with it."""
+    plain, detailed = _measured(scale, "cpu"), _measured(scale, "detail")
+    rows = []
+    for n in sorted({*plain, *detailed}):
+        cells = [f"{n:,}"]
+        for found in (plain, detailed):
+            entry = found.get(n)
+            cells += ["", ""] if entry is None else [seconds(entry["seconds"]), _gib(entry)]
+        rows.append(cells)
+    return _table(["points", "time", "memory beyond the input", "with detail=0.3", "memory"], rows)
+
+
+def _gib(entry: Mapping[str, float]) -> str:
+    return f"{entry['GiB of peak beyond the input']:.2g} GiB"
+
+
+def cluster_text(scale: Mapping[str, Any]) -> str:
+    """What the run on a cluster showed."""
+    found = scale.get("dask", {}).get("results")
+    if not found:
+        return NOT_YET
+    return (
+        f"Measured (`python -m benchmarks.scale dask`): {found['points']:,} points, "
+        f"{found['GB on disk']:.0f} GB on "
+        f"disk, on two worker processes of one core and 1 GB each, one of which is killed on the way: "
+        f"{found['seconds in all']:.0f} seconds, at most {found['GiB of peak of a worker']:.2g} GiB in a "
+        f"worker and "
+        f"{found['GiB of peak of the client']:.2g} in the client, the same bits as in memory, "
+        f"{found['tasks a chunk']:.0f} tasks a chunk.\n"
+    )
+
+
+def gpu_table(scale: Mapping[str, Any]) -> str:
+    """Seconds on a GPU, with the data there and streamed to it."""
+    results = scale.get("gpu", {}).get("results", {})
+    rows = []
+    for n, entry in _measured(scale, "gpu").items():
+        placing = f"{entry['seconds of placing']:.2g}"
+        rows.append([f"{n:,}", "device", f"{entry['seconds']:.2g}", placing])
+    for name, entry in results.items():
+        if name.endswith(" from host memory"):
+            n = int(name.split()[0])
+            rows.append([f"{n:,}", "host", f"{entry['seconds']:.3g}", ""])
+    return _table(["points", "where they are", "seconds", "of which placing"], rows)
+
+
+def billion_text(scale: Mapping[str, Any]) -> str:
+    """What a billion points would need, from what fewer took."""
+    streamed = scale.get("gpu", {}).get("results", {}).get("100000000 from host memory")
+    plain = _measured(scale, "cpu")
+    if not streamed or not plain:
+        return NOT_YET
+    most = max(plain)
+    each = plain[most]["seconds"] / most * scale["cpu"]["machine"]["cores"]
+    return (
+        f"- **One GPU.** 100,000,000 points took {streamed['seconds']:.3g} seconds from host memory, so a "
+        f"billion "
+        f"takes about {10 * streamed['seconds']:.0f} seconds if the host can hold it, and as long as "
+        f"reading 400 GB "
+        "takes if it comes from a disk: 80 seconds at 5 GB/s, 400 at 1 GB/s.\n"
+        f"- **A cluster.** {most:,} points take {1e6 * each:.0f} microseconds of one core each: a billion "
+        f"are "
+        f"{1e9 * each / 3600:.0f} core-hours, {1e9 * each / 256 / 60:.0f} minutes of 16 machines with 16 "
+        f"cores, if "
+        "each reads its share of 12.5 GB twice meanwhile. A worker holds a chunk and little else, under "
+        "1 GB.\n"
+    )
+
+
+def searches_table(found: Mapping[str, Any]) -> str:
+    """Seconds and recall of searches of neighbours."""
+    names = list(dict.fromkeys(name for entry in found.values() for name in entry["searches"]))
+    rows = []
+    for name in names:
+        cells = [name]
+        for entry in found.values():
+            outcome = entry["searches"].get(name, {})
+            took = outcome.get("seconds")
+            cells += ["", ""] if took is None else [seconds(took), shown(outcome["recall"], 3)]
+        rows.append(cells)
+    head = [cell for name, entry in found.items() for cell in (f"{name}, {entry['n']:,}", "recall")]
+    return _table(["search", *head], rows)
+
+
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     rows = list(rows)
     if not rows:
-        return "*Not measured yet.*\n"
+        return NOT_YET
     rule = [":--", *[":-:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows]) + "\n"
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    readme.write_text(filled(readme.read_text("utf-8")), encoding="utf-8")
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(filled(path.read_text("utf-8")), encoding="utf-8")
