@@ -1,6 +1,6 @@
 """Time and memory against the number of points: one machine, peers, a Dask cluster, a GPU.
 
-    python -m benchmarks.scale [cpu] [detail] [peers] [dask] [gpu] [figure] [--most N] [--folder DIR]
+    python -m benchmarks.scale [cpu] [detail] [peers] [million] [dask] [gpu] [figure] [--most N] [--folder DIR]
 
 Without a section's name `cpu`, `detail`, `peers` and `figure` are run. Results go to
 benchmarks/results/scale.json, the figure to docs/images/scale.png. Every fit runs in a process of its own on
@@ -58,15 +58,16 @@ def fit_once(n: int, detail: float) -> dict[str, float]:
     """A fit in this process, after a small one."""
     from mercat import Mercat
 
+    before = memory.resident()
     X = clusters(n)
     Mercat(random_state=0, max_iter=5, tol=0.5, detail=detail).fit(X[:2000])
     memory.forget_peak()
-    before, start = memory.resident(), time.perf_counter()
+    start = time.perf_counter()
     model = Mercat(random_state=0, detail=detail).fit(X)
     seconds = time.perf_counter() - start
     return {
         "seconds": seconds,
-        "GiB of peak beyond the input": (memory.peak() - before) / 2**30,
+        "GiB of peak beyond the input": (memory.peak() - before - X.nbytes) / 2**30,
         "correlation": model.correlation_,
     }
 
@@ -114,6 +115,22 @@ def peers(_: argparse.Namespace) -> dict[str, Any]:
         found[method] = {str(n): s for n, s in seconds.items()}
         if len(seconds) > 1:
             found[method]["exponent of the time"] = exponent(list(seconds), list(seconds.values()))
+    return found
+
+
+def million(_: argparse.Namespace) -> dict[str, Any]:
+    """A million points with detail, and UMAP on the same, one after the other."""
+    from benchmarks.harness import peers as harness
+
+    n = 1_000_000
+    found = {"mercat": fit_apart(n, DETAIL)["seconds"]}
+    Y, outcome = harness.run("umap", clusters(n), seed=None, warm=True)
+    if Y is None:
+        print(f"umap: {outcome['status']}: {outcome['reason']}", flush=True)
+        return found
+    found["umap"] = outcome["seconds"]["fit"]
+    found["times of UMAP"] = found["mercat"] / found["umap"]
+    print(json.dumps(found), flush=True)
     return found
 
 
@@ -375,6 +392,7 @@ SECTIONS = {
     "cpu": cpu,
     "detail": detail,
     "peers": peers,
+    "million": million,
     "dask": dask,
     "gpu": gpu,
     "figure": figure,
