@@ -1,8 +1,9 @@
 """Time and memory against the number of points: one machine, peers, a Dask cluster, a GPU.
 
-    python -m benchmarks.scale [cpu] [detail] [peers] [million] [dask] [gpu] [figure] [--most N] [--folder DIR]
+    python -m benchmarks.scale [SECTION ...] [--most N] [--folder DIR]
 
-Without a section's name `cpu`, `detail`, `peers` and `figure` are run. Results go to
+Sections are `cpu`, `detail`, `peers`, `million` (detail beside UMAP), `dask`, `gpu` and `figure`; without one
+`cpu`, `detail`, `peers` and `figure` are run. Results go to
 benchmarks/results/scale.json, the figure to docs/images/scale.png. Every fit runs in a process of its own on
 20 Gaussian clusters in 50 dimensions, in single precision, made on the spot. `dask` writes its data (4 GB by
 default) to DIR and removes them; `gpu` needs a GPU that torch can use. Peers may live in other interpreters:
