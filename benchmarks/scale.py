@@ -361,7 +361,7 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
     from benchmarks.harness.methods import title
 
     records = record.Store(RESULTS).records
-    fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7.6, 4.2), layout="constrained")
 
     def draw(results: dict[str, Any], label: str, **style: Any) -> None:
         points = {
@@ -380,11 +380,14 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
     if "gpu" in records:
         results = records["gpu"]["results"]
         draw(results, f"Mercat, {results['device']}", color="C2", linewidth=2)
+    at_a_million = records.get("million", {}).get("results", {})
     for k, (method, results) in enumerate(records.get("peers", {}).get("results", {}).items()):
+        if method in at_a_million:
+            results = results | {"1000000": at_a_million[method]}
         draw(results, title(method), linewidth=1, color=f"C{4 + k}")
     ax.set(xscale="log", yscale="log", xlabel="points", ylabel="seconds")
     ax.grid(alpha=0.3)
-    ax.legend(frameon=False)
+    fig.legend(loc="outside right upper", frameon=False)
     fig.savefig(FIGURE, dpi=150)
     return {"figure": FIGURE.name}
 
