@@ -129,6 +129,8 @@ def test_rows_beside_which_nothing_is_seen(n):
     assert "a few far off" in message
     X[17] /= 1e4
     assert warned(X) == []
+    # Nearly the same rows, at three places, are no crowd beside a few.
+    assert warned(np.repeat(np.eye(3), n // 3, axis=0) + 1e-6 * noise(n, 3)) == []
 
 
 def test_landmarks_too_few_for_the_spread_of_the_data(digits):

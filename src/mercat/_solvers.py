@@ -36,10 +36,10 @@ from ._rows import LazyRows, Rows, blocks_from
 from ._spectral import (
     FromDistances,
     Spectral,
+    crowding,
     find_cut,
     project_all,
     project_rows,
-    typical_distance,
 )
 from ._starts import best_start
 from ._status import Status
@@ -190,7 +190,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     placer = _prepared(spectral, X_hat, fit, plan, compared)
     placement = _judging(placer, X_hat, fit, _legs_a_tile(n, TILE))
     cut = find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen)
-    evidence = Evidence(cut, typical_distance(X_hat))
+    evidence = Evidence(cut, crowding(X_hat))
     unseen = sample[len(chosen) :][:_UNSEEN]
     if lazy:
         order = np.argsort(sample)
@@ -260,7 +260,7 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     given = rows.take_all()
     X_hat = _projected(given, spectral, rows, plan.workers)
     cut = find_cut(rows.bring(spectral), given, X_hat, np.arange(n))
-    evidence = Evidence(cut, typical_distance(X_hat))
+    evidence = Evidence(cut, crowding(X_hat))
     if solver == "algorithm1":
         fit = _run_algorithm1(X_hat, spectral, plan)
     else:

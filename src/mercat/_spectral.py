@@ -20,6 +20,10 @@ from ._trust import Cut
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
+_FAR, _FEW_FAR = (
+    0.1,
+    0.05,
+)  # from the median, in units of the spread; share of the points in a crowd
 _ROWS_FOR_CUT = 500  # that tell what the components cut off
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
@@ -369,10 +373,16 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
     return Cut(float(np.sum(X_hat**2) / np.trace(gram)), largest / mean)
 
 
-def typical_distance(X_hat: np.ndarray) -> float | None:
-    """The median distance of a point to the next one in the rows that is not the same, if there is one."""
-    difference = np.diff(X_hat.astype(np.float64), axis=0)
-    distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+def crowding(X_hat: np.ndarray) -> float | None:
+    """The median distance of a point to the next in the rows that is not the same, in a crowd; None in none.
+
+    It is a crowd if all but a few points are much nearer to their median than the spread.
+    """
+    X = X_hat.astype(np.float64)
+    away, apart = X - np.median(X, axis=0), np.diff(X, axis=0)
+    if np.mean(np.einsum("ij,ij->i", away, away) > _FAR**2) > _FEW_FAR:
+        return None
+    distance = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     return float(np.median(distance[distance > 0])) if distance.any() else None
 
 

@@ -48,9 +48,7 @@ class Evidence(NamedTuple):
     """What was found out about a map on the way to it; None where there was nothing to find out."""
 
     cut: Cut | None = None
-    distance: float | None = (
-        None  # a typical one between points that differ, in units of the spread
-    )
+    crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
     unseen: Unseen | None = None
     parts: Parts | None = None  # of the graph of neighbours
 
@@ -78,7 +76,7 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
             "is not noise alone. loss_ and correlation_ speak of the part kept. Raise n_spectral, or let "
             "n_spectral='auto' decide."
         )
-    yield from _dominance(model, found.distance)
+    yield from _dominance(model, found.crowding)
     unseen = found.unseen
     if unseen is not None and unseen.to_landmarks - unseen.among > MOST_FLATTERY:
         yield (
