@@ -107,9 +107,9 @@ SEARCHES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, bool]] = {
 
 def truth(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Indices of the nearest points of some rows, by differences in double precision."""
-    found = []
+    found, X = [], X.astype(np.float64)
     for row in rows:
-        squares = np.sum((X.astype(np.float64) - X[row]) ** 2, axis=1)
+        squares = np.sum((X - X[row]) ** 2, axis=1)
         squares[row] = np.inf
         found.append(np.argpartition(squares, K)[:K])
     return np.array(found)

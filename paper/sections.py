@@ -88,9 +88,8 @@ def _other_data(results: claims.Results, notes: Mapping[str, str]) -> str | None
     own = [SETS[name].title for name in names if not notes.get(name)]
     return (
         f"- **The paper's own data** among the {len(names)} real sets: {', '.join(own) or 'none'}. The "
-        f"others "
-        "are stand-ins or subsets, as the next table says: beside the paper's numbers they tell of other "
-        "data."
+        "others are stand-ins or subsets, as the next table says: beside the paper's numbers they tell of "
+        "other data."
     )
 
 

@@ -20,9 +20,8 @@ def peak() -> int:
     """
     if STATUS.exists():
         return _status("VmHWM")
-    return resource.getrusage(
-        resource.RUSAGE_SELF
-    ).ru_maxrss  # in bytes where there is no /proc: macOS
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_maxrss  # in bytes on macOS, which has no /proc
 
 
 def forget_peak() -> None:

@@ -153,9 +153,8 @@ def scale_table(core: Mapping[str, Any]) -> str:
     rows = []
     for size in sizes:
         entry = results[str(size)]
-        memory = f"{entry['GiB of peak beyond the input']:.2g} GiB"
         each = f"{entry['microseconds a point']:.0f} µs"
-        rows.append([f"{size:,}", seconds(entry["seconds"]), each, memory])
+        rows.append([f"{size:,}", seconds(entry["seconds"]), each, _gib(entry)])
     return _table(["points", "time", "a point", "memory beyond the input"], rows)
 
 
@@ -214,10 +213,9 @@ def cluster_text(scale: Mapping[str, Any]) -> str:
         return NOT_YET
     return (
         f"Measured (`python -m benchmarks.scale dask`): {found['points']:,} points, "
-        f"{found['GB on disk']:.0f} GB on "
-        f"disk, on two worker processes of one core and 1 GB each, one of which is killed on the way: "
-        f"{found['seconds in all']:.0f} seconds, at most {found['GiB of peak of a worker']:.2g} GiB in a "
-        f"worker and "
+        f"{found['GB on disk']:.0f} GB on disk, on two worker processes of one core and 1 GB each, one of "
+        f"which is killed on the way: {found['seconds in all']:.0f} seconds, at most "
+        f"{found['GiB of peak of a worker']:.2g} GiB in a worker and "
         f"{found['GiB of peak of the client']:.2g} in the client, the same bits as in memory, "
         f"{found['tasks a chunk']:.0f} tasks a chunk.\n"
     )
@@ -247,16 +245,12 @@ def billion_text(scale: Mapping[str, Any]) -> str:
     each = plain[most]["seconds"] / most * scale["cpu"]["machine"]["cores"]
     return (
         f"- **One GPU.** 100,000,000 points took {streamed['seconds']:.3g} seconds from host memory, so a "
-        f"billion "
-        f"takes about {10 * streamed['seconds']:.0f} seconds if the host can hold it, and as long as "
-        f"reading 400 GB "
-        "takes if it comes from a disk: 80 seconds at 5 GB/s, 400 at 1 GB/s.\n"
+        f"billion takes about {10 * streamed['seconds']:.0f} seconds if the host can hold it, and as long "
+        "as reading 400 GB takes if it comes from a disk: 80 seconds at 5 GB/s, 400 at 1 GB/s.\n"
         f"- **A cluster.** {most:,} points take {1e6 * each:.0f} microseconds of one core each: a billion "
-        f"are "
-        f"{1e9 * each / 3600:.0f} core-hours, {1e9 * each / 256 / 60:.0f} minutes of 16 machines with 16 "
-        f"cores, if "
-        "each reads its share of 12.5 GB twice meanwhile. A worker holds a chunk and little else, under "
-        "1 GB.\n"
+        f"are {1e9 * each / 3600:.0f} core-hours, {1e9 * each / 256 / 60:.0f} minutes of 16 machines with "
+        "16 cores, if each reads its share of 12.5 GB twice meanwhile. A worker holds a chunk and little "
+        "else, under 1 GB.\n"
     )
 
 
