@@ -20,10 +20,8 @@ from ._trust import Cut
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
-_FAR, _FEW_FAR = (
-    0.1,
-    0.05,
-)  # from the median, in units of the spread; share of the points in a crowd
+_FAR = 0.1  # from the median, in units of the spread, is not in a crowd, ...
+_FEW_FAR = 0.05  # ... which has no larger share of the points beside it
 _ROWS_FOR_CUT = 500  # that tell what the components cut off
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 

@@ -96,6 +96,8 @@ def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     if labels.shape != (len(Y),):
         return X, Y, labels  # which is said by the measures
     known = np.flatnonzero(~is_missing(labels))
+    if len(known) == len(labels):
+        return X, Y, labels  # as they are: X may be large, or on disk
     if len(known) < 3:
         raise ValueError(f"labels must name the class of at least 3 points, got {len(known)}.")
     return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])
