@@ -35,6 +35,7 @@ CORE = [
     "_neighbors",
     "_repulsion",
     "_detail",
+    "_placers",
     "_solvers",
     "distributed",
     "_validation",
@@ -101,6 +102,12 @@ def test_files_around_the_core_use_its_open_parts_and_load_extras_late(path):
 
 def test_every_core_module_exists():
     assert all((PACKAGE / f"{name}.py").is_file() for name in CORE)
+
+
+def test_the_code_map_has_every_file():
+    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text()
+    files = {f"{path.stem}.py" for path in PACKAGE.glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert not {name for name in files if f"`{name}`" not in text}
 
 
 def test_the_picture_shows_these_imports():

@@ -209,7 +209,7 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
     def too_much(*_):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("mercat._solvers.place", too_much)
+    monkeypatch.setattr("mercat._placers.place", too_much)
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "4000")
     with pytest.raises(
         MemoryError, match=r"blocks of 4000 rows.*MERCAT_DEVICE_ROWS to 1000 or less"

@@ -24,10 +24,11 @@ from ._backend import (
 )
 from ._device import DeviceRows, find_device
 from ._exact import Fit
+from ._placers import Placement, Placer
 from ._progress import Progress
 from ._rotation import equator_rotation
 from ._rows import LazyRows, Rows
-from ._solvers import Placement, Placer, Plan, by_landmarks, solve
+from ._solvers import Plan, by_landmarks, solve
 from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status

@@ -18,8 +18,8 @@ from ._detail import Anchors, Surroundings
 from ._estimator import Mercat
 from ._neighbors import Strength
 from ._placement import Landmarks
+from ._placers import DetailPlacer, Placer
 from ._repulsion import Field
-from ._solvers import DetailPlacer, Placer
 from ._spectral import FromDistances, Spectral
 from ._status import Status
 

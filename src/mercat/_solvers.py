@@ -10,8 +10,8 @@ import numpy as np
 
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
-from ._backend import TILE, Array, Workers, blocks, namespace, to_numpy, widest
-from ._detail import N_ITER, Angles, Surroundings, sharpen, surroundings
+from ._backend import TILE, Workers, blocks, to_numpy
+from ._detail import N_ITER, Angles, sharpen, surroundings
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import pca_positions, principal_scores
 from ._neighbors import (
@@ -23,23 +23,16 @@ from ._neighbors import (
     radii,
     strength_of,
 )
-from ._placement import (
-    N_APEX_LEGS,
-    Landmarks,
-    as_type,
-    place,
-    placed_moments,
-    prepare_landmarks,
-)
+from ._placement import N_APEX_LEGS, as_type, prepare_landmarks
+from ._placers import DetailPlacer, Placement, Placer, judges
 from ._progress import Progress, reporter
-from ._rows import LazyRows, Rows, blocks_from
+from ._rows import LazyRows, Rows
 from ._spectral import (
     FromDistances,
     Spectral,
     crowding,
     find_cut,
     project_all,
-    project_rows,
 )
 from ._starts import best_start
 from ._status import Status
@@ -52,12 +45,10 @@ _CROWD = 10_000  # points that stand for all when the map is turned
 _PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others speak through their sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
-_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map is tried on
-_FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
 
 
 class Plan(NamedTuple):
@@ -75,71 +66,6 @@ class Plan(NamedTuple):
     bring: Callable[[Any], Any]  # to where sums over all pairs are computed
     detail: float
     neighbors: Any
-
-
-class Placer(NamedTuple):
-    """All that places a row of X on the finished map, the same for training rows and new ones."""
-
-    spectral: Spectral | FromDistances
-    landmarks: Landmarks
-
-    def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of some rows, before the map is turned."""
-        X_hat = _within_reach(self.spectral, rows)
-        return X_hat, place(X_hat, self.landmarks)
-
-
-class DetailPlacer(NamedTuple):
-    """The same on a map with detail: by a point's neighbours as well as by its angles."""
-
-    spectral: Spectral | FromDistances
-    surroundings: Surroundings
-
-    def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of some rows, before the map is turned."""
-        X_hat = _within_reach(self.spectral, rows)
-        return X_hat, self.surroundings.place(X_hat)
-
-
-def _within_reach(spectral: Spectral | FromDistances, rows: Any) -> Array:
-    """X_hat of some rows in single precision, which must hold their squares."""
-    X_hat = project_rows(spectral, rows)
-    xp = namespace(X_hat)
-    farthest = float(xp.max(xp.abs(X_hat)))
-    if not farthest < _FARTHEST:
-        raise ValueError(
-            f"X must lie within {_FARTHEST:g} times the spread of the training data, "
-            f"got a point at {farthest:.3g} times."
-        )
-    return xp.astype(X_hat, xp.float32)
-
-
-class Placement(NamedTuple):
-    """Places rows and judges them, each tile by other landmarks, so that together they speak for all."""
-
-    placer: Placer | DetailPlacer
-    X: Array  # the landmarks, all of them
-    Y: Array
-    n_legs: int
-    tile: int = TILE
-
-    def block(self, rows: Any, start: int) -> tuple[Array, Moments]:
-        """Positions of rows, the first of them number `start`, and their moments as apices."""
-        X_hat, Y = self.placer.block(rows)
-        xp, wide = namespace(Y), widest(Y)
-        judged = []
-        for t in blocks_from(start, Y.shape[0], self.tile):
-            first = (start + t.start) // self.tile * self.n_legs
-            moments = placed_moments(X_hat[t, :], Y[t, :], self.X, self.Y, first, self.n_legs)
-            judged.append([xp.astype(m, wide) for m in moments])
-        return Y, Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
-
-    def point_loss(self, moments: Moments) -> Array:
-        """The loss at each point."""
-        assert isinstance(self.placer, Placer)
-        squares = mean_square(moments, self.placer.landmarks.calibration)
-        xp = namespace(squares)
-        return xp.sqrt(xp.where(squares > 0, squares, xp.zeros_like(squares)))
 
 
 class Solved(NamedTuple):
@@ -188,7 +114,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
     fit = _descend(X_hat, chosen, spectral, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(spectral, X_hat, fit, plan, compared)
-    placement = _judging(placer, X_hat, fit, _legs_a_tile(n, TILE))
+    placement = Placement(placer, judges(X_hat, fit.Y).share(n), fit.calibration)
     cut = find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen)
     evidence = Evidence(cut, crowding(X_hat))
     unseen = sample[len(chosen) :][:_UNSEEN]
@@ -214,15 +140,6 @@ def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:
     return loss.correlation
 
 
-def _legs_a_tile(n: int, tile: int) -> int:
-    """Landmarks that a tile of n points is judged by: more where there are few tiles."""
-    return max(_LEGS_A_TILE, _LEGS_IN_ALL * tile // n)
-
-
-def _judging(placer: Placer, X_hat: np.ndarray, fit: Fit, n_legs: int) -> Placement:
-    return Placement(placer, X_hat.astype(np.float32), fit.Y.astype(np.float32), n_legs)
-
-
 def _projected(
     near: Any, spectral: Spectral | FromDistances, rows: Rows, workers: Workers
 ) -> np.ndarray:
@@ -240,8 +157,8 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
     """Place and judge rows, a block at a time."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    n_legs = _legs_a_tile(n, rows.tile)
-    placement = rows.bring(placement._replace(tile=rows.tile, n_legs=n_legs))
+    share = placement.judges.share(n, rows.tile)
+    placement = rows.bring(placement._replace(judges=share))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
     for Y_block, moments in rows.each(placement.block):
@@ -270,7 +187,7 @@ def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan
     few = fit._replace(Y=fit.Y[chosen])
     placer = _prepared(spectral, X_hat[chosen], few, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    placement = _judging(placer, X_hat[chosen], few, _LEGS_A_TILE)
+    placement = Placement(placer, judges(X_hat[chosen], few.Y), few.calibration)
     return Solved(fit, placement, chosen, crowd, evidence)
 
 
@@ -338,16 +255,10 @@ def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan)
 
 def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
     """The fit with the loss of Y over all points as apices and landmarks as legs."""
-    n = len(Y)
-    n_legs = _legs_a_tile(n, TILE)
-    landmarks = X_hat[solved.landmarks], Y[solved.landmarks]
-
-    def part(t: slice) -> list[np.ndarray]:
-        start = t.start // TILE * n_legs
-        moments = placed_moments(X_hat[t], Y[t], *landmarks, start, n_legs)
-        return [m.astype(np.float64) for m in moments]
-
-    parts = plan.workers.map(part, blocks(n, TILE))
+    landmarks = judges(X_hat[solved.landmarks], Y[solved.landmarks]).share(len(Y))
+    parts = plan.workers.map(
+        lambda t: landmarks.moments(X_hat[t], Y[t], t.start), blocks(len(Y), TILE)
+    )
     judged = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
     line, correlation = calibrate(total(judged))
     if not plan.calibrated:
