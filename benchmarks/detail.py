@@ -6,7 +6,8 @@ Embeds the real sets by Mercat over the dial and by the peers, each once, and me
 paper measures on principal components, peers are given these. Results go to
 benchmarks/results/detail.json, one record an embedding; a run that was interrupted goes on where it stopped,
 and `--anew` makes Mercat's records again but keeps the peers'. Times are compared apart, in one session:
-`--times`. The table of margins is printed at the end. Peers may live in other interpreters: see
+`--times`. Parts of MNIST of several sizes show whether a value of the dial means the same for few points
+and for many: `--sizes`. The table of margins is printed at the end. Peers may live in other interpreters: see
 `benchmarks.harness.peers`.
 """
 
@@ -16,6 +17,7 @@ import argparse
 import itertools
 import json
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +34,22 @@ PEERS = ("ncvis", "pacmap", "umap", "tsne", "densmap")
 DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
 FOUR = ("angle", "distance", "neighborhood", "density")
 CLOSE = 0.01
+WHOLE, SIZES = "mnist_even", (500, 2000, 8000)
+SHORT_DIAL = (0.0, 0.03, 0.1, 0.3, 1.0)
 SEED = 1
 
 
 class Reference:
     """A set, and what embeddings of it are measured against."""
 
-    def __init__(self, name: str, folder: str) -> None:
+    def __init__(self, name: str, folder: str, size: int | None = None) -> None:
         self.data = data.load(name, folder)
-        X, k = self.data.X, data.SETS[name].n_components
+        if size is not None:
+            rows = np.sort(np.random.default_rng(SEED).permutation(len(self.data.X))[:size])
+            X, labels, note = self.data
+            self.data = data.Data(X[rows], labels[rows], note)
+        self.n_components = data.SETS[name].n_components
+        X, k = self.data.X, self.n_components
         self.X = X if k is None or X.shape[1] <= k else methods.principal_components(X, k)
         self.denoised = denoise(X, "auto")  # for neighbourhoods, as the paper did
 
@@ -57,22 +66,30 @@ class Reference:
         return {name: round(float(score), 4) for name, score in scores.items()}
 
 
-def embed_all(store: Store, folder: str, *, anew: bool, names: list[str]) -> None:
+def embed_all(
+    store: Store,
+    references: dict[str, Reference],
+    by: tuple[str, ...],
+    dial: tuple[float, ...],
+    *,
+    anew: bool,
+) -> None:
     """Every set by every method that has no record yet; method by method, so that each compiles once."""
-    references = {name: Reference(name, folder) for name in names}
-    for method in ("mercat", *PEERS):
-        dial = DIAL if method == "mercat" else (None,)
+    for method in by:
         with peers.Session(method) as session:
-            for name, value in itertools.product(names, dial):
+            for name, value in itertools.product(
+                references, dial if method == "mercat" else (None,)
+            ):
                 options = {} if value is None else {"detail": value}
                 key = "/".join([name, method, *(f"{v:g}" for v in options.values())])
                 if key in store and not (anew and method == "mercat"):
                     continue
-                X, _, note = references[name].data
+                reference = references[name]
+                X, _, note = reference.data
                 # Peers that denoise nothing themselves would be at a loss with thousands of genes.
-                k = None if method == "mercat" else data.SETS[name].n_components
+                k = None if method == "mercat" else reference.n_components
                 Y, outcome = session.run(X, seed=SEED, options=options, n_components=k)
-                found = {} if Y is None else references[name].measure(Y)
+                found = {} if Y is None else reference.measure(Y)
                 outcome.pop("seconds", None)
                 about = {"set": name, "method": method, "n": len(X), "note": note, **options}
                 store.put(key, stamp(**about, measures=found, **outcome))
@@ -88,11 +105,11 @@ def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wante
     return best, margins[best]
 
 
-def summarize(store: Store) -> dict[str, Any]:
+def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
     """For each set and peer: the best value of the dial, its margins, whether it is good enough."""
     table: dict[str, Any] = {}
     for name in SETS:
-        records = [r for r in store.records.values() if r.get("set") == name and r["measures"]]
+        records = [r for r in results.values() if r.get("set") == name and r["measures"]]
         ours = {r["detail"]: r["measures"] for r in records if r["method"] == "mercat"}
         for record in records:
             if record["method"] == "mercat" or not ours:
@@ -126,14 +143,20 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="folder of the real data sets")
     parser.add_argument("--anew", action="store_true", help="embed by Mercat again")
     parser.add_argument("--times", action="store_true", help="compare times instead")
+    parser.add_argument("--sizes", action="store_true", help="embed parts of MNIST instead")
     parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
     arguments = parser.parse_args()
     store = Store(RESULTS)
     if arguments.times:
         store.put("times", stamp(**compare_times(arguments.data)))
         return
-    embed_all(store, arguments.data, anew=arguments.anew, names=arguments.sets)
-    for key, row in summarize(store).items():
+    if arguments.sizes:
+        parts = {f"{WHOLE}, {n}": Reference(WHOLE, arguments.data, n) for n in SIZES}
+        embed_all(store, parts, ("mercat",), SHORT_DIAL, anew=True)
+        return
+    references = {name: Reference(name, arguments.data) for name in arguments.sets}
+    embed_all(store, references, ("mercat", *PEERS), DIAL, anew=arguments.anew)
+    for key, row in summarize(store.records).items():
         margins = "  ".join(f"{m} {value:+.3f}" for m, value in row["margins"].items())
         verdict = "" if row["good"] else "  MISSED"
         print(f"{key:22} detail {row['detail']:<5g} {margins}{verdict}")

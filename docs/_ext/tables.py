@@ -18,6 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.detail import CLOSE, SHORT_DIAL, WHOLE, summarize
+from benchmarks.detail import SETS as DIAL_SETS
 from benchmarks.harness.data import SETS
 from benchmarks.harness.methods import title
 from paper import claims
@@ -34,7 +36,8 @@ def fragments() -> dict[str, str]:
     """Every table, as Markdown."""
     measured = records(ROOT)
     results = collect(measured, "set", "method", "n_components")
-    core, scale, searches = (_results(name) for name in ("core", "scale", "neighbors"))
+    names = ("core", "scale", "neighbors", "detail")
+    core, scale, searches, dial = (_results(name) for name in names)
     return {
         "wins": wins(results),
         "real": measures_table(results, "real") + notes(measured),
@@ -47,6 +50,9 @@ def fragments() -> dict[str, str]:
         "gpu": gpu_table(scale),
         "billion": billion_text(scale),
         "searches": searches_table(searches),
+        "dial": dial_table(dial),
+        "sizes": sizes_table(dial),
+        "peers": peers_table(dial),
     }
 
 
@@ -267,6 +273,57 @@ def searches_table(found: Mapping[str, Any]) -> str:
         rows.append(cells)
     head = [cell for name, entry in found.items() for cell in (f"{name}, {entry['n']:,}", "recall")]
     return _table(["search", *head], rows)
+
+
+def dial_table(found: Mapping[str, Any]) -> str:
+    """What the dial does to the measures of each set."""
+    table = _dial_table(found, {name: SETS[name].title for name in DIAL_SETS})
+    return table + "\n" + _little(found)
+
+
+def _little(found: Mapping[str, Any]) -> str:
+    """What a little detail brings and costs, in words."""
+    little = SHORT_DIAL[1]
+    brings, costs = {}, []
+    for name in DIAL_SETS:
+        plain, sharp = (found[f"{name}/mercat/{v:g}"]["measures"] for v in (0.0, little))
+        brings[SETS[name].title] = sharp["neighborhood"] / plain["neighborhood"]
+        costs += [plain[m] - sharp[m] for m in ("angle", "distance")]
+    least, *others = sorted(brings, key=lambda name: brings[name])
+    return (
+        f"A little, {little:g}, multiplies what is kept of neighbourhoods by {brings[others[0]]:.2f} to "
+        f"{brings[others[-1]]:.1f}, on {least} by {brings[least]:.2f}, for at most {shown(max(costs), 3)} "
+        "of angles and distances.\n"
+    )
+
+
+def sizes_table(found: Mapping[str, Any]) -> str:
+    """The same for parts of one set, and all of it."""
+    sizes = {r["n"]: r["set"] for r in found.values() if r["set"].startswith(WHOLE)}
+    return _dial_table(found, {sizes[n]: f"{n:,} points" for n in sorted(sizes)})
+
+
+def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    rows = []
+    for name, heading in titles.items():
+        records_ = [found.get(f"{name}/mercat/{value:g}") for value in SHORT_DIAL]
+        for measure in MEASURES if all(records_) else ():
+            label = heading if measure == MEASURES[0] else ""
+            cells = [shown(r["measures"][measure], 3) for r in records_ if r]
+            rows.append([label, NAMES[measure], *cells])
+    return _table(["data", "keeps", *(f"{value:g}" for value in SHORT_DIAL)], rows)
+
+
+def peers_table(found: Mapping[str, Any]) -> str:
+    """For each set and peer, the value of the dial with the best least margin, and the margins."""
+    rows, close = [], []
+    for key, entry in summarize(found).items():
+        name, method = key.split("/")
+        margins = [f"{entry['margins'][m]:+.3f}" if m in entry["margins"] else "" for m in MEASURES]
+        rows.append([SETS[name].title, title(method), f"{entry['detail']:g}", *margins])
+        close.append(entry["good"])
+    table = _table(["data", "beside", "detail", *NAMES.values()], rows)
+    return table + f"\nIn {sum(close)} of {len(close)} no margin is below -{shown(CLOSE)}.\n"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -4,10 +4,14 @@ With P the affinities of neighbours in the data (`_neighbors`) and
 :math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, what is minimised is
 
 .. math:: \frac{\mathrm{mean}\,(a - \alpha - \beta b)^2}{\mathrm{var}(a)}
-          + \mathrm{detail} \cdot \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
+          + \lambda \, \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
 
-Both terms are means over the points and have no unit, so that a value of `detail` means the same trade for
-few points and for many. Three things make the descent short and its end whole:
+Both terms are means over the points and have no unit. How stiff the first is depends on the data: a step of
+a point costs the more, the more of the variance the map of angles explains, which is the square of its
+correlation. `detail` is in units of that (`weight_of`), so that a value means about the same trade for few
+points and for many, and for data that the sphere holds well or badly.
+
+Three things make the descent short and its end whole:
 
 - The bandwidth s falls from a coarse value to about the distance between points, and attraction outweighs
   repulsion at first. Classes gather before they part; a bandwidth that is small from the start, or free to
@@ -53,10 +57,11 @@ _N_STAGES = 10  # of the bandwidth
 _SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
 _FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
-_SPACING = 3.0  # over the root of n: the last bandwidth, about that of the points' spacing
+_NARROWING = 0.23  # over the fourth root of n: the last bandwidth
 _EXAGGERATION = 12.0  # of the attraction at first
 _MOMENTUM = 0.8
-_TIMID = 0.03  # the detail at which steps are half as long as at a high one: none are left at 0
+_WEIGHT, _LEAST_EXPLAINED = 10 / 3, 0.05  # see `weight_of`
+_TIMID = 0.03  # the weight at which steps are half as long as at a high one: none are left at 0
 _ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
 _LONGEST_STEP = 0.5  # in bandwidths
 _N_ANCHORS = 48  # at least, and for few points as many as make ...
@@ -66,7 +71,8 @@ _SOFTENING = 0.02  # of directions, in squares of the last bandwidth
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _NO_VARIANCE = 1e-9
 _ROWS_A_BLOCK = 4096
-_STEPS_OF_NEW = 30  # of a new point
+_STEPS_OF_NEW = 30  # of a new point ...
+_FIRST_PLACES = 32  # ... from that of one of so many neighbours
 _QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
 
 Report = Callable[[int, float, np.ndarray], bool]
@@ -224,7 +230,14 @@ class Sharpened(NamedTuple):
 
 
 def final_bandwidth(n: int) -> float:
-    return float(min(max(_SPACING / n**0.5, _FINEST), _COARSEST))
+    """About the distance between points; several of them where there are very many."""
+    return float(max(_NARROWING / n**0.25, _FINEST))
+
+
+def weight_of(detail: float, correlation: float) -> float:
+    """The factor of the neighbours' term, for a map of angles that correlates so with the data."""
+    explained = correlation**2 if np.isfinite(correlation) else 0.0
+    return float(_WEIGHT * detail * max(explained, _LEAST_EXPLAINED))
 
 
 def _schedule(n: int) -> Iterator[tuple[float, float, float]]:
@@ -244,7 +257,7 @@ def _schedule(n: int) -> Iterator[tuple[float, float, float]]:
 def sharpen(
     Y: np.ndarray,
     P: Any,
-    detail: float,
+    weight: float,
     angles: Angles,
     *,
     workers: Workers,
@@ -266,13 +279,13 @@ def sharpen(
         force = attraction(P, Y, bandwidth, workers)
         force *= np.float32(exaggeration)
         force += repulsion(kernel.field(Y), Y, workers)[0]
-        force *= np.float32(detail)
+        force *= np.float32(weight)
         force += angle
         curvature = (
-            stiffness * (4 * detail * exaggeration / bandwidth**2)
+            stiffness * (4 * weight * exaggeration / bandwidth**2)
             + _ANGLE_CURVATURE * angle_curvature
         )
-        factor *= detail / (detail + _TIMID)
+        factor *= weight / (weight + _TIMID)
         velocity = _MOMENTUM * tangent(velocity, Y) - factor * tangent(force, Y) / curvature
         velocity = velocity.astype(np.float32)
         Y = normalize(Y + _limited(velocity, _LONGEST_STEP * bandwidth))
@@ -308,7 +321,7 @@ class Surroundings(NamedTuple):
     anchors: Anchors
     calibration: Calibration
     variance: float
-    detail: float
+    weight: float
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
@@ -333,20 +346,26 @@ class Surroundings(NamedTuple):
     def _settle(
         self, X: np.ndarray, neighbors: np.ndarray, distances: np.ndarray
     ) -> tuple[np.ndarray]:
-        """Go down from the middle of the neighbours, by a fixed number of steps."""
+        """Go down from the neighbour that the others are nearest to, by a fixed number of steps.
+
+        From their middle a point whose neighbours lie in two groups would end between these.
+        """
         bandwidth = final_bandwidth(len(self.Y))
         # As strong as the sum of what a point pulls and of what it is pulled.
         pull = 2 * self.strength(distances.mean(axis=1))[:, None].astype(np.float32)
         around = self.Y[neighbors]
-        Y = normalize(around.mean(axis=1))
+        nearest = around[:, :_FIRST_PLACES]
+        cosines = np.einsum("bic,bjc->bij", nearest, nearest)
+        energy = np.log1p(2 / bandwidth**2 * np.maximum(1 - cosines, 0)).sum(axis=2)
+        Y = nearest[np.arange(len(X)), energy.argmin(axis=1)]
         for _ in range(_STEPS_OF_NEW):
             angle, slope, _ = angle_force(X, Y, self.anchors, self.calibration)
             difference = around - Y[:, None, :]
             w = 1 / (1 + np.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
             toward = np.einsum("bk,bkc->bc", w.astype(np.float32), around) / self.k
             force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
-            force = tangent(self.detail * force + angle / self.variance, Y)
-            curvature = np.maximum(pull, 1) * (4 * self.detail / bandwidth**2)
+            force = tangent(self.weight * force + angle / self.variance, Y)
+            curvature = np.maximum(pull, 1) * (4 * self.weight / bandwidth**2)
             curvature += _ANGLE_CURVATURE * slope[:, None] / self.variance
             step = _limited((-force / curvature).astype(np.float32), _LONGEST_STEP * bandwidth)
             Y = normalize(Y + step)
@@ -360,7 +379,7 @@ def surroundings(
     k: int,
     strength: Strength,
     angles: Angles,
-    detail: float,
+    weight: float,
     workers: Workers,
 ) -> Surroundings:
     """What new points need of a map Y (n x 3) of X (n x r); `anchors` are rows."""
@@ -377,5 +396,5 @@ def surroundings(
         anchors_at(X[rows], Y[rows], _SOFTENING * bandwidth**2),
         angles.calibration,
         angles.variance,
-        detail,
+        weight,
     )

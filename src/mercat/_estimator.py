@@ -52,7 +52,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     detail : float, default=0.0
         How much neighbourhoods count beside angles. 0 is angles alone. A little (0.03) costs hardly any of
         them; 0.3 and 1 draw neighbours together as t-SNE and UMAP do, with classes set apart, and keep
-        more of the whole. The same value means about the same trade whatever the number of points.
+        more of the whole. A value means about the same trade on any data and number of points.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
         Whose neighbourhoods, with `detail`: the so many nearest points of each in the denoised data, None
         for 30, or for a third of the points where that is less. Or a graph whose stored entries are the

@@ -98,7 +98,7 @@ RULES: dict[type, dict[str, Any]] = {
         "anchors": Anchors,
         "calibration": Calibration,
         "variance": float,
-        "detail": float,
+        "weight": float,
     },
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},

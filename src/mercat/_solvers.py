@@ -11,7 +11,7 @@ import numpy as np
 from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
 from ._backend import TILE, Workers, blocks, to_numpy
-from ._detail import N_ITER, Angles, sharpen, surroundings
+from ._detail import N_ITER, Angles, sharpen, surroundings, weight_of
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import pca_positions, principal_scores
 from ._neighbors import (
@@ -208,6 +208,7 @@ def _add_detail(
         graph = plan.neighbors
     radius = radii(X_hat, graph, workers)
     strength = strength_of(radius)
+    weight = weight_of(plan.detail, fit.correlation)
     angles = Angles(X_hat, fit.calibration, plan.calibrated, plan.rng, workers)
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
@@ -216,7 +217,7 @@ def _add_detail(
     sharp = sharpen(
         fit.Y,
         pulls,
-        plan.detail,
+        weight,
         angles,
         workers=workers,
         report=lambda i, loss, Y: report(before + i, loss, Y),
@@ -224,7 +225,7 @@ def _add_detail(
     k = max(1, round(graph.nnz / len(X_hat)))
     placer = DetailPlacer(
         spectral,
-        surroundings(X_hat, sharp.Y, solved.landmarks, k, strength, angles, plan.detail, workers),
+        surroundings(X_hat, sharp.Y, solved.landmarks, k, strength, angles, weight, workers),
     )
     fit = judge(X_hat, sharp.Y, solved, plan)._replace(
         Y=sharp.Y,
