@@ -222,9 +222,10 @@ class Angles:
 
 
 class Sharpened(NamedTuple):
-    """Where the descent ended."""
+    """Where the descent ended, and the kernel that it ended with."""
 
     Y: np.ndarray
+    kernel: Kernel
     history: list[float]
     stopped: bool
 
@@ -269,10 +270,10 @@ def sharpen(
     stiffness = np.maximum(np.asarray(P.sum(axis=1)).reshape(n, 1), 1).astype(np.float32)
     velocity = np.zeros_like(Y)
     history: list[float] = []
-    kernel: Kernel | None = None
+    kernel = Kernel(_COARSEST, workers)
     stopped = False
     for bandwidth, exaggeration, factor in _schedule(n):
-        if kernel is None or kernel.bandwidth != bandwidth:
+        if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers)
         if len(history) % _ANGLES_EVERY == 0:
             angle, angle_curvature = angles.force(Y, final_bandwidth(n))
@@ -293,7 +294,7 @@ def sharpen(
         if report(len(history), angles.loss, Y):
             stopped = True
             break
-    return Sharpened(Y, history, stopped)
+    return Sharpened(Y, kernel, history, stopped)
 
 
 def _rowwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -374,7 +375,7 @@ class Surroundings(NamedTuple):
 
 def surroundings(
     X: np.ndarray,
-    Y: np.ndarray,
+    sharp: Sharpened,
     anchors: np.ndarray,
     k: int,
     strength: Strength,
@@ -382,9 +383,12 @@ def surroundings(
     weight: float,
     workers: Workers,
 ) -> Surroundings:
-    """What new points need of a map Y (n x 3) of X (n x r); `anchors` are rows."""
+    """What new points need of a map of X (n x r); `anchors` are rows."""
+    Y, kernel = sharp.Y, sharp.kernel
     bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
-    field = Kernel(bandwidth, workers).field(Y)
+    if kernel.bandwidth != bandwidth:  # stopped on the way
+        kernel = Kernel(bandwidth, workers)
+    field = kernel.field(Y)
     _, pairs = repulsion(field, Y, workers)
     return Surroundings(
         X,

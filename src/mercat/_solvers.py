@@ -225,7 +225,7 @@ def _add_detail(
     k = max(1, round(graph.nnz / len(X_hat)))
     placer = DetailPlacer(
         spectral,
-        surroundings(X_hat, sharp.Y, solved.landmarks, k, strength, angles, weight, workers),
+        surroundings(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
     )
     fit = judge(X_hat, sharp.Y, solved, plan)._replace(
         Y=sharp.Y,
