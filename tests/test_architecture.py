@@ -48,6 +48,7 @@ CORE = [
 # What stands around the core uses only these of it.
 OPEN_TO_ALL = {
     "_backend",
+    "_checks",
     "_containers",
     "_device",
     "_model_file",

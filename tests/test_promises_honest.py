@@ -105,6 +105,15 @@ def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
     assert cut.largest == pytest.approx(variance[4] / variance[4:].sum() * (rank - 4), rel=1e-6)
 
 
+def test_rounding_is_not_cut():
+    """Rows of rank 2 in three columns: what is left out of them is rounding, on which LAPACK gave up."""
+    X = np.random.default_rng(0).normal(size=(60, 2)) @ np.ones((2, 3)) * [1, 2, 3]
+    with Workers(1) as workers:
+        few = fit_spectral(X, 2, metric="euclidean", workers=workers, rng=np.random.default_rng(0))
+        assert few.components.shape[0] < 3
+        assert find_cut(few, X, project_all(few, X, workers), np.arange(60)) is None
+
+
 @pytest.mark.parametrize("n", [300, 1200])
 def test_a_column_beside_which_nothing_is_seen(n):
     X = noise(n, 6)

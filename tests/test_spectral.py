@@ -70,6 +70,19 @@ def test_components_equal_those_of_pca(shape, kind, monkeypatch):
     )
 
 
+def test_components_are_found_where_the_search_for_a_few_gives_up(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 6))
+
+    def gives_up(*_, **__):
+        raise np.linalg.LinAlgError("Internal Error.")
+
+    expected = fit(X, 3)
+    monkeypatch.setattr("scipy.linalg.eigh", gives_up)
+    found = fit(X, 3)
+    np.testing.assert_allclose(found.components, expected.components, atol=1e-12)
+    np.testing.assert_allclose(found.explained_variance, expected.explained_variance)
+
+
 def test_signs_are_fixed_by_the_largest_entry():
     components = fit(low_rank(200, 30)).components
     largest = np.abs(components).argmax(axis=1)

@@ -56,7 +56,8 @@ def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
         if values.dtype.kind != "f" or np.isfinite(values.sum()):
             return
     for block in blocks(X.shape[0], 1000):
-        for i, j in _not_finite(X[block])[:1]:
+        found = not_finite(X[block])
+        for i, j in zip(*found, strict=True):
             i += block.start
             row, name = i if rows is None else rows[i], "" if names is None else f" ({names[j]!r})"
             raise ValueError(
@@ -65,13 +66,15 @@ def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
             )
 
 
-def _not_finite(X: Any) -> np.ndarray:
-    """Rows and columns of what is NaN or infinite."""
+def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of what is NaN or infinite in a dense or a sparse matrix, in order."""
     if not scipy.sparse.issparse(X):
-        return np.argwhere(~np.isfinite(X))
+        rows, columns = np.nonzero(~np.isfinite(X))
+        return rows, columns
     entries = X.tocoo()
-    bad = ~np.isfinite(entries.data)
-    return np.column_stack([entries.row[bad], entries.col[bad]])
+    bad = np.flatnonzero(~np.isfinite(entries.data))
+    bad = bad[np.lexsort((entries.col[bad], entries.row[bad]))]
+    return entries.row[bad], entries.col[bad]
 
 
 def check_distances(distances: np.ndarray, *, square: bool) -> None:

@@ -22,7 +22,8 @@ _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
 _FAR = 0.1  # from the median, in units of the spread, is not in a crowd, ...
 _FEW_FAR = 0.05  # ... which has no larger share of the points beside it
-_ROWS_FOR_CUT = 500  # that tell what the components cut off
+_ROWS_FOR_CUT = 500  # that tell what the components cut off ...
+_NOTHING = 1e-6  # ... of all the variance: less is rounding
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
@@ -119,7 +120,13 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
         rows, offset = prepare_rows(X, metric)
     largest = float(xp.max(xp.abs(rows)) if xp is not np else abs(rows).max()) if n else 0.0
     if not largest < 1e150:
-        raise ValueError(f"X must hold numbers below 1e150 in size, got {largest:.3g}.")
+        sizes = to_numpy(
+            abs(rows).max(axis=0).toarray() if xp is np else xp.max(xp.abs(rows), axis=0)
+        )
+        raise ValueError(
+            f"X must hold numbers below 1e150 in size, got {largest:.3g} in column {int(sizes.argmax())}: "
+            "divide it by its unit, or leave it out."
+        )
     sums = rows.sum(axis=0, dtype=np.float64) if xp is np else xp.sum(rows, axis=0, dtype=widest(X))
     mean = to_numpy(sums).ravel() / n
     if offset is not None:
@@ -265,7 +272,10 @@ def _gram(dense: np.ndarray) -> np.ndarray:
 
 def _largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     size = len(matrix)
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - k, size - 1))
+    try:
+        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - k, size - 1))
+    except np.linalg.LinAlgError:  # LAPACK's search for a few gives up on some matrices
+        values, vectors = (found[..., size - k :] for found in np.linalg.eigh(matrix))
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
 
@@ -363,12 +373,11 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
     X_hat = X_hat[some].astype(np.float64)
     rest = gram - X_hat @ X_hat.T
     n_cut = min(len(gram) - 1, rows.shape[1]) - X_hat.shape[1]
-    if n_cut < 1 or not np.trace(gram) > 0:
+    left, whole = float(np.trace(rest)), float(np.trace(gram))
+    if n_cut < 1 or not left > _NOTHING * whole:
         return None
-    last = len(gram) - 1
-    largest = float(scipy.linalg.eigvalsh(rest, subset_by_index=(last, last))[0])
-    mean = max(float(np.trace(rest)) / n_cut, np.finfo(np.float64).tiny)
-    return Cut(float(np.sum(X_hat**2) / np.trace(gram)), largest / mean)
+    largest = float(_largest_eigenvectors(rest, 1)[0][0])
+    return Cut(float(np.sum(X_hat**2) / whole), largest / (left / n_cut))
 
 
 def crowding(X_hat: np.ndarray) -> float | None:

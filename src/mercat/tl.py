@@ -9,6 +9,7 @@ import numpy as np
 
 from . import Mercat
 from ._anndata import embedding_keys, require_anndata
+from ._checks import not_finite
 from ._window import MERCATOR_TOP
 from .projections import project
 
@@ -158,13 +159,9 @@ def _representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any]:
 
 def _check_finite(name: str, X: Any, adata: AnnData) -> None:
     """Raise at the first cell with a number that is missing."""
-    sparse = hasattr(X, "tocsr")
-    values = X.data if sparse else X
-    if values.dtype.kind != "f" or np.isfinite(values).all():
+    rows = np.unique(not_finite(X)[0])
+    if len(rows) == 0:
         return
-    where = X.tocoo().row if sparse else np.arange(len(X))
-    good = np.isfinite(values) if sparse else np.isfinite(values).all(axis=1)
-    rows = np.unique(where[~good])
     raise ValueError(
         f"{name} must be finite, got NaN or infinity in {len(rows)} of {adata.n_obs} cells, the first of "
         f"which is {adata.obs_names[rows[0]]!r}."

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import not_finite
 from ._console import Console
 from ._problems import BadInput, counted, listed
 
@@ -141,10 +142,10 @@ def checked(table: Table, options: ReadOptions, console: Console) -> Table:
     if n == 0 or (d == 0 and not options.faults):
         size = f"{counted(n, 'row')} and {counted(d, 'column')} of numbers"
         options.refuse(f"{table.path} has {size}: nothing to embed.")
-    rows, columns, values = _not_finite(table.X)
+    rows, columns = not_finite(table.X)
     if len(rows) == 0:
         return table
-    infinite = ~np.isnan(values)
+    infinite = ~np.isnan(np.asarray(table.X[rows, columns])).ravel()
     if infinite.any():
         first = int(np.argmax(infinite))
         options.refuse(f"{table.place(rows[first], columns[first])}: the number is infinite.")
@@ -166,17 +167,3 @@ def checked(table: Table, options: ReadOptions, console: Console) -> Table:
         "Leave the rows out with --missing drop, or columns with --drop."
     )
     return table
-
-
-def _not_finite(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and values of the cells that are NaN or infinite, in order."""
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind != "f":
-            rows = columns = np.empty(0, dtype=int)
-        else:
-            rows, columns = np.nonzero(~np.isfinite(X))
-        return rows, columns, X[rows, columns]
-    entries = X.tocoo()
-    bad = np.flatnonzero(~np.isfinite(entries.data))
-    bad = bad[np.lexsort((entries.col[bad], entries.row[bad]))]
-    return entries.row[bad], entries.col[bad], entries.data[bad]
