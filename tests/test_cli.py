@@ -197,6 +197,16 @@ def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
     assert json.loads(out)["notes"][1:] == ["the fit stopped early"]  # after that on metadata
 
 
+def test_a_warning_is_said_once(data, tmp_path):
+    """matplotlib warns of each glyph that its font lacks, again at every drawing."""
+    frame = pd.read_csv(data).assign(kind="细胞")
+    named = tmp_path / "named.csv"
+    frame.to_csv(named, index=False)
+    _, _, err = call("embed", named, "--png", tmp_path / "m.png", "--label", "kind")
+    warned = [line for line in err.splitlines() if line.startswith("warning: Glyph")]
+    assert len(warned) == len(set(warned)) == 2
+
+
 # ------------------------------------------------------------------ files whole or not at all
 
 

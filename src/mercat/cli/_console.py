@@ -54,11 +54,14 @@ class Console:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Python's warnings as sentences; the library's errors as problems with exit codes."""
+        """Python's warnings as sentences, each once; the library's errors as problems with exit codes."""
+        said: set[str] = set()
 
         def show(message: Any, category: Any, *_: Any) -> None:
-            if not issubclass(category, _FOR_DEVELOPERS):
-                self.warn(" ".join(str(message).split()))
+            text = " ".join(str(message).split())
+            if not issubclass(category, _FOR_DEVELOPERS) and text not in said:
+                said.add(text)
+                self.warn(text)
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")
