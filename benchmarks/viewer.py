@@ -1,6 +1,6 @@
 """Size of the viewer's page, and its load and frame times in a browser.
 
-    python benchmarks/viewer.py [--sizes 100000 1000000] [--chromium /usr/bin/chromium]
+    python -m benchmarks.viewer [--sizes 100000 1000000] [--chromium /usr/bin/chromium]
 
 Chromium runs without a graphics card (SwiftShader), which is the slowest machine a reader could
 have. A "full" frame draws every point; a "moving" one is what a reader sees while the globe turns,
@@ -20,18 +20,8 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import sync_playwright
 
+from benchmarks.harness.browser import FLAGS
 from mercat.viewer import to_html
-
-FLAGS = [
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 DRAWN = """() => {
     const gl = document.querySelector("canvas.points-layer").getContext("webgl2");

@@ -9,16 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FLAGS = [
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from benchmarks.harness.browser import FLAGS
 
 
 def missing(what):

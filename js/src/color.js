@@ -2,11 +2,11 @@
 
 const hex = (text) => [0, 2, 4].map((i) => parseInt(text.slice(i, i + 2), 16));
 
-// Okabe and Ito (2008). Their yellow is too pale on white and their blue too deep on black:
+// Okabe and Ito (2008), in the order of Python's _palette.py. Their yellow is too pale on white and their blue too deep on black:
 // those two are shifted in lightness for the theme, all else is theirs.
 export const OKABE_ITO = {
-  dark: ["E69F00", "56B4E9", "009E73", "CC79A7", "D55E00", "F0E442", "3F8FE0"].map(hex),
-  light: ["E69F00", "56B4E9", "009E73", "CC79A7", "D55E00", "0072B2", "B8A800"].map(hex),
+  dark: ["3F8FE0", "E69F00", "009E73", "D55E00", "CC79A7", "56B4E9", "F0E442"].map(hex),
+  light: ["0072B2", "E69F00", "009E73", "D55E00", "CC79A7", "56B4E9", "B8A800"].map(hex),
 };
 
 // Chosen by palette.js to stay apart for readers with and without red-green blindness.

@@ -46,7 +46,7 @@ from ._angles import (
     mean_square,
     turning_pulls,
 )
-from ._backend import Workers, blocks, in_tiles
+from ._backend import Workers, blocks, in_tiles, row_dot
 from ._neighbors import Search, Strength, first_equal, in_order
 from ._repulsion import Field, Kernel
 from ._rotation import equator_rotation
@@ -163,7 +163,7 @@ def angle_force(
     pulls = turning_pulls(as_leg, c, anchors.sums, calibration)
     force += felt_by_legs(c.frame, pulls)
     m = len(anchors.X)
-    curvature = (4 * calibration.beta**2 / m) * _rowwise(b.inverse_sine, b.inverse_sine)
+    curvature = (4 * calibration.beta**2 / m) * row_dot(b.inverse_sine, b.inverse_sine)
     return force / max(m * (m - 1), 1), curvature, map_moments(sums)
 
 
@@ -297,13 +297,8 @@ def sharpen(
     return Sharpened(Y, kernel, history, stopped)
 
 
-def _rowwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Inner product of each row of U with the same row of V."""
-    return np.asarray(np.einsum("ij,ij->i", U, V))
-
-
 def _limited(step: np.ndarray, longest: float) -> np.ndarray:
-    length = np.sqrt(_rowwise(step, step))[:, None]
+    length = np.sqrt(row_dot(step, step))[:, None]
     return np.asarray(step * (longest / np.maximum(length, longest)))
 
 
