@@ -37,7 +37,7 @@ CORE = [
     "_detail",
     "_placers",
     "_solvers",
-    "distributed",
+    "_distributed",
     "_validation",
     "_estimator",
     "_whole",

@@ -134,7 +134,7 @@ def test_placing_waits_until_it_is_asked_for():
 def test_tasks_grow_with_the_chunks_and_no_faster(monkeypatch):
     from dask.delayed import Delayed
 
-    from mercat import distributed as module
+    from mercat import _distributed as module
 
     counts: dict[int, list[int]] = {}
 

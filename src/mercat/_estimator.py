@@ -294,7 +294,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
         self.embedding_, self.point_loss_ = self._outcome(rows, fit, solved.placement)
         if is_dask(X) and not isinstance(rows, LazyRows):
-            from .distributed import as_chunks
+            from ._distributed import as_chunks
 
             self.embedding_ = as_chunks(self.embedding_, X)
             self.point_loss_ = as_chunks(self.point_loss_, X)
@@ -326,7 +326,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """How the rows of checked data are read."""
         device = find_device(self.device, X)
         if is_dask(X):
-            from .distributed import ChunkedRows
+            from ._distributed import ChunkedRows
 
             return ChunkedRows(X, workers)
         return Rows(X, workers) if device is None else DeviceRows(X, workers, device)

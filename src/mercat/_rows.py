@@ -1,7 +1,7 @@
 """Where the rows of a data set lie, and how they are read: in blocks, summed in one fixed order.
 
 Blocks and the order of sums depend on the shape of the data alone. So neither threads nor the chunks of
-a Dask array (`mercat.distributed`) change a bit of a sum; and memory is bounded by blocks, so that a
+a Dask array (`_distributed`) change a bit of a sum; and memory is bounded by blocks, so that a
 `numpy.memmap` stays on disk.
 """
 

@@ -61,7 +61,7 @@ def validated(model: Any, X: Any, *, reset: bool) -> Any:
 
 def _validated_dask(model: Any, X: Any, *, reset: bool) -> Any:
     """Check what is known before anything is computed."""
-    from .distributed import check_chunks
+    from ._distributed import check_chunks
 
     if model.device is not None:
         raise ValueError(
