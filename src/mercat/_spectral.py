@@ -120,12 +120,12 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
         rows, offset = prepare_rows(X, metric)
     largest = float(xp.max(xp.abs(rows)) if xp is not np else abs(rows).max()) if n else 0.0
     if not largest < 1e150:
-        sizes = to_numpy(
-            abs(rows).max(axis=0).toarray() if xp is np else xp.max(xp.abs(rows), axis=0)
-        )
+        sparse = scipy.sparse.issparse(rows)
+        sizes = abs(rows).max(axis=0).toarray() if sparse else xp.max(xp.abs(rows), axis=0)
+        column = int(to_numpy(sizes).argmax())
         raise ValueError(
-            f"X must hold numbers below 1e150 in size, got {largest:.3g} in column {int(sizes.argmax())}: "
-            "divide it by its unit, or leave it out."
+            f"X must hold numbers below 1e150 in size, got {largest:.3g} in column {column}: divide it by "
+            "its unit, or leave it out."
         )
     sums = rows.sum(axis=0, dtype=np.float64) if xp is np else xp.sum(rows, axis=0, dtype=widest(X))
     mean = to_numpy(sums).ravel() / n
