@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from mercat._color import coloring
 from mercat._sphere import fibonacci_grid, geodesic
 from mercat.projections import project
 from mercat.viewer import to_html
@@ -531,3 +532,22 @@ def test_a_missing_anywidget_is_named_with_the_command_that_installs_it(monkeypa
 
     with pytest.raises(ImportError, match=r'pip install "mercat\[viewer\]"'):
         _ = mercat.viewer.Explorer
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["cluster 10", "cluster 2", "cluster 2", None],
+        pd.Series(["b", "a", "c", "a"], dtype=pd.CategoricalDtype(["c", "a", "b"])),
+        pd.Categorical(["b", "a", "c", None], categories=["c", "a", "b"]),
+        pl.Series(["b", "a", "c", None], dtype=pl.Enum(["c", "a", "b"])),
+        np.array([True, False, True, True]),
+    ],
+    ids=["text", "a series of categories", "categories", "polars", "yes and no"],
+)
+def test_classes_come_in_the_order_of_the_static_maps(values):
+    """And so have the same colours."""
+    (column,) = read_frame({"kind": values}, 4)
+    drawn = coloring(values, 4)
+    assert column.labels == drawn.names
+    np.testing.assert_array_equal(column.codes - 1, drawn.codes)

@@ -6,7 +6,6 @@ Missing values stay what they are: drawn in grey, and named and counted in the l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ._column import declared, natural
 from ._palette import MISSING, categorical
 
 Floats = NDArray[np.float64]
@@ -130,13 +130,13 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     """A column of n values as `Categories` or `Scale`, their colours not yet settled."""
     title = getattr(values, "name", None)
     title = title if isinstance(title, str) and title else None
-    declared = _declared(values, title)
-    entries = declared.codes if declared else _entries(values, name)
+    given = declared(values)
+    entries = given[0] if given else _entries(values, name)
     if entries.ndim != 1 or len(entries) != n:
         got = len(entries) if entries.ndim == 1 else f"shape {entries.shape}"
         raise ValueError(f"{name} must have one value for each of the {n} points, got {got}.")
-    if declared:
-        return declared
+    if given:
+        return Categories(*given, title)
     missing = _missing(entries)
     known = entries[~missing]
     kinds = {entries.dtype.type} if entries.dtype.kind != "O" else {type(entry) for entry in known}
@@ -158,25 +158,11 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
 
 def _by_name(known: NDArray[Any], missing: NDArray[np.bool_], title: str | None) -> Categories:
     texts = [str(entry) for entry in known.tolist()]
-    names = sorted(set(texts), key=_natural)
+    names = sorted(set(texts), key=natural)
     lookup = {name: code for code, name in enumerate(names)}
     codes = np.full(len(missing), -1, dtype=np.intp)
     codes[~missing] = [lookup[text] for text in texts]
     return Categories(codes, names, title)
-
-
-def _declared(values: Any, title: str | None) -> Categories | None:
-    """What a pandas Categorical or a polars Enum says of itself: its owner chose the order."""
-    library = type(values).__module__.partition(".")[0]
-    dtype = getattr(values, "dtype", None)
-    if library == "pandas" and hasattr(dtype, "categories"):
-        codes = values.codes if hasattr(values, "codes") else values.cat.codes
-    elif library == "polars" and type(dtype).__name__ == "Enum":
-        codes = values.to_physical().cast(int).fill_null(-1)
-    else:
-        return None
-    names = [str(category) for category in values.dtype.categories]
-    return Categories(np.asarray(codes, dtype=np.intp), names, title)
 
 
 def _entries(values: Any, name: str) -> NDArray[Any]:
@@ -210,12 +196,6 @@ def _missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
         ],
         dtype=bool,
     )
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    """Sort key that puts "cluster 9" before "cluster 10"."""
-    parts = re.split(r"([0-9]+)", text)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
 
 def _category_colors(column: Categories, palette: Any) -> Floats:

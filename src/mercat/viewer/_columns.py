@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._column import declared, natural
+
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
 _NUMBER = (int, float, np.integer, np.floating)
@@ -77,9 +79,10 @@ def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         got = type(values).__name__
         raise TypeError(f"Column {name!r} of frame must be a sequence, got {got}.")
-    if hasattr(values, "cat") and hasattr(values.cat, "codes"):  # pandas, without a copy a row
-        codes = _check_shape(name, np.asarray(values.cat.codes, dtype=np.int64), n)
-        return _merge_equal(name, codes + 1, [str(label) for label in values.cat.categories])
+    given = declared(values)
+    if given:
+        codes, labels = given
+        return _merge_equal(name, _check_shape(name, codes, n) + 1, labels)
     array = _check_shape(name, _as_array(values), n)
     missing = _is_missing(values)
     if array.dtype.kind in "OT":
@@ -164,12 +167,14 @@ def _categorize(name: str, array: NDArray[Any], missing: NDArray[np.bool_] | Non
     present = np.ones(len(array), dtype=bool) if missing is None else ~missing
     if not present.any():
         return Categories(name, codes, [])
-    labels, inverse = np.unique(array[present].astype(str), return_inverse=True)
-    codes[present] = inverse + 1
-    return Categories(name, codes, labels.tolist())
+    found, inverse = np.unique(array[present].astype(str), return_inverse=True)
+    labels = sorted(found.tolist(), key=natural)
+    place = {label: k for k, label in enumerate(labels, start=1)}
+    codes[present] = np.array([place[label] for label in found.tolist()])[inverse]
+    return Categories(name, codes, labels)
 
 
-def _merge_equal(name: str, codes: NDArray[np.int64], labels: list[str]) -> Categories:
+def _merge_equal(name: str, codes: NDArray[np.intp], labels: list[str]) -> Categories:
     """Categories that read the same, as 1 and "1", are one label."""
     unique = list(dict.fromkeys(labels))
     place = {label: k for k, label in enumerate(unique, start=1)}

@@ -1,0 +1,28 @@
+"""What a column says of its classes: their order, which its owner chose or a reader would."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
+    """Codes, -1 for missing, and names in the order of a pandas Categorical or a polars Enum."""
+    library = type(values).__module__.partition(".")[0]
+    dtype = getattr(values, "dtype", None)
+    if library == "pandas" and hasattr(dtype, "categories"):
+        codes = values.codes if hasattr(values, "codes") else values.cat.codes
+    elif library == "polars" and type(dtype).__name__ == "Enum":
+        codes = values.to_physical().cast(int).fill_null(-1)
+    else:
+        return None
+    return np.asarray(codes, dtype=np.intp), [str(name) for name in values.dtype.categories]
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key that puts "cluster 9" before "cluster 10"."""
+    parts = re.split(r"([0-9]+)", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
