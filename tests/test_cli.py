@@ -20,7 +20,7 @@ import scipy.sparse
 from click.testing import CliRunner
 
 import mercat
-from mercat import Mercat, metrics
+from mercat import Mercat, metrics, tl
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
 
@@ -166,7 +166,9 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
     np.testing.assert_array_equal(again.obs["mercat_loss"], expected.point_loss_)
     assert again.obsm["X_mercat_map"].shape == (N, 2)
     assert again.uns["kept"] == "yes"
-    assert again.uns["mercat"]["key"] == "X"
+    tl.mercat(adata, use_rep="X", random_state=0)
+    assert again.uns["mercat"].keys() == adata.uns["mercat"].keys()
+    assert again.uns["mercat"]["params"]["use_rep"] == "X"
     assert again.obs_names[3] == "p3"
     assert again.obs["kind"].tolist() == FRAME["kind"].tolist()
 

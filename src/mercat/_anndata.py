@@ -1,4 +1,4 @@
-"""What `tl` and `pl` ask of an AnnData object."""
+"""What `tl`, `pl` and the command line ask of an AnnData object, and how a map is kept in one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,54 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._window import MERCATOR_TOP
+from .projections import project
+
 if TYPE_CHECKING:
     from anndata import AnnData
+
+KEY, SHORT = "X_mercat", "mercat"
+
+
+def write_map(
+    adata: AnnData,
+    Y: np.ndarray,
+    loss: np.ndarray | None,
+    about: dict[str, Any],
+    *,
+    key: str = KEY,
+    short: str = SHORT,
+) -> int:
+    """Unit vectors and a map in obsm, losses in obs, what is known in uns; how many lie beyond the map."""
+    flat = project(Y, "mercator")
+    n_beyond = int((np.abs(flat[:, 1]) > MERCATOR_TOP).sum())
+    flat[:, 1] = np.clip(flat[:, 1], -MERCATOR_TOP, MERCATOR_TOP)
+    adata.obsm[key], adata.obsm[f"{key}_map"] = Y, flat.astype(Y.dtype, copy=False)
+    if loss is not None:
+        adata.obs[f"{short}_loss"] = loss
+    adata.uns[short] = {**about, "n_beyond_map": n_beyond}
+    return n_beyond
+
+
+def about_model(model: Any, **params: Any) -> dict[str, Any]:
+    """What uns tells of a fitted model; `params` stand beside its own, or in their place."""
+    return {
+        "params": {**_storable(model.get_params()), **params},
+        "calibration": np.array(model.calibration_),
+        "loss": float(model.loss_),
+        "correlation": float(model.correlation_),
+        "status": str(model.status_),
+    }
+
+
+def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that shape the result and that an h5ad file can hold: no None, generator or function."""
+    kinds = (bool, int, float, str, np.number, np.bool_, np.ndarray)
+    return {
+        name: value
+        for name, value in parameters.items()
+        if isinstance(value, kinds) and name not in ("n_jobs", "verbose")
+    }
 
 
 def require_anndata(adata: Any) -> None:

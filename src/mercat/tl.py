@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import Mercat
-from ._anndata import embedding_keys, require_anndata
+from ._anndata import KEY, SHORT, about_model, embedding_keys, require_anndata, write_map
 from ._checks import not_finite
-from ._window import MERCATOR_TOP
-from .projections import project
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -86,8 +84,8 @@ def mercat(
     ((100, 3), (100, 2))
     """
     require_anndata(adata)
-    name = "X_mercat" if key_added is None else _checked_key(key_added)
-    short = "mercat" if key_added is None else key_added
+    name = KEY if key_added is None else _checked_key(key_added)
+    short = SHORT if key_added is None else key_added
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
@@ -104,28 +102,15 @@ def mercat(
     }
     model = Mercat(**parameters).fit(X)
     target = adata.copy() if copy else adata
-    flat, n_beyond = _map_coordinates(model.embedding_)
+    params = {"neighbors": f"adata.obsp[{_GRAPH!r}]"} if reused else {}
+    about = about_model(model, use_rep=source, **params)
+    n_beyond = write_map(target, model.embedding_, model.point_loss_, about, key=name, short=short)
     if n_beyond:
         logger.warning(
             "%d points are beyond a latitude of 85.05 degrees: obsm[%r] has them on its edge.",
             n_beyond,
             f"{name}_map",
         )
-    target.obsm[name] = model.embedding_
-    target.obsm[f"{name}_map"] = flat
-    target.obs[f"{short}_loss"] = model.point_loss_
-    target.uns[short] = {
-        "params": {
-            "use_rep": source,
-            **_storable(model.get_params()),
-            **({"neighbors": f"adata.obsp[{_GRAPH!r}]"} if reused else {}),
-        },
-        "calibration": np.array(model.calibration_),
-        "loss": float(model.loss_),
-        "correlation": float(model.correlation_),
-        "status": str(model.status_),
-        "n_beyond_map": n_beyond,
-    }
     return target if copy else None
 
 
@@ -166,21 +151,3 @@ def _check_finite(name: str, X: Any, adata: AnnData) -> None:
         f"{name} must be finite, got NaN or infinity in {len(rows)} of {adata.n_obs} cells, the first of "
         f"which is {adata.obs_names[rows[0]]!r}."
     )
-
-
-def _map_coordinates(Y: np.ndarray) -> tuple[np.ndarray, int]:
-    """Mercator coordinates within the square map of the world, and how many had to be moved there."""
-    P = project(Y, "mercator")
-    beyond = np.abs(P[:, 1]) > MERCATOR_TOP
-    P[:, 1] = np.clip(P[:, 1], -MERCATOR_TOP, MERCATOR_TOP)
-    return P.astype(Y.dtype, copy=False), int(beyond.sum())
-
-
-def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that shape the result and that an h5ad file can hold: no None, generator or function."""
-    kinds = (bool, int, float, str, np.number, np.bool_, np.ndarray)
-    return {
-        name: value
-        for name, value in parameters.items()
-        if isinstance(value, kinds) and name not in ("n_jobs", "verbose")
-    }

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from .._sphere import to_lonlat
 from .._whole import whole_file
 from ._console import Console, printing
 from ._problems import BadOutput, listed, require
@@ -34,19 +35,24 @@ class Embedded:
     Y: np.ndarray
     loss: np.ndarray | None
     label: str | None
-    summary: dict[str, Any]
+    summary: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)  # for `uns` of an AnnData file
 
     @property
     def color(self) -> str | None:
-        """The column to colour by: the label, or the first that has a few kinds of values."""
-        if self.label is not None:
-            return self.label
-        for name, column in self.table.meta.items():
-            if name != self.table.ids and 2 <= column.nunique() <= min(
-                MOST_KINDS, len(column) // 2
-            ):
-                return str(name)
-        return None
+        """The column to colour by."""
+        return color_column(self.table, self.label)
+
+
+def color_column(table: Table, label: str | None) -> str | None:
+    """The label, or the first column of metadata that has a few kinds of values."""
+    if label is not None:
+        return label
+    for name, column in table.meta.items():
+        few = min(MOST_KINDS, len(column) // 2)
+        if name != table.ids and 2 <= column.nunique() <= few:
+            return str(name)
+    return None
 
 
 class Outputs:
@@ -120,8 +126,7 @@ def embedding_frame(embedded: Embedded) -> Any:
     import pandas as pd
 
     table, Y = embedded.table, embedded.Y
-    longitude = np.degrees(np.arctan2(Y[:, 1], Y[:, 0]))
-    latitude = np.degrees(np.arcsin(np.clip(Y[:, 2], -1, 1)))
+    longitude, latitude = np.degrees(to_lonlat(Y))
     values = [*Y.T, longitude, latitude, embedded.loss]
     columns = {k: v for k, v in zip(COORDINATES, values, strict=True) if v is not None}
     first = [table.ids] if table.ids in table.meta.columns else []
@@ -152,7 +157,7 @@ def _write_h5ad(embedded: Embedded, path: Path) -> None:
     import anndata
     import pandas as pd
 
-    from ..projections import project
+    from .._anndata import write_map
 
     table, Y = embedded.table, embedded.Y
     if table.adata is not None:
@@ -165,13 +170,7 @@ def _write_h5ad(embedded: Embedded, path: Path) -> None:
         obs.index.name = table.ids
         var = pd.DataFrame(index=table.features or [f"c{k + 1}" for k in range(table.X.shape[1])])
         adata = anndata.AnnData(table.X, obs=obs, var=var)
-    flat = project(Y, "mercator")
-    top = np.pi  # the square map of the world, as in `mercat.plot`
-    flat[:, 1] = np.clip(flat[:, 1], -top, top)
-    adata.obsm["X_mercat"], adata.obsm["X_mercat_map"] = Y, flat.astype(Y.dtype)
-    if embedded.loss is not None:
-        adata.obs["mercat_loss"] = embedded.loss
-    adata.uns["mercat"] = {k: v for k, v in embedded.summary.items() if v is not None}
+    write_map(adata, Y, embedded.loss, embedded.about)
     adata.write_h5ad(path)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import not_finite
 from ._console import Console
 from ._problems import BadInput, counted, listed
 
@@ -138,6 +137,8 @@ class Table:
 
 def checked(table: Table, options: ReadOptions, console: Console) -> Table:
     """The table without missing numbers: an error, or rows left out, as the options have it."""
+    from .._checks import not_finite
+
     n, d = table.X.shape
     if n == 0 or (d == 0 and not options.faults):
         size = f"{counted(n, 'row')} and {counted(d, 'column')} of numbers"

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _options, _peers
 from ._console import Console, command
-from ._outputs import PAGES, Embedded, Outputs
+from ._outputs import PAGES, Outputs, color_column
 from ._peers import PEERS, Outcome
 from ._prepare import Preparation
 from ._problems import require
@@ -84,7 +84,7 @@ def compare(
     X = in_metric(preparation.apply(table), metric)
     chosen = [_peers.mercat(parameters), *(PEERS[name] for name in methods or PEERS)]
     outcomes = _outcomes(chosen, X, labels(table, options.label, console), k, seed, n_jobs, console)
-    color = Embedded(table, X, None, options.label, {}).color
+    color = color_column(table, options.label)
     subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
     shades = None if color is None else table.meta[color]
     report.append(page(subject, outcomes, shades, console.notes))

@@ -71,8 +71,9 @@ def embed(
     X = preparation.apply(table)
     model, seconds = _fitted(X, parameters, console)
     summary = _summary(table, model, preparation, seconds)
+    about = _about(table, model, preparation)
     found += [
-        Embedded(table, model.embedding_, model.point_loss_, options.label, summary),
+        Embedded(table, model.embedding_, model.point_loss_, options.label, summary, about),
         model,
         preparation,
     ]
@@ -118,6 +119,13 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
         "status": str(model.status_),
         "seconds": round(seconds, 3),
     }
+
+
+def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
+    from .._anndata import about_model
+
+    prepared = {"prepared": str(preparation)} if str(preparation) else {}
+    return about_model(model, use_rep=table.key or "X") | prepared
 
 
 def _rank(model: Any) -> int:

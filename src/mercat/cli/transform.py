@@ -65,7 +65,8 @@ def transform(
     fitted.set_params(n_jobs=n_jobs, verbose=console.progress)
     Y = fitted.transform(preparation.apply(table))
     summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
-    found.append(Embedded(table, Y, None, options.label, summary))
+    about = {name: value for name, value in summary.items() if value is not None}
+    found.append(Embedded(table, Y, None, options.label, summary, about))
     say_map(console, found[0], [f"{counted(len(Y), 'point')} placed."], outputs.write())
 
 

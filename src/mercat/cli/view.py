@@ -86,7 +86,7 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
     if label is not None and label not in found.meta:
         raise unknown_column("--label", label, found.meta.columns, found.path)
     table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "")
-    return Embedded(table, found.Y, found.loss, label, {})
+    return Embedded(table, found.Y, found.loss, label)
 
 
 def _open(path: Path, console: Console) -> None:
