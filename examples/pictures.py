@@ -1,5 +1,7 @@
 """Draws the pictures of the README and the guides into docs/images.
 
+    python -m examples.pictures
+
 Needs matplotlib, and for the explorer playwright and a Chromium, which the environment variable
 CHROMIUM may name.
 """
@@ -23,13 +25,12 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
+from benchmarks.harness.browser import FLAGS
 from mercat import Mercat, datasets, plot, projections, viewer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 STYLE = {"font.family": "DejaVu Sans", "font.size": 11, "axes.titlesize": 13}
 DIAL = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
-# WebGL in software, so that the picture is the same on any machine.
-CHROMIUM_FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
 def draw_hero(Y: np.ndarray, digit: np.ndarray) -> None:
@@ -92,7 +93,7 @@ def draw_explorer(Y: np.ndarray, digit: np.ndarray, point_loss: np.ndarray) -> N
             point_loss=point_loss,
             theme="dark",
         )
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready=true]")

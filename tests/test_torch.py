@@ -332,7 +332,9 @@ def test_measures_of_tensors_do_not_see_the_scale(device, fitted, scale):
 def test_a_bad_tensor_is_named_by_the_measures(device, which):
     pair = {name: torch.randn(20, 3, device=device) for name in ("X", "Y")}
     pair[which][3, 1] = torch.nan
-    with pytest.raises(ValueError, match=f"Input {which} contains NaN"):
+    with pytest.raises(
+        ValueError, match=f"{which} must have no NaN or infinity, got nan in row 3, column 1"
+    ):
         metrics.angle_preservation(**pair)
     pair[which] = pair[which][:2]
     pair[which][:] = 1

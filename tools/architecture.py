@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -39,18 +40,28 @@ WIDTH, ROW, BOX, HEIGHT = 860, 62, 106, 26
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
     """Top-level names that a file imports; those of mercat itself with a leading dot."""
     tree = ast.parse(path.read_text())
-    nodes = tree.body if only_at_import else list(ast.walk(tree))
     found = set()
-    for node in nodes:
+    for node in _at_import(tree) if only_at_import else ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            if node.level == 0:
+            if node.level == 0 and node.module == "mercat":
+                found |= {"." + alias.name for alias in node.names}
+            elif node.level == 0:
                 found.add((node.module or "").split(".")[0])
             elif node.level == 1 + (path.parent != PACKAGE):
                 names = [node.module] if node.module else [alias.name for alias in node.names]
                 found |= {"." + name.split(".")[0] for name in names}
     return found
+
+
+def _at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a file is imported: all but the bodies of functions, and what is for types alone."""
+    for child in ast.iter_child_nodes(node):
+        for_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        if not for_types and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+            yield from _at_import(child)
 
 
 def graph() -> dict[str, set[str]]:

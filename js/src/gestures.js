@@ -171,5 +171,4 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
   for (const [name, listener] of Object.entries(listeners)) {
     target.addEventListener(name, listener, name === "wheel" ? { passive: false } : undefined);
   }
-  return { get dragging() { return drag?.moved === true || pinch !== null; } };
 }

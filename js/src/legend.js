@@ -62,7 +62,7 @@ function categoryLegend(scheme, store) {
   };
 }
 
-function rangeInput(label, scheme, value, oninput) {
+function rangeInput(label, value, oninput) {
   const input = h("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": label, oninput });
   input.value = value;
   return input;
@@ -80,8 +80,8 @@ function numberLegend(scheme, store) {
     h("span", { text: (max > high ? "≥ " : "") + number(high, 3) }),
   );
   const valueAt = (t) => min + ((max - min) * t) / 1000;
-  const from = rangeInput(`Least ${scheme.name} shown`, scheme, 0, () => change());
-  const to = rangeInput(`Greatest ${scheme.name} shown`, scheme, 1000, () => change());
+  const from = rangeInput(`Least ${scheme.name} shown`, 0, () => change());
+  const to = rangeInput(`Greatest ${scheme.name} shown`, 1000, () => change());
   const says = h("p", { class: "quiet" });
   function change() {
     const [a, b] = [Number(from.value), Number(to.value)].sort((p, q) => p - q);

@@ -58,7 +58,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
     actions.centerOn(centerOf(Array.from(selection.rows), dataset.positions));
   }
 
-  const gestures = attachGestures(stage.element, {
+  attachGestures(stage.element, {
     store, motion, panesNow: stage.panesNow, wheelNeedsFocus: embedded,
     on: {
       hover(pane, [x, y]) {
@@ -129,7 +129,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
   setTimeout(() => model.index(), 300);
 
   return {
-    store, dataset, actions, stage, gestures,
+    store, dataset, actions, stage,
     project(row, paneName) {
       const pane = stage.panesNow().find(({ name }) => name === paneName);
       return pane ? createProjector(pane, store.get().rotation, dataset.positions)(row) : null;

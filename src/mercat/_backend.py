@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
-_NUMPY_IS_STANDARD = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 TILE = 512  # rows that are projected and placed in one set of matrix products
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,7 +29,7 @@ R = TypeVar("R")
 
 def namespace(array: Array) -> Any:
     """The array API namespace of an array, NumPy's own at no cost."""
-    if _NUMPY_IS_STANDARD and isinstance(array, np.ndarray):
+    if isinstance(array, np.ndarray):
         return np
     if type(array).__module__ == "torch":
         import array_api_compat.torch

@@ -69,10 +69,13 @@ def check_tensor(X: Any, name: str = "X") -> Any:
         raise ValueError(f"{name} must hold numbers, got the type {X.dtype}.")
     if X.dtype.is_floating_point:
         for block in blocks(X.shape[0], max(1, _VALUES_TO_SUM // max(1, X.shape[1]))):
-            if not bool(torch.isfinite(X[block].sum())) and not bool(
-                torch.isfinite(X[block]).all()
-            ):
-                raise ValueError(f"Input {name} contains NaN or infinity.")
+            if bool(torch.isfinite(X[block].sum())):
+                continue
+            for i, j in torch.nonzero(~torch.isfinite(X[block]))[:1].tolist():
+                value, row = float(X[block][i, j]), block.start + i
+                raise ValueError(
+                    f"{name} must have no NaN or infinity, got {value} in row {row}, column {j}."
+                )
     X = X.detach()
     return X.float() if X.dtype.is_floating_point and X.element_size() < 4 else X
 

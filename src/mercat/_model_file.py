@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from mercat import __version__
 from ._estimator import Mercat
 from ._model_json import TYPES, Arrays, decode
 from ._model_rules import check_names, check_state
+from ._trust import warn_caller
 from ._untrusted import read_array, reading, short
 from ._validation import check_parameters
 from ._whole import whole_file
@@ -88,10 +88,10 @@ def load(path: str | os.PathLike[str]) -> Mercat:
     """
     model, notes = read_model(path)
     if notes.get("prepared"):
-        warnings.warn(
+        warn_caller(
             f"{path} was fitted to prepared data ({notes['prepared']}): prepare rows alike before "
             "transform, or use `mercat transform`.",
-            stacklevel=2,
+            UserWarning,
         )
     return model
 

@@ -81,8 +81,8 @@ PEERS = {
 def mercat(parameters: dict[str, Any]) -> Method:
     """Mercat as a method."""
 
-    def run(Mercat: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
-        return Mercat(**{**parameters, "random_state": seed, "n_jobs": n_jobs}).fit_transform(X)
+    def run(Mercat: Any, X: np.ndarray, *_: int) -> Any:  # both are among its parameters
+        return Mercat(**parameters).fit_transform(X)
 
     return Method("Mercat", _from("mercat", "Mercat"), run)
 

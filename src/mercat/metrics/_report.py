@@ -26,7 +26,7 @@ def report(
     n_points: int | None = 5000,
     random_state: int | np.random.Generator | None = 0,
 ) -> Report:
-    """Every measure of an embedding, in one table.
+    """The measures of an embedding in one table, those of classes where labels are given.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def to_html(
     title : str, default="Mercat"
         The title of the page.
     color : str, optional
-        The column that colours the points at first; the first text column if not given.
+        The column that colours the points at first; if not given, the first of at most 60 classes.
     point_loss : array-like of shape (n,), optional
         A loss a point, such as ``model.point_loss_``, offered as "Trust".
     theme : {"auto", "dark", "light"}, default="auto"
