@@ -18,6 +18,7 @@ import mercat
 from mercat import Mercat, TrustWarning, embed
 from mercat._backend import Workers
 from mercat._neighbors import affinities, graph_of, nearest, parts_of
+from mercat._rows import Rows
 from mercat._spectral import find_cut, fit_distances, fit_spectral, project_all
 
 
@@ -96,7 +97,7 @@ def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
             few, every = (fit_distances(X, k) for k in (4, 64))
         else:
             few, every = (
-                fit_spectral(X, k, metric=metric, workers=workers, rng=np.random.default_rng(0))
+                fit_spectral(Rows(X, workers), k, metric=metric, rng=np.random.default_rng(0))
                 for k in (4, 64)
             )
         cut = find_cut(few, X, project_all(few, X, workers), np.arange(400))
@@ -109,7 +110,7 @@ def test_rounding_is_not_cut():
     """Rows of rank 2 in three columns: what is left out of them is rounding, on which LAPACK gave up."""
     X = np.random.default_rng(0).normal(size=(60, 2)) @ np.ones((2, 3)) * [1, 2, 3]
     with Workers(1) as workers:
-        few = fit_spectral(X, 2, metric="euclidean", workers=workers, rng=np.random.default_rng(0))
+        few = fit_spectral(Rows(X, workers), 2, metric="euclidean", rng=np.random.default_rng(0))
         assert few.components.shape[0] < 3
         assert find_cut(few, X, project_all(few, X, workers), np.arange(60)) is None
 

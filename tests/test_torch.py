@@ -16,6 +16,7 @@ from mercat import Mercat, metrics
 from mercat._backend import Workers, row_dot, row_dots, thin_product, to_numpy
 from mercat._device import DeviceRows, check_tensor, find_device, upload_all
 from mercat._placement import place, placed_moments
+from mercat._rows import Rows
 from mercat._spectral import fit_spectral, project_all
 
 
@@ -65,8 +66,8 @@ def test_components_are_those_of_numpy(kind, metric, device):
     with Workers(1) as workers:
         rng = np.random.default_rng(0)
         rows = DeviceRows(X, workers, device)
-        here = fit_spectral(X, 5, metric=metric, workers=workers, rng=rng)
-        there = fit_spectral(rows, 5, metric=metric, workers=workers, rng=rng)
+        here = fit_spectral(Rows(X, workers), 5, metric=metric, rng=rng)
+        there = fit_spectral(rows, 5, metric=metric, rng=rng)
         np.testing.assert_allclose(there.components, here.components, atol=2e-3)
         np.testing.assert_allclose(there.mean, here.mean, rtol=1e-4, atol=1e-5)
         assert there.unit == pytest.approx(here.unit, rel=1e-4)

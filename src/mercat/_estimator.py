@@ -274,8 +274,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
                 rows = Rows(validated(self, rows.take_all(), reset=True), workers)
             progress.phase("denoising", None, "")
-            spectral = self._denoise(rows, rng, workers)
+            spectral = self._denoise(rows, rng)
             plan = Plan(
+                rows=rows,
+                spectral=spectral,
+                solver=self.solver,
                 calibrated=self.objective == "calibrated",
                 init=init,
                 n_landmarks=self.n_landmarks,
@@ -283,13 +286,15 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 tol=self.tol,
                 callback=self.callback,
                 rng=rng,
-                workers=workers,
                 progress=progress,
-                bring=rows.bring,
                 detail=float(self.detail),
                 neighbors=self.neighbors,
             )
-            solved = solve(self.solver, rows, spectral, plan)
+            solved = solve(plan)
+        self.components_ = self.mean_ = None  # of distances, which have no columns
+        if isinstance(spectral, Spectral):
+            self.components_, self.mean_ = spectral.components, spectral.mean
+        self.explained_variance_ = spectral.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
         self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
         self.embedding_, self.point_loss_ = self._outcome(rows, fit, solved.placement)
@@ -347,18 +352,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
         return turned, fit.point_loss
 
-    def _denoise(
-        self, rows: Rows, rng: np.random.Generator, workers: Workers
-    ) -> Spectral | FromDistances:
+    def _denoise(self, rows: Rows, rng: np.random.Generator) -> Spectral | FromDistances:
         if self.metric == "precomputed":
-            distances = fit_distances(rows.X, self.n_spectral)
-            self.components_ = self.mean_ = None
-            self.explained_variance_ = distances.explained_variance
-            return distances
-        spectral = fit_spectral(rows, self.n_spectral, metric=self.metric, workers=workers, rng=rng)
-        self.components_, self.mean_ = spectral.components, spectral.mean
-        self.explained_variance_ = spectral.explained_variance
-        return spectral
+            return fit_distances(rows.X, self.n_spectral)
+        return fit_spectral(rows, self.n_spectral, metric=self.metric, rng=rng)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

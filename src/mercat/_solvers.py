@@ -54,6 +54,9 @@ _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map i
 class Plan(NamedTuple):
     """What a solver is asked for, checked, and what it works with."""
 
+    rows: Rows
+    spectral: Spectral | FromDistances
+    solver: str
     calibrated: bool
     init: str | np.ndarray
     n_landmarks: int
@@ -61,11 +64,13 @@ class Plan(NamedTuple):
     tol: float
     callback: Callable[[int, float, Any], Any] | None
     rng: np.random.Generator
-    workers: Workers
     progress: Progress
-    bring: Callable[[Any], Any]  # to where sums over all pairs are computed
     detail: float
     neighbors: Any
+
+    @property
+    def workers(self) -> Workers:
+        return self.rows.workers
 
 
 class Solved(NamedTuple):
@@ -83,18 +88,16 @@ class Solved(NamedTuple):
     evidence: Evidence
 
 
-def solve(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def solve(plan: Plan) -> Solved:
     """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
+    n = plan.rows.shape[0]
     if plan.detail > 0:  # said before the work, not after it
-        plan = plan._replace(neighbors=check_neighbors(plan.neighbors, rows.shape[0]))
-    sampled = by_landmarks(solver, rows.shape[0])
-    if sampled:
-        solved = _solve_landmarks(rows, spectral, plan)
-    else:
-        solved = _solve_all(solver, rows, spectral, plan)
+        plan = plan._replace(neighbors=check_neighbors(plan.neighbors, n))
+    sampled = by_landmarks(plan.solver, n)
+    solved = _solve_landmarks(plan) if sampled else _solve_all(plan)
     if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
         judge = _judged_by_landmarks if sampled else _judged_by_all
-        solved = _add_detail(solved, rows, spectral, plan, judge)
+        solved = _add_detail(solved, plan, judge)
     return solved
 
 
@@ -103,19 +106,20 @@ def by_landmarks(solver: str, n: int) -> bool:
     return solver == "landmarks" or (solver == "auto" and n > _EXACT_UP_TO)
 
 
-def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def _solve_landmarks(plan: Plan) -> Solved:
     """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
+    rows = plan.rows
     n = rows.shape[0]
     sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
     chosen = sample[: plan.n_landmarks]
     lazy = isinstance(rows, LazyRows)
     near = rows.take(sample if lazy else chosen)
-    X_hat = _projected(near[: len(chosen)], spectral, rows, plan.workers)
-    fit = _descend(X_hat, chosen, spectral, plan, careful=False)
+    X_hat = _projected(near[: len(chosen)], plan)
+    fit = _descend(X_hat, chosen, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
-    placer = _prepared(spectral, X_hat, fit, plan, compared)
+    placer = _prepared(X_hat, fit, plan, compared)
     placement = Placement(placer, judges(X_hat, fit.Y).share(n), fit.calibration)
-    cut = find_cut(rows.bring(spectral), near[: len(chosen)], X_hat, chosen)
+    cut = find_cut(rows.bring(plan.spectral), near[: len(chosen)], X_hat, chosen)
     evidence = Evidence(cut, crowding(X_hat))
     unseen = sample[len(chosen) :][:_UNSEEN]
     if lazy:
@@ -128,7 +132,7 @@ def _solve_landmarks(rows: Rows, spectral: Spectral | FromDistances, plan: Plan)
         crowd, others = to_numpy(fit.Y[np.sort(sample)]), rows.take(unseen)
         Y_others = to_numpy(fit.Y[unseen])
     if len(unseen) >= _FEWEST_UNSEEN:
-        among = _correlation(_projected(others, spectral, rows, plan.workers), Y_others, plan)
+        among = _correlation(_projected(others, plan), Y_others, plan)
         evidence = evidence._replace(unseen=Unseen(fit.correlation, among))
     return Solved(fit, placement, chosen, crowd, evidence)
 
@@ -140,11 +144,9 @@ def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:
     return loss.correlation
 
 
-def _projected(
-    near: Any, spectral: Spectral | FromDistances, rows: Rows, workers: Workers
-) -> np.ndarray:
+def _projected(near: Any, plan: Plan) -> np.ndarray:
     """X_hat of rows that were taken, in memory."""
-    return to_numpy(project_all(rows.bring(spectral), near, workers))
+    return to_numpy(project_all(plan.rows.bring(plan.spectral), near, plan.workers))
 
 
 def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -171,36 +173,30 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
     return fit._replace(Y=Y, loss=loss, correlation=calibrate(totals)[1], point_loss=point_loss)
 
 
-def _solve_all(solver: str, rows: Rows, spectral: Spectral | FromDistances, plan: Plan) -> Solved:
+def _solve_all(plan: Plan) -> Solved:
     """Solve all points together; all of a few, or a sample of many, serve `transform`."""
-    n = rows.shape[0]
-    given = rows.take_all()
-    X_hat = _projected(given, spectral, rows, plan.workers)
-    cut = find_cut(rows.bring(spectral), given, X_hat, np.arange(n))
+    given = plan.rows.take_all()
+    n = given.shape[0]
+    X_hat = _projected(given, plan)
+    cut = find_cut(plan.rows.bring(plan.spectral), given, X_hat, np.arange(n))
     evidence = Evidence(cut, crowding(X_hat))
-    if solver == "algorithm1":
-        fit = _run_algorithm1(X_hat, spectral, plan)
+    if plan.solver == "algorithm1":
+        fit = _run_algorithm1(X_hat, plan)
     else:
-        fit = _descend(X_hat, np.arange(n), spectral, plan, careful=True)
+        fit = _descend(X_hat, np.arange(n), plan, careful=True)
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
     few = fit._replace(Y=fit.Y[chosen])
-    placer = _prepared(spectral, X_hat[chosen], few, plan)
+    placer = _prepared(X_hat[chosen], few, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
     placement = Placement(placer, judges(X_hat[chosen], few.Y), few.calibration)
     return Solved(fit, placement, chosen, crowd, evidence)
 
 
-def _add_detail(
-    solved: Solved,
-    rows: Rows,
-    spectral: Spectral | FromDistances,
-    plan: Plan,
-    judge: Callable[..., Fit],
-) -> Solved:
+def _add_detail(solved: Solved, plan: Plan, judge: Callable[..., Fit]) -> Solved:
     """Sharpen the neighbourhoods of a finished map."""
     fit, workers = solved.fit, plan.workers
-    X_hat = _projected(rows.take_all(), spectral, rows, workers).astype(np.float32)
+    X_hat = _projected(plan.rows.take_all(), plan).astype(np.float32)
     if isinstance(plan.neighbors, int):
         plan.progress.phase("neighbours", None, "")
         graph = graph_of(nearest(X_hat, plan.neighbors, plan.rng, workers))
@@ -224,7 +220,7 @@ def _add_detail(
     )
     k = max(1, round(graph.nnz / len(X_hat)))
     placer = DetailPlacer(
-        spectral,
+        plan.spectral,
         surroundings(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
     )
     fit = judge(X_hat, sharp.Y, solved, plan)._replace(
@@ -273,29 +269,16 @@ def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan:
     )
 
 
-def _prepared(
-    spectral: Spectral | FromDistances,
-    X_hat: np.ndarray,
-    fit: Fit,
-    plan: Plan,
-    n_apices: int | None = None,
-) -> Placer:
+def _prepared(X_hat: np.ndarray, fit: Fit, plan: Plan, n_apices: int | None = None) -> Placer:
     """What places points against these: a few of them are enough, but for the paper's loss."""
     n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
     landmarks = prepare_landmarks(
         X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices, n_legs
     )
-    return Placer(spectral, as_type(landmarks, np.float32))
+    return Placer(plan.spectral, as_type(landmarks, np.float32))
 
 
-def _descend(
-    X_hat: np.ndarray,
-    rows: np.ndarray,
-    spectral: Spectral | FromDistances,
-    plan: Plan,
-    *,
-    careful: bool,
-) -> Fit:
+def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
     """Solve these rows exactly, from the start that was asked for or the best that is found.
 
     A sample need not be solved as carefully as all the data: another sample would differ by more.
@@ -309,16 +292,16 @@ def _descend(
         workers=plan.workers,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
-    there = plan.bring(X_hat)
+    there = plan.rows.bring(X_hat)
     about_all = AngleLoss(there, calibrated=plan.calibrated, workers=plan.workers)
     if not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
-        start = pca_positions(_scores(X_hat, spectral))
+        start = pca_positions(_scores(X_hat, plan.spectral))
     else:
         start = best_start(
             X_hat,
-            _scores(X_hat, spectral),
+            _scores(X_hat, plan.spectral),
             about_all,
             descend,
             tol=plan.tol,
@@ -337,12 +320,14 @@ def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 
 
-def _run_algorithm1(X_hat: np.ndarray, spectral: Spectral | FromDistances, plan: Plan) -> Fit:
+def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
     n = len(X_hat)
     full_batch = n <= _FULL_BATCH_UP_TO
     max_iter = plan.max_iter or (1000 if full_batch else 250)
     plan.progress.phase("solving", max_iter, "iteration")
-    start = pca_positions(_scores(X_hat, spectral)) if isinstance(plan.init, str) else plan.init
+    start = (
+        pca_positions(_scores(X_hat, plan.spectral)) if isinstance(plan.init, str) else plan.init
+    )
     Y, history, status = solve_algorithm1(
         X_hat,
         start,

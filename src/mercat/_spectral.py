@@ -200,18 +200,9 @@ class Centred(NamedTuple):
 
 
 def fit_spectral(
-    X: Any,
-    n_spectral: int | str | None,
-    *,
-    metric: str,
-    workers: Workers,
-    rng: np.random.Generator,
+    rows: Rows, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
 ) -> Spectral:
-    """Principal components of X: the leading `n_spectral`, those above the noise ("auto"), or None.
-
-    X is an array, a sparse matrix or `Rows`.
-    """
-    rows = X if isinstance(X, Rows) else Rows(X, workers)
+    """Principal components of rows: the leading `n_spectral`, those above the noise ("auto"), or None."""
     n, d = rows.shape
     dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
     squares = "trace" if n_spectral is None else "matrix" if d <= _SMALL else "none"
@@ -343,7 +334,7 @@ def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.n
     """X_hat of all rows, in the units of the data's overall spread."""
     rng = np.random.default_rng(random_state)
     with Workers(1) as workers:
-        spectral = fit_spectral(X, n_spectral, metric="euclidean", workers=workers, rng=rng)
+        spectral = fit_spectral(Rows(X, workers), n_spectral, metric="euclidean", rng=rng)
         return np.asarray(project_all(spectral, X, workers))
 
 
