@@ -180,6 +180,7 @@ def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits):
         assert measure(digits, little) > measure(digits, plain) - 0.02
 
 
+@pytest.mark.filterwarnings("ignore:neighbors has no effect")
 def test_no_detail_is_angles_alone_to_the_bit(digits):
     X = digits[:300]
     np.testing.assert_array_equal(
@@ -348,8 +349,25 @@ def test_detail_that_is_refused(digits, detail):
         Mercat(detail=detail).fit(digits[:50])
 
 
+def test_detail_beyond_all_use_is_refused(digits):
+    with pytest.raises(ValueError, match=r"detail must be at most 1e\+06, got 1e\+37\."):
+        Mercat(detail=1e37).fit(digits[:50])
+    assert np.isfinite(Mercat(detail=1e6, random_state=0).fit_transform(digits[:50])).all()
+
+
 def test_neighbors_that_are_refused(digits):
     X = digits[:50]
+    with pytest.raises(
+        ValueError, match=r"a scipy\.sparse matrix .* or None, got \[\[0, 1"
+    ) as error:
+        Mercat(detail=0.3, neighbors=np.tile(np.arange(15), (50, 1)).tolist()).fit(X)
+    assert len(str(error.value)) < 300
+    negative = sp.csr_array(np.diag(np.full(49, -2.0), 1) + np.diag(np.ones(49), -1))
+    with pytest.raises(ValueError, match=r"finite numbers of at least 0, .* got -2\.0\."):
+        Mercat(detail=0.3, neighbors=negative).fit(X)
+    upper = sp.csr_array(np.triu(np.ones((50, 50)), 1))
+    with pytest.raises(ValueError, match=r"got 1 empty rows, the first of them 49: add graph\.T"):
+        Mercat(detail=0.3, neighbors=upper).fit(X)
     with pytest.raises(ValueError, match="neighbors must be an integer of at least 1"):
         Mercat(detail=0.3, neighbors=0).fit(X)
     with pytest.raises(ValueError, match=r"a third of the number of points, 16, got 17\."):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from processes import environment
 from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
+from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, TrustWarning, embed
@@ -153,9 +154,22 @@ def test_a_graph_that_falls_apart():
     X, _ = make_blobs(400, 5, centers=4, cluster_std=0.1, random_state=0)
     (message,) = warned(X, detail=0.3, neighbors=10)
     assert message.startswith("The graph of neighbours has 4 parts that no edge joins, with 75% of")
-    assert "Raise neighbors" in message
+    assert "Raise neighbors, or lower detail" in message
+    (message,) = warned(X, detail=0.3, neighbors=kneighbors_graph(X, 10))
+    assert "Join them in the graph, or lower detail" in message
     assert warned(X) == []
     assert warned(X, detail=0.3, neighbors=120) == []
+
+
+def test_a_graph_of_other_rows(digits):
+    graph = kneighbors_graph(digits[np.random.default_rng(0).permutation(500)], 15)
+    message = warned(digits[:500], detail=1.0, neighbors=graph)[0]
+    assert "the rows of neighbors are those of X, in the same order" in message
+
+
+def test_neighbors_without_detail(digits):
+    with pytest.warns(UserWarning, match="neighbors has no effect at detail=0: raise detail"):
+        Mercat(neighbors=5, random_state=0).fit(digits[:100])
 
 
 def test_a_few_stray_points_do_not_make_a_map_bad():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, projections, tl
@@ -109,6 +110,39 @@ def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
     assert "neighbors" not in adata.uns["nearest"]["params"]
 
 
+def test_a_graph_of_another_representation_is_not_used(adata, caplog):
+    n = adata.n_obs
+    adata.obsp["distances"] = sparse.csr_array(np.roll(np.eye(n), 1, axis=1))
+    adata.uns["neighbors"] = {"params": {"n_neighbors": np.array([2]), "use_rep": "X_other"}}
+    tl.mercat(adata, detail=0.3)
+    assert "are those of X_other, and X_pca is embedded: looking for others" in caplog.text
+    expected = Mercat(detail=0.3, random_state=0).fit_transform(adata.obsm["X_pca"])
+    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+    assert "neighbors" not in adata.uns["mercat"]["params"]
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_a_graph_of_more_cells_is_told_of(adata, caplog):
+    graph = kneighbors_graph(adata.obsm["X_pca"], 10)
+    adata.obsp["distances"] = sparse.csr_matrix(graph)
+    adata.uns["neighbors"] = {"params": {"n_neighbors": 11, "use_rep": "X_pca"}}
+    half = adata[: adata.n_obs // 2].copy()
+    tl.mercat(half, detail=0.3)
+    assert "neighbours a cell, and was made with 10: cells were left out since" in caplog.text
+    few = adata[::15].copy()
+    with pytest.raises(
+        ValueError, match=r"obsp\['distances'\] must name a neighbour for every cell"
+    ):
+        tl.mercat(few, detail=0.3)
+
+
+def test_a_layer_is_embedded(adata):
+    adata.layers["counts"] = adata.X * 2
+    tl.mercat(adata, use_rep="counts")
+    expected = Mercat(random_state=0).fit_transform(adata.X * 2)
+    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+
+
 def test_a_copy_leaves_the_original_alone(adata):
     other = tl.mercat(adata, copy=True)
     assert "X_mercat" in other.obsm
@@ -175,10 +209,12 @@ def test_errors_name_parameter_rule_and_value(adata, tmp_path):
     with pytest.raises(TypeError, match=r"adata must be an AnnData object, got ndarray\."):
         tl.mercat(adata.X)
     with pytest.raises(
-        ValueError, match=r"use_rep must be 'X' or a key of adata.obsm \(X_pca\), got 'X_scVI'\."
+        ValueError, match=r"'X', a key of adata.obsm \(X_pca\) or of adata.layers, got 'X_scVI'\."
     ):
         tl.mercat(adata, use_rep="X_scVI")
-    with pytest.raises(ValueError, match=r"use_rep must be a key of .*\(which has none\), got 'X'"):
+    with pytest.raises(
+        ValueError, match=r"use_rep must be a key of .*\(which has none\) or .*, got 'X'"
+    ):
         tl.mercat(anndata.AnnData(obs=pd.DataFrame(index=["a", "b"])))
     for key in ("", "a/b", 3):
         with pytest.raises(ValueError, match="key_added must be a name without a slash"):

@@ -88,7 +88,7 @@ def sphere_key(adata: AnnData, basis: str) -> str:
             )
     raise ValueError(
         f"basis must name a key of adata.obsm {embedding_keys(adata)}, got {basis!r}: "
-        "run mercat.tl.mercat(adata) first."
+        f"run mercat.tl.mercat(adata{'' if basis in (KEY, SHORT) else f', key_added={basis!r}'}) first."
     )
 
 

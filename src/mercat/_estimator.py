@@ -315,8 +315,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _warn(self, evidence: Evidence) -> None:
         """Say what speaks against the map."""
         if self.status_ is Status.MAX_ITER:
-            advice = f"Raise max_iter (now {self.n_iter_}) or tol ({self.tol})."
+            given = "by default" if self.max_iter is None else f"now {self.max_iter}"
+            advice = f"Raise max_iter ({given}) or tol ({self.tol})."
             warn_caller(f"{self.status_} {advice}", ConvergenceWarning)
+        if self.neighbors is not None and self.detail == 0:
+            warn_caller("neighbors has no effect at detail=0: raise detail.", UserWarning)
         for sentence in doubts(self, evidence):
             warn_caller(sentence, TrustWarning)
 

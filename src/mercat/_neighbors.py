@@ -254,18 +254,25 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
         raise ValueError(
             f"neighbors must be of shape ({n}, {n}), as X has {n} rows, got {graph.shape}."
         )
-    if not np.isfinite(graph.data).all() or graph.data.min(initial=0) < 0:
-        raise ValueError("neighbors must hold finite numbers of at least 0, got others.")
+    bad = ~(np.isfinite(graph.data) & (graph.data >= 0))
+    if bad.any():
+        raise ValueError(
+            "neighbors must hold finite numbers of at least 0, whose size does not matter, "
+            f"got {graph.data[np.argmax(bad)]}."
+        )
     degree = np.diff(graph.indptr)
     own = np.repeat(np.arange(n), degree) == graph.indices
     if own.any():
         row = int(graph.indices[np.argmax(own)])
         raise ValueError(
-            f"neighbors must have no self-loops, got an entry on the diagonal in row {row}."
+            f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: take them out "
+            "with graph.setdiag(0); graph.eliminate_zeros()."
         )
     if not degree.all():
         row = int(np.argmin(degree))
         raise ValueError(
-            f"neighbors must name a neighbour for every point, got an empty row {row}."
+            f"neighbors must name a neighbour for every point, got {int((degree == 0).sum())} empty rows, "
+            f"the first of them {row}: add graph.T to a graph of one direction, or give points without a "
+            "neighbour their nearest."
         )
     return graph

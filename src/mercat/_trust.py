@@ -67,7 +67,7 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
             f"The angles of the map correlate with those of the data by {model.correlation_:.2f}, "
             f"less than {LEAST_CORRELATION}: it shows little of their arrangement. Prepare the data "
             f"(scale columns of different units, leave out noise with n_spectral='auto'), {less_detail}"
-            "or read the map only where point_loss_ is low."
+            f"or read the map only where point_loss_ is low.{_of_these_rows(model)}"
         )
     cut = found.cut if model.n_spectral != "auto" else None
     if cut is not None and cut.kept < LEAST_VARIANCE and cut.largest > NOISE:
@@ -87,10 +87,24 @@ def doubts(model: Any, found: Evidence) -> Iterator[str]:
     if found.parts is not None and found.parts.apart > MOST_APART:
         yield (
             f"The graph of neighbours has {found.parts.number} parts that no edge joins, with "
-            f"{found.parts.apart:.0%} of the points outside the largest: how far the parts lie from "
-            "each other on the map means little. Raise neighbors, or lower detail to see how angles "
-            "arrange them."
+            f"{found.parts.apart:.0%} of the points outside the largest: nothing but their angles, which "
+            "count less the higher detail is, tells how the parts lie to each other. "
+            + ("Join them in the graph" if _has_graph(model) else "Raise neighbors")
+            + ", or lower detail to see how angles arrange them."
         )
+
+
+def _has_graph(model: Any) -> bool:
+    """Whether the neighbours were given, and not looked for."""
+    return model.detail > 0 and hasattr(model.neighbors, "tocsr")
+
+
+def _of_these_rows(model: Any) -> str:
+    return (
+        " Make sure that the rows of neighbors are those of X, in the same order."
+        if _has_graph(model)
+        else ""
+    )
 
 
 def _dominance(model: Any, distance: float | None) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from ._checks import (
     check_positions,
 )
 from ._device import check_tensor, find_device
+
+_MOST_DETAIL = 1e6  # angles have long had no say; squares still fit single precision
 
 
 def validated(model: Any, X: Any, *, reset: bool) -> Any:
@@ -98,6 +102,8 @@ def check_parameters(model: Any) -> str | np.ndarray:
             f"got objective={model.objective!r}."
         )
     check_at_least_zero("detail", model.detail)
+    if model.detail > _MOST_DETAIL:
+        raise ValueError(f"detail must be at most {_MOST_DETAIL:g}, got {model.detail!r}.")
     if model.solver == "algorithm1" and model.detail != 0:
         raise ValueError(
             f"solver='algorithm1' is the paper's and needs detail=0, got detail={model.detail!r}."
@@ -108,6 +114,11 @@ def check_parameters(model: Any) -> str | np.ndarray:
             f"device={model.device!r}."
         )
     if model.neighbors is not None and not scipy.sparse.issparse(model.neighbors):
+        if not isinstance(model.neighbors, Integral):
+            raise ValueError(
+                "neighbors must be an integer of at least 1, a scipy.sparse matrix whose entries are edges, "
+                f"or None, got {reprlib.repr(model.neighbors)}."
+            )
         check_integer("neighbors", model.neighbors, 1, " (or a sparse matrix or None)")
     if model.device is not None and model.solver == "algorithm1":
         raise ValueError(f"solver='algorithm1' needs device=None, got device={model.device!r}.")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["mercat"]
 
 logger = logging.getLogger(__name__)
+_FEW_GENES = 50  # up to which scanpy looks for neighbours in X itself
 _GRAPH = "distances"  # where scanpy keeps who is whose neighbour
 
 
@@ -38,15 +39,16 @@ def mercat(
     adata : AnnData
         Annotated data; in memory or backed, dense or sparse.
     use_rep : str, optional
-        What to embed: ``"X"``, or a key of ``adata.obsm``. By default ``"X_pca"`` where there is one,
-        and ``"X"`` elsewhere; which of them it was is logged and written to the parameters.
+        What to embed: ``"X"``, or a key of ``adata.obsm`` or ``adata.layers``. By default ``"X_pca"`` where
+        there is one, and ``"X"`` elsewhere; which of them it was is logged and written to the parameters.
     n_spectral : int, "auto" or None, default=50
         Number of principal components of it that are kept, as in `Mercat`; all of them, where it has
         fewer columns. "auto" looks for the noise among the components, which needs ``use_rep="X"``:
         in ``X_pca`` the noise has been cut off already.
     detail : float, default=0.0
-        How much neighbourhoods count beside angles, as in `Mercat`. Where ``sc.pp.neighbors`` has been run,
-        its graph (``adata.obsp["distances"]``) is used, which is logged; pass `neighbors` for another.
+        How much neighbourhoods count beside angles, as in `Mercat`. Where ``sc.pp.neighbors`` has been run
+        on what is embedded, its graph (``adata.obsp["distances"]``) is used, which is logged; pass
+        `neighbors` for another.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
@@ -90,10 +92,10 @@ def mercat(
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
-    reused = bool(detail and "neighbors" not in parameters and _GRAPH in adata.obsp)
+    reused = bool(detail and "neighbors" not in parameters and _is_graph_of(adata, source))
     if reused:
         logger.info("Using the neighbours of adata.obsp[%r].", _GRAPH)
-        parameters["neighbors"] = adata.obsp[_GRAPH]
+        parameters["neighbors"] = _graph(adata)
     parameters = {
         "n_spectral": n_spectral,
         "detail": detail,
@@ -114,6 +116,45 @@ def mercat(
     return target if copy else None
 
 
+def _is_graph_of(adata: AnnData, source: str) -> bool:
+    """Whether scanpy's graph is there, and of what is embedded."""
+    if _GRAPH not in adata.obsp:
+        return False
+    params = adata.uns.get("neighbors", {}).get("params")
+    if params is None:  # not made by scanpy: whoever put it there knows
+        return True
+    components = params.get("n_pcs") != 0 and adata.n_vars > _FEW_GENES
+    of = params.get("use_rep") or ("X_pca" if components else "X")  # as scanpy has it
+    if of != source:
+        logger.warning(
+            "The neighbours of adata.obsp[%r] are those of %s, and %s is embedded: looking for others. Pass "
+            "neighbors=adata.obsp[%r] if they are meant.",
+            _GRAPH, of, source, _GRAPH,
+        )  # fmt: skip
+    return bool(of == source)
+
+
+def _graph(adata: AnnData) -> Any:
+    """scanpy's graph, which must still be whole."""
+    graph = adata.obsp[_GRAPH]
+    degree = np.diff(graph.tocsr().indptr)
+    params = adata.uns.get("neighbors", {}).get("params", {})
+    expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
+    mend = "run sc.pp.neighbors again, or pass neighbors=30"
+    if len(degree) and degree.min() == 0:
+        raise ValueError(
+            f"adata.obsp[{_GRAPH!r}] must name a neighbour for every cell, got {int((degree == 0).sum())} "
+            f"without one. If cells were left out after sc.pp.neighbors, {mend}."
+        )
+    if degree.mean() < 0.75 * expected:
+        logger.warning(
+            "adata.obsp[%r] has %.1f neighbours a cell, and was made with %d: cells were left out since. "
+            "To see theirs, %s.",
+            _GRAPH, degree.mean(), expected, mend,
+        )  # fmt: skip
+    return graph
+
+
 def _checked_key(key_added: Any) -> str:
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
         # A slash would become a group of its own in an h5ad file.
@@ -129,10 +170,13 @@ def _representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any]:
         X = adata.obsm[use_rep]
     elif use_rep == "X" and adata.X is not None:
         X = adata.X
+    elif use_rep in adata.layers:
+        X = adata.layers[use_rep]
     else:
-        or_X = "" if adata.X is None else "'X' or "
+        or_X = "" if adata.X is None else "'X', "
         raise ValueError(
-            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)}, got {use_rep!r}."
+            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)} or of adata.layers, got "
+            f"{use_rep!r}."
         )
     if hasattr(X, "to_memory"):  # a sparse matrix in a file
         X = X.to_memory()

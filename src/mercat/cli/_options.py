@@ -184,6 +184,11 @@ MODEL: dict[str, Decorator] = {
         show_default=True,
         help="How much neighbourhoods count beside angles: 0.03 is a little, 1 as much as in t-SNE.",
     ),
+    "neighbors": click.option(
+        "--neighbors",
+        type=click.IntRange(min=1),
+        help="Whose neighbourhoods, with --detail: so many nearest points. [default: 30]",
+    ),
     "n_spectral": click.option(
         "--n-spectral",
         type=IntegerOr(1, auto="auto", none=None),
