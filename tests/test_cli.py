@@ -399,6 +399,13 @@ def test_transform_says_what_does_not_match(data, tmp_path):
 # ------------------------------------------------------------------ evaluate and view
 
 
+def test_two_classes_have_no_centroids_to_correlate(data, tmp_path):
+    FRAME.assign(kind=["a", "b"] * (N // 2)).to_csv(data, index=False)
+    done("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
+    _, _, err = call("evaluate", data, tmp_path / "map.csv", "--label", "kind")
+    assert "note: 'kind' has fewer than 3 classes" in err
+
+
 def test_evaluate_takes_maps_of_other_methods(data, tmp_path):
     pd.DataFrame(X[:, :2], columns=["UMAP1", "UMAP2"]).to_csv(tmp_path / "umap.csv", index=False)
     code, out, err = call("evaluate", data, tmp_path / "umap.csv", "-k", "10")
@@ -486,6 +493,12 @@ def test_detail_must_be_a_finite_number_of_at_least_0(data, value):
     assert code == 2
     assert "--detail" in err
     assert repr(value) in err
+
+
+def test_view_can_start_with_the_loss(data, tmp_path):
+    done("embed", data, "-o", tmp_path / "map.csv")
+    done("view", tmp_path / "map.csv", "-o", tmp_path / "map.html", "--label", "loss")
+    assert (tmp_path / "map.html").is_file()
 
 
 def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):

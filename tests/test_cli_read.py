@@ -246,6 +246,23 @@ def test_npy_and_npz(read):
     np.testing.assert_array_equal(read("s.npz").dense(), sparse.toarray())
 
 
+def test_matrices_of_10x_whose_files_start_alike_or_do_not_fit(read):
+    X = scipy.sparse.random_array((6, 4), density=0.5, rng=np.random.default_rng(0))
+    scipy.io.mmwrite(read.folder / "GSM1_matrix.mtx", X)
+    cells = [f"cell{k}" for k in range(4)]
+    (read.folder / "GSM1_barcodes.tsv").write_text("\n".join(cells) + "\n")
+    genes = "".join(f"ENS{k}\tGENE{k}\n" for k in range(6))
+    (read.folder / "GSM1_features.tsv").write_text(genes)
+    table = read("GSM1_matrix.mtx")
+    assert (table.X.shape, table.meta["barcode"].tolist()) == ((4, 6), cells)
+    (read.folder / "GSM1_barcodes.tsv").write_text("cell0\ncell1\n")
+    told = read.error("GSM1_matrix.mtx")
+    assert "has 6 rows and 4 columns, and the files beside it name 6 genes and 2 barcodes" in told
+    assert read("GSM1_matrix.mtx", transpose=True).X.shape == (4, 6)
+    (read.folder / "GSM1_features.tsv").unlink()
+    assert "name 2 barcodes:" in read.error("GSM1_matrix.mtx")
+
+
 def test_matrix_market_and_the_folders_of_10x(read):
     counts = scipy.sparse.random(6, 9, 0.5, random_state=0, format="coo")
     scipy.io.mmwrite(read.folder / "matrix.mtx", counts)
@@ -427,7 +444,34 @@ def test_arrays_that_are_no_table(read):
     X = np.ones((4, 2))
     X[2, 1] = np.nan
     np.save(read.folder / "n.npy", X)
-    assert "row 2, column 1 (counted from 0): the number is missing" in read.error("n.npy")
+    told = read.error("n.npy")
+    assert "row 2, column 1 (counted from 0): the number is missing" in told
+    assert told.endswith("of 4 rows, of column 1. Leave the rows out with --missing drop.")
+
+
+def test_a_column_called_id_names_the_rows_before_one_that_counts_them(read):
+    lines = [f"S{7 * k},a,{k},{k * 0.5}" for k in range(30)]
+    assert read("i.csv", "\n".join(["id,kind,v,w", *lines])).ids == "id"
+    assert read("n.csv", "\n".join(["kind2,kind,v,w", *lines])).ids == "v"
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("x.npy", {"key": "q"}),
+        ("x.npy", {"header": False}),
+        ("x.npy", {"delimiter": ";"}),
+        ("x.csv", {"transpose": True}),
+        ("x.h5ad", {"feature": ("n",)}),
+    ],
+)
+def test_options_that_a_format_does_not_know_are_refused(read, name, option):
+    (read.folder / name).write_bytes(b"")
+    with pytest.raises(
+        click.UsageError, match=f"--{next(iter(option))} is for .* files, got"
+    ) as told:
+        read(name, **option)
+    assert told.value.exit_code == 2
 
 
 def test_faults_of_numbers_can_be_collected(read):

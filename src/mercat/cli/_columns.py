@@ -35,6 +35,7 @@ class _Sorting:
     features: list[int] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
     ids: str | None = None
+    numbered: str | None = None  # a column that numbers the rows
     formatted: dict[str, str] = field(default_factory=dict)  # text like numbers, with an example
 
 
@@ -59,8 +60,10 @@ def frame_table(
     if absent:
         raise BadInput(lacking(path, absent, len(options.expected or ())))
     if sorting.ids is None:
-        text = (n for n in sorting.meta if n not in sorting.formatted)
-        sorting.ids = next((name for name in text if _names_rows(sorting.meta[name])), None)
+        text = [n for n in sorting.meta if n not in sorting.formatted]
+        naming = [n for n in text if n != sorting.numbered and _names_rows(sorting.meta[n])]
+        called_so = [n for n in naming if n.lower() in _ID_NAMES]
+        sorting.ids = next(iter([*called_so, *filter(None, [sorting.numbered]), *naming]), None)
     _doubt_classes(frame, names, sorting)
     _doubt_text(sorting)
     if not chosen:
@@ -116,7 +119,7 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
         sorting.meta[name] = plain(column, sorting.path, name)
     elif name not in options.feature and _is_id(name, column):
         sorting.meta[name] = plain(column, sorting.path, name)
-        sorting.ids = sorting.ids or name
+        sorting.numbered = sorting.numbered or name
         sorting.console.note(
             f"Column {name!r} numbers the rows and is kept as metadata; --feature {name} would use it."
         )

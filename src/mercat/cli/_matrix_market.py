@@ -15,7 +15,7 @@ import numpy as np
 from .. import _untrusted
 from ._arrays import array_table, turned
 from ._console import Console
-from ._problems import refusing
+from ._problems import BadInput, refusing
 from ._table import ReadOptions, Table
 
 _SYMMETRY = {b"general": 0, b"symmetric": 1, b"skew-symmetric": -1}
@@ -39,10 +39,21 @@ def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
     with refusing(), _untrusted.reading(path, "a whole Matrix Market file"):
         X = _matrix(path)
     barcodes, genes = _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
-    if barcodes and genes and X.shape == (len(genes), len(barcodes)) and not options.transpose:
+    if options.transpose or not (barcodes or genes):
+        return array_table(path, turned(X, options), options)
+    if barcodes and genes and X.shape == (len(genes), len(barcodes)):
         console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
         return _cells(path, X, options, barcodes, genes)
-    return array_table(path, turned(X, options), options)
+    named = " and ".join(
+        f"{len(found):,} {what}"
+        for found, what in ((genes, "genes"), (barcodes, "barcodes"))
+        if found
+    )
+    raise BadInput(
+        f"{path} has {X.shape[0]:,} rows and {X.shape[1]:,} columns, and the files beside it name {named}: "
+        "a matrix of 10x Genomics has a gene a row and a barcode a column. One of the files is missing, not "
+        "whole, or of another matrix. --transpose takes columns as points whatever they say."
+    )
 
 
 def _matrix(path: Path) -> Any:
@@ -155,7 +166,9 @@ def _cells(
 
 
 def _beside(path: Path, stem: str) -> list[list[str]] | None:
-    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix."""
+    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix; in GEO, both names start alike."""
+    start, matrix, _ = path.name.partition("matrix.mtx")
+    stem = f"{start}{stem}" if matrix else stem
     for name in (f"{stem}.tsv.gz", f"{stem}.tsv"):
         other = path.with_name(name)
         if other.is_file():

@@ -187,6 +187,7 @@ MODEL: dict[str, Decorator] = {
     "neighbors": click.option(
         "--neighbors",
         type=click.IntRange(min=1),
+        default=None,
         help="Whose neighbourhoods, with --detail: so many nearest points. [default: 30]",
     ),
     "n_spectral": click.option(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
+
 from . import _annotated, _arrays, _matrix_market
 from ._columns import frame_table
 from ._console import Console
@@ -14,6 +16,14 @@ from ._table import ReadOptions, Table, checked
 from ._text import read_text
 
 TEXT, COLUMNAR, ANNOTATED = (".csv", ".tsv", ".txt"), (".parquet", ".feather"), (".h5ad", ".zarr")
+# Options of the command line that mean something for some files alone.
+_ONLY_FOR = {
+    "key": (".npz", *ANNOTATED),
+    "delimiter": TEXT,
+    "header": TEXT,
+    "transpose": (".npy", ".npz", ".mtx"),
+    "feature": (*TEXT, *COLUMNAR, ".npy", ".npz", ".mtx"),
+}
 ENDINGS = (*TEXT, ".npy", ".npz", *COLUMNAR, *ANNOTATED, ".mtx")
 
 
@@ -29,12 +39,11 @@ def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     """The table in a file, without missing numbers."""
     kind = ending(path)
     check_exists(path, kind)
+    for option, kinds in _ONLY_FOR.items():
+        if getattr(options, option) != getattr(ReadOptions, option) and kind not in kinds:
+            raise click.UsageError(f"--{option} is for {listed(kinds, 9)} files, got {path}.")
     if kind in (*TEXT, *COLUMNAR):
         frame, names, place = read_frame(path, options, console)
-        if options.transpose:
-            raise BadInput(
-                "--transpose is for .npy, .npz and .mtx files, whose rows have no names."
-            )
         table = frame_table(frame, names, path, options, console, place)
     else:
         readers: dict[str, Callable[..., Table]] = {

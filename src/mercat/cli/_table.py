@@ -161,10 +161,12 @@ def checked(table: Table, options: ReadOptions, console: Console) -> Table:
         console.note(f"{len(bad_rows):,} of {counted(n, 'row')} miss a number and are left out.")
         return table.rows(kept)
     bad_columns = np.unique(columns)
-    names = bad_columns + 1 if table.features is None else [table.features[k] for k in bad_columns]
+    features = table.features
+    names = bad_columns if features is None else [features[k] for k in bad_columns]
+    or_drop = "" if features is None else ", or columns with --drop"
     options.refuse(
         f"{table.place(rows[0], columns[0])}: the number is missing. So it is in {len(bad_rows):,} of "
         f"{counted(n, 'row')}, of {'column' if len(bad_columns) == 1 else 'columns'} {listed(names)}. "
-        "Leave the rows out with --missing drop, or columns with --drop."
+        f"Leave the rows out with --missing drop{or_drop}."
     )
     return table

@@ -128,4 +128,8 @@ def labels(table: Any, name: str | None, console: Console) -> Any:
             f"{missing.sum():,} of {counted(len(column), 'row')} have no label {name!r} and do not count in "
             "the measures of classes."
         )
+    if column.nunique() < 3:
+        console.note(
+            f"{name!r} has fewer than 3 classes: the distances of their centroids have nothing to correlate."
+        )
     return column.astype(str).astype(object).where(~missing, None).to_numpy()

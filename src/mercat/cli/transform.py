@@ -60,6 +60,10 @@ def transform(
     expected = tuple(features) if features else None
     options = _options.read_options(arguments, expected=expected)
     table = _matched(read_table(data, options, console), features, fitted.n_features_in_, model)
+    if features and not table.features:
+        console.note(
+            f"The columns of {data} have no names: they are taken in the order of the model's."
+        )
     check_columns(table, output)
     preparation = Preparation.from_notes(notes, fitted.n_features_in_)
     fitted.set_params(n_jobs=n_jobs, verbose=console.progress)

@@ -83,7 +83,9 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
             f"{found.path} does not hold unit vectors, which is what the explorer shows: "
             f"its points have {found.Y.shape[1]} coordinates. Use a file that `mercat embed` wrote."
         )
-    if label is not None and label not in found.meta:
+    if found.loss is not None and label in ("loss", "mercat_loss"):
+        label = "point loss"  # as the page has it
+    elif label is not None and label not in found.meta:
         raise unknown_column("--label", label, found.meta.columns, found.path)
     table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "")
     return Embedded(table, found.Y, found.loss, label)
