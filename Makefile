@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest nightly torch browser js paper docs linkcheck versions dist lock locked audit mutants clean
+.PHONY: demo test lint types pytest coverage nightly torch browser js paper docs linkcheck versions dist lock locked audit mutants clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -20,7 +20,11 @@ types: $(VENV)/.dev
 
 # Doctests of the package and of the guides are collected by pytest with the tests.
 pytest: $(VENV)/.dev browser js/node_modules
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 --cov --cov-report term:skip-covered
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
+
+# The same, and which lines and branches no test reaches.
+coverage: $(VENV)/.dev browser js/node_modules
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered
 
 # The properties that hold for any data, each tried on 2500 data sets.
 nightly: $(VENV)/.dev

@@ -159,12 +159,16 @@ def labels():
 
 
 @pytest.fixture(scope="module")
+def plain(digits):
+    return Mercat(random_state=0).fit_transform(digits)
+
+
+@pytest.fixture(scope="module")
 def sharp(digits):
     return Mercat(detail=1.0, random_state=0).fit(digits)
 
 
-def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, sharp):
-    plain = Mercat(random_state=0).fit_transform(digits)
+def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, plain, sharp):
     kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (sharp.embedding_, plain))
     assert kept > 1.6 * before
     assert metrics.knn_accuracy(sharp.embedding_, labels) > 0.95
@@ -172,8 +176,8 @@ def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, sharp):
     assert metrics.distance_preservation(digits, sharp.embedding_) > 0.6
 
 
-def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits):
-    plain, little = (Mercat(detail=d, random_state=0).fit_transform(digits) for d in (0.0, 0.03))
+def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits, plain):
+    little = Mercat(detail=0.03, random_state=0).fit_transform(digits)
     kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (little, plain))
     assert kept > 1.2 * before
     for measure in (metrics.angle_preservation, metrics.distance_preservation):
