@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import data, methods, peers, record
+from benchmarks.harness.measure import paper_loss
 from benchmarks.literal import seconds_a_step
 from benchmarks.scale import fit_apart
 from mercat import Mercat, metrics
-from mercat._backend import Workers
-from mercat._exact import AngleLoss
 from mercat._spectral import denoise
 
 RESULTS = Path(__file__).parent / "results" / "core.json"
 PEERS = ("umap", "tsne", "ncvis", "pacmap")
 TURNS = 3
+N_LOSS = 3000  # points over whose triples maps are compared
 
 
 def against_peers(folder: str) -> dict[str, Any]:
@@ -58,15 +58,6 @@ def against_peers(folder: str) -> dict[str, Any]:
     return found
 
 
-def loss_over_triples(X_hat: np.ndarray, Y: np.ndarray) -> float:
-    """The paper's loss over all triples of all points, or of the same 3000 for every map."""
-    rows = np.random.default_rng(0).permutation(len(Y))[:3000]
-    with Workers(2) as workers:
-        return float(
-            np.sqrt(AngleLoss(X_hat[rows], calibrated=False, workers=workers).evaluate(Y[rows])[0])
-        )
-
-
 def against_the_literal_form(folder: str) -> dict[str, Any]:
     """Loss and time of objective="absolute" against Algorithm 1 with the paper's 1000 iterations."""
     found = {}
@@ -82,8 +73,8 @@ def against_the_literal_form(folder: str) -> dict[str, Any]:
         paper = Mercat(objective="absolute", solver="algorithm1", random_state=0).fit(X)
         literal = 1000 * seconds_a_step(X_hat, steps=3)
         found[name] = {
-            "loss": loss_over_triples(X_hat, ours.embedding_),
-            "loss of Algorithm 1": loss_over_triples(X_hat, paper.embedding_),
+            "loss": paper_loss(X_hat, ours.embedding_, N_LOSS),
+            "loss of Algorithm 1": paper_loss(X_hat, paper.embedding_, N_LOSS),
             "seconds": seconds,
             "seconds of the literal form": literal,
             "times faster": literal / seconds,

@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import data, methods, peers
+from benchmarks.harness import data, measure, peers
 from benchmarks.harness.record import Store, stamp
 from mercat import metrics
-from mercat._spectral import denoise
 
 RESULTS = Path(__file__).parent / "results" / "detail.json"
 SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
@@ -39,36 +38,28 @@ SHORT_DIAL = (0.0, 0.03, 0.1, 0.3, 1.0)
 SEED = 1
 
 
-class Reference:
-    """A set, and what embeddings of it are measured against."""
+def reference(name: str, folder: str, size: int | None = None) -> measure.Reference:
+    """A set, or a part of it."""
+    loaded = data.load(name, folder)
+    if size is not None:
+        rows = np.sort(np.random.default_rng(SEED).permutation(len(loaded.X))[:size])
+        loaded = data.Data(loaded.X[rows], loaded.labels[rows], loaded.note)
+    return measure.reference(loaded, data.SETS[name].n_components)
 
-    def __init__(self, name: str, folder: str, size: int | None = None) -> None:
-        self.data = data.load(name, folder)
-        if size is not None:
-            rows = np.sort(np.random.default_rng(SEED).permutation(len(self.data.X))[:size])
-            X, labels, note = self.data
-            self.data = data.Data(X[rows], labels[rows], note)
-        self.n_components = data.SETS[name].n_components
-        X, k = self.data.X, self.n_components
-        self.X = X if k is None or X.shape[1] <= k else methods.principal_components(X, k)
-        self.denoised = denoise(X, "auto")  # for neighbourhoods, as the paper did
 
-    def measure(self, Y: np.ndarray) -> dict[str, float]:
-        """The paper's four measures, the accuracy of labels, and how whole classes are."""
-        scores = {
-            "angle": metrics.angle_preservation(self.X, Y),
-            "distance": metrics.distance_preservation(self.X, Y),
-            "neighborhood": metrics.neighborhood_preservation(self.denoised, Y),
-            "density": metrics.density_preservation(self.X, Y),
-            "label accuracy": metrics.knn_accuracy(Y, self.data.labels),
-            "class connectivity": metrics.class_connectivity(Y, self.data.labels),
-        }
-        return {name: round(float(score), 4) for name, score in scores.items()}
+def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
+    """The paper's four measures, the accuracy of labels, and how whole classes are."""
+    scores = {
+        **measure.four_measures(ref, Y),
+        "label accuracy": metrics.knn_accuracy(Y, ref.data.labels),
+        "class connectivity": metrics.class_connectivity(Y, ref.data.labels),
+    }
+    return {name: round(float(score), 4) for name, score in scores.items()}
 
 
 def embed_all(
     store: Store,
-    references: dict[str, Reference],
+    references: dict[str, measure.Reference],
     by: tuple[str, ...],
     dial: tuple[float, ...],
     *,
@@ -84,12 +75,12 @@ def embed_all(
                 key = "/".join([name, method, *(f"{v:g}" for v in options.values())])
                 if key in store and not (anew and method == "mercat"):
                     continue
-                reference = references[name]
-                X, _, note = reference.data
+                ref = references[name]
+                X, _, note = ref.data
                 # Peers that denoise nothing themselves would be at a loss with thousands of genes.
-                k = None if method == "mercat" else reference.n_components
+                k = None if method == "mercat" else data.SETS[name].n_components
                 Y, outcome = session.run(X, seed=SEED, options=options, n_components=k)
-                found = {} if Y is None else reference.measure(Y)
+                found = {} if Y is None else measures(ref, Y)
                 outcome.pop("seconds", None)
                 about = {"set": name, "method": method, "n": len(X), "note": note, **options}
                 store.put(key, stamp(**about, measures=found, **outcome))
@@ -151,10 +142,10 @@ def main() -> None:
         store.put("times", stamp(**compare_times(arguments.data)))
         return
     if arguments.sizes:
-        parts = {f"{WHOLE}, {n}": Reference(WHOLE, arguments.data, n) for n in SIZES}
+        parts = {f"{WHOLE}, {n}": reference(WHOLE, arguments.data, n) for n in SIZES}
         embed_all(store, parts, ("mercat",), SHORT_DIAL, anew=True)
         return
-    references = {name: Reference(name, arguments.data) for name in arguments.sets}
+    references = {name: reference(name, arguments.data) for name in arguments.sets}
     embed_all(store, references, ("mercat", *PEERS), DIAL, anew=arguments.anew)
     for key, row in summarize(store.records).items():
         margins = "  ".join(f"{m} {value:+.3f}" for m, value in row["margins"].items())

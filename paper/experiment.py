@@ -15,13 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.harness import data, methods, peers
+from benchmarks.harness import data, measure, peers
 from benchmarks.harness.record import Store, stamp
-from mercat import metrics
-from mercat._backend import Workers
-from mercat._exact import AngleLoss
 from mercat._spectral import denoise
-from mercat._sphere import normalize
 
 HERE = Path(__file__).resolve().parent
 MEASURES = ("angle", "distance", "neighborhood", "density")
@@ -54,14 +50,6 @@ class Task(NamedTuple):
         return ", ".join(parts)
 
 
-class Reference(NamedTuple):
-    """A set, and what embeddings of it are measured against."""
-
-    data: data.Data
-    X: np.ndarray  # for angles, distances and densities
-    denoised: np.ndarray  # for neighbourhoods: by ScreeNOT, as the paper did
-
-
 def store(table: str, folder: Path = HERE) -> Store:
     return Store(folder / "results" / f"{table}.json")
 
@@ -72,40 +60,24 @@ def cached(table: str, task: Task) -> Path:
 
 
 @functools.lru_cache(maxsize=2)
-def reference(name: str, folder: str | None, seed: int, scaling: str = "as is") -> Reference:
+def reference(
+    name: str, folder: str | None, seed: int, scaling: str = "as is"
+) -> measure.Reference:
     loaded = data.load(name, folder, seed)
     loaded = loaded._replace(X=SCALINGS[scaling](loaded.X))
-    k = data.SETS[name].n_components
-    few = k is None or loaded.X.shape[1] <= k
-    X = loaded.X if few else methods.principal_components(loaded.X, k)
-    return Reference(loaded, X, denoise(loaded.X, "auto"))
+    return measure.reference(loaded, data.SETS[name].n_components)
 
 
-def measure(ref: Reference, Y: np.ndarray) -> dict[str, dict[str, float]]:
-    """The paper's four measures, with the standard error of what was sampled."""
-    geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
-    scores = {
-        "angle": metrics.angle_preservation(ref.X, Y, geometry=geometry),
-        "distance": metrics.distance_preservation(ref.X, Y, geometry=geometry),
-        "neighborhood": metrics.neighborhood_preservation(ref.denoised, Y, geometry=geometry),
-        "density": metrics.density_preservation(ref.X, Y, geometry=geometry),
-    }
+def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, dict[str, float]]:
+    """The paper's four measures, with the standard error of what was sampled, and its loss."""
     found = {
         name: {"value": round(float(s), 5), "standard_error": round(s.standard_error, 6)}
-        for name, s in scores.items()
+        for name, s in measure.four_measures(ref, Y).items()
     }
-    if geometry == "sphere":
-        found["loss"] = {"value": round(angle_loss(ref.data.X, Y), 5), "standard_error": 0.0}
+    if Y.shape[1] == 3:
+        loss = measure.paper_loss(denoise(ref.data.X, 50), Y, N_LOSS)
+        found["loss"] = {"value": round(loss, 5), "standard_error": 0.0}
     return found
-
-
-def angle_loss(X: np.ndarray, Y: np.ndarray) -> float:
-    """The paper's loss: root mean squared difference of cosines, over all triples of a sample."""
-    X_hat = denoise(X, 50)
-    rows = np.random.default_rng(0).permutation(len(X))[:N_LOSS]
-    with Workers(1) as workers:
-        loss = AngleLoss(X_hat[rows], calibrated=False, workers=workers)
-        return float(np.sqrt(loss.evaluate(normalize(Y[rows].astype(np.float64)))[0]))
 
 
 def run(table: str, tasks: Iterable[Task], folder: str | None) -> None:
@@ -142,7 +114,7 @@ def _result(table: str, task: Task, folder: str | None, session: Any) -> dict[st
         path = cached(table, task)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, Y.astype(np.float32), allow_pickle=False)
-        outcome["measures"] = measure(ref, Y)
+        outcome["measures"] = measures(ref, Y)
     return stamp(**_fields(task), **about, **outcome)
 
 

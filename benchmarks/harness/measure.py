@@ -1,0 +1,49 @@
+"""What embeddings of a set are measured against, and the paper's measures of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.harness import methods
+from benchmarks.harness.data import Data
+from mercat import metrics
+from mercat._backend import Workers
+from mercat._exact import AngleLoss
+from mercat._spectral import denoise
+from mercat._sphere import normalize
+
+
+class Reference(NamedTuple):
+    """A set, and what embeddings of it are measured against."""
+
+    data: Data
+    X: np.ndarray  # for angles, distances and densities
+    denoised: np.ndarray  # for neighbourhoods: by ScreeNOT, as the paper did
+
+
+def reference(data: Data, n_components: int | None) -> Reference:
+    """Of a set with more columns, its principal components stand for it; None: of no set."""
+    few = n_components is None or data.X.shape[1] <= n_components
+    X = data.X if few else methods.principal_components(data.X, n_components)
+    return Reference(data, X, denoise(data.X, "auto"))
+
+
+def four_measures(ref: Reference, Y: np.ndarray) -> dict[str, metrics.Score]:
+    """The paper's measures of an embedding."""
+    geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
+    return {
+        "angle": metrics.angle_preservation(ref.X, Y, geometry=geometry),
+        "distance": metrics.distance_preservation(ref.X, Y, geometry=geometry),
+        "neighborhood": metrics.neighborhood_preservation(ref.denoised, Y, geometry=geometry),
+        "density": metrics.density_preservation(ref.X, Y, geometry=geometry),
+    }
+
+
+def paper_loss(X_hat: np.ndarray, Y: np.ndarray, n_points: int) -> float:
+    """The paper's loss: root mean squared difference of cosines, over all triples of so many points."""
+    rows = np.random.default_rng(0).permutation(len(Y))[:n_points]
+    with Workers(2) as workers:
+        loss = AngleLoss(X_hat[rows], calibrated=False, workers=workers)
+        return float(np.sqrt(loss.evaluate(normalize(Y[rows].astype(np.float64)))[0]))
