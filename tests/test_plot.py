@@ -21,7 +21,7 @@ from matplotlib.colors import to_hex, to_rgba  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import PCA  # noqa: E402
 
-from mercat import _chart, _labels, _marks, _window, metrics, plot  # noqa: E402
+from mercat import _chart, _labels, _legend, _marks, _window, metrics, plot  # noqa: E402
 from mercat._color import Categories, Scale, read  # noqa: E402
 from mercat._palette import MISSING, OKABE_ITO, categorical, seen, to_rgb  # noqa: E402
 from mercat._sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
@@ -909,3 +909,13 @@ def test_embeddings_to_compare_need_names():
         ValueError, match="embeddings must be a dict of names and arrays, got a list"
     ):
         plot.compare([Y, Y])
+
+
+def test_names_that_begin_alike_are_cut_in_the_middle():
+    names = ["CD4+/CD45RA+ Naive", "CD4+/CD45RO+ Memory", "B", "Dendritic cells of blood"]
+    assert _legend._shortened(names, 11) == [
+        "CD4+/…Naive",
+        "CD4+/…emory",
+        "B",
+        "Dendritic …",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ._chart import is_narrow
@@ -42,8 +43,9 @@ def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = F
     while not new and _too_wide(legend, ax) and (columns > 1 or longest > _SHORTEST):
         legend.remove()
         columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 1)
-        names = [(_shortened(name, longest), color) for name, color in names]
-        legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, title, low, beside)
+        short = _shortened([name for name, _ in names], longest)
+        cut = [(name, color) for name, (_, color) in zip(short, names, strict=True)]
+        legend = _draw_list(ax, _fitting(cut, rest, rows * columns), columns, title, low, beside)
     if new:
         wider = legend.get_window_extent().width / ax.figure.dpi - 1.2
         ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
@@ -57,9 +59,18 @@ def _too_wide(legend: Any, ax: Any) -> bool:
     return bool(legend.get_window_extent().width > 0.4 * ax.bbox.width)
 
 
-def _shortened(name: str, most: int) -> str:
-    """A name of at most so many letters, the end of a longer one left out."""
-    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+def _shortened(names: list[str], most: int) -> list[str]:
+    """Names of at most so many letters: of longer ones the end is left out, or the middle if ends differ."""
+    dots, half = "\N{HORIZONTAL ELLIPSIS}", most // 2
+    begun = Counter(name[: most - 1] for name in names if len(name) > most)
+    return [
+        name
+        if len(name) <= most
+        else name[:half] + dots + name[half + 1 - most :]
+        if begun[name[: most - 1]] > 1
+        else name[: most - 1] + dots
+        for name in names
+    ]
 
 
 def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
