@@ -21,8 +21,8 @@ from ._angles import (
     map_moments,
 )
 from ._backend import Workers, blocks
-from ._exact import Report
 from ._initial import principal_scores, wrapped_angles
+from ._progress import Report
 from ._sphere import from_lonlat, to_lonlat
 from ._status import Status
 

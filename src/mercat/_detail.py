@@ -24,7 +24,7 @@ Three things make the descent short and its end whole:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +48,10 @@ from ._angles import (
 )
 from ._backend import Workers, blocks, in_tiles, row_dot
 from ._neighbors import Search, Strength, first_equal, in_order
+from ._progress import Report
 from ._repulsion import Field, Kernel
 from ._rotation import equator_rotation
+from ._rows import ROWS_A_BLOCK
 from ._sphere import normalize, tangent
 
 N_ITER = 100
@@ -70,12 +72,9 @@ _ANGLES_EVERY = 5  # iterations: they change slowly
 _SOFTENING = 0.02  # of directions, in squares of the last bandwidth
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _NO_VARIANCE = 1e-9
-_ROWS_A_BLOCK = 4096
 _STEPS_OF_NEW = 30  # of a new point ...
 _FIRST_PLACES = 32  # ... from that of one of so many neighbours
 _QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
-
-Report = Callable[[int, float, np.ndarray], bool]
 
 
 # ------------------------------------------------------------------ the readable definition
@@ -110,13 +109,13 @@ def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.
         shape = (block.stop - block.start, len(Y))
         return np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
 
-    parts = workers.map(part, blocks(len(Y), _ROWS_A_BLOCK))
+    parts = workers.map(part, blocks(len(Y), ROWS_A_BLOCK))
     return np.concatenate(list(parts)) * (-4 * square)
 
 
 def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray, float]:
     """n-fold gradient of the rest of `neighbor_loss` (n x 3), and the sum of the kernel over pairs."""
-    found = list(workers.map(lambda b: field.at(Y[b]), blocks(len(Y), _ROWS_A_BLOCK)))
+    found = list(workers.map(lambda b: field.at(Y[b]), blocks(len(Y), ROWS_A_BLOCK)))
     n = len(Y)
     pairs = sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n
     pairs = max(pairs, 1e-3 * n)  # what interpolation may leave of points far from each other
@@ -200,7 +199,7 @@ class Angles:
             )
             return force, curvature, np.array([float(m.astype(np.float64).sum()) for m in moments])
 
-        found = list(self._workers.map(part, blocks(len(Y), _ROWS_A_BLOCK // 2)))
+        found = list(self._workers.map(part, blocks(len(Y), ROWS_A_BLOCK // 2)))
         self._learn(
             sum(moments for _, _, moments in found) / (len(Y) * max(self._m * (self._m - 1), 1))
         )

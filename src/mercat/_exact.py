@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,11 +39,11 @@ from ._backend import (
 from ._backend import (
     like as alike,
 )
+from ._progress import Report
 from ._sphere import normalize
 from ._status import Status
 
 # Told of each iteration: its number, the loss, the positions. True asks to stop.
-Report = Callable[[int, float, np.ndarray], bool]
 
 _PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond

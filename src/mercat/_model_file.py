@@ -30,7 +30,7 @@ from ._whole import whole_file
 
 VERSION = 1
 _FORMAT = "mercat model"
-_HEADER = "model.json"
+HEADER = "model.json"
 _MOST_MEMBERS = 1000
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 
@@ -128,7 +128,7 @@ def write_model(
     }
     text = json.dumps(header, allow_nan=False, indent=1).encode("utf-8")
     with whole_file(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(_HEADER, _EPOCH), text)
+        archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
         for name, array in arrays.members.items():
             with archive.open(zipfile.ZipInfo(name, _EPOCH), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
@@ -154,22 +154,22 @@ def _read_archive(
     """Header and arrays. Nothing is allocated that is larger than the file."""
     members = archive.infolist()
     names = [member.filename for member in members]
-    if _HEADER not in names:
-        raise ValueError(f"it has no {_HEADER}.")
+    if HEADER not in names:
+        raise ValueError(f"it has no {HEADER}.")
     if len(members) > _MOST_MEMBERS or len(set(names)) < len(names):
         raise ValueError(f"it must have at most {_MOST_MEMBERS} parts, each of its own name.")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError("it has compressed parts, which models never have.")
     if sum(member.file_size for member in members) > file_size:
         raise ValueError("its parts claim to be larger than the file.")
-    header = json.loads(archive.read(_HEADER).decode("utf-8"))
+    header = json.loads(archive.read(HEADER).decode("utf-8"))
     _check_version(header)
-    return header, {name: _read_array(archive, name) for name in names if name != _HEADER}
+    return header, {name: _read_array(archive, name) for name in names if name != HEADER}
 
 
 def _check_version(header: Any) -> None:
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ValueError(f"its {_HEADER} is not that of a model.")
+        raise ValueError(f"its {HEADER} is not that of a model.")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"its version must be a positive integer, got {version!r}.")

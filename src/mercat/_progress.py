@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+Report = Callable[[int, float, Any], bool]  # iteration, loss and positions, to whether to stop
 _SECONDS_A_PULSE = 0.5
 
 
@@ -56,9 +57,7 @@ class Progress:
             self._bar = None
 
 
-def reporter(
-    progress: Progress, callback: Callable[[int, float, Any], Any] | None
-) -> Callable[[int, float, Any], bool]:
+def reporter(progress: Progress, callback: Callable[[int, float, Any], Any] | None) -> Report:
     """What a solver calls after each iteration: moves the bar, asks the user's callback."""
 
     def report(iteration: int, loss: float, Y: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import plot, viewer
-from ._anndata import column, require_anndata, sphere_key, stored_palette
+from ._anndata import KEY, SHORT, column, require_anndata, sphere_key, stored_palette
 from ._figure import grid, require_matplotlib
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def explore(
     require_anndata(adata)
     key = sphere_key(adata, basis)
     Y = np.asarray(adata.obsm[key], dtype=np.float64)
-    loss_key = "mercat_loss" if key == "X_mercat" else f"{key}_loss"
+    loss_key = f"{SHORT if key == KEY else key}_loss"
     loss = adata.obs.get(loss_key)
     names = _showable(adata, loss_key) if keys is None else list(dict.fromkeys(keys))
     if color is not None and color not in names:

@@ -94,14 +94,17 @@ def _frame(columns: dict[str, Any], n: int) -> Any:
 
 
 def _of_anndata(path: Path, key: str | None) -> Embedding:
+    from .._anndata import KEY, SHORT
+
     adata = load(path)
-    key = key or "X_mercat"
+    key = key or KEY
     if key not in adata.obsm:
         keys = listed(adata.obsm.keys()) or "none"
         raise BadInput(f"{path} has no obsm {key!r}. --embedding-key takes one of: {keys}.")
     obs = adata.obs
-    loss = obs["mercat_loss"].to_numpy() if "mercat_loss" in obs else None
-    meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != "mercat_loss"}
+    lost = f"{SHORT}_loss"
+    loss = obs[lost].to_numpy() if lost in obs else None
+    meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != lost}
     ids = {str(obs.index.name or "index"): np.asarray(adata.obs_names, dtype=object)}
     return Embedding(path, np.asarray(adata.obsm[key]), loss, _frame(ids | meta, adata.n_obs))
 

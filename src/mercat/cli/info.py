@@ -86,8 +86,10 @@ def version(distribution: str) -> str | None:
 def _is_model(path: Path) -> bool:
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
+    from .._model_file import HEADER
+
     with refusing(), reading(path), zipfile.ZipFile(path) as archive:
-        return "model.json" in archive.namelist()
+        return HEADER in archive.namelist()
 
 
 def _model(path: Path) -> dict[str, Any]:
