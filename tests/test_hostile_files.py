@@ -438,6 +438,6 @@ def test_a_terminal_obeys_no_name_in_a_file(tmp_path):
     path.write_text(f"{evil},a\nx,1\ny,2\nz,4\n", encoding="utf-8")
     for arguments in (["info", str(path)], ["embed", str(path), "--label", "absent"]):
         done = CliRunner().invoke(app, arguments, color=True)
-        said = done.output + done.stderr
+        said = done.output + (done.stderr if done.stderr_bytes is not None else "")  # click 8.1
         assert "\\x1b[2Jname\\u202e" in said
         assert not {"\x1b", "\x07", "\u202e"} & set(said)
