@@ -278,7 +278,7 @@ def searches_table(found: Mapping[str, Any]) -> str:
 def dial_table(found: Mapping[str, Any]) -> str:
     """What the dial does to the measures of each set."""
     table = _dial_table(found, {name: SETS[name].title for name in DIAL_SETS})
-    return table + "\n" + _little(found)
+    return table if table == NOT_YET else table + "\n" + _little(found)
 
 
 def _little(found: Mapping[str, Any]) -> str:

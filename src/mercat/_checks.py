@@ -67,8 +67,12 @@ def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
 
 
 def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of what is NaN or infinite in a dense or a sparse matrix, in order."""
-    if not scipy.sparse.issparse(X):
+    """Rows and columns of what is NaN or infinite in a dense, a CSR or a CSC matrix, in order."""
+    sparse = scipy.sparse.issparse(X)
+    values = X.data if sparse else X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+    if not sparse:
         rows, columns = np.nonzero(~np.isfinite(X))
         return rows, columns
     entries = X.tocoo()
