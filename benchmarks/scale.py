@@ -306,7 +306,7 @@ def _all_triples(torch: Any, timed: Any, n: int) -> dict[str, float]:
 
     X, Y = torch.as_tensor(clusters(n)).cuda(), np.random.default_rng(0).normal(size=(n, 3))
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
-    loss = AngleLoss(X, calibrated=True, workers=Workers(1))
+    loss = AngleLoss(X, line=None, workers=Workers(1))
     seconds, _ = timed(lambda: loss.evaluate(Y))
     few = X[:10_000]
     exact, model = timed(lambda: Mercat(solver="exact", random_state=0).fit(few))
@@ -336,7 +336,7 @@ def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
     """Operations and least bytes of placing, counted; over the seconds it took."""
     from mercat import _placement
 
-    k = fitted._placer.landmarks
+    k = fitted._placer.against
     L, r = k.X.shape
     m, G = min(_placement.N_APEX_LEGS, L), k.candidates.shape[0]
     steps = _placement._FIRST_PASS[0] + 1

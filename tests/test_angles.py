@@ -309,6 +309,13 @@ def test_correlation_does_not_leave_its_range_by_rounding():
         assert calibrate(moments)[1] == sign
 
 
+def test_squares_are_not_below_zero_by_rounding():
+    for aa in (1 - 1e-9, np.array([1 - 1e-9, 1.0])):
+        squares = mean_square(Moments(1.0, 1.0, aa, 1.0, 1.0, 1.0), ABSOLUTE)
+        np.testing.assert_array_equal(np.sqrt(squares), np.zeros_like(aa))
+        assert not np.signbit(squares).any()
+
+
 def test_no_pair_is_no_loss():
     nothing = Moments(*np.zeros((6, 2)))
     np.testing.assert_array_equal(mean_square(nothing, Calibration(0.3, 0.6)), [0, 0])

@@ -99,8 +99,8 @@ def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibratio
     X, Y = np.random.default_rng(0).normal(size=(n, 4)), random_sphere(n)
     force, curvature, _ = angle_force(X, Y, anchors_at(X, Y, softening), calibration)
     with Workers(1) as workers:
-        loss = AngleLoss(X, calibrated=False, workers=workers)
-        loss.calibration, loss.softening = calibration, softening
+        loss = AngleLoss(X, line=calibration, workers=workers)
+        loss.softening = softening
         _, gradient = loss.evaluate(Y)
     # Over n (n - 1) (n - 2) triples there, over n (n - 1) pairs of anchors for each point here.
     np.testing.assert_allclose(force * n / (n - 2), n * gradient, rtol=1e-6, atol=1e-9)
@@ -114,7 +114,7 @@ def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
     with Workers(1) as workers:
         angles = Angles(X, ABSOLUTE, False, np.random.default_rng(0), workers)
         mean = np.mean([angles.force(Y, 0.5)[0] for _ in range(1500)], axis=0)
-        loss = AngleLoss(X.astype(float), calibrated=False, workers=workers)
+        loss = AngleLoss(X.astype(float), line=ABSOLUTE, workers=workers)
         loss.softening = 0.02 * 0.5**2
         _, gradient = loss.evaluate(Y)
     assert np.corrcoef(mean.ravel(), gradient.ravel())[0, 1] > 0.99
@@ -224,10 +224,9 @@ def test_losses_are_those_of_the_map(digits):
     X = digits[:300]
     model = Mercat(detail=1.0, random_state=0).fit(X)
     with Workers(1) as workers:
-        loss = AngleLoss(X.astype(float), calibrated=True, workers=workers)
-        value, _ = loss.evaluate(model.embedding_)
-    assert model.loss_ == pytest.approx(np.sqrt(value), rel=0.02)  # of X, not of its components
-    assert model.correlation_ == pytest.approx(loss.correlation, abs=0.02)
+        found = AngleLoss(X.astype(float), line=None, workers=workers).judge(model.embedding_)
+    assert model.loss_ == pytest.approx(found.loss, rel=0.02)  # of X, not of its components
+    assert model.correlation_ == pytest.approx(found.correlation, abs=0.02)
     assert np.sqrt(np.mean(model.point_loss_**2)) == pytest.approx(model.loss_, rel=1e-3)
     plain = Mercat(random_state=0).fit(X)
     assert plain.loss_ < model.loss_
@@ -238,9 +237,9 @@ def test_losses_are_those_of_the_map(digits):
 def test_losses_by_landmarks_are_close_to_those_by_all(digits):
     one = Mercat(detail=0.3, solver="landmarks", random_state=0).fit(digits[:900])
     with Workers(1) as workers:
-        loss = AngleLoss(digits[:900].astype(float), calibrated=True, workers=workers)
-        value, _ = loss.evaluate(one.embedding_)
-    assert one.loss_ == pytest.approx(np.sqrt(value), rel=0.03)
+        loss = AngleLoss(digits[:900].astype(float), line=None, workers=workers)
+        found = loss.judge(one.embedding_)
+    assert one.loss_ == pytest.approx(found.loss, rel=0.03)
     assert one.point_loss_.shape == (900,)
 
 

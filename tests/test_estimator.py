@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from spheres import random_sphere
 
 from mercat import Mercat, Status, _rows, embed
-from mercat._angles import angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._angles import ABSOLUTE, angle_loss, spherical_triple_cosines, triple_cosines
 from mercat._backend import Workers
 from mercat._exact import AngleLoss
 from mercat._spectral import denoise
@@ -590,7 +590,7 @@ def test_the_papers_loss_is_kept_by_placed_points(digits):
     X = digits[:700]
     model = Mercat(objective="absolute", solver="landmarks", n_landmarks=400, random_state=0).fit(X)
     with Workers(1) as workers:
-        loss = AngleLoss(denoise(X, 50), calibrated=False, workers=workers)
+        loss = AngleLoss(denoise(X, 50), line=ABSOLUTE, workers=workers)
         value, _ = loss.evaluate(model.embedding_)
     exact = Mercat(objective="absolute", solver="exact", random_state=0).fit(X)
     assert np.sqrt(value) < 1.06 * exact.loss_

@@ -9,7 +9,13 @@ import pytest
 from spheres import random_sphere
 
 from mercat import _exact
-from mercat._angles import angle_gradient, angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._angles import (
+    ABSOLUTE,
+    angle_gradient,
+    angle_loss,
+    spherical_triple_cosines,
+    triple_cosines,
+)
 from mercat._backend import Workers
 from mercat._exact import AngleLoss, solve_exact
 from mercat._initial import pca_positions, principal_scores
@@ -19,7 +25,7 @@ from mercat._status import Status
 
 def solve(X, Y=None, **changes):
     parameters = {
-        "calibrated": True,
+        "line": None,
         "max_iter": 300,
         "tol": 1e-5,
         "report": lambda *_: False,
@@ -42,27 +48,30 @@ def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrate
     X, Y = np.random.default_rng(0).normal(size=(40, 6)), random_sphere(40)
     triples = np.array(list(itertools.permutations(range(40), 3)))
     with Workers(2) as workers:
-        objective = AngleLoss(X, calibrated=calibrated, workers=workers)
+        objective = AngleLoss(X, line=None if calibrated else ABSOLUTE, workers=workers)
         value, gradient = objective.evaluate(Y)
-        point_loss = objective.point_loss(objective.judge(Y))
+        found = objective.judge(Y)
     line = (0.0, 1.0)
     if calibrated:
         slope, intercept = np.polyfit(
             spherical_triple_cosines(Y, triples), triple_cosines(X, triples), 1
         )
         line = (intercept, slope)
-    assert objective.calibration == pytest.approx(line)
-    assert np.sqrt(value) == pytest.approx(angle_loss(X, Y, triples, *line))
+    assert found.calibration == pytest.approx(line)
+    assert found.loss == pytest.approx(angle_loss(X, Y, triples, *line))
+    assert value == pytest.approx(found.loss**2)
     np.testing.assert_allclose(gradient, angle_gradient(X, Y, triples, *line), atol=1e-10)
     for i in (0, 17, 39):
-        assert point_loss[i] == pytest.approx(angle_loss(X, Y, triples[triples[:, 0] == i], *line))
+        assert found.point_loss[i] == pytest.approx(
+            angle_loss(X, Y, triples[triples[:, 0] == i], *line)
+        )
 
 
 def test_calibrated_gradient_matches_differences_of_the_calibrated_loss():
     """The line is fitted anew at each position; by the envelope theorem that adds nothing."""
     X, Y = np.random.default_rng(1).normal(size=(9, 4)), random_sphere(9, 1)
     with Workers(1) as workers:
-        objective = AngleLoss(X, calibrated=True, workers=workers)
+        objective = AngleLoss(X, line=None, workers=workers)
         _, gradient = objective.evaluate(Y)
         direction = np.random.default_rng(2).normal(size=Y.shape)
         direction -= np.sum(direction * Y, axis=1, keepdims=True) * Y
@@ -82,9 +91,9 @@ def test_points_that_fit_on_a_sphere_are_recovered():
     """A small cap of the sphere is nearly flat: its chords' angles are almost those of the map."""
     rng = np.random.default_rng(3)
     truth = from_lonlat(rng.uniform(-0.15, 0.15, 80), rng.uniform(-0.15, 0.15, 80))
-    fit = solve(truth, calibrated=False, tol=1e-7)
-    assert fit.loss < 0.006
-    assert fit.correlation > 0.9999
+    fit = solve(truth, line=ABSOLUTE, tol=1e-7)
+    assert fit.verdict.loss < 0.006
+    assert fit.verdict.correlation > 0.9999
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
@@ -92,9 +101,11 @@ def test_loss_falls_and_history_tells(calibrated, digits):
     X = digits[:200]
     start = pca_positions(principal_scores(X, 2))
     with Workers(1) as workers:
-        initial = np.sqrt(AngleLoss(X, calibrated=calibrated, workers=workers).evaluate(start)[0])
-    fit = solve(X, start, calibrated=calibrated)
-    assert fit.loss < initial - 0.005
+        initial = np.sqrt(
+            AngleLoss(X, line=None if calibrated else ABSOLUTE, workers=workers).evaluate(start)[0]
+        )
+    fit = solve(X, start, line=None if calibrated else ABSOLUTE)
+    assert fit.verdict.loss < initial - 0.005
     assert fit.status in (Status.CONVERGED, Status.PRECISION)
     assert len(fit.history) >= 10
     assert fit.history[-1] < fit.history[0]
@@ -103,7 +114,7 @@ def test_loss_falls_and_history_tells(calibrated, digits):
 
 def test_calibrated_correlation_exceeds_that_of_the_paper_loss(digits):
     X = digits[:300]
-    assert solve(X).correlation > solve(X, calibrated=False).correlation + 0.02
+    assert solve(X).verdict.correlation > solve(X, line=ABSOLUTE).verdict.correlation + 0.02
 
 
 def test_max_iter_and_callback_stop_the_descent(digits):
@@ -134,8 +145,8 @@ def test_a_map_gains_nothing_by_shrinking_into_the_rounding():
     def value(radius: float) -> float:
         cap = normalize(np.column_stack([radius * plane, np.ones(60)]))
         with Workers(1) as workers:
-            loss = AngleLoss(X, calibrated=True, workers=workers)
+            loss = AngleLoss(X, line=None, workers=workers)
             loss.rounding = 0.1
-            return loss.value(loss.judge(cap))
+            return loss.judge(cap).loss
 
     assert value(1e-3) == pytest.approx(value(1e-2), rel=1e-4)

@@ -243,11 +243,11 @@ def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
         ("mean_", np.ones(8), "must be 7"),
         ("explained_variance_", np.ones(6), "must be of 7 components, got 6"),
         ("history_", np.ones(2), "must have n_iter_ entries"),
-        ("_placer.landmarks.X", np.ones((60, 3), np.float32), "must be"),
-        ("_placer.landmarks.Y", np.ones((60, 3), np.float32), "rows of length 1"),
-        ("_placer.landmarks.frame", np.zeros((2, 60, 3), np.float32), "rows of length 1"),
-        ("_placer.landmarks.candidates", np.ones((512, 3), np.float32), "rows of length 1"),
-        ("_placer.landmarks.C", np.ones((2, 60, 4), np.float32), "must be"),
+        ("_placer.against.X", np.ones((60, 3), np.float32), "must be"),
+        ("_placer.against.Y", np.ones((60, 3), np.float32), "rows of length 1"),
+        ("_placer.against.frame", np.zeros((2, 60, 3), np.float32), "rows of length 1"),
+        ("_placer.against.candidates", np.ones((512, 3), np.float32), "rows of length 1"),
+        ("_placer.against.C", np.ones((2, 60, 4), np.float32), "must be"),
     ],
 )
 def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):
@@ -257,7 +257,7 @@ def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):
     assert reason in message
 
 
-@pytest.mark.parametrize("part", ["surroundings.Y", "surroundings.anchors.Y"])
+@pytest.mark.parametrize("part", ["against.Y", "against.anchors.Y"])
 def test_positions_of_a_map_with_detail_are_checked_too(tmp_path, part):
     path = mercat.save(Mercat(random_state=0, detail=0.3).fit(X), tmp_path / "m.mercat")
     with zipfile.ZipFile(path) as archive:

@@ -13,7 +13,7 @@ from mercat._angles import ABSOLUTE, Calibration, spherical_triple_cosines, trip
 from mercat._backend import Workers, namespace
 from mercat._exact import solve_exact
 from mercat._initial import pca_positions, principal_scores
-from mercat._placement import _Energy, as_type, place, placed_moments, prepare_landmarks
+from mercat._placement import _Energy, as_type, placed_moments, prepare_landmarks
 from mercat._sphere import fibonacci_grid, geodesic, normalize, tangent_frame
 
 
@@ -27,7 +27,7 @@ def solved():
         fit = solve_exact(
             X[:200],
             pca_positions(principal_scores(X[:200], 2)),
-            calibrated=True,
+            line=None,
             max_iter=200,
             tol=1e-4,
             workers=workers,
@@ -80,8 +80,8 @@ def test_finds_the_global_minimum(solved):
     """Against the best of a grid ten times finer than the candidates, to within that grid's spacing."""
     X, new, fit = solved
     new = new[:150]
-    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
-    Y = place(new, landmarks)
+    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    Y = landmarks.place(new)
     energy = _Energy(new, landmarks)
     found, _ = energy(Y)
     grid = fibonacci_grid(5000, np)
@@ -100,7 +100,7 @@ def test_finds_the_global_minimum(solved):
 
 def test_new_points_land_among_their_cluster(solved):
     X, new, fit = solved
-    Y = place(new, prepare_landmarks(X, fit.Y, fit.calibration))
+    Y = prepare_landmarks(X, fit.Y, fit.verdict.calibration).place(new)
     nearest_in_data = np.linalg.norm(new[:, None] - X[None], axis=2).argmin(axis=1)
     distance = geodesic(Y, fit.Y[nearest_in_data])
     typical = geodesic(fit.Y, np.roll(fit.Y, 1, axis=0))
@@ -109,38 +109,38 @@ def test_new_points_land_among_their_cluster(solved):
 
 def test_a_point_equal_to_a_landmark_goes_where_it_is(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
-    Y = place(np.vstack([X[7:8], new[:3], X[150:151]]), landmarks)
+    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    Y = landmarks.place(np.vstack([X[7:8], new[:3], X[150:151]]))
     np.testing.assert_array_equal(Y[[0, 4]], fit.Y[[7, 150]])
 
 
 def test_single_precision_agrees_with_double(solved):
     X, new, fit = solved
-    double = prepare_landmarks(X, fit.Y, fit.calibration)
+    double = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
     single = as_type(double, np.float32)
-    Y = place(new.astype(np.float32), single)
+    Y = single.place(new.astype(np.float32))
     assert Y.dtype == np.float32
     energy = _Energy(new, double)
-    E, E_single = energy(place(new, double))[0], energy(Y.astype(np.float64))[0]
+    E, E_single = energy(double.place(new))[0], energy(Y.astype(np.float64))[0]
     assert np.mean(E_single - E) < 1e-3 * np.abs(E).mean()
 
 
 def test_place_does_not_depend_on_the_other_points(solved):
     X, new, fit = solved
-    landmarks = as_type(prepare_landmarks(X, fit.Y, fit.calibration), np.float32)
+    landmarks = as_type(prepare_landmarks(X, fit.Y, fit.verdict.calibration), np.float32)
     new = new.astype(np.float32)
-    whole = place(new, landmarks)
+    whole = landmarks.place(new)
     order = np.random.default_rng(0).permutation(len(new))
-    np.testing.assert_array_equal(place(new[order], landmarks), whole[order])
-    np.testing.assert_array_equal(place(np.repeat(new, 3, axis=0), landmarks)[::3], whole)
+    np.testing.assert_array_equal(landmarks.place(new[order]), whole[order])
+    np.testing.assert_array_equal(landmarks.place(np.repeat(new, 3, axis=0))[::3], whole)
     for part in (slice(0, 1), slice(17, 18), slice(3, 260)):
-        np.testing.assert_array_equal(place(new[part], landmarks), whole[part])
+        np.testing.assert_array_equal(landmarks.place(new[part]), whole[part])
 
 
 def test_moments_of_placed_points_are_over_their_landmarks(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
-    Y = place(new[:3], landmarks)
+    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    Y = landmarks.place(new[:3])
     moments = placed_moments(new[:3], Y, X, fit.Y, start=190, n_legs=32)
     chosen = np.arange(190, 190 + 32) % 200
     pairs = np.array(list(itertools.permutations(chosen, 2)))
@@ -155,11 +155,11 @@ def test_works_in_the_namespace_of_its_arrays(solved):
     """The block functions use nothing but the array API: a strict implementation runs them."""
     strict = pytest.importorskip("array_api_strict")
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
-    foreign = prepare_landmarks(strict.asarray(X), strict.asarray(fit.Y), fit.calibration)
-    Y = place(strict.asarray(new), foreign)
+    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    foreign = prepare_landmarks(strict.asarray(X), strict.asarray(fit.Y), fit.verdict.calibration)
+    Y = foreign.place(strict.asarray(new))
     assert namespace(Y).__name__.startswith("array_api_strict")
-    np.testing.assert_allclose(np.asarray(Y), place(new, landmarks), atol=1e-6)
+    np.testing.assert_allclose(np.asarray(Y), landmarks.place(new), atol=1e-6)
 
 
 # ------------------------------------------------------------------ what the search stands on
@@ -225,7 +225,7 @@ def test_screened_landmarks_stand_for_all(monkeypatch):
 
 def test_many_landmarks_are_sampled(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
     assert landmarks.C.shape == (2, _placement._N_SCREEN, len(landmarks.candidates))
     energy = _Energy(new[:9], landmarks)
     assert energy.apex_legs.inverse_distance.shape == (9, _placement.N_APEX_LEGS)
@@ -266,15 +266,15 @@ def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
 
 def test_points_do_not_pile_up_on_landmarks(solved):
     X, new, fit = solved
-    Y = place(new, prepare_landmarks(X[:60], fit.Y[:60], fit.calibration))
+    Y = prepare_landmarks(X[:60], fit.Y[:60], fit.verdict.calibration).place(new)
     assert len(np.unique(Y.round(6), axis=0)) == len(np.unique(new, axis=0))
 
 
 def test_many_points_settle_at_once_and_landmarks_all(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.calibration)
-    assert 0.2 < _placement.place_roughly(new, landmarks)[1].mean() < 1
-    Y, settled = _placement.place_roughly(X, landmarks)
+    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    assert 0.2 < landmarks.place_roughly(new)[1].mean() < 1
+    Y, settled = landmarks.place_roughly(X)
     np.testing.assert_array_equal(Y, fit.Y)
     assert settled.all()
 

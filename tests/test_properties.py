@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kernels import apart, most_apart
 
 from mercat import Mercat
+from mercat._angles import ABSOLUTE
 from mercat._backend import Workers
 from mercat._exact import AngleLoss
 from mercat._initial import pca_positions
@@ -54,7 +55,8 @@ def fitted(X: np.ndarray, **parameters) -> Mercat:
 
 def loss_of(X: np.ndarray, Y: np.ndarray, calibrated: bool) -> float:
     with Workers(1) as workers:
-        return float(np.sqrt(AngleLoss(X, calibrated=calibrated, workers=workers).evaluate(Y)[0]))
+        line = None if calibrated else ABSOLUTE
+        return AngleLoss(X, line=line, workers=workers).judge(Y).loss
 
 
 def denoised(model: Mercat, X: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from mercat import Mercat, metrics
 from mercat._backend import Workers, row_dot, row_dots, thin_product, to_numpy
 from mercat._device import DeviceRows, check_tensor, find_device, upload_all
-from mercat._placement import place, placed_moments
+from mercat._placement import placed_moments
 from mercat._rows import Rows
 from mercat._spectral import fit_spectral, project_all
 
@@ -79,12 +79,12 @@ def test_components_are_those_of_numpy(kind, metric, device):
 def test_a_point_goes_where_it_goes_in_numpy(fitted, device):
     placer = fitted._placer
     X_hat, Y = placer.block(data())
-    landmarks = upload_all(placer.landmarks, device)
+    landmarks = upload_all(placer.against, device)
     there = torch.as_tensor(X_hat).to(device)
-    apart = np.linalg.norm(to_numpy(place(there, landmarks)) - Y, axis=1)
+    apart = np.linalg.norm(to_numpy(landmarks.place(there)) - Y, axis=1)
     assert np.median(apart) < 1e-5
     assert np.mean(apart > 0.01) < 0.01  # two minima of nearly the same depth
-    here = placed_moments(X_hat, Y, placer.landmarks.X, placer.landmarks.Y, 7, 20)
+    here = placed_moments(X_hat, Y, placer.against.X, placer.against.Y, 7, 20)
     Y_there = torch.as_tensor(Y).to(device)
     moments = placed_moments(there, Y_there, landmarks.X, landmarks.Y, 7, 20)
     for expected, found in zip(here, moments, strict=True):
@@ -210,7 +210,7 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
     def too_much(*_):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("mercat._placers.place", too_much)
+    monkeypatch.setattr("mercat._placement.Landmarks.place", too_much)
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "4000")
     with pytest.raises(
         MemoryError, match=r"blocks of 4000 rows.*MERCAT_DEVICE_ROWS to 1000 or less"

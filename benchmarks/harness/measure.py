@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.harness import methods
 from benchmarks.harness.data import Data
 from mercat import metrics
+from mercat._angles import ABSOLUTE
 from mercat._backend import Workers
 from mercat._exact import AngleLoss
 from mercat._spectral import denoise
@@ -45,5 +46,5 @@ def paper_loss(X_hat: np.ndarray, Y: np.ndarray, n_points: int) -> float:
     """The paper's loss: root mean squared difference of cosines, over all triples of so many points."""
     rows = np.random.default_rng(0).permutation(len(Y))[:n_points]
     with Workers(2) as workers:
-        loss = AngleLoss(X_hat[rows], calibrated=False, workers=workers)
-        return float(np.sqrt(loss.evaluate(normalize(Y[rows].astype(np.float64)))[0]))
+        loss = AngleLoss(X_hat[rows], line=ABSOLUTE, workers=workers)
+        return loss.judge(normalize(Y[rows].astype(np.float64))).loss

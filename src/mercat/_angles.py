@@ -434,6 +434,7 @@ def mean_square(m: Moments, calibration: Calibration) -> Array:
     alpha, beta = calibration
     squares = m.aa - 2 * alpha * m.a - 2 * beta * m.ab
     squares = squares + alpha * alpha * m.count + 2 * alpha * beta * m.b + beta * beta * m.bb
+    squares = (squares + abs(squares)) / 2  # rounding leaves none below 0
     return squares / (m.count + (m.count == 0))
 
 
@@ -448,3 +449,21 @@ def calibrate(m: Moments) -> tuple[Calibration, float]:
     spread = (variance_a * variance_b) ** 0.5
     correlation = covariance / spread if spread > 0 else 0.0
     return Calibration(a - beta * b, beta), min(max(correlation, -1.0), 1.0)
+
+
+class Verdict(NamedTuple):
+    """How well a map keeps the angles, measured against a line."""
+
+    calibration: Calibration
+    correlation: float  # Pearson's, of the cosines of all triples
+    loss: float  # root mean squared residual over all triples
+    point_loss: Array  # ... over the pairs of legs of each apex
+
+
+def verdict(m: Moments, line: Calibration | None = None) -> Verdict:
+    """What moments at each apex say, against a line, or the one that fits them best."""
+    all_triples = total(m)
+    best, correlation = calibrate(all_triples)
+    line = best if line is None else line
+    loss = float(np.sqrt(mean_square(all_triples, line)))
+    return Verdict(line, correlation, loss, np.sqrt(mean_square(m, line)))

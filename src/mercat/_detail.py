@@ -214,7 +214,7 @@ class Angles:
         means = Moments(1.0, self._a, self._aa, *(float(m) for m in moments))
         if self.calibrated:
             self.calibration, _ = calibrate(means)
-        self.loss = float(np.sqrt(max(mean_square(means, self.calibration), 0.0)))
+        self.loss = float(np.sqrt(mean_square(means, self.calibration)))
 
 
 # ------------------------------------------------------------------ the descent

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ._angles import ABSOLUTE
 from ._backend import (
     Workers,
     blocks,
@@ -279,7 +280,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 rows=rows,
                 spectral=spectral,
                 solver=self.solver,
-                calibrated=self.objective == "calibrated",
+                line=ABSOLUTE if self.objective == "absolute" else None,
                 init=init,
                 n_landmarks=self.n_landmarks,
                 max_iter=self.max_iter,
@@ -304,9 +305,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.embedding_ = as_chunks(self.embedding_, X)
             self.point_loss_ = as_chunks(self.point_loss_, X)
         self._n_features_out = 3
-        self.loss_ = float(fit.loss)
-        self.correlation_ = float(fit.correlation)
-        self.calibration_ = tuple(float(v) for v in fit.calibration)
+        self.loss_ = float(fit.verdict.loss)
+        self.correlation_ = float(fit.verdict.correlation)
+        self.calibration_ = tuple(float(v) for v in fit.verdict.calibration)
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
@@ -353,7 +354,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         turned = rows.empty(fit.Y.shape, dtype)
         for block in blocks(len(turned), rows.block):
             rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
-        return turned, fit.point_loss
+        return turned, fit.verdict.point_loss
 
     def _denoise(self, rows: Rows, rng: np.random.Generator) -> Spectral | FromDistances:
         if self.metric == "precomputed":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -9,12 +10,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ._angles import (
-    ABSOLUTE,
     Bearings,
     Calibration,
     Legs,
     Moments,
     Sums,
+    Verdict,
     apex_gradient,
     apex_sums,
     bearings,
@@ -25,25 +26,22 @@ from ._angles import (
     mean_square,
     rounded,
     total,
+    verdict,
 )
 from ._backend import (
     Array,
     Workers,
     beside,
     blocks,
+    like,
     namespace,
     on_host,
     to_numpy,
     widest,
 )
-from ._backend import (
-    like as alike,
-)
 from ._progress import Report
 from ._sphere import normalize
 from ._status import Status
-
-# Told of each iteration: its number, the loss, the positions. True asks to stop.
 
 _PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
@@ -63,10 +61,7 @@ class Fit(NamedTuple):
     """What a solver hands back."""
 
     Y: np.ndarray
-    calibration: Calibration
-    loss: float
-    correlation: float
-    point_loss: np.ndarray
+    verdict: Verdict
     history: list[float]
     status: Status
 
@@ -78,10 +73,10 @@ class AngleLoss:
     ----------
     X : (n, r) array
         Denoised data, in the precision to compute in, where to compute.
-    calibrated : bool
-        Fit (alpha, beta) to the triples at each evaluation. By the envelope theorem the gradient is then
-        the one with (alpha, beta) held at their optimum.
-    like : AngleLoss, optional
+    line : Calibration or None
+        The (alpha, beta) that residuals are measured against; None for those that fit best, at each
+        evaluation. By the envelope theorem the gradient is then the one with these held.
+    sharing : AngleLoss, optional
         Another one for the same data: what it knows of the data's own cosines is taken over.
     """
 
@@ -89,15 +84,13 @@ class AngleLoss:
         self,
         X: Array,
         *,
-        calibrated: bool,
+        line: Calibration | None,
         workers: Workers,
-        like: AngleLoss | None = None,
+        sharing: AngleLoss | None = None,
     ) -> None:
         n = len(X)
         self.X = X
-        self.calibrated = calibrated
-        self.calibration = ABSOLUTE
-        self.correlation = 0.0
+        self.line = line
         self.rounding: float | None = None  # of directions, see `rounded`
         self.softening: float | None = None
         host = on_host(X)
@@ -107,26 +100,24 @@ class AngleLoss:
         self._indices = range(len(self._blocks))
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
         self._legs: list[Legs] | None = None
-        if like is not None and like.X.dtype == X.dtype:
-            self._legs = like._legs  # constants of the data, which evaluations only read
+        if sharing is not None and sharing.X.dtype == X.dtype:
+            self._legs = sharing._legs  # constants of the data, which evaluations only read
         elif self._keep:
             self._legs = list(self._map(self._prepare, self._blocks))
-        self._count, self._a, self._aa = self._data_constants() if like is None else like.constants
+        # Count, sum and sum of squares of the data's cosines at each apex.
+        self._data_sums: tuple[Any, ...] = (
+            self._sum_up_data() if sharing is None else sharing._data_sums
+        )
 
-    @property
-    def constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Count, sum and sum of squares of the data's cosines at each apex."""
-        return self._count, self._a, self._aa
-
-    def _data_constants(self) -> tuple[np.ndarray, ...]:
+    def _sum_up_data(self) -> tuple[np.ndarray, ...]:
         n, r = self.X.shape
-        parts = list(self._map(self._data_moments, blocks(n, max(1, 8 * self._pairs // (n * r)))))
+        parts = list(self._map(self._sum_up_block, blocks(n, max(1, 8 * self._pairs // (n * r)))))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def _prepare(self, block: slice) -> Legs:
         return legs_of(self.X[block], self.X)
 
-    def _data_moments(self, block: slice) -> tuple[np.ndarray, ...]:
+    def _sum_up_block(self, block: slice) -> tuple[np.ndarray, ...]:
         return tuple(to_numpy(m).astype(np.float64) for m in data_moments(self._prepare(block)))
 
     def _block_legs(self, k: int) -> Legs:
@@ -137,68 +128,58 @@ class AngleLoss:
         b = bearings(Y[self._blocks[k]], Y, legs.mask, self.softening)
         return (b if self._keep else None), apex_sums(legs, b)
 
-    def _gradient(self, Y: Array, k: int, b: Bearings | None, s: Sums) -> tuple[Array, Array]:
+    def _gradient(
+        self, Y: Array, k: int, b: Bearings | None, s: Sums, line: Calibration
+    ) -> tuple[Array, Array]:
         legs, block = self._block_legs(k), self._blocks[k]
         if b is None:
             b = bearings(Y[block], Y, legs.mask, self.softening)
-        return apex_gradient(legs, Y[block], Y, b, s, self.calibration)
+        return apex_gradient(legs, Y[block], Y, b, s, line)
 
     def _moments(self, sums: Iterable[Sums]) -> Moments:
         parts = [[to_numpy(m).astype(np.float64) for m in map_moments(s)] for s in sums]
-        b, bb, ab = (np.concatenate(p) for p in zip(*parts, strict=True))
-        return Moments(self._count, self._a, self._aa, b, bb, ab)
+        return Moments(
+            *self._data_sums, *(np.concatenate(part) for part in zip(*parts, strict=True))
+        )
 
-    def judge(self, Y: np.ndarray) -> Moments:
-        """The moments at each apex with the points at Y (n x 3), whose line is taken over."""
+    def judge(self, Y: np.ndarray) -> Verdict:
+        """How well the points at Y (n x 3) keep the angles, over all triples."""
         Y = self._beside_data(Y)
-        return self._judged(s for _, s in self._map(lambda k: self._sums(Y, k), self._indices))
-
-    def _judged(self, sums: Iterable[Sums]) -> Moments:
-        moments = self._moments(sums)
-        line, self.correlation = calibrate(total(moments))
-        if self.calibrated:
-            self.calibration = line
-        return moments
-
-    def value(self, moments: Moments) -> float:
-        """Mean squared residual over all triples."""
-        return max(float(mean_square(total(moments), self.calibration)), 0.0)
-
-    def point_loss(self, moments: Moments) -> np.ndarray:
-        """Root mean squared residual over the pairs of legs of each apex."""
-        return np.asarray(np.sqrt(np.maximum(mean_square(moments, self.calibration), 0)))
+        sums = (s for _, s in self._map(lambda k: self._sums(Y, k), self._indices))
+        return verdict(self._moments(sums), self.line)
 
     def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
         """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere."""
         Y = self._beside_data(Y)
         xp = namespace(Y)
         found = list(self._map(lambda k: self._sums(Y, k), self._indices))
-        moments = self._judged(s for _, s in found)
+        moments = total(self._moments(s for _, s in found))
+        line = calibrate(moments)[0] if self.line is None else self.line
         gradient = xp.zeros(Y.shape, dtype=widest(Y), **beside(Y))
-        parts = self._map(lambda k: self._gradient(Y, k, *found[k]), self._indices)
+        parts = self._map(lambda k: self._gradient(Y, k, *found[k], line), self._indices)
         for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
             gradient[block] += to_apices
             gradient += to_legs
-        gradient /= max(total(moments).count, 1.0)
-        return self.value(moments), to_numpy(gradient)
+        gradient /= max(moments.count, 1.0)
+        return float(mean_square(moments, line)), to_numpy(gradient)
 
     def _beside_data(self, Y: np.ndarray) -> Array:
         if self.rounding is not None:
             self.softening = rounded(Y, self.rounding)
-        return namespace(self.X).asarray(Y, **alike(self.X))
+        return namespace(self.X).asarray(Y, **like(self.X))
 
 
 def solve_exact(
     X: Array,
     Y: np.ndarray,
     *,
-    calibrated: bool,
+    line: Calibration | None,
     max_iter: int,
     tol: float,
     workers: Workers,
     report: Report,
     roundings: tuple[float, ...] = POLISHED,
-    like: AngleLoss | None = None,
+    sharing: AngleLoss | None = None,
 ) -> Fit:
     """Minimise the loss over all triples from the start Y.
 
@@ -208,35 +189,22 @@ def solve_exact(
     """
     history: list[float] = []
     start, xp = Y, namespace(X)
-    if like is None:
-        like = AngleLoss(xp.astype(X, widest(X)), calibrated=calibrated, workers=workers)
-    single = AngleLoss(xp.astype(X, xp.float32), calibrated=calibrated, workers=workers, like=like)
-    objective = single
+    loss_of = functools.partial(AngleLoss, line=line, workers=workers)
+    if sharing is None:
+        sharing = loss_of(xp.astype(X, widest(X)))
+    objective = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
     for rounding in roundings:
         if rounding < _NEEDS_DOUBLE:
-            objective = AngleLoss(
-                xp.astype(X, widest(X)), calibrated=calibrated, workers=workers, like=single
-            )
+            objective = loss_of(xp.astype(X, widest(X)), sharing=single)
         objective.rounding = rounding
         Y, status = _descend(objective, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
     objective.rounding = objective.softening = None
-    at_start = objective.value(objective.judge(start))
-    moments = objective.judge(Y)
     # The softened loss may lead astray where the start was as good as perfect.
-    if at_start <= objective.value(moments):
-        Y = np.asarray(normalize(start.astype(np.float64)))
-        moments = objective.judge(Y)
-    return Fit(
-        Y,
-        objective.calibration,
-        float(np.sqrt(objective.value(moments))),
-        objective.correlation,
-        objective.point_loss(moments),
-        history,
-        status,
-    )
+    start = np.asarray(normalize(start.astype(np.float64)))
+    judged = ((Z, objective.judge(Z)) for Z in (start, Y))
+    return Fit(*min(judged, key=lambda pair: pair[1].loss), history, status)
 
 
 def _descend(

@@ -18,7 +18,7 @@ from ._detail import Anchors, Surroundings
 from ._estimator import Mercat
 from ._neighbors import Strength
 from ._placement import Landmarks
-from ._placers import DetailPlacer, Placer
+from ._placers import Placer
 from ._repulsion import Field
 from ._spectral import FromDistances, Spectral
 from ._status import Status
@@ -53,9 +53,9 @@ RULES: dict[type, dict[str, Any]] = {
         "explained_variance_": Shape("v"),
         "_n_features_out": int,
         "_rotation": Shape("3 3", unit=True),
-        "_placer": (Placer, DetailPlacer),
+        "_placer": Placer,
     },
-    Placer: {"spectral": (Spectral, FromDistances), "landmarks": Landmarks},
+    Placer: {"spectral": (Spectral, FromDistances), "against": (Landmarks, Surroundings)},
     Spectral: {
         "mean": Shape("d"),
         "components": Shape("r d", optional=True),
@@ -87,7 +87,6 @@ RULES: dict[type, dict[str, Any]] = {
         "n_apex_legs": int,
     },
     Calibration: {"alpha": float, "beta": float},
-    DetailPlacer: {"spectral": (Spectral, FromDistances), "surroundings": Surroundings},
     Surroundings: {
         "X": Shape("n r"),
         "Y": Shape("n 3", unit=True),
@@ -107,7 +106,7 @@ RULES: dict[type, dict[str, Any]] = {
 }
 TUPLES: dict[str, Any] = {kind.__name__: kind for kind in RULES if issubclass(kind, tuple)}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
-_MAY_BE_NAN = {"loss_", "correlation_", "_placer.surroundings.variance"}  # or infinite
+_MAY_BE_NAN = {"loss_", "correlation_", "_placer.against.variance"}  # or infinite
 
 
 def check_state(model: Mercat, state: dict[str, Any]) -> None:
@@ -188,8 +187,8 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
     rows = state["landmarks_"]
     if not 1 <= n_compared <= len(rows) or rows.min() < 0 or rows.max() >= n:
         raise ValueError(f"landmarks_ must be rows of the {n} points.")
-    if isinstance(state["_placer"], DetailPlacer):
-        around = state["_placer"].surroundings
+    around = state["_placer"].against
+    if isinstance(around, Surroundings):
         if not 1 <= around.k <= n:
             raise ValueError(f"its number of neighbours must be in 1..{n}, got {around.k}.")
         if not around.field.fits():

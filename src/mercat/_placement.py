@@ -90,6 +90,36 @@ class Landmarks(NamedTuple):
     softening: float
     n_apex_legs: int
 
+    def place(self, X: Array) -> Array:
+        """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
+
+        Most points settle within a few steps; those that do not are taken again for more. A point that
+        coincides with a landmark in the data goes where that landmark is.
+        """
+        xp = namespace(X)
+        Y, settled = self.place_roughly(X)
+        (again,) = xp.nonzero(~settled)
+        if again.shape[0] > 0:
+            rest, near = (filled_up(xp.take(a, again, axis=0)) for a in (X, Y))
+            further, _ = _bfgs(_energy_of(rest, self), near, *_SECOND_PASS)
+            # The row of `further` that belongs to each row of Y, where it was taken again.
+            row = xp.cumulative_sum(xp.astype(~settled, again.dtype)) - 1
+            row = xp.where(settled, xp.zeros_like(row), row)
+            Y = xp.where(settled[:, None], Y, xp.take(further, row, axis=0))
+        return Y
+
+    def place_roughly(self, X: Array) -> tuple[Array, Array]:
+        """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there."""
+        xp, n = namespace(X), X.shape[0]
+        X = filled_up(X)
+        energy = _energy_of(X, self)
+        Y, settled = _bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
+        coincides = energy.nearest == 0
+        if bool(xp.any(coincides)):
+            twin = xp.argmin(inverse_distances(X, self.X), axis=1)
+            Y = xp.where(coincides[:, None], xp.take(self.Y, twin, axis=0), Y)
+        return Y[:n, :], (settled | coincides)[:n]
+
 
 def prepare_landmarks(
     X: Array,
@@ -252,38 +282,6 @@ class _Energies:
     @staticmethod
     def _joined(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
         return tuple(namespace(p[0]).concat(p, axis=0) for p in zip(*parts, strict=True))
-
-
-def place(X: Array, landmarks: Landmarks) -> Array:
-    """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
-
-    Most points settle within a few steps; those that do not are taken again for more. A point that
-    coincides with a landmark in the data goes where that landmark is.
-    """
-    xp = namespace(X)
-    Y, settled = place_roughly(X, landmarks)
-    (again,) = xp.nonzero(~settled)
-    if again.shape[0] > 0:
-        rest, near = (filled_up(xp.take(a, again, axis=0)) for a in (X, Y))
-        further, _ = _bfgs(_energy_of(rest, landmarks), near, *_SECOND_PASS)
-        # The row of `further` that belongs to each row of Y, where it was taken again.
-        row = xp.cumulative_sum(xp.astype(~settled, again.dtype)) - 1
-        row = xp.where(settled, xp.zeros_like(row), row)
-        Y = xp.where(settled[:, None], Y, xp.take(further, row, axis=0))
-    return Y
-
-
-def place_roughly(X: Array, landmarks: Landmarks) -> tuple[Array, Array]:
-    """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there."""
-    xp, n = namespace(X), X.shape[0]
-    X = filled_up(X)
-    energy = _energy_of(X, landmarks)
-    Y, settled = _bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
-    coincides = energy.nearest == 0
-    if bool(xp.any(coincides)):
-        twin = xp.argmin(inverse_distances(X, landmarks.X), axis=1)
-        Y = xp.where(coincides[:, None], xp.take(landmarks.Y, twin, axis=0), Y)
-    return Y[:n, :], (settled | coincides)[:n]
 
 
 def _energy_of(X: Array, landmarks: Landmarks) -> _Energy | _Energies:

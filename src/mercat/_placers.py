@@ -9,7 +9,7 @@ import numpy as np
 from ._angles import Calibration, Moments, mean_square
 from ._backend import TILE, Array, namespace, widest
 from ._detail import Surroundings
-from ._placement import Landmarks, place, placed_moments
+from ._placement import Landmarks, placed_moments
 from ._rows import blocks_from
 from ._spectral import FromDistances, Spectral, project_rows
 
@@ -18,27 +18,18 @@ _FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave singl
 
 
 class Placer(NamedTuple):
-    """All that places a row of X on the finished map, the same for training rows and new ones."""
+    """All that places a row of X on the finished map, the same for training rows and new ones.
+
+    A point is placed against landmarks, or, on a map with detail, by its neighbours as well.
+    """
 
     spectral: Spectral | FromDistances
-    landmarks: Landmarks
+    against: Landmarks | Surroundings
 
     def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of some rows, before the map is turned."""
         X_hat = _within_reach(self.spectral, rows)
-        return X_hat, place(X_hat, self.landmarks)
-
-
-class DetailPlacer(NamedTuple):
-    """The same on a map with detail: by a point's neighbours as well as by its angles."""
-
-    spectral: Spectral | FromDistances
-    surroundings: Surroundings
-
-    def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of some rows, before the map is turned."""
-        X_hat = _within_reach(self.spectral, rows)
-        return X_hat, self.surroundings.place(X_hat)
+        return X_hat, self.against.place(X_hat)
 
 
 def _within_reach(spectral: Spectral | FromDistances, rows: Any) -> Array:
@@ -85,7 +76,7 @@ def judges(X_hat: np.ndarray, Y: np.ndarray) -> Judges:
 class Placement(NamedTuple):
     """Places rows and judges them there."""
 
-    placer: Placer | DetailPlacer
+    placer: Placer
     judges: Judges
     calibration: Calibration
 
@@ -96,6 +87,4 @@ class Placement(NamedTuple):
 
     def point_loss(self, moments: Moments) -> Array:
         """The loss at each point."""
-        squares = mean_square(moments, self.calibration)
-        xp = namespace(squares)
-        return xp.sqrt(xp.where(squares > 0, squares, xp.zeros_like(squares)))
+        return namespace(moments.b).sqrt(mean_square(moments, self.calibration))

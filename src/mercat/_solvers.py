@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._algorithm1 import solve_algorithm1
-from ._angles import ABSOLUTE, Moments, calibrate, mean_square, total
+from ._angles import ABSOLUTE, Calibration, Moments, Verdict, calibrate, mean_square, total, verdict
 from ._backend import TILE, Workers, blocks, to_numpy
 from ._detail import N_ITER, Angles, sharpen, surroundings, weight_of
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
@@ -24,7 +24,7 @@ from ._neighbors import (
     strength_of,
 )
 from ._placement import N_APEX_LEGS, as_type, prepare_landmarks
-from ._placers import DetailPlacer, Placement, Placer, judges
+from ._placers import Placement, Placer, judges
 from ._progress import Progress, reporter
 from ._rows import LazyRows, Rows
 from ._spectral import (
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     rows: Rows
     spectral: Spectral | FromDistances
     solver: str
-    calibrated: bool
+    line: Calibration | None  # that angles are measured against; None: the best
     init: str | np.ndarray
     n_landmarks: int
     max_iter: int | None
@@ -71,6 +71,10 @@ class Plan(NamedTuple):
     @property
     def workers(self) -> Workers:
         return self.rows.workers
+
+    @property
+    def calibrated(self) -> bool:
+        return self.line is None
 
 
 class Solved(NamedTuple):
@@ -96,8 +100,7 @@ def solve(plan: Plan) -> Solved:
     sampled = by_landmarks(plan.solver, n)
     solved = _solve_landmarks(plan) if sampled else _solve_all(plan)
     if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
-        judge = _judged_by_landmarks if sampled else _judged_by_all
-        solved = _add_detail(solved, plan, judge)
+        solved = _add_detail(solved, plan, sampled=sampled)
     return solved
 
 
@@ -118,9 +121,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
     fit = _descend(X_hat, chosen, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(X_hat, fit, plan, compared)
-    placement = Placement(placer, judges(X_hat, fit.Y).share(n), fit.calibration)
-    cut = find_cut(rows.bring(plan.spectral), near[: len(chosen)], X_hat, chosen)
-    evidence = Evidence(cut, crowding(X_hat))
+    placement = Placement(placer, judges(X_hat, fit.Y).share(n), fit.verdict.calibration)
+    evidence = _evidence(near[: len(chosen)], X_hat, chosen, plan)
     unseen = sample[len(chosen) :][:_UNSEEN]
     if lazy:
         order = np.argsort(sample)
@@ -133,15 +135,19 @@ def _solve_landmarks(plan: Plan) -> Solved:
         Y_others = to_numpy(fit.Y[unseen])
     if len(unseen) >= _FEWEST_UNSEEN:
         among = _correlation(_projected(others, plan), Y_others, plan)
-        evidence = evidence._replace(unseen=Unseen(fit.correlation, among))
+        evidence = evidence._replace(unseen=Unseen(fit.verdict.correlation, among))
     return Solved(fit, placement, chosen, crowd, evidence)
 
 
 def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:
     """Between the cosines of data and map over all triples of some points."""
-    loss = AngleLoss(X_hat.astype(np.float32), calibrated=True, workers=plan.workers)
-    loss.judge(Y)
-    return loss.correlation
+    loss = AngleLoss(X_hat.astype(np.float32), line=None, workers=plan.workers)
+    return loss.judge(Y).correlation
+
+
+def _evidence(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Evidence:
+    """What rows that were taken, with their numbers among all, tell of the data."""
+    return Evidence(find_cut(plan.rows.bring(plan.spectral), near, X_hat, indices), crowding(X_hat))
 
 
 def _projected(near: Any, plan: Plan) -> np.ndarray:
@@ -169,8 +175,9 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
         rows.store(placement.point_loss(moments), point_loss, block)
         totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
         progress.advance(len(Y_block))
-    loss = float(np.sqrt(max(mean_square(totals, fit.calibration), 0.0)))
-    return fit._replace(Y=Y, loss=loss, correlation=calibrate(totals)[1], point_loss=point_loss)
+    line, (_, correlation) = fit.verdict.calibration, calibrate(totals)
+    loss = float(np.sqrt(mean_square(totals, line)))
+    return fit._replace(Y=Y, verdict=Verdict(line, correlation, loss, point_loss))
 
 
 def _solve_all(plan: Plan) -> Solved:
@@ -178,8 +185,7 @@ def _solve_all(plan: Plan) -> Solved:
     given = plan.rows.take_all()
     n = given.shape[0]
     X_hat = _projected(given, plan)
-    cut = find_cut(plan.rows.bring(plan.spectral), given, X_hat, np.arange(n))
-    evidence = Evidence(cut, crowding(X_hat))
+    evidence = _evidence(given, X_hat, np.arange(n), plan)
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:
@@ -189,11 +195,11 @@ def _solve_all(plan: Plan) -> Solved:
     few = fit._replace(Y=fit.Y[chosen])
     placer = _prepared(X_hat[chosen], few, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    placement = Placement(placer, judges(X_hat[chosen], few.Y), few.calibration)
+    placement = Placement(placer, judges(X_hat[chosen], few.Y), fit.verdict.calibration)
     return Solved(fit, placement, chosen, crowd, evidence)
 
 
-def _add_detail(solved: Solved, plan: Plan, judge: Callable[..., Fit]) -> Solved:
+def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
     """Sharpen the neighbourhoods of a finished map."""
     fit, workers = solved.fit, plan.workers
     X_hat = _projected(plan.rows.take_all(), plan).astype(np.float32)
@@ -204,8 +210,8 @@ def _add_detail(solved: Solved, plan: Plan, judge: Callable[..., Fit]) -> Solved
         graph = plan.neighbors
     radius = radii(X_hat, graph, workers)
     strength = strength_of(radius)
-    weight = weight_of(plan.detail, fit.correlation)
-    angles = Angles(X_hat, fit.calibration, plan.calibrated, plan.rng, workers)
+    weight = weight_of(plan.detail, fit.verdict.correlation)
+    angles = Angles(X_hat, fit.verdict.calibration, plan.calibrated, plan.rng, workers)
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
     report = reporter(plan.progress, plan.callback)
@@ -219,14 +225,15 @@ def _add_detail(solved: Solved, plan: Plan, judge: Callable[..., Fit]) -> Solved
         report=lambda i, loss, Y: report(before + i, loss, Y),
     )
     k = max(1, round(graph.nnz / len(X_hat)))
-    placer = DetailPlacer(
+    placer = Placer(
         plan.spectral,
         surroundings(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
     )
-    fit = judge(X_hat, sharp.Y, solved, plan)._replace(
-        Y=sharp.Y,
-        history=fit.history + sharp.history,
-        status=Status.CALLBACK if sharp.stopped else fit.status,
+    fit = Fit(
+        sharp.Y,
+        _judged(X_hat, sharp.Y, solved.landmarks if sampled else None, plan),
+        fit.history + sharp.history,
+        Status.CALLBACK if sharp.stopped else fit.status,
     )
     n = len(sharp.Y)
     crowd = sharp.Y[np.sort(_sample(n, min(n, _CROWD), plan.rng))]
@@ -238,42 +245,22 @@ def _add_detail(solved: Solved, plan: Plan, judge: Callable[..., Fit]) -> Solved
     )
 
 
-def _judged_by_all(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
-    """The fit with the loss of Y over all triples."""
-    loss = AngleLoss(X_hat.astype(np.float64), calibrated=plan.calibrated, workers=plan.workers)
-    moments = loss.judge(Y.astype(np.float64))
-    return solved.fit._replace(
-        calibration=loss.calibration,
-        loss=float(np.sqrt(loss.value(moments))),
-        correlation=loss.correlation,
-        point_loss=loss.point_loss(moments),
-    )
-
-
-def _judged_by_landmarks(X_hat: np.ndarray, Y: np.ndarray, solved: Solved, plan: Plan) -> Fit:
-    """The fit with the loss of Y over all points as apices and landmarks as legs."""
-    landmarks = judges(X_hat[solved.landmarks], Y[solved.landmarks]).share(len(Y))
-    parts = plan.workers.map(
-        lambda t: landmarks.moments(X_hat[t], Y[t], t.start), blocks(len(Y), TILE)
-    )
-    judged = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
-    line, correlation = calibrate(total(judged))
-    if not plan.calibrated:
-        line = ABSOLUTE
-    squares = mean_square(judged, line)
-    return solved.fit._replace(
-        calibration=line,
-        loss=float(np.sqrt(max(mean_square(total(judged), line), 0.0))),
-        correlation=correlation,
-        point_loss=np.sqrt(np.maximum(squares, 0)),
-    )
+def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> Verdict:
+    """On Y, over all triples, or over all points as apices and landmarks as legs."""
+    if landmarks is None:
+        loss = AngleLoss(X_hat.astype(np.float64), line=plan.line, workers=plan.workers)
+        return loss.judge(Y.astype(np.float64))
+    legs = judges(X_hat[landmarks], Y[landmarks]).share(len(Y))
+    parts = plan.workers.map(lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), TILE))
+    moments = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
+    return verdict(moments, plan.line)
 
 
 def _prepared(X_hat: np.ndarray, fit: Fit, plan: Plan, n_apices: int | None = None) -> Placer:
     """What places points against these: a few of them are enough, but for the paper's loss."""
     n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
     landmarks = prepare_landmarks(
-        X_hat.astype(np.float64), fit.Y, fit.calibration, n_apices, n_legs
+        X_hat.astype(np.float64), fit.Y, fit.verdict.calibration, n_apices, n_legs
     )
     return Placer(plan.spectral, as_type(landmarks, np.float32))
 
@@ -286,14 +273,14 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
     plan.progress.phase("solving", None, "iteration")
     descend = functools.partial(
         solve_exact,
-        calibrated=plan.calibrated,
+        line=plan.line,
         max_iter=_MAX_ITER if plan.max_iter is None else plan.max_iter,
         tol=plan.tol if careful else _FOR_SAMPLES * plan.tol,
         workers=plan.workers,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     there = plan.rows.bring(X_hat)
-    about_all = AngleLoss(there, calibrated=plan.calibrated, workers=plan.workers)
+    about_all = AngleLoss(there, line=plan.line, workers=plan.workers)
     if not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
@@ -310,7 +297,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
         )
     report = reporter(plan.progress, plan.callback)
     roundings = POLISHED if careful else COARSE
-    return descend(there, start, report=report, roundings=roundings, like=about_all)
+    return descend(there, start, report=report, roundings=roundings, sharing=about_all)
 
 
 def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:
@@ -341,16 +328,7 @@ def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
     judged = np.arange(n)
     if n > _EXACT_LOSS_UP_TO:
         judged = plan.rng.permutation(n)[:_EXACT_LOSS_UP_TO]
-    loss = AngleLoss(X_hat[judged], calibrated=False, workers=plan.workers)
-    moments = loss.judge(Y[judged])
+    found = AngleLoss(X_hat[judged], line=ABSOLUTE, workers=plan.workers).judge(Y[judged])
     point_loss = np.full(n, np.nan)
-    point_loss[judged] = loss.point_loss(moments)
-    return Fit(
-        Y,
-        ABSOLUTE,
-        float(np.sqrt(loss.value(moments))),
-        loss.correlation,
-        point_loss,
-        history,
-        status,
-    )
+    point_loss[judged] = found.point_loss
+    return Fit(Y, found._replace(point_loss=point_loss), history, status)

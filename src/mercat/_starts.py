@@ -10,7 +10,7 @@ import numpy as np
 from ._backend import Workers
 from ._exact import COARSE, AngleLoss, Fit
 from ._initial import many_positions, pca_positions
-from ._placement import Landmarks, as_type, place, place_roughly, prepare_landmarks
+from ._placement import Landmarks, as_type, prepare_landmarks
 
 _VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
 _TRIED_FOR = 8  # iterations of every start, by which ...
@@ -40,35 +40,35 @@ def best_start(
     inline = Workers(1)  # a start is followed by one thread, several starts at a time
     quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
-        fits = [quietly(X_hat, start, like=about_all) for start in many_positions(scores)]
-        return min(fits, key=lambda fit: (fit.calibration.beta < 0, fit.loss)).Y
+        fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
+        return min(fits, key=lambda fit: (fit.verdict.calibration.beta < 0, fit.verdict.loss)).Y
     sample = rng.permutation(len(X_hat))[:_JUDGED_BY]
     few, many = X_hat[sample[:_START_SAMPLE]], X_hat
-    about_few = AngleLoss(few, calibrated=about_all.calibrated, workers=workers)
+    about_few = AngleLoss(few, line=about_all.line, workers=workers)
     about_many = about_all
     if len(X_hat) > _JUDGED_BY:
         many = X_hat[sample]
-        about_many = AngleLoss(many, calibrated=about_all.calibrated, workers=workers)
+        about_many = AngleLoss(many, line=about_all.line, workers=workers)
     many = many.astype(np.float32)
     rough = functools.partial(
-        quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), like=about_few
+        quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), sharing=about_few
     )
 
     def follow(start: np.ndarray) -> tuple[float, Landmarks]:
         fit = rough(start)
-        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.calibration)
+        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.verdict.calibration)
         landmarks = as_type(landmarks, np.float32)
-        judge = AngleLoss(many, calibrated=about_all.calibrated, workers=inline, like=about_many)
-        Y, _ = place_roughly(many, landmarks)
-        return judge.value(judge.judge(Y)), landmarks
+        judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
+        Y, _ = landmarks.place_roughly(many)
+        return judge.judge(Y).loss, landmarks
 
     starts = many_positions(scores[sample[:_START_SAMPLE]])
-    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).loss, starts)
+    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).verdict.loss, starts)
     promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
     found = list(workers.map(follow, [starts[k] for k in promising]))
-    # Of squared losses, that of the paper's start as if it were a little lower.
-    handicap = np.where(promising == 0, 1 - 2 * _CLEARLY, 1.0)
+    # The loss of the paper's start as if it were a little lower.
+    handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
     _, landmarks = found[np.argmin([loss for loss, _ in found] * handicap)]
-    placed = np.asarray(place(X_hat.astype(np.float32), landmarks))
+    placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
     # The paper's start may be perfect as it is, as for points on a line.
-    return min((pca_positions(scores), placed), key=lambda Y: about_all.value(about_all.judge(Y)))
+    return min((pca_positions(scores), placed), key=lambda Y: about_all.judge(Y).loss)
