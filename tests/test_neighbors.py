@@ -64,7 +64,7 @@ def test_duplicates_are_neighbors_but_not_of_themselves():
 
 
 def test_cells_find_nearly_all_and_repeat(monkeypatch):
-    monkeypatch.setattr("mercat._neighbors._EXACT_UP_TO", 1000)
+    monkeypatch.setattr("mercat._neighbors._ALL_PAIRS_UP_TO", 1000)
     rng = np.random.default_rng(0)
     X = (
         rng.normal(size=(6, 10))[rng.integers(6, size=9000)] * 3 + rng.normal(size=(9000, 10))
@@ -80,7 +80,7 @@ def test_cells_find_nearly_all_and_repeat(monkeypatch):
 
 
 def test_cells_that_are_too_small_look_further(monkeypatch):
-    monkeypatch.setattr("mercat._neighbors._EXACT_UP_TO", 10)
+    monkeypatch.setattr("mercat._neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._neighbors._POINTS_A_CELL", 2)
     monkeypatch.setattr("mercat._neighbors._CELLS_SEARCHED", 1)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)

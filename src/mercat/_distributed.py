@@ -32,7 +32,8 @@ import scipy.sparse
 
 from ._backend import Workers, blocks
 from ._checks import check_finite
-from ._rows import FAN_IN, ROWS_A_BLOCK, LazyRows, merged, rows_to_sum
+from ._progress import Progress
+from ._rows import FAN_IN, ROWS_A_BLOCK, Rows, merged, rows_to_sum
 
 T = TypeVar("T")
 
@@ -63,8 +64,10 @@ def check_chunks(X: Any) -> Any:
     return X
 
 
-class ChunkedRows(LazyRows):
+class ChunkedRows(Rows):
     """Rows of a Dask array."""
+
+    lazy = True
 
     def __init__(self, X: Any, workers: Workers) -> None:
         super().__init__(X, workers)
@@ -73,13 +76,15 @@ class ChunkedRows(LazyRows):
     def take(self, indices: np.ndarray) -> Any:
         """Some rows, in memory, in the order of their indices."""
         order = np.argsort(indices)
-        found = _compute(self.X[indices[order]])
+        found = _in_memory(self.X[indices[order]])
         check_finite(found, rows=indices[order])
         return found[np.argsort(order)]
 
     def take_all(self) -> Any:
         """All rows, in memory."""
-        return _compute(self.X)
+        found = _in_memory(self.X)
+        check_finite(found)
+        return found
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """The results of a function over all blocks, merged in the order that `Rows` has."""
@@ -96,10 +101,15 @@ class ChunkedRows(LazyRows):
         result: T = _compute(sums[0])
         return result
 
-    def lazily(
-        self, function: Callable[[Any, int], Any], shape: tuple[int, ...], dtype: Any
+    def results(
+        self,
+        function: Callable[[Any, int], Any],
+        shape: tuple[int, ...],
+        dtype: str,
+        progress: Progress,
     ) -> Any:
-        """The array of function(rows, number of the first), with rows of `shape`, once computed."""
+        """The array of function(rows, number of the first), with results of `shape`, once computed."""
+        del progress  # the scheduler has its own
         from dask.delayed import delayed
 
         # One object that all tasks share: it is not copied into each of them.
@@ -115,12 +125,11 @@ class ChunkedRows(LazyRows):
             meta=np.empty((0, *shape), dtype=dtype),
         )
 
+    def returned(self, results: Any) -> Any:
+        """Results in memory as a Dask array with the chunks of the rows."""
+        import dask.array as da
 
-def as_chunks(values: np.ndarray, like: Any) -> Any:
-    """An array in memory as a Dask array, with the chunks of rows of another."""
-    import dask.array as da
-
-    return da.from_array(values, chunks=(like.chunks[0], *values.shape[1:]))
+        return da.from_array(results, chunks=(self.X.chunks[0], *results.shape[1:]))
 
 
 def _part_sum(
@@ -155,6 +164,11 @@ def _apply(
         for step in blocks(rows.shape[0], ROWS_A_BLOCK):
             out[step] = function(rows[step], start + step.start)
     return out
+
+
+def _in_memory(X: Any) -> Any:
+    found = _compute(X)
+    return found.tocsr() if scipy.sparse.issparse(found) else found
 
 
 def _compute(collection: Any) -> Any:

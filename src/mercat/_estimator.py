@@ -24,17 +24,16 @@ from ._backend import (
     widest,
 )
 from ._device import DeviceRows, find_device
-from ._exact import Fit
 from ._placers import Placement, Placer
 from ._progress import Progress
 from ._rotation import equator_rotation
-from ._rows import LazyRows, Rows
-from ._solvers import Plan, by_landmarks, solve
+from ._rows import Rows
+from ._solvers import Evidence, Plan, Solved, solve
 from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
-from ._trust import Evidence, TrustWarning, doubts, warn_caller
-from ._validation import check_parameters, generator, validated
+from ._trust import TrustWarning, doubts, warn_caller
+from ._validation import check_lengths, check_parameters, generator, validated
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -238,18 +237,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False)
-        dtype = _output_type(X)
         with self._working() as (workers, progress):
-            rows = self._rows(X, workers)
-            place = self._place(rows)
-            if isinstance(rows, LazyRows):
-                return rows.lazily(place, (3,), dtype)
-            progress.phase("placing", X.shape[0], "point")
-            Y, start = rows.empty((X.shape[0], 3), dtype), 0
-            for block in rows.each(place):
-                rows.store(block, Y, slice(start, start := start + len(block)))
-                progress.advance(len(block))
-        return Y
+            return self._placed(self._rows(X, workers), progress)
 
     # ------------------------------------------------------------------ the path
 
@@ -265,15 +254,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit_or_fail(self, X: Any) -> None:
         init = check_parameters(self)
         X = validated(self, X, reset=True)
-        if not isinstance(init, str) and len(init) != X.shape[0]:
-            raise ValueError(
-                f"init must have a row for each of the {X.shape[0]} points of X, got {len(init)}."
-            )
+        neighbors = check_lengths(self, init, X.shape[0])
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
             rows = self._rows(X, workers)
-            if isinstance(rows, LazyRows) and not by_landmarks(self.solver, X.shape[0]):
-                rows = Rows(validated(self, rows.take_all(), reset=True), workers)
             progress.phase("denoising", None, "")
             spectral = self._denoise(rows, rng)
             plan = Plan(
@@ -289,7 +273,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 rng=rng,
                 progress=progress,
                 detail=float(self.detail),
-                neighbors=self.neighbors,
+                neighbors=neighbors,
             )
             solved = solve(plan)
         self.components_ = self.mean_ = None  # of distances, which have no columns
@@ -298,12 +282,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.explained_variance_ = spectral.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
         self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
-        self.embedding_, self.point_loss_ = self._outcome(rows, fit, solved.placement)
-        if is_dask(X) and not isinstance(rows, LazyRows):
-            from ._distributed import as_chunks
-
-            self.embedding_ = as_chunks(self.embedding_, X)
-            self.point_loss_ = as_chunks(self.point_loss_, X)
+        self.embedding_, self.point_loss_ = self._outcome(rows, solved, progress)
         self._n_features_out = 3
         self.loss_ = float(fit.verdict.loss)
         self.correlation_ = float(fit.verdict.correlation)
@@ -340,21 +319,22 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return ChunkedRows(X, workers)
         return Rows(X, workers) if device is None else DeviceRows(X, workers, device)
 
-    def _place(self, rows: Rows) -> Callable[[Any, int], Any]:
-        """What places a block of rows on the turned map."""
-        placer = rows.bring(self._placer)
-        return functools.partial(_place, placer, self._rotation, _output_type(rows))
+    def _placed(self, rows: Rows, progress: Progress) -> Any:
+        """Positions of all rows on the turned map."""
+        placer, dtype = rows.bring(self._placer), _output_type(rows)
+        place = functools.partial(_place, placer, self._rotation, dtype)
+        return rows.results(place, (3,), dtype, progress)
 
-    def _outcome(self, rows: Rows, fit: Fit, placement: Placement) -> tuple[Any, Any]:
+    def _outcome(self, rows: Rows, solved: Solved, progress: Progress) -> tuple[Any, Any]:
         """Positions and losses of all points, or the promise of them."""
-        dtype = _output_type(rows)
-        if isinstance(rows, LazyRows):
-            judge = functools.partial(_judge, placement)
-            return rows.lazily(self._place(rows), (3,), dtype), rows.lazily(judge, (), "float64")
+        fit, dtype = solved.fit, _output_type(rows)
+        if len(fit.Y) < rows.shape[0]:  # a sample was placed
+            judge = functools.partial(_judge, solved.placement)
+            return self._placed(rows, progress), rows.results(judge, (), "float64", progress)
         turned = rows.empty(fit.Y.shape, dtype)
         for block in blocks(len(turned), rows.block):
             rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
-        return turned, fit.verdict.point_loss
+        return rows.returned(turned), rows.returned(fit.verdict.point_loss)
 
     def _denoise(self, rows: Rows, rng: np.random.Generator) -> Spectral | FromDistances:
         if self.metric == "precomputed":

@@ -22,12 +22,11 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from ._backend import TILE, Workers, blocks
-from ._trust import Parts
 
 N_NEIGHBORS = 30
 _GROUP = 32  # columns a group
 _ROWS = 64  # queries a block: their distances to some ten thousand points fit the cache
-_EXACT_UP_TO = 60_000  # points that are all compared with all
+_ALL_PAIRS_UP_TO = 60_000  # points that are all compared with all
 _POINTS_A_CELL = 500
 _CELLS_SEARCHED = 20
 _TRAINING = 20  # points a centre that centres are computed from
@@ -74,7 +73,7 @@ class Search:
 def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
     """Indices (n x k) of the k nearest points of each point, the nearest first, itself left out."""
     X = np.ascontiguousarray(X, dtype=np.float32)
-    if len(X) > _EXACT_UP_TO:
+    if len(X) > _ALL_PAIRS_UP_TO:
         return _nearest_in_cells(X, k, rng, workers)
     search = Search(X)
 
@@ -229,6 +228,13 @@ def affinities(graph: Any, strength: np.ndarray) -> scipy.sparse.csr_array:
     both = scipy.sparse.csr_array(one_way + one_way.T)
     both.sort_indices()
     return both
+
+
+class Parts(NamedTuple):
+    """Parts of a graph of neighbours that no edge joins."""
+
+    number: int
+    apart: float  # share of the points outside the largest
 
 
 def parts_of(affinities: scipy.sparse.csr_array) -> Parts:

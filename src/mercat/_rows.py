@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from ._backend import TILE, Workers, blocks
+from ._progress import Progress
 
 VALUES_A_BLOCK = 1 << 21
 ROWS_A_BLOCK = 4096  # rows that a thread places at a time ...
@@ -63,6 +63,7 @@ class Rows:
     """
 
     tile = TILE
+    lazy = False  # whether what is done to each row waits until its result is asked for
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
@@ -111,12 +112,21 @@ class Rows:
         parts = blocks(self.shape[0], self.block)
         return self.workers.map(lambda part: function(self.X[part], part.start), parts)
 
-
-class LazyRows(Rows, ABC):
-    """Rows that are read when a result is asked for: what is done to each of them waits until then."""
-
-    @abstractmethod
-    def lazily(
-        self, function: Callable[[Any, int], Any], shape: tuple[int, ...], dtype: Any
+    def results(
+        self,
+        function: Callable[[Any, int], Any],
+        shape: tuple[int, ...],
+        dtype: str,
+        progress: Progress,
     ) -> Any:
-        """The array of function(rows, number of the first), with rows of `shape`, once computed."""
+        """function(rows, number of the first) of all rows, with results of `shape` a row."""
+        progress.phase("placing", self.shape[0], "point")
+        out, start = self.empty((self.shape[0], *shape), dtype), 0
+        for part in self.each(function):
+            self.store(part, out, slice(start, start := start + len(part)))
+            progress.advance(len(part))
+        return out
+
+    def returned(self, results: Any) -> Any:
+        """Results in memory as the kind of array that the user has given."""
+        return results

@@ -15,8 +15,8 @@ from ._detail import N_ITER, Angles, sharpen, surroundings, weight_of
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import pca_positions, principal_scores
 from ._neighbors import (
+    Parts,
     affinities,
-    check_neighbors,
     graph_of,
     nearest,
     parts_of,
@@ -26,8 +26,9 @@ from ._neighbors import (
 from ._placement import N_APEX_LEGS, as_type, prepare_landmarks
 from ._placers import Placement, Placer, judges
 from ._progress import Progress, reporter
-from ._rows import LazyRows, Rows
+from ._rows import Rows
 from ._spectral import (
+    Cut,
     FromDistances,
     Spectral,
     crowding,
@@ -36,7 +37,6 @@ from ._spectral import (
 )
 from ._starts import best_start
 from ._status import Status
-from ._trust import Evidence, Unseen
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
@@ -77,6 +77,22 @@ class Plan(NamedTuple):
         return self.line is None
 
 
+class Unseen(NamedTuple):
+    """How a map fares with points that are no landmarks."""
+
+    to_landmarks: float  # correlation of the angles between points and landmarks
+    among: float  # ... and of those among points that are none
+
+
+class Evidence(NamedTuple):
+    """What was found out about a map on the way to it; None where there was nothing to find out."""
+
+    cut: Cut | None = None
+    crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
+    unseen: Unseen | None = None
+    parts: Parts | None = None  # of the graph of neighbours
+
+
 class Solved(NamedTuple):
     """A finished map.
 
@@ -95,18 +111,11 @@ class Solved(NamedTuple):
 def solve(plan: Plan) -> Solved:
     """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
     n = plan.rows.shape[0]
-    if plan.detail > 0:  # said before the work, not after it
-        plan = plan._replace(neighbors=check_neighbors(plan.neighbors, n))
-    sampled = by_landmarks(plan.solver, n)
+    sampled = plan.solver == "landmarks" or (plan.solver == "auto" and n > _EXACT_UP_TO)
     solved = _solve_landmarks(plan) if sampled else _solve_all(plan)
     if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
         solved = _add_detail(solved, plan, sampled=sampled)
     return solved
-
-
-def by_landmarks(solver: str, n: int) -> bool:
-    """Whether a solver lays a sample on the sphere and places n points against it."""
-    return solver == "landmarks" or (solver == "auto" and n > _EXACT_UP_TO)
 
 
 def _solve_landmarks(plan: Plan) -> Solved:
@@ -114,29 +123,23 @@ def _solve_landmarks(plan: Plan) -> Solved:
     rows = plan.rows
     n = rows.shape[0]
     sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
-    chosen = sample[: plan.n_landmarks]
-    lazy = isinstance(rows, LazyRows)
-    near = rows.take(sample if lazy else chosen)
+    chosen, unseen = sample[: plan.n_landmarks], sample[plan.n_landmarks :][:_UNSEEN]
+    near = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
     X_hat = _projected(near[: len(chosen)], plan)
     fit = _descend(X_hat, chosen, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
     placer = _prepared(X_hat, fit, plan, compared)
     placement = Placement(placer, judges(X_hat, fit.Y).share(n), fit.verdict.calibration)
     evidence = _evidence(near[: len(chosen)], X_hat, chosen, plan)
-    unseen = sample[len(chosen) :][:_UNSEEN]
-    if lazy:
-        order = np.argsort(sample)
-        fit = _place_all(Rows(near[order], plan.workers), placement, fit, plan.progress)
-        crowd, others = fit.Y, near[len(chosen) :][:_UNSEEN]
-        Y_others = crowd[np.argsort(order)[len(chosen) :][:_UNSEEN]]
-    else:
-        fit = _place_all(rows, placement, fit, plan.progress)
-        crowd, others = to_numpy(fit.Y[np.sort(sample)]), rows.take(unseen)
-        Y_others = to_numpy(fit.Y[unseen])
+    placed, at = rows, sample  # ... where the sample is among those placed
+    if rows.lazy:
+        placed, at = Rows(near[np.argsort(sample)], plan.workers), np.argsort(np.argsort(sample))
+    fit = _place_all(placed, placement, fit, plan.progress)
     if len(unseen) >= _FEWEST_UNSEEN:
-        among = _correlation(_projected(others, plan), Y_others, plan)
+        others = slice(len(chosen), len(chosen) + len(unseen))
+        among = _correlation(_projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan)
         evidence = evidence._replace(unseen=Unseen(fit.verdict.correlation, among))
-    return Solved(fit, placement, chosen, crowd, evidence)
+    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(at)]), evidence)
 
 
 def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:

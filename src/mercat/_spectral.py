@@ -15,7 +15,6 @@ import scipy.sparse
 
 from ._backend import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
 from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
-from ._trust import Cut
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
@@ -51,7 +50,7 @@ class Spectral(NamedTuple):
             product = dense if self.components is None else dense @ self.components.T
         return product / self.unit
 
-    def gram(self, X: Any, _: Any = None) -> np.ndarray:
+    def gram(self, X: Any, _: np.ndarray) -> np.ndarray:
         """Inner products of the rows of X about the mean, over all dimensions, in units."""
         dense = self._centred(*prepare_rows(X, self.metric)) / self.unit
         return to_numpy(dense @ dense.T)
@@ -352,12 +351,19 @@ def project_rows(spectral: Any, rows: Any) -> Array:
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
+class Cut(NamedTuple):
+    """What components leave out."""
+
+    kept: float  # share of the variance that they have
+    largest: float  # variance of the largest one left out, over the mean of all left out
+
+
 def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
     """What the components leave out of some rows of the data; None if nothing.
 
     `indices` are the numbers of the rows among all, and X_hat is theirs.
     """
-    if X_hat.shape[1] == rows.shape[1] or getattr(spectral, "components", ()) is None:
+    if X_hat.shape[1] == rows.shape[1]:
         return None
     some = slice(0, _ROWS_FOR_CUT)
     gram = spectral.gram(rows[some], indices[some])

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._solvers import Evidence
 
 # The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
 LEAST_CORRELATION = 0.4
@@ -21,36 +24,6 @@ MOST_APART = 0.01  # share of the points outside the largest part of the neighbo
 
 class TrustWarning(UserWarning):
     """The fit is done, but its map should not be trusted as it is. The message says why and what to do."""
-
-
-class Parts(NamedTuple):
-    """Parts of a graph of neighbours that no edge joins."""
-
-    number: int
-    apart: float  # share of the points outside the largest
-
-
-class Cut(NamedTuple):
-    """What components leave out."""
-
-    kept: float  # share of the variance that they have
-    largest: float  # variance of the largest one left out, over the mean of all left out
-
-
-class Unseen(NamedTuple):
-    """How a map fares with points that are no landmarks."""
-
-    to_landmarks: float  # correlation of the angles between points and landmarks
-    among: float  # ... and of those among points that are none
-
-
-class Evidence(NamedTuple):
-    """What was found out about a map on the way to it; None where there was nothing to find out."""
-
-    cut: Cut | None = None
-    crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
-    unseen: Unseen | None = None
-    parts: Parts | None = None  # of the graph of neighbours
 
 
 def doubts(model: Any, found: Evidence) -> Iterator[str]:

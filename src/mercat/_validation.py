@@ -23,6 +23,7 @@ from ._checks import (
     check_positions,
 )
 from ._device import check_tensor, find_device
+from ._neighbors import check_neighbors
 
 _MOST_DETAIL = 1e6  # angles have long had no say; squares still fit single precision
 
@@ -138,6 +139,13 @@ def check_parameters(model: Any) -> str | np.ndarray:
         check_choice("init", model.init, ("auto", "pca"))
         return model.init
     return check_positions("init", model.init)
+
+
+def check_lengths(model: Any, init: Any, n: int) -> Any:
+    """Refuse a start and neighbours that are not of n points; the neighbours, if these count."""
+    if not isinstance(init, str) and len(init) != n:
+        raise ValueError(f"init must have a row for each of the {n} points of X, got {len(init)}.")
+    return check_neighbors(model.neighbors, n) if model.detail > 0 else None
 
 
 def generator(random_state: Any) -> np.random.Generator:
