@@ -23,6 +23,7 @@ OPEN_TO_ALL = {
     "_checks",
     "_containers",
     "_device",
+    "_extras",
     "_model_file",
     "_rotation",
     "_spectral",

@@ -292,6 +292,7 @@ def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatc
         ("anndata", ["embed", "cells.h5ad"], "mercat[cli,anndata]"),
         ("zarr", ["embed", "cells.zarr"], "mercat[cli,anndata]"),
         ("pandas", ["embed", "data.csv"], "mercat[cli]"),
+        ("pyarrow", ["embed", "data.parquet"], "mercat[cli]"),
         ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
     ],
 )
@@ -299,14 +300,14 @@ def test_missing_packages_are_named_before_the_fit(
     data, tmp_path, monkeypatch, module, arguments, advice
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.parquet").touch()
     (tmp_path / "cells.h5ad").touch()
     (tmp_path / "cells.zarr").mkdir()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else True)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(Mercat, "fit", lambda self, X: pytest.fail("fitted in vain"))
     code, out, err = call(*arguments)
     assert (code, out) == (5, "")
-    assert f'needs {module}: pip install "{advice}"' in err
+    assert f'needs {module}, which is not installed: pip install "{advice}"' in err
 
 
 def test_too_few_rows(tmp_path):
@@ -604,6 +605,14 @@ def test_imports_are_not_timed(monkeypatch):
     monkeypatch.setattr(_peers.time, "perf_counter", lambda: next(clock))
     method = _peers.Method("M", lambda: next(clock), lambda start, X, seed, n_jobs: X)
     assert _peers.attempt(method, X, 0, 1).seconds == 1
+
+
+def test_a_peer_that_is_installed_and_broken_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "umap.py").write_text("import mercat_never_heard_of")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "umap", raising=False)
+    absent = _peers.attempt(_peers.PEERS["umap"], X, 0, 1).absent
+    assert absent == "cannot be imported: No module named 'mercat_never_heard_of'"
 
 
 def test_pca_is_pca():

@@ -4,7 +4,6 @@ import gzip
 import json
 import pickle
 import struct
-import sys
 
 import numpy as np
 import pytest
@@ -472,17 +471,3 @@ def test_ragged_tables_are_refused(tmp_path):
     (tmp_path / "hela_phases.csv").write_text("cell,phase\nA,G1\n")
     with pytest.raises(ValueError, match="length is not that of its header"):
         datasets.hela_cell_cycle(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("package", "load", "file"),
-    [
-        ("h5py", datasets.paul15, "paul15.h5"),
-        ("anndata", lambda f: datasets.pancreas(f, protein_coding=False), "pancreas.h5ad"),
-    ],
-)
-def test_a_missing_package_is_named_with_its_command(package, load, file, tmp_path, monkeypatch):
-    (tmp_path / file).touch()
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf'{package}.*pip install "mercat\[anndata\]"'):
-        load(tmp_path)

@@ -807,18 +807,6 @@ assert "matplotlib.pyplot" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_missing_matplotlib_names_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for call in (
-        lambda: plot.map(Y),
-        lambda: plot.globe(Y),
-        lambda: plot.compare({"a": Y}),
-        lambda: plot.trust(SimpleNamespace(embedding_=Y, point_loss_=Y[:, 0])),
-    ):
-        with pytest.raises(ImportError, match=r'pip install "mercat\[plot\]"'):
-            call()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

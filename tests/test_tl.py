@@ -225,9 +225,3 @@ def test_errors_name_parameter_rule_and_value(adata, tmp_path):
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     with pytest.raises(ValueError, match="copy must be False for backed data, got True"):
         tl.mercat(backed, copy=True)
-
-
-def test_without_anndata_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "anndata", None)
-    with pytest.raises(ImportError, match=r'pip install "mercat\[anndata\]"'):
-        mercat.tl.mercat(object())

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import builtins
 import html
 import json
 import os
 import re
-import sys
 import zlib
 
 import numpy as np
@@ -516,22 +514,6 @@ def test_bad_views_are_refused(view, message):
 def test_the_widget_checks_its_input():
     with pytest.raises(ValueError, match="length 1, got length 2"):
         explorer(2 * Y)
-
-
-def test_a_missing_anywidget_is_named_with_the_command_that_installs_it(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "anywidget":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.delitem(sys.modules, "mercat.viewer._widget", raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
-    import mercat.viewer
-
-    with pytest.raises(ImportError, match=r'pip install "mercat\[viewer\]"'):
-        _ = mercat.viewer.Explorer
 
 
 @pytest.mark.parametrize(

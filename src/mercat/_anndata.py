@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._extras import require
 from ._window import MERCATOR_TOP
 from .projections import project
 
@@ -60,13 +61,8 @@ def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def require_anndata(adata: Any) -> None:
     """Raise unless `adata` is an AnnData object."""
-    try:
-        from anndata import AnnData
-    except ImportError as error:
-        raise ImportError(
-            'mercat.tl and mercat.pl need anndata: pip install "mercat[anndata]"'
-        ) from error
-    if not isinstance(adata, AnnData):
+    anndata = require("anndata", "mercat.tl or mercat.pl", "anndata")
+    if not isinstance(adata, anndata.AnnData):
         raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}.")
 
 

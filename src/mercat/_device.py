@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from ._backend import TILE, Array, Workers, blocks, fusing, is_torch, to_numpy
+from ._extras import require
 from ._rows import Rows, merged
 
 _BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
@@ -31,12 +32,7 @@ def find_device(device: Any, X: Any) -> Any:
     """The torch device that is asked for or that X lives on; None for plain NumPy."""
     if device is None:
         return X.device if is_torch(X) and X.device.type != "cpu" else None
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(
-            f'device={device!r} needs torch, which is not installed: pip install "mercat[torch]"'
-        ) from error
+    torch = require("torch", f"device={device!r}", "torch")
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._extras import require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -43,7 +45,4 @@ def _layout() -> Any:
 
 
 def require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError('mercat.plot needs matplotlib: pip install "mercat[plot]"') from error
+    require("matplotlib", "mercat.plot", "plot")

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import sys
 
+from .._extras import MissingExtra, require
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Entry point of the command."""
     try:
+        require("click", "mercat", "cli")
         from ._app import app
     except KeyboardInterrupt:
         sys.stderr.write("Error: Interrupted.\n")
         sys.exit(130)
-    except ImportError as error:
-        if error.name != "click":
-            raise
-        sys.stderr.write(f'Error: mercat needs {error.name}: pip install "mercat[cli]"\n')
+    except MissingExtra as error:
+        sys.stderr.write(f"Error: {error}\n")
         sys.exit(5)
     app(prog_name="mercat")

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._containers import check_hdf5, check_zarr
+from .._extras import require
 from .._untrusted import check_sparse, reading
 from ._columns import plain
 from ._console import Console
-from ._problems import BadInput, listed, refusing, require, unknown_column
+from ._problems import BadInput, listed, refusing, unknown_column
 from ._table import ReadOptions, Table
 
 
@@ -53,11 +54,9 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
 
 def load(path: Path) -> Any:
     """An AnnData object in memory."""
-    require("anndata", f"Reading {path}", "cli,anndata")
+    anndata = require("anndata", f"Reading {path}", "cli,anndata")
     if path.is_dir():
         require("zarr", f"Reading {path}", "cli,anndata")
-    import anndata
-
     with refusing(), reading(path, "a whole AnnData file"):
         (check_zarr if path.is_dir() else check_hdf5)(path)
         with warnings.catch_warnings():

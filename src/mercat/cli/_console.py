@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from .._extras import MissingExtra
 from ._problems import BadInput, BadOutput, Interrupted, MissingPackage, Problem, printable
 
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
@@ -68,9 +69,7 @@ class Console:
             warnings.showwarning = show  # type: ignore[assignment]
             try:
                 yield
-            except ImportError as error:
-                if "pip install" not in str(error):
-                    raise
+            except MissingExtra as error:
                 raise MissingPackage(str(error)) from error
             except ValueError as error:
                 raise BadInput(str(error)) from error

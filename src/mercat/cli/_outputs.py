@@ -13,10 +13,11 @@ from typing import Any
 import click
 import numpy as np
 
+from .._extras import require
 from .._sphere import to_lonlat
 from .._whole import whole_file
 from ._console import Console, printing
-from ._problems import BadOutput, listed, require
+from ._problems import BadOutput, listed
 from ._read import ending
 from ._table import Table
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import logging
 import time
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from .._extras import MissingExtra, not_installed, require
 
 _COMPONENTS = 50  # that t-SNE is customarily given
 
@@ -39,7 +40,7 @@ class Outcome:
 
 
 def _from(module: str, name: str) -> Callable[[], Any]:
-    return lambda: getattr(importlib.import_module(module), name)
+    return lambda: getattr(require(module, name, "peers"), name)
 
 
 def _umap(UMAP: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
@@ -96,11 +97,10 @@ def attempt(method: Method, X: np.ndarray, seed: int, n_jobs: int) -> Outcome:
             start = time.perf_counter()
             Y = np.asarray(method.run(method_class, X, seed, n_jobs), dtype=np.float64)
             seconds = time.perf_counter() - start
+        except MissingExtra:
+            return Outcome(method.title, absent=not_installed("peers"))
         except ImportError as error:
-            advice = 'not installed: pip install "mercat[peers]"'
-            if error.name is not None and error.name not in ("umap", "openTSNE", "pacmap"):
-                advice = f"cannot be imported: {error}"
-            return Outcome(method.title, absent=advice)
+            return Outcome(method.title, absent=f"cannot be imported: {error}")
         except Exception as error:  # whatever a peer raises must not cost the others
             return Outcome(method.title, absent=f"failed: {type(error).__name__}: {error}")
     if Y.ndim != 2 or len(Y) != len(X) or not np.isfinite(Y).all():

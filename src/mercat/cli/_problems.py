@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -61,12 +60,6 @@ def refusing() -> Iterator[None]:
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"{error.filename} cannot be read: {error.strerror or error}") from error
-
-
-def require(module: str, what: str, extras: str) -> None:
-    """Raise unless an optional package is installed, before any work is done in vain."""
-    if importlib.util.find_spec(module) is None:
-        raise MissingPackage(f'{what} needs {module}: pip install "mercat[{extras}]"')
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:

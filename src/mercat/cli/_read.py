@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from .._extras import require
 from . import _annotated, _arrays, _matrix_market
 from ._columns import frame_table
 from ._console import Console
@@ -76,7 +77,7 @@ def read_frame(
     path: Path, options: ReadOptions, console: Console
 ) -> tuple[Any, list[str], Callable[[int, int], str]]:
     """A frame, the names of its columns, and where its cells stand."""
-    _require_pandas()
+    require("pandas", f"Reading {path}", "cli")
     with refusing():
         if ending(path) in TEXT:
             frame, file = read_text(path, options, console)
@@ -93,11 +94,12 @@ def _columnar(path: Path) -> Any:
     """A frame of Parquet or Feather; an index becomes its first column."""
     import pandas as pd
 
+    require("pyarrow", f"Reading {path}", "cli")
     reader = pd.read_parquet if ending(path) == ".parquet" else pd.read_feather
     try:
         frame = reader(path)
-    except ImportError as error:
-        raise ImportError(f'Reading {path} needs pyarrow: pip install "mercat[cli]"') from error
+    except ImportError:  # a pyarrow that pandas does not take
+        raise
     except Exception as error:  # pyarrow's errors, of many kinds
         raise BadInput(f"{path} is broken or truncated: {str(error)[:200]}") from error
     if not isinstance(frame.index, pd.RangeIndex):
@@ -105,10 +107,3 @@ def _columnar(path: Path) -> Any:
         frame = frame.reset_index(drop=True)
         frame.insert(0, "" if name in (None, *frame.columns) else str(name), index)
     return frame
-
-
-def _require_pandas() -> None:
-    try:
-        import pandas  # noqa: F401
-    except ImportError as error:
-        raise ImportError('Reading tables needs pandas: pip install "mercat[cli]"') from error

@@ -9,12 +9,12 @@ from typing import Any
 import click
 import numpy as np
 
+from .._extras import require
 from . import _options, _peers
 from ._console import Console, command
 from ._outputs import PAGES, Outputs, color_column
 from ._peers import PEERS, Outcome
 from ._prepare import Preparation
-from ._problems import require
 from ._read import read_table
 from ._report import MEANING, Subject, page
 from ._table import Table

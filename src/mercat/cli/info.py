@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from .. import __version__
+from .._extras import not_installed
 from .._untrusted import reading
 from . import _options
 from ._console import Console, command
@@ -65,7 +66,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
 def _installation() -> dict[str, Any]:
     packages = {name: version(name) or "?" for name in _REQUIRED}
     for name, extra in _OPTIONAL.items():
-        packages[name] = version(name) or f'not installed: pip install "mercat[{extra}]"'
+        packages[name] = version(name) or not_installed(extra)
     return {
         "mercat": __version__,
         "python": platform.python_version(),

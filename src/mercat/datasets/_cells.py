@@ -15,8 +15,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._containers import check_hdf5
+from .._extras import require
 from .._untrusted import check_sparse, reading
-from ._files import import_anndata, open_hdf5, open_text
+from ._files import open_hdf5, open_text
 
 ATTRIBUTE = re.compile(r'(\w+) "([^"]*)"')
 MITOCHONDRION = {"chrM", "M", "MT", "chrMT"}
@@ -53,7 +54,7 @@ def read_cells(path: Path) -> Cells:
 
 
 def _read_h5ad(path: Path) -> Cells:
-    anndata = import_anndata()
+    anndata = require("anndata", "Reading h5ad files", "anndata")
     check_hdf5(path)
     with reading(path), warnings.catch_warnings():
         # Files of 2019 are read as they are; that their format is old is not the user's doing.

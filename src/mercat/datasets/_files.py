@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._containers import check_hdf5
+from .._extras import require
 from .._untrusted import opened, reading
 
 Folder = str | os.PathLike[str] | None
@@ -120,31 +121,10 @@ def _delimited(file: TextIO) -> tuple[Iterator[str], str]:
     return itertools.chain([first], file), "\t" if "\t" in first else ","
 
 
-def import_h5py() -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError(
-            'Reading HDF5 files needs h5py, which is not installed: pip install "mercat[anndata]"'
-        ) from error
-    return h5py
-
-
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
     """An HDF5 file that claims no more than it may; what is wrong with it raises ValueError."""
-    h5py = import_h5py()
+    h5py = require("h5py", "Reading HDF5 files", "anndata")
     check_hdf5(path)
     with reading(path), h5py.File(path, "r") as file:
         yield file
-
-
-def import_anndata() -> Any:
-    try:
-        import anndata
-    except ImportError as error:
-        raise ImportError(
-            "Reading h5ad files needs anndata, which is not installed: "
-            'pip install "mercat[anndata]"'
-        ) from error
-    return anndata

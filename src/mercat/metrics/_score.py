@@ -6,6 +6,8 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
+from .._extras import require
+
 if TYPE_CHECKING:
     import pandas
 
@@ -77,14 +79,9 @@ class Report(dict[str, Score]):
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with a row a measure and the columns score, standard_error."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(
-                "to_frame needs pandas, which is not installed: pip install pandas"
-            ) from error
+        pd = require("pandas", "to_frame", "cli")
         columns: dict[str, Any] = {
             "score": [float(score) for score in self.values()],
             "standard_error": [score.standard_error for score in self.values()],
         }
-        return pandas.DataFrame(columns, index=pandas.Index(list(self), name="measure"))
+        return pd.DataFrame(columns, index=pd.Index(list(self), name="measure"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from .._extras import require
 from .._whole import whole_file
 from ._encode import encode
 from ._html import page
@@ -92,6 +93,7 @@ def to_html(
 
 def __getattr__(name: str) -> Any:
     if name == "Explorer":
+        require("anywidget", "Explorer", "viewer")
         from ._widget import Explorer
 
         return Explorer

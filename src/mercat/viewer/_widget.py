@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import anywidget
 import numpy as np
+import traitlets
 from numpy.typing import ArrayLike, NDArray
 
 from ._encode import check_points, encode
 from ._home import home
 from ._html import static
-
-try:
-    import anywidget
-    import traitlets
-except ImportError as error:
-    raise ImportError('Explorer needs anywidget: pip install "mercat[viewer]"') from error
 
 
 def _rows_to_bytes(rows: NDArray[np.int64], _widget: Any) -> bytes:

@@ -1,0 +1,62 @@
+"""A package that only a part needs is asked for by that part, in one wording."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import mercat
+from mercat._extras import MissingExtra, require
+
+Y = np.eye(3)
+FITTED = SimpleNamespace(embedding_=Y, point_loss_=np.zeros(3))
+
+
+def _paul15(folder):
+    (folder / "paul15.h5").touch()
+    mercat.datasets.paul15(folder)
+
+
+def _pancreas(folder):
+    (folder / "pancreas.h5ad").touch()
+    mercat.datasets.pancreas(folder, protein_coding=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "what", "extra", "use"),
+    [
+        ("matplotlib", "mercat.plot", "plot", lambda _: mercat.plot.map(Y)),
+        ("matplotlib", "mercat.plot", "plot", lambda _: mercat.plot.globe(Y)),
+        ("matplotlib", "mercat.plot", "plot", lambda _: mercat.plot.compare({"a": Y})),
+        ("matplotlib", "mercat.plot", "plot", lambda _: mercat.plot.trust(FITTED)),
+        ("anywidget", "Explorer", "viewer", lambda _: mercat.viewer.Explorer),
+        ("anndata", "mercat.tl or mercat.pl", "anndata", lambda _: mercat.tl.mercat(None)),
+        ("anndata", "mercat.tl or mercat.pl", "anndata", lambda _: mercat.pl.map(None)),
+        ("torch", "device='cuda'", "torch", lambda _: mercat.Mercat(device="cuda").fit(np.eye(5))),
+        ("pandas", "to_frame", "cli", lambda _: mercat.metrics.Report().to_frame()),
+        ("h5py", "Reading HDF5 files", "anndata", _paul15),
+        ("anndata", "Reading h5ad files", "anndata", _pancreas),
+    ],
+)
+def test_what_is_missing_is_named_with_the_command_that_brings_it(
+    module, what, extra, use, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    message = f'{what} needs {module}, which is not installed: pip install "mercat[{extra}]"'
+    with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
+        use(tmp_path)
+
+
+def test_what_is_installed_and_broken_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "halfway.py").write_text("import mercat_never_heard_of")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="mercat_never_heard_of"):
+        require("halfway", "This test", "dev")
+
+
+def test_a_module_that_is_there_is_returned():
+    assert require("numpy", "This test", "dev") is np
