@@ -57,16 +57,14 @@ def color_column(table: Table, label: str | None) -> str | None:
 
 
 class Outputs:
-    """The files that a command will write: refused at once, or written together at the end."""
+    """The files that a command will write: refused before the work, or written together after it."""
 
     def __init__(self, *, force: bool, inputs: Iterable[Path]) -> None:
         self.force, self.inputs = force, list(inputs)
-        self._plans: list[tuple[str, Path, Callable[[Path], Any]]] = []
+        self._planned: dict[str, Path] = {}
 
-    def plan(
-        self, what: str, path: Path | None, endings: tuple[str, ...], write: Callable[[Path], Any]
-    ) -> None:
-        """Write a file later, by a function that takes its path; None plans nothing."""
+    def plan(self, what: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+        """Raise unless a file can be written later; None plans nothing."""
         if path is None:
             return
         if endings and ending(path) not in endings:
@@ -74,7 +72,7 @@ class Outputs:
             raise click.BadParameter(f"{path} must end in {listed(endings)}, got {got}.")
         if any(_same(path, other) for other in self.inputs):
             raise BadOutput(f"{path} is an input of this command, and is not overwritten.")
-        if any(_same(path, other) for _, other, _ in self._plans):
+        if any(_same(path, other) for other in self._planned.values()):
             raise click.UsageError(f"Two outputs have the same name, {path}.")
         if path.is_dir():
             raise BadOutput(f"{path} is a folder.")
@@ -84,15 +82,18 @@ class Outputs:
             raise BadOutput(f"{path} cannot be written: there is no folder {path.parent}.")
         if not os.access(path.parent, os.W_OK):
             raise BadOutput(f"{path} cannot be written: the folder {path.parent} is read-only.")
-        self._plans.append((what, path, write))
+        self._planned[what] = path
 
-    def write(self) -> dict[str, str]:
-        """Write all files; if one fails, none is changed. What each of them is, with its path."""
+    def write(self, **writers: Callable[[Path], Any]) -> dict[str, str]:
+        """Write the planned files, each by a function that takes a path; if one fails, none is changed.
+
+        What each of them is, with its path.
+        """
         with ExitStack() as stack:
-            for _, path, write in self._plans:
+            for what, path in self._planned.items():
                 stack.enter_context(_telling(path))
-                write(stack.enter_context(whole_file(path)))
-        return {what: str(path) for what, path, _ in self._plans}
+                writers[what](stack.enter_context(whole_file(path)))
+        return {what: str(path) for what, path in self._planned.items()}
 
 
 @contextmanager
@@ -178,22 +179,24 @@ def _write_h5ad(embedded: Embedded, path: Path) -> None:
 # ------------------------------------------------------------------ pages and pictures
 
 
-def plan_map(
-    outputs: Outputs,
-    data: Path,
-    output: Path | None,
-    html: Path | None,
-    png: Path | None,
-    embedded: Callable[[], Embedded],
-) -> None:
-    """Plan the files of a map, which `embedded` will give when they are written."""
+def plan_map(outputs: Outputs, output: Path | None, html: Path | None, png: Path | None) -> None:
+    """Plan the files of a map, and raise where a package that they need is not installed."""
     if png is not None:
         require("matplotlib", "--png", "cli")
     if output is not None and ending(output) == ".h5ad":
         require("anndata", "Writing .h5ad", "cli,anndata")
-    outputs.plan("embedding", output, TABLES, lambda part: write_table(embedded(), part))
-    outputs.plan("page", html, PAGES, lambda part: write_page(embedded(), part, data.stem))
-    outputs.plan("picture", png, PICTURES, lambda part: write_picture(embedded(), part))
+    outputs.plan("embedding", output, TABLES)
+    outputs.plan("page", html, PAGES)
+    outputs.plan("picture", png, PICTURES)
+
+
+def map_writers(embedded: Embedded) -> dict[str, Callable[[Path], None]]:
+    """What writes each of the files of a map."""
+    return {
+        "embedding": lambda path: write_table(embedded, path),
+        "page": lambda path: write_page(embedded, path),
+        "picture": lambda path: write_picture(embedded, path),
+    }
 
 
 def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
@@ -210,15 +213,15 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
         click.echo("\n".join(lines), err=True)
 
 
-def write_page(embedded: Embedded, path: Path, title: str) -> None:
-    """The explorer."""
+def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
+    """The explorer, under a title or the name of the file that the points came from."""
     from ..viewer import to_html
 
     to_html(
         embedded.Y,
         embedded.table.meta,
         path,
-        title=title,
+        title=title or embedded.table.path.stem,
         color=embedded.color,
         point_loss=embedded.loss,
     )

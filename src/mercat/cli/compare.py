@@ -70,9 +70,8 @@ def compare(
     Embeds DATA by Mercat and by the peers that are installed, measures and draws all of them.
     """
     require("matplotlib", "mercat compare", "cli")
-    report: list[str] = []
     outputs = Outputs(force=force, inputs=[data])
-    outputs.plan("report", output, PAGES, lambda part: part.write_text(report[0], encoding="utf-8"))
+    outputs.plan("report", output, PAGES)
     parameters = _options.taken(arguments, tuple(_OPTIONS))
     seed, n_jobs = parameters["random_state"], parameters["n_jobs"]
     options = _options.read_options(arguments)
@@ -87,8 +86,8 @@ def compare(
     color = color_column(table, options.label)
     subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
     shades = None if color is None else table.meta[color]
-    report.append(page(subject, outcomes, shades, console.notes))
-    files = outputs.write()
+    text = page(subject, outcomes, shades, console.notes)
+    files = outputs.write(report=lambda path: path.write_text(text, encoding="utf-8"))
     console.result(_as_text(outcomes, files), _as_data(outcomes, files))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _options
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
+from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
 from ._prepare import Preparation
 from ._problems import BadInput, counted
 from ._read import read_table
@@ -54,10 +54,9 @@ def embed(
 
     The rows of DATA become points, placed so that the angles between any three of them are kept.
     """
-    found: list[Any] = []  # what the fit gives, for the outputs that are planned before it
     outputs = Outputs(force=force, inputs=[data])
-    plan_map(outputs, data, output, html, png, lambda: found[0])
-    outputs.plan("model", save_model, (), lambda part: _save(part, *found))
+    plan_map(outputs, output, html, png)
+    outputs.plan("model", save_model)
     parameters = _options.taken(arguments, tuple(_options.MODEL))
     table = read_table(data, options := _options.read_options(arguments), console)
     if table.X.shape[0] < _LEAST_POINTS:
@@ -72,17 +71,16 @@ def embed(
     model, seconds = _fitted(X, parameters, console)
     summary = _summary(table, model, preparation, seconds)
     about = _about(table, model, preparation)
-    found += [
-        Embedded(table, model.embedding_, model.point_loss_, options.label, summary, about),
-        model,
-        preparation,
-    ]
+    embedded = Embedded(table, model.embedding_, model.point_loss_, options.label, summary, about)
+    files = outputs.write(
+        **map_writers(embedded), model=lambda path: _save(path, model, table, preparation)
+    )
     lines = [
         f"{counted(len(model.embedding_), 'point')} of {table.named()}, in {seconds:.1f} s.",
         f"Angles{_kept(model, summary)} correlate by {model.correlation_:.3f} (loss {model.loss_:.4f}). "
         f"{model.status_}",
     ]
-    say_map(console, found[0], lines, outputs.write())
+    say_map(console, embedded, lines, files)
 
 
 def _kept(model: Any, summary: dict[str, Any]) -> str:
@@ -137,13 +135,12 @@ def _rank(model: Any) -> int:
     return int(model.n_features_in_)
 
 
-def _save(part: Path, embedded: Embedded, model: Any, preparation: Preparation) -> None:
+def _save(path: Path, model: Any, table: Table, preparation: Preparation) -> None:
     from .._model_file import write_model
 
-    table = embedded.table
     write_model(
         model,
-        part,
+        path,
         {
             **preparation.notes(),
             "features": table.features,

@@ -8,7 +8,7 @@ from typing import Any
 from . import _options
 from ._columns import lacking
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, check_columns, plan_map, say_map
+from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
 from ._prepare import Preparation
 from ._problems import BadInput, counted
 from ._read import ANNOTATED, ending, read_table
@@ -50,9 +50,8 @@ def transform(
 
     Each row of DATA goes to its place on the map of MODEL, whatever company it comes in.
     """
-    found: list[Embedded] = []
     outputs = Outputs(force=force, inputs=[model, data])
-    plan_map(outputs, data, output, html, png, lambda: found[0])
+    plan_map(outputs, output, html, png)
     fitted, notes = _loaded(model)
     features = notes.get("features")
     if arguments["key"] is None and ending(data) in ANNOTATED:
@@ -70,8 +69,9 @@ def transform(
     Y = fitted.transform(preparation.apply(table))
     summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
     about = {name: value for name, value in summary.items() if value is not None}
-    found.append(Embedded(table, Y, None, options.label, summary, about))
-    say_map(console, found[0], [f"{counted(len(Y), 'point')} placed."], outputs.write())
+    embedded = Embedded(table, Y, None, options.label, summary, about)
+    files = outputs.write(**map_writers(embedded))
+    say_map(console, embedded, [f"{counted(len(Y), 'point')} placed."], files)
 
 
 def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:

@@ -59,22 +59,17 @@ def view(
 
     Writes EMBEDDING as one page with a globe and a map, and opens it in the browser.
     """
-    found: list[Embedded] = []
     outputs = Outputs(force=force, inputs=[embedding])
-
-    def plan(target: Path) -> Path:
-        name = title or embedding.stem
-        outputs.plan("page", target, PAGES, lambda part: write_page(found[0], part, name))
-        return target
-
-    if output is not None:  # said before the work, not after it
-        plan(output)
-    found.append(_embedded(read_embedding(embedding, embedding_key, console), label))
-    target = output or plan(Path(tempfile.mkdtemp(prefix="mercat-")) / f"{embedding.stem}.html")
-    files = outputs.write()
-    if opens or (opens is None and output is None):
-        _open(target, console)
-    console.result(str(target), {"n_points": len(found[0].Y), "files": files})
+    outputs.plan("page", output, PAGES)
+    embedded = _embedded(read_embedding(embedding, embedding_key, console), label)
+    opens = output is None if opens is None else opens
+    if output is None:
+        output = Path(tempfile.mkdtemp(prefix="mercat-")) / f"{embedding.stem}.html"
+        outputs.plan("page", output, PAGES)
+    files = outputs.write(page=lambda path: write_page(embedded, path, title))
+    if opens:
+        _open(output, console)
+    console.result(str(output), {"n_points": len(embedded.Y), "files": files})
 
 
 def _embedded(found: Embedding, label: str | None) -> Embedded:
