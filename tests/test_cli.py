@@ -13,6 +13,7 @@ import types
 import warnings
 
 import anndata
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -128,6 +129,41 @@ def test_options_have_the_defaults_of_the_estimator():
     assert set(options) == set(_options.MODEL)
     assert options.pop("random_state") == 0  # the same command gives the same map
     assert options == {name: defaults[name] for name in options}
+
+
+def refused(name, value):
+    """What the estimator says of a parameter, or "" if it takes it."""
+    try:
+        Mercat(**{"random_state": 0, "n_spectral": None, name: value}).fit(X[:10])
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.filterwarnings("ignore:neighbors has no effect")
+@pytest.mark.parametrize("name", _options.MODEL)
+def test_options_have_the_limits_of_the_estimator(name):
+    (kind,) = (p.type for p in app.commands["embed"].params if p.name == name)
+    if isinstance(kind, click.Choice):
+        allowed = ", ".join(map(repr, kind.choices))
+        assert refused(name, "?") == f"{name} must be one of {allowed}, got '?'."
+    elif name == "n_jobs":
+        assert refused(name, 0)  # and nothing else, as its callback has it
+        assert not refused(name, -1)
+    else:
+        least = getattr(kind, "least", getattr(kind, "min", 0))
+        words = getattr(kind, "words", {}).values()
+        assert refused(name, least - 1)
+        assert not any(refused(name, value) for value in (least, *words))
+
+
+def test_options_have_the_defaults_of_the_measures():
+    defaults = {k: p.default for k, p in inspect.signature(metrics.report).parameters.items()}
+    options = {p.name: p for p in app.commands["evaluate"].params}
+    assert options["n_points"].default == defaults["n_points"]
+    assert options["random_state"].default == defaults["random_state"]
+    k = inspect.signature(metrics.neighborhood_preservation).parameters["k"].default
+    assert f"[default: {k}, or half" in options["k"].help
 
 
 def test_embed_prepares(data, tmp_path):
@@ -524,10 +560,14 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     code, _, err = call("view", out)
     assert code == 0
     assert "No browser could be opened. Open" in err
-    np.save(tmp_path / "flat.npy", X[:, :2])
-    code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
-    assert code == 3
-    assert "does not hold unit vectors" in err
+    for points, fault in (
+        (X[:, :2], f"Y must have shape (n, 3), got ({N}, 2). Use"),
+        (2 * np.eye(3), "Y must have rows of length 1, got length 2 in row 0. Use"),
+    ):
+        np.save(tmp_path / "flat.npy", points)
+        code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
+        assert code == 3
+        assert f"does not hold unit vectors, which is what the explorer shows: {fault}" in err
     assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # none was left empty
 
 

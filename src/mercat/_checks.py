@@ -11,6 +11,8 @@ import scipy.sparse
 from ._backend import blocks
 from ._sphere import normalize
 
+LEAST_POINTS = 4  # of a map
+
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """One of a few words."""

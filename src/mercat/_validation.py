@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ._backend import is_dask, is_torch, to_numpy
 from ._checks import (
+    LEAST_POINTS,
     check_at_least_zero,
     check_choice,
     check_columns,
@@ -48,7 +49,7 @@ def validated(model: Any, X: Any, *, reset: bool) -> Any:
         X,
         accept_sparse=False if precomputed else "csr",
         dtype="numeric",
-        ensure_min_samples=4 if reset else 1,
+        ensure_min_samples=LEAST_POINTS if reset else 1,
         ensure_all_finite=False,  # looked at below, with a word on where
         estimator=model,
         input_name="X",
@@ -88,7 +89,7 @@ def _validated_dask(model: Any, X: Any, *, reset: bool) -> Any:
 
 
 def _check_number(X: Any, reset: bool) -> None:
-    if X.shape[0] < (least := 4 if reset else 1):
+    if X.shape[0] < (least := LEAST_POINTS if reset else 1):
         raise ValueError(f"X must have at least {least} rows, got {X.shape[0]}.")
 
 

@@ -97,8 +97,7 @@ def _only_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     return value[0] if value else None
 
 
-def metric(*names: str) -> Decorator:
-    """--metric, one of these."""
+def _metric(*names: str) -> Decorator:
     return click.option(
         "--metric",
         type=click.Choice(names),
@@ -168,7 +167,9 @@ PREPARING: list[Decorator] = [
     ),
 ]
 
+_OF_ROWS = ("euclidean", "cosine", "correlation")
 # Parameters of Mercat by name. One more entry makes another of them an option of every command that fits.
+# Defaults and limits are written again, for help that does not wait for SciPy; a test compares them.
 MODEL: dict[str, Decorator] = {
     "objective": click.option(
         "--objective",
@@ -197,7 +198,7 @@ MODEL: dict[str, Decorator] = {
         show_default=True,
         help="Principal components kept.",
     ),
-    "metric": metric("euclidean", "cosine", "correlation", "precomputed"),
+    "metric": _metric(*_OF_ROWS, "precomputed"),
     "n_landmarks": click.option(
         "--n-landmarks",
         type=click.IntRange(min=4),
@@ -215,10 +216,14 @@ MODEL: dict[str, Decorator] = {
         help="Threads; -1: all cores.",
     ),
 }
+METRIC = _metric(*_OF_ROWS)  # of the commands that measure
 NEIGHBORS = click.option(
     "-k",
     type=click.IntRange(min=1),
     help="Neighbours. [default: 50, or half of the points if that is less]",
+)
+EMBEDDING_KEY = click.option(
+    "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace outputs that exist.")
 

@@ -18,7 +18,7 @@ from ._prepare import Preparation
 from ._read import read_table
 from ._report import MEANING, Subject, page
 from ._table import Table
-from .evaluate import METRIC, in_metric, labels, neighbors
+from .evaluate import as_data, in_metric, labels, neighbors
 
 EPILOG = """\b
 Examples:
@@ -47,7 +47,7 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
         "--sample", type=click.IntRange(min=10), help="Compare on so many rows, at random."
     ),
     _options.NEIGHBORS,
-    METRIC,
+    _options.METRIC,
     _options.FORCE,
     *_options.READING,
     *_options.PREPARING,
@@ -144,10 +144,6 @@ def _as_data(outcomes: list[Outcome], files: dict[str, str]) -> dict[str, Any]:
     for o in outcomes:
         if o.absent:
             methods[o.title] = {"absent": o.absent}
-            continue
-        measures = {
-            name: {"score": float(score), "standard_error": score.standard_error}
-            for name, score in o.scores.items()
-        }
-        methods[o.title] = {"seconds": o.seconds, "measures": measures}
+        else:
+            methods[o.title] = {"seconds": o.seconds, "measures": as_data(o.scores)}
     return {"methods": methods, "files": files}

@@ -27,8 +27,6 @@ DATA ends in .csv, .tsv, .npy, .npz, .parquet, .feather, .h5ad, .zarr or .mtx
 (text and .mtx also with .gz). Columns that are not numbers are metadata.
 """
 
-_LEAST_POINTS = 4
-
 
 @command(
     _options.data(),
@@ -59,10 +57,7 @@ def embed(
     outputs.plan("model", save_model)
     parameters = _options.taken(arguments, tuple(_options.MODEL))
     table = read_table(data, options := _options.read_options(arguments), console)
-    if table.X.shape[0] < _LEAST_POINTS:
-        raise BadInput(
-            f"{data} has {counted(table.X.shape[0], 'row')}, and a map needs at least {_LEAST_POINTS}."
-        )
+    _check_number(table)
     if len(table.meta.columns):
         console.note(f"Metadata, not embedded: {table.kept()}.")
     check_columns(table, output)
@@ -81,6 +76,16 @@ def embed(
         f"{model.status_}",
     ]
     say_map(console, embedded, lines, files)
+
+
+def _check_number(table: Table) -> None:
+    from .._checks import LEAST_POINTS
+
+    n = table.X.shape[0]
+    if n < LEAST_POINTS:
+        raise BadInput(
+            f"{table.path} has {counted(n, 'row')}, and a map needs at least {LEAST_POINTS}."
+        )
 
 
 def _kept(model: Any, summary: dict[str, Any]) -> str:

@@ -26,16 +26,12 @@ Examples:
 EMBEDDING is what `mercat embed` wrote, or a table of two or three columns of
 numbers by another method. The rows must be those of DATA, in their order.
 """
-METRIC = _options.metric("euclidean", "cosine", "correlation")
-_NEIGHBORS = 50
 
 
 @command(
     _options.data(),
     _options.data("embedding", "EMBEDDING"),
-    click.option(
-        "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
-    ),
+    _options.EMBEDDING_KEY,
     _options.NEIGHBORS,
     click.option(
         "--n-points",
@@ -45,7 +41,7 @@ _NEIGHBORS = 50
         help="Points at which to measure.",
     ),
     _options.seed("The same seed measures at the same points."),
-    METRIC,
+    _options.METRIC,
     *_options.READING,
     *_options.PREPARING,
     epilog=EPILOG,
@@ -82,20 +78,26 @@ def evaluate(
         n_points=n_points,
         random_state=random_state,
     )
-    measures = {
+    console.result(repr(scores), {"n_points": len(found.Y), "measures": as_data(scores)})
+
+
+def as_data(scores: Any) -> dict[str, dict[str, float]]:
+    """Measures as JSON has them."""
+    return {
         name: {"score": float(score), "standard_error": score.standard_error}
         for name, score in scores.items()
     }
-    console.result(repr(scores), {"n_points": len(found.Y), "measures": measures})
 
 
 def neighbors(k: int | None, n: int, console: Console) -> int:
-    """-k; by default 50, or half of the points: were all of them neighbours, every map would keep them."""
+    """-k; by default that of `metrics.report`, which is said where the points are few."""
+    from ..metrics._neighborhood import NEIGHBORS
+
     if k is None:
-        k = max(1, min(_NEIGHBORS, (n - 1) // 2))
-        if k < _NEIGHBORS:
+        k = max(1, min(NEIGHBORS, (n - 1) // 2))
+        if k < NEIGHBORS:
             console.note(
-                f"Neighbourhoods are of {counted(k, 'point')}, not {_NEIGHBORS}: less than half of the {n}."
+                f"Neighbourhoods are of {counted(k, 'point')}, not {NEIGHBORS}: less than half of the {n}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")

@@ -7,7 +7,6 @@ import webbrowser
 from pathlib import Path
 
 import click
-import numpy as np
 
 from . import _options
 from ._console import Console, command
@@ -39,9 +38,7 @@ Without -o the page goes to a temporary file and opens in the browser.
         default=None,
         help="Open the page in the browser. [default: if no -o]",
     ),
-    click.option(
-        "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
-    ),
+    _options.EMBEDDING_KEY,
     _options.FORCE,
     epilog=EPILOG,
 )
@@ -73,11 +70,15 @@ def view(
 
 
 def _embedded(found: Embedding, label: str | None) -> Embedded:
-    if found.Y.shape[1] != 3 or np.abs(np.linalg.norm(found.Y, axis=1) - 1).max() > 1e-4:
+    from ..viewer._encode import check_points
+
+    try:
+        check_points(found.Y)
+    except ValueError as error:
         raise BadInput(
-            f"{found.path} does not hold unit vectors, which is what the explorer shows: "
-            f"its points have {found.Y.shape[1]} coordinates. Use a file that `mercat embed` wrote."
-        )
+            f"{found.path} does not hold unit vectors, which is what the explorer shows: {error} "
+            "Use a file that `mercat embed` wrote."
+        ) from error
     if found.loss is not None and label in ("loss", "mercat_loss"):
         label = "point loss"  # as the page has it
     elif label is not None and label not in found.meta:

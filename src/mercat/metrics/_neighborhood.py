@@ -26,12 +26,14 @@ from ._points import (
 )
 from ._score import Score
 
+NEIGHBORS = 50  # whose preservation is measured, unless it is said otherwise
+
 
 def neighborhood_preservation(
     X: Any,
     Y: Any,
     *,
-    k: int = 50,
+    k: int = NEIGHBORS,
     n_spectral: int | Literal["auto"] | None = None,
     geometry: Geometry = "auto",
     n_points: int | None = 5000,

@@ -10,7 +10,13 @@ from .._backend import is_torch, to_numpy
 from ._angle import angle_preservation
 from ._density import density_preservation
 from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
-from ._neighborhood import continuity, knn_accuracy, neighborhood_preservation, trustworthiness
+from ._neighborhood import (
+    NEIGHBORS,
+    continuity,
+    knn_accuracy,
+    neighborhood_preservation,
+    trustworthiness,
+)
 from ._points import Geometry, is_missing
 from ._score import Report
 
@@ -75,7 +81,7 @@ def report(
         angle_preservation=angle_preservation(X, Y, **by_point),
         distance_preservation=distance_preservation(X, Y, **common),
         neighborhood_preservation=neighborhood_preservation(
-            X, Y, k=min(50, half) if k is None else k, n_spectral=n_spectral, **by_point
+            X, Y, k=min(NEIGHBORS, half) if k is None else k, n_spectral=n_spectral, **by_point
         ),
         density_preservation=density_preservation(X, Y, k=min(25, half), **by_point),
         trustworthiness=trustworthiness(X, Y, k=min(15, half), **by_point),
