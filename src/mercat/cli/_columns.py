@@ -60,10 +60,7 @@ def frame_table(
     if absent:
         raise BadInput(lacking(path, absent, len(options.expected or ())))
     if sorting.ids is None:
-        text = [n for n in sorting.meta if n not in sorting.formatted]
-        naming = [n for n in text if n != sorting.numbered and _names_rows(sorting.meta[n])]
-        called_so = [n for n in naming if n.lower() in _ID_NAMES]
-        sorting.ids = next(iter([*called_so, *filter(None, [sorting.numbered]), *naming]), None)
+        sorting.ids = _ids(sorting)
     _doubt_classes(frame, names, sorting)
     _doubt_text(sorting)
     if not chosen:
@@ -138,6 +135,15 @@ def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
     elif not column.isna().all():
         raise BadInput(f"{sorting.path}: column {k + 1} has values and no name. Give it one.")
     # Else nothing but a delimiter at the end of each line.
+
+
+def _ids(sorting: _Sorting) -> str | None:
+    """The column that names the rows: text that is called an id, else a count, else other text."""
+    count = sorting.numbered
+    text = [name for name in sorting.meta if name not in (count, *sorting.formatted)]
+    called_so = [name for name in text if name.lower() in _ID_NAMES]
+    ranked = [*called_so, *([count] if count else []), *text]
+    return next((n for n in ranked if n == count or _names_rows(sorting.meta[n])), None)
 
 
 def _is_id(name: str, column: Any) -> bool:
