@@ -328,6 +328,8 @@ def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatc
         ("anndata", ["embed", "cells.h5ad"], "mercat[cli,anndata]"),
         ("zarr", ["embed", "cells.zarr"], "mercat[cli,anndata]"),
         ("pandas", ["embed", "data.csv"], "mercat[cli]"),
+        ("pandas", ["embed", "data.npy"], "mercat[cli]"),
+        ("pandas", ["view", "data.csv"], "mercat[cli]"),
         ("pyarrow", ["embed", "data.parquet"], "mercat[cli]"),
         ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
     ],
@@ -336,6 +338,7 @@ def test_missing_packages_are_named_before_the_fit(
     data, tmp_path, monkeypatch, module, arguments, advice
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.npy").touch()
     (tmp_path / "data.parquet").touch()
     (tmp_path / "cells.h5ad").touch()
     (tmp_path / "cells.zarr").mkdir()

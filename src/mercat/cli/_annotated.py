@@ -11,9 +11,9 @@ import numpy as np
 from .._containers import check_hdf5, check_zarr
 from .._extras import require
 from .._untrusted import check_sparse, reading
-from ._columns import plain
+from ._columns import check_names, plain
 from ._console import Console
-from ._problems import BadInput, listed, refusing, unknown_column
+from ._problems import BadInput, listed, refusing
 from ._table import ReadOptions, Table
 
 
@@ -33,7 +33,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
     while ids in obs:
         ids += "_"
     meta = {ids: pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))} | obs
-    _check_names(path, options, list(meta), features)
+    check_names(meta, path, options, features or ())
     table = Table(
         path=path,
         X=X,
@@ -47,9 +47,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         adata=adata,
         key=key,
     )
-    if features is None or not set(features) & set(options.drop):
-        return table
-    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
+    return table.without(options.drop)
 
 
 def load(path: Path) -> Any:
@@ -93,15 +91,3 @@ def _representation(adata: Any, key: str, path: Path) -> tuple[Any, list[str] | 
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     return X, features
-
-
-def _check_names(
-    path: Path, options: ReadOptions, columns: list[str], features: list[str] | None
-) -> None:
-    for option, name in [("--label", options.label), *(("--meta", m) for m in options.meta)]:
-        if name is not None and name not in columns:
-            raise unknown_column(option, name, columns, path)
-    known = {*columns, *(features or [])}
-    for name in options.drop:
-        if name not in known:
-            raise unknown_column("--drop", name, [*columns, *(features or [])], path)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import _untrusted
-from ._columns import plain
+from ._columns import check_names, plain
 from ._console import Console
-from ._problems import BadInput, listed, refusing, unknown_column
+from ._problems import BadInput, listed, refusing
 from ._table import ReadOptions, Table
 
 NPY_START = b"\x93NUMPY"
@@ -92,7 +92,9 @@ def array_table(
     options: ReadOptions,
     columns: dict[str, np.ndarray] | None = None,
     key: str | None = None,
+    features: list[str] | None = None,
 ) -> Table:
+    """A table of an array, with others of a value a row as metadata."""
     import pandas as pd
 
     if X.ndim != 2:
@@ -104,14 +106,12 @@ def array_table(
     )
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     meta = {name: _column(path, name, a) for name, a in (columns or {}).items()}
-    for option, name in options.named():
-        if name not in meta:
-            raise unknown_column(option, name, meta, path)
+    check_names(meta, path, options, features or ())
     meta = {name: column for name, column in meta.items() if name not in options.drop}
     return Table(
         path=path,
         X=X if not isinstance(X, np.ndarray) else np.ascontiguousarray(X),
-        features=None,
+        features=features,
         meta=pd.DataFrame(meta, index=pd.RangeIndex(X.shape[0])),
         ids=None,
         place=lambda row, column: f"{path}, row {row}, column {column} (counted from 0)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from ._console import Console
 from ._problems import BadInput, counted, listed, unknown_column
-from ._table import ReadOptions, Table
+from ._table import Place, ReadOptions, Table
 
 _ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
 _CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
@@ -23,13 +23,25 @@ _FORMATTED = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class Frame:
+    """A file's columns by number, their names, and where their cells stand."""
+
+    path: Path
+    data: Any  # of pandas
+    names: list[str]  # "" for a column without a name
+    place: Place
+
+    def column(self, name: str) -> Any:
+        """The column of a name."""
+        return self.data.iloc[:, self.names.index(name)]
+
+
 @dataclass
 class _Sorting:
     """Columns as they are sorted."""
 
-    path: Path
-    names: list[str]
-    place: Callable[[int, int], str]  # row and column of the frame, to where that cell stands
+    frame: Frame
     options: ReadOptions
     console: Console
     features: list[int] = field(default_factory=list)
@@ -39,40 +51,34 @@ class _Sorting:
     formatted: dict[str, str] = field(default_factory=dict)  # text like numbers, with an example
 
 
-def frame_table(
-    frame: Any,
-    names: list[str],
-    path: Path,
-    options: ReadOptions,
-    console: Console,
-    place: Callable[[int, int], str],
-) -> Table:
-    """A table of a frame with numbered columns, whose names are `names` ("" for none)."""
+def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
+    """A table of a frame, each of whose columns is numbers to embed or metadata."""
     import pandas as pd
 
-    check_names(names, path, options)
-    sorting = _Sorting(path, names, place, options, console)
-    for k, name in enumerate(names):
+    check_names(frame.names, frame.path, options)
+    sorting = _Sorting(frame, options, console)
+    for k, name in enumerate(frame.names):
         if name not in options.drop:
-            _sort_column(sorting, k, name, frame.iloc[:, k])
-    chosen = sorting.features
-    absent = [name for name in options.expected or () if name not in names]
+            _sort_column(sorting, k, name, frame.data.iloc[:, k])
+    absent = [name for name in options.expected or () if name not in frame.names]
     if absent:
-        raise BadInput(lacking(path, absent, len(options.expected or ())))
+        raise BadInput(lacking(frame.path, absent, len(options.expected or ())))
     if sorting.ids is None:
         sorting.ids = _ids(sorting)
-    _doubt_classes(frame, names, sorting)
+    _doubt_classes(sorting)
     _doubt_text(sorting)
+    chosen = sorting.features
     if not chosen:
-        options.refuse(_no_numbers(frame, names, path))
-    X = frame.iloc[:, chosen].to_numpy(dtype=_common_type(frame.iloc[:, chosen]), na_value=np.nan)
+        options.refuse(_no_numbers(frame))
+    numbers = frame.data.iloc[:, chosen]
+    X = numbers.to_numpy(dtype=_common_type(numbers), na_value=np.nan)
     return Table(
-        path=path,
+        path=frame.path,
         X=np.ascontiguousarray(X),
-        features=[names[k] for k in chosen],
-        meta=pd.DataFrame(sorting.meta, index=pd.RangeIndex(len(frame))),
+        features=[frame.names[k] for k in chosen],
+        meta=pd.DataFrame(sorting.meta, index=pd.RangeIndex(len(frame.data))),
         ids=sorting.ids,
-        place=lambda row, column: place(row, chosen[column]),
+        place=lambda row, column: frame.place(row, chosen[column]),
     )
 
 
@@ -84,11 +90,15 @@ def lacking(path: Path, absent: list[str], n_expected: int) -> str:
     )
 
 
-def check_names(names: list[str], path: Path, options: ReadOptions) -> None:
-    """Raise where an option names a column that is not there."""
+def check_names(
+    columns: Iterable[str], path: Path, options: ReadOptions, features: Iterable[str] = ()
+) -> None:
+    """Raise where an option names what is neither a column nor, where it may be one, a feature."""
+    columns, features = list(columns), list(features)
     for option, name in options.named():
-        if name not in names:
-            raise unknown_column(option, name, names, path)
+        known = columns + features if option in ("--feature", "--drop") else columns
+        if name not in known:
+            raise unknown_column(option, name, known, path)
 
 
 def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
@@ -100,22 +110,22 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
     if name == "":
         _sort_unnamed(sorting, k, column)
     elif name in options.kept_apart:
-        sorting.meta[name] = plain(column, sorting.path, name)
+        sorting.meta[name] = plain(column, sorting.frame.path, name)
     elif expected is not None:
         if name in expected and not numeric:
             raise BadInput(_not_a_number(sorting, k, name, column))
         if name in expected:
             sorting.features.append(k)
         else:
-            sorting.meta[name] = plain(column, sorting.path, name)
+            sorting.meta[name] = plain(column, sorting.frame.path, name)
     elif not numeric:
         if name in options.feature or _mostly_numbers(column):
             options.refuse(_not_a_number(sorting, k, name, column))
         elif example := _formatted_number(column):
             sorting.formatted[name] = example
-        sorting.meta[name] = plain(column, sorting.path, name)
+        sorting.meta[name] = plain(column, sorting.frame.path, name)
     elif name not in options.feature and _is_id(name, column):
-        sorting.meta[name] = plain(column, sorting.path, name)
+        sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.numbered = sorting.numbered or name
         sorting.console.note(
             f"Column {name!r} numbers the rows and is kept as metadata; --feature {name} would use it."
@@ -128,12 +138,12 @@ def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
     """A first column without a name is an index, as pandas and R write it."""
     if k == 0:
         name = "index"
-        while name in sorting.names:
+        while name in sorting.frame.names:
             name += "_"
-        sorting.meta[name] = plain(column, sorting.path, name)
+        sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.ids = name
     elif not column.isna().all():
-        raise BadInput(f"{sorting.path}: column {k + 1} has values and no name. Give it one.")
+        raise BadInput(f"{sorting.frame.path}: column {k + 1} has values and no name. Give it one.")
     # Else nothing but a delimiter at the end of each line.
 
 
@@ -158,17 +168,18 @@ def _is_id(name: str, column: Any) -> bool:
     return counts or lower in _ID_NAMES or lower.endswith(("_id", " id", ".id", "-id"))
 
 
-def _doubt_classes(frame: Any, names: list[str], sorting: _Sorting) -> None:
+def _doubt_classes(sorting: _Sorting) -> None:
     """Tell of whole numbers of a few kinds among measurements: they may be classes."""
     if sorting.options.expected is not None:
         return
-    whole = [k for k in sorting.features if frame.iloc[:, k].dtype.kind in "iu"]
+    data, names = sorting.frame.data, sorting.frame.names
+    whole = [k for k in sorting.features if data.iloc[:, k].dtype.kind in "iu"]
     lone = whole[0] if len(whole) == 1 < len(sorting.features) else None
     for k in whole:
         named = names[k].lower() in _CLASS_NAMES
         if (named or k == lone) and names[k] not in sorting.options.feature:
-            kinds = frame.iloc[:, k].nunique()
-            if 2 <= kinds <= min(_MOST_CLASSES, len(frame) // 10):
+            kinds = data.iloc[:, k].nunique()
+            if 2 <= kinds <= min(_MOST_CLASSES, len(data) // 10):
                 sorting.console.note(
                     f"Column {names[k]!r}, whole numbers of {kinds} kinds, is embedded. If they are "
                     f"classes, use --label {names[k]} or --meta {names[k]}."
@@ -225,21 +236,21 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
     present = column.dropna()
     wrong = pd.to_numeric(present.astype(str), errors="coerce").isna()
     if not wrong.any():
-        return f"{sorting.path}: column {name!r} must hold numbers, got {column.dtype}."
+        return f"{sorting.frame.path}: column {name!r} must hold numbers, got {column.dtype}."
     row = int(present.index[int(np.argmax(wrong.to_numpy()))])
     return (
-        f"{sorting.place(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
+        f"{sorting.frame.place(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
         f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values are. Mend it, or use "
         f"--meta {name} to keep the column as metadata, or --drop {name}."
     )
 
 
-def _no_numbers(frame: Any, names: list[str], path: Path) -> str:
-    example = str(frame.iloc[0, -1])[:40]
+def _no_numbers(frame: Frame) -> str:
+    example = str(frame.data.iloc[0, -1])[:40]
     return (
-        f"{path} has no column of numbers to embed. Its columns are {listed(names)}, and its first row "
-        f"ends in {example!r}. (--delimiter sets what separates columns, --feature takes a column that looks "
-        "like an id.)"
+        f"{frame.path} has no column of numbers to embed. Its columns are {listed(frame.names)}, and its "
+        f"first row ends in {example!r}. (--delimiter sets what separates columns, --feature takes a "
+        "column that looks like an id.)"
     )
 
 

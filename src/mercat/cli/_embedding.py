@@ -14,7 +14,7 @@ from ._columns import frame_table, plain
 from ._console import Console
 from ._outputs import COORDINATES
 from ._problems import BadInput, counted, listed
-from ._read import COLUMNAR, TEXT, check_exists, ending, read_frame, read_table
+from ._read import ANNOTATED, COLUMNAR, TEXT, check_readable, ending, read_frame, read_table
 from ._table import ReadOptions, Table
 
 _NAMES = [["x", "y", "z"], ["x", "y"]]
@@ -33,10 +33,10 @@ class Embedding:
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
     """The embedding in a file that `mercat embed` or another program has written."""
     kind = ending(path)
-    check_exists(path, kind)
+    check_readable(path, kind)
     if kind in (*TEXT, *COLUMNAR):
         found = _of_frame(path, console)
-    elif kind in (".h5ad", ".zarr"):
+    elif kind in ANNOTATED:
         found = _of_anndata(path, key)
     else:
         found = _of_arrays(path, kind, key, console)
@@ -50,10 +50,12 @@ def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
 
 def _of_frame(path: Path, console: Console) -> Embedding:
     """Columns x, y, z, or x, y; elsewhere all columns of numbers."""
-    frame, names, place = read_frame(path, ReadOptions(), console)
-    chosen = next((c for c in _NAMES if set(c) <= set(names)), None)
+    import pandas as pd
+
+    frame = read_frame(path, ReadOptions(), console)
+    chosen = next((c for c in _NAMES if set(c) <= set(frame.names)), None)
     if chosen is None:
-        table = frame_table(frame, names, path, ReadOptions(), console, place)
+        table = frame_table(frame, ReadOptions(), console)
         if table.X.shape[1] > 3:
             raise BadInput(
                 f"{path} has no columns x, y, z, and {table.X.shape[1]} columns of numbers "
@@ -62,38 +64,26 @@ def _of_frame(path: Path, console: Console) -> Embedding:
         console.note(f"The coordinates are the columns {listed(table.features or [])}.")
         return Embedding(path, table.X, None, table.meta)
     for name in chosen:
-        column = frame.iloc[:, names.index(name)]
+        column = frame.column(name)
         if column.dtype.kind not in "fiu" or column.isna().any():
-            wrong = np.asarray(_not_numbers(column))
-            where = place(int(np.argmax(wrong)), names.index(name))
+            wrong = np.asarray(pd.to_numeric(column, errors="coerce").isna())
+            where = frame.place(int(np.argmax(wrong)), frame.names.index(name))
             raise BadInput(f"{where}: the coordinate is missing or not a number.")
-    columns = [frame.iloc[:, names.index(name)].to_numpy() for name in chosen]
-    loss = frame.iloc[:, names.index("loss")].to_numpy() if "loss" in names else None
+    Y = np.stack([frame.column(name).to_numpy() for name in chosen], axis=1)
+    loss = frame.column("loss").to_numpy() if "loss" in frame.names else None
+    if loss is not None and loss.dtype.kind not in "fiu":
+        loss = None
     rest = {
-        name or "index": plain(frame.iloc[:, k], path, name)
-        for k, name in enumerate(names)
+        name or "index": plain(frame.data.iloc[:, k], path, name)
+        for k, name in enumerate(frame.names)
         if name not in COORDINATES
     }
-    return Embedding(path, np.stack(columns, axis=1), _numbers(loss), _frame(rest, len(frame)))
-
-
-def _not_numbers(column: Any) -> Any:
-    import pandas as pd
-
-    return pd.to_numeric(column, errors="coerce").isna()
-
-
-def _numbers(loss: np.ndarray | None) -> np.ndarray | None:
-    return None if loss is None or loss.dtype.kind not in "fiu" else loss
-
-
-def _frame(columns: dict[str, Any], n: int) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(columns, index=pd.RangeIndex(n))
+    return Embedding(path, Y, loss, pd.DataFrame(rest, index=pd.RangeIndex(len(Y))))
 
 
 def _of_anndata(path: Path, key: str | None) -> Embedding:
+    import pandas as pd
+
     from .._anndata import KEY, SHORT
 
     adata = load(path)
@@ -106,13 +96,16 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
     loss = obs[lost].to_numpy() if lost in obs else None
     meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != lost}
     ids = {str(obs.index.name or "index"): np.asarray(adata.obs_names, dtype=object)}
-    return Embedding(path, np.asarray(adata.obsm[key]), loss, _frame(ids | meta, adata.n_obs))
+    frame = pd.DataFrame(ids | meta, index=pd.RangeIndex(adata.n_obs))
+    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame)
 
 
 def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:
+    from .._anndata import KEY
+
     if kind == ".npz" and key is None:
         arrays = loaded_npz(path)
-        key = next((name for name in ("Y", "embedding", "X_mercat") if name in arrays), None)
+        key = next((name for name in ("Y", "embedding", KEY) if name in arrays), None)
     table = read_table(path, ReadOptions(key=key), console)
     return Embedding(path, table.dense(), None, table.meta)
 

@@ -155,14 +155,9 @@ def _cells(
 
     cells = scipy.sparse.csr_array(X.T)
     features = [row[min(1, len(row) - 1)] for row in genes]
-    others = replace(
-        options,
-        drop=tuple(name for name in options.drop if name not in features),
-        feature=tuple(name for name in options.feature if name not in features),
-    )
-    table = array_table(path, cells, others, {"barcode": np.array([row[0] for row in barcodes])})
-    table = replace(table, features=features, ids="barcode")
-    return table.columns([k for k, name in enumerate(features) if name not in options.drop])
+    names = {"barcode": np.array([row[0] for row in barcodes])}
+    table = array_table(path, cells, options, names, features=features)
+    return replace(table, ids="barcode").without(options.drop)
 
 
 def _beside(path: Path, stem: str) -> list[list[str]] | None:

@@ -10,7 +10,7 @@ import click
 
 from .._extras import require
 from . import _annotated, _arrays, _matrix_market
-from ._columns import frame_table
+from ._columns import Frame, frame_table
 from ._console import Console
 from ._problems import BadInput, listed, refusing
 from ._table import ReadOptions, Table, checked
@@ -39,13 +39,12 @@ def ending(path: Path) -> str:
 def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     """The table in a file, without missing numbers."""
     kind = ending(path)
-    check_exists(path, kind)
+    check_readable(path, kind)
     for option, kinds in _ONLY_FOR.items():
         if getattr(options, option) != getattr(ReadOptions, option) and kind not in kinds:
             raise click.UsageError(f"--{option} is for {listed(kinds, 9)} files, got {path}.")
     if kind in (*TEXT, *COLUMNAR):
-        frame, names, place = read_frame(path, options, console)
-        table = frame_table(frame, names, path, options, console, place)
+        table = frame_table(read_frame(path, options, console), options, console)
     else:
         readers: dict[str, Callable[..., Table]] = {
             ".npy": _arrays.read_npy,
@@ -56,8 +55,8 @@ def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     return checked(table, options, console)
 
 
-def check_exists(path: Path, kind: str) -> None:
-    """Raise unless there is such a file, of a format that is known."""
+def check_readable(path: Path, kind: str) -> None:
+    """Raise unless there is such a file, of a format that is known, and pandas for its columns."""
     if str(path) == "-":
         raise BadInput(
             "- stands for stdin, which is not read: write it to a file first, as in `... > data.csv`."
@@ -71,23 +70,23 @@ def check_exists(path: Path, kind: str) -> None:
         raise BadInput(f"{path} does not exist.")
     if path.is_dir() and kind != ".zarr":
         raise BadInput(f"{path} is a folder, not a file.")
-
-
-def read_frame(
-    path: Path, options: ReadOptions, console: Console
-) -> tuple[Any, list[str], Callable[[int, int], str]]:
-    """A frame, the names of its columns, and where its cells stand."""
     require("pandas", f"Reading {path}", "cli")
+
+
+def read_frame(path: Path, options: ReadOptions, console: Console) -> Frame:
+    """The columns of a text file, or of Parquet or Feather."""
     with refusing():
         if ending(path) in TEXT:
-            frame, file = read_text(path, options, console)
-            return frame, file.names, file.place
-        frame = _columnar(path)
-    names = [str(name) for name in frame.columns]
+            data, file = read_text(path, options, console)
+            return Frame(path, data, file.names, file.place)
+        data = _columnar(path)
+    names = [str(name) for name in data.columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BadInput(f"{path} has two columns {twice!r}. Give each column its own name.")
-    return frame, names, lambda row, column: f"{path}, row {row}, column {names[column]!r}"
+    return Frame(
+        path, data, names, lambda row, column: f"{path}, row {row}, column {names[column]!r}"
+    )
 
 
 def _columnar(path: Path) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from ._console import Console
 from ._problems import BadInput, counted, listed
 
-Place = Callable[[int, int], str]  # row and feature, to where that cell stands in the file
+Place = Callable[[int, int], str]  # row and column, to where that cell stands in the file
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,8 @@ class ReadOptions:
     header: bool | None = None
     transpose: bool = False
     expected: tuple[str, ...] | None = None  # the features, where a model knows them
-    faults: list[str] | None = (
-        None  # where to put faults, for who looks at a file and does not use it
-    )
+    # Where to put faults, for who looks at a file and does not use it.
+    faults: list[str] | None = None
 
     @property
     def kept_apart(self) -> set[str]:
@@ -121,6 +120,14 @@ class Table:
             features=None if self.features is None else [self.features[k] for k in kept],
             place=lambda row, column: self.place(row, kept[column]),
         )
+
+    def without(self, names: Iterable[str]) -> Table:
+        """All but the features of these names."""
+        left_out = set(names)
+        features = self.features or []
+        if not left_out & set(features):
+            return self
+        return self.columns([k for k, name in enumerate(features) if name not in left_out])
 
     def dense(self, most: float = 4e9) -> np.ndarray:
         """X as a dense array, unless that would be very large."""
