@@ -331,6 +331,7 @@ def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatc
         ("pandas", ["embed", "data.npy"], "mercat[cli]"),
         ("pandas", ["view", "data.csv"], "mercat[cli]"),
         ("pyarrow", ["embed", "data.parquet"], "mercat[cli]"),
+        ("pyarrow", ["embed", "data.csv", "-o", "m.feather"], "mercat[cli]"),
         ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
     ],
 )

@@ -4,6 +4,8 @@ This file runs under the interpreter that has the method, which need not have an
 NumPy (and need not be newer than Python 3.10). Each function takes the data, a seed and the size of
 the neighbourhood (None: the paper's choice), and returns the embedding. With a seed, UMAP and t-SNE
 use one core, which makes them repeatable; without one (None), all cores.
+
+`mercat compare` has its peers at their own defaults (`mercat.cli._peers`): the two share nothing on purpose.
 """
 
 from __future__ import annotations

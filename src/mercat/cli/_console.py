@@ -47,7 +47,7 @@ class Console:
     def result(self, text: str, data: dict[str, Any]) -> None:
         """The result, as text or as JSON with the notes."""
         if self.as_json:
-            content = _plain(data | {"notes": self.notes})
+            content = _jsonable(data | {"notes": self.notes})
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
         if text:
             with printing():
@@ -141,12 +141,12 @@ _LOUDNESS = [
 ]
 
 
-def _plain(value: Any) -> Any:
+def _jsonable(value: Any) -> Any:
     """What JSON can hold: NumPy's numbers as Python's, NaN as null."""
     if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): _jsonable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [_jsonable(entry) for entry in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):

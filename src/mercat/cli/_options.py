@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ._outputs import PICTURES, TABLES
 from ._table import ReadOptions
 
 Decorator = Callable[..., Any]
@@ -239,11 +240,9 @@ def file(name: str, help: str) -> Decorator:
 
 
 MAP: list[Decorator] = [
-    output(
-        "Write the map: .csv, .tsv, .parquet, .feather, .npy, .h5ad. By default, CSV to stdout."
-    ),
+    output(f"Write the map: {', '.join(TABLES)}. By default, CSV to stdout."),
     file("--html", "Write the explorer, a page to open in a browser."),
-    file("--png", "Write a picture: .png, .pdf or .svg."),
+    file("--png", f"Write a picture: {', '.join(PICTURES)}."),
 ]
 
 

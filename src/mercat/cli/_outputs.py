@@ -18,7 +18,7 @@ from .._sphere import to_lonlat
 from .._whole import whole_file
 from ._console import Console, printing
 from ._problems import BadOutput, listed
-from ._read import ending
+from ._read import COLUMNAR, ending
 from ._table import Table
 
 TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad")
@@ -184,7 +184,9 @@ def plan_map(outputs: Outputs, output: Path | None, html: Path | None, png: Path
     if png is not None:
         require("matplotlib", "--png", "cli")
     if output is not None and ending(output) == ".h5ad":
-        require("anndata", "Writing .h5ad", "cli,anndata")
+        require("anndata", f"Writing {output}", "cli,anndata")
+    if output is not None and ending(output) in COLUMNAR:
+        require("pyarrow", f"Writing {output}", "cli")
     outputs.plan("embedding", output, TABLES)
     outputs.plan("page", html, PAGES)
     outputs.plan("picture", png, PICTURES)

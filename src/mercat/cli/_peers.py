@@ -1,4 +1,8 @@
-"""The methods that `mercat compare` sets side by side, each at its own defaults."""
+"""The methods that `mercat compare` sets side by side, each at its own defaults.
+
+`benchmarks/harness/methods.py` runs them with the paper's settings, under other interpreters: the two share
+nothing on purpose.
+"""
 
 from __future__ import annotations
 

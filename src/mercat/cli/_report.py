@@ -172,7 +172,7 @@ def _hex(rgba: Any) -> str:
 
 def _table(done: list[Outcome]) -> str:
     measures = list(done[0].scores)
-    heads = "".join(f"<th>{html.escape(_short(name))}</th>" for name in measures)
+    heads = "".join(f"<th>{MEANING[name][0]}</th>" for name in measures)
     rows = []
     for outcome in done:
         cells = [f"<td>{outcome.seconds:.1f}&nbsp;s</td>"]
@@ -214,15 +214,10 @@ def _cell(score: Any, best: bool) -> str:
     return value + error
 
 
-def _short(name: str) -> str:
-    return MEANING.get(name, (name, ""))[0]
-
-
 def _meanings(done: list[Outcome]) -> str:
     rows = "".join(
-        f"<dt>{html.escape(_short(name))}</dt><dd>{html.escape(MEANING[name][1])} (<code>{name}</code>)</dd>"
+        f"<dt>{MEANING[name][0]}</dt><dd>{MEANING[name][1]} (<code>{name}</code>)</dd>"
         for name in done[0].scores
-        if name in MEANING
     )
     return f"<h2>What they mean</h2>\n<dl>{rows}</dl>"
 

@@ -45,7 +45,7 @@ class TextFile:
     delimiter: str
     decimal: str
     names: list[str]  # "" for a column without a name
-    first_line: int  # number of the line before the first row
+    n_header: int  # lines before the first row
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Number of the last line, and cells, of each row. Raises BadInput where a row is not whole."""
@@ -53,7 +53,7 @@ class TextFile:
             reader = csv.reader(file, strict=True, **dialect(self.delimiter))
             try:
                 for cells in reader:
-                    if cells and reader.line_num > self.first_line:
+                    if cells and reader.line_num > self.n_header:
                         yield reader.line_num, cells
             except csv.Error as error:
                 raise BadInput(f"{self.path}, line {reader.line_num}: {error}.") from error
@@ -97,7 +97,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
     file = sniffed(path, options, console)
     try:
         with opened(path, file.encoding) as stream:
-            for _ in range(file.first_line):
+            for _ in range(file.n_header):
                 stream.readline()
             frame = pd.read_csv(
                 stream,
