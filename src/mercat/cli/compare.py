@@ -18,7 +18,7 @@ from ._prepare import Preparation
 from ._read import read_table
 from ._report import MEANING, Subject, page
 from ._table import Table
-from .evaluate import as_data, in_metric, labels, neighbors
+from .evaluate import in_metric, labels, neighbors, scores_as_data
 
 EPILOG = """\b
 Examples:
@@ -145,5 +145,5 @@ def _as_data(outcomes: list[Outcome], files: dict[str, str]) -> dict[str, Any]:
         if o.absent:
             methods[o.title] = {"absent": o.absent}
         else:
-            methods[o.title] = {"seconds": o.seconds, "measures": as_data(o.scores)}
+            methods[o.title] = {"seconds": o.seconds, "measures": scores_as_data(o.scores)}
     return {"methods": methods, "files": files}

@@ -56,7 +56,8 @@ def embed(
     plan_map(outputs, output, html, png)
     outputs.plan("model", save_model)
     parameters = _options.taken(arguments, tuple(_options.MODEL))
-    table = read_table(data, options := _options.read_options(arguments), console)
+    options = _options.read_options(arguments)
+    table = read_table(data, options, console)
     _check_number(table)
     if len(table.meta.columns):
         console.note(f"Metadata, not embedded: {table.kept()}.")

@@ -78,10 +78,10 @@ def evaluate(
         n_points=n_points,
         random_state=random_state,
     )
-    console.result(repr(scores), {"n_points": len(found.Y), "measures": as_data(scores)})
+    console.result(repr(scores), {"n_points": len(found.Y), "measures": scores_as_data(scores)})
 
 
-def as_data(scores: Any) -> dict[str, dict[str, float]]:
+def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
     """Measures as JSON has them."""
     return {
         name: {"score": float(score), "standard_error": score.standard_error}
