@@ -128,10 +128,10 @@ def _solve_landmarks(plan: Plan) -> Solved:
     X_hat = _projected(near[: len(chosen)], plan)
     fit = _descend(X_hat, chosen, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
-    placer = _prepared(X_hat, fit, plan, compared)
-    placement = Placement(placer, judges(X_hat, fit.Y).share(n), fit.verdict.calibration)
+    placement = _placement(X_hat, fit.Y, fit.verdict.calibration, plan, compared)
     evidence = _evidence(near[: len(chosen)], X_hat, chosen, plan)
-    placed, at = rows, sample  # ... where the sample is among those placed
+    # All rows are placed, or the sample; `at` is where the sample is among them.
+    placed, at = rows, sample
     if rows.lazy:
         placed, at = Rows(near[np.argsort(sample)], plan.workers), np.argsort(np.argsort(sample))
     fit = _place_all(placed, placement, fit, plan.progress)
@@ -195,10 +195,8 @@ def _solve_all(plan: Plan) -> Solved:
         fit = _descend(X_hat, np.arange(n), plan, careful=True)
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    few = fit._replace(Y=fit.Y[chosen])
-    placer = _prepared(X_hat[chosen], few, plan)
+    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.verdict.calibration, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    placement = Placement(placer, judges(X_hat[chosen], few.Y), fit.verdict.calibration)
     return Solved(fit, placement, chosen, crowd, evidence)
 
 
@@ -259,13 +257,18 @@ def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan
     return verdict(moments, plan.line)
 
 
-def _prepared(X_hat: np.ndarray, fit: Fit, plan: Plan, n_apices: int | None = None) -> Placer:
+def _placement(
+    X_hat: np.ndarray,
+    Y: np.ndarray,
+    line: Calibration,
+    plan: Plan,
+    n_apices: int | None = None,
+) -> Placement:
     """What places points against these: a few of them are enough, but for the paper's loss."""
     n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
-    landmarks = prepare_landmarks(
-        X_hat.astype(np.float64), fit.Y, fit.verdict.calibration, n_apices, n_legs
-    )
-    return Placer(plan.spectral, as_type(landmarks, np.float32))
+    landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs)
+    placer = Placer(plan.spectral, as_type(landmarks, np.float32))
+    return Placement(placer, judges(X_hat, Y).share(plan.rows.shape[0]), line)
 
 
 def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
