@@ -91,13 +91,13 @@ def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
 
 def neighbors(k: int | None, n: int, console: Console) -> int:
     """-k; by default that of `metrics.report`, which is said where the points are few."""
-    from ..metrics._neighborhood import NEIGHBORS
+    from ..metrics._neighborhood import N_COMPARED
 
     if k is None:
-        k = max(1, min(NEIGHBORS, (n - 1) // 2))
-        if k < NEIGHBORS:
+        k = max(1, min(N_COMPARED, (n - 1) // 2))
+        if k < N_COMPARED:
             console.note(
-                f"Neighbourhoods are of {counted(k, 'point')}, not {NEIGHBORS}: less than half of the {n}."
+                f"Neighbourhoods are of {counted(k, 'point')}, not {N_COMPARED}: less than half of the {n}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")

@@ -10,6 +10,7 @@ import numpy as np
 from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
 from ._points import (
     BLOCK,
+    N_POINTS,
     Floats,
     Geometry,
     Indices,
@@ -27,7 +28,7 @@ def angle_preservation(
     *,
     geometry: Geometry = "auto",
     n_legs: int = 64,
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""Pearson correlation between the angles of the data and those of the embedding.
@@ -81,7 +82,7 @@ def angle_preservation(
     check_at_least("n_legs", n_legs, 2)
     rng = np.random.default_rng(random_state)
     n = len(data)
-    apexes = sample_points(n, n_points, rng)
+    apices = sample_points(n, n_points, rng)
     n_legs = min(n_legs, n - 1)
 
     def moments(block: tuple[Indices, Indices]) -> Floats:
@@ -90,26 +91,26 @@ def angle_preservation(
     width = max(n_legs, data.coordinates.shape[1])
     size = max(1, BLOCK // (n_legs * width))
     with Workers(n_threads(-1) if data.on_host else 1) as workers:
-        drawn = _draw_legs(apexes, n, n_legs, size, rng)
+        drawn = _draw_legs(apices, n, n_legs, size, rng)
         M = np.concatenate(list(workers.map(moments, drawn)))
     return _correlation(M, n)
 
 
 def _draw_legs(
-    apexes: Indices, n: int, n_legs: int, size: int, rng: np.random.Generator
+    apices: Indices, n: int, n_legs: int, size: int, rng: np.random.Generator
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Blocks of apexes, each apex with its own legs: distinct, and never the apex."""
-    for block in blocks(len(apexes), size):
-        apex = apexes[block]
+    """Blocks of apices, each apex with its own legs: distinct, and never the apex."""
+    for block in blocks(len(apices), size):
+        apex = apices[block]
         legs = np.stack([rng.choice(n - 1, n_legs, replace=False, shuffle=False) for _ in apex])
         legs += legs >= apex[:, None]
         yield apex, legs
 
 
-def _moments(data: Points, embedding: Points, apexes: Indices, legs: Indices) -> Floats:
+def _moments(data: Points, embedding: Points, apices: Indices, legs: Indices) -> Floats:
     """Sums of 1, a, b, a^2, b^2, ab over the other legs, for each apex and leg (b, m, 6)."""
-    A, in_data = data.directions(apexes, legs)
-    B, in_embedding = embedding.directions(apexes, legs)
+    A, in_data = data.directions(apices, legs)
+    B, in_embedding = embedding.directions(apices, legs)
     exists = in_data & in_embedding
     xp = namespace(A)
     pairs = xp.astype(exists[:, :, None] & exists[:, None, :], A.dtype)
@@ -129,11 +130,11 @@ def _angles(directions: Array) -> Array:
 def _correlation(M: Floats, n: int) -> Score:
     """Pearson's correlation from the moments of every leg, and its standard error.
 
-    Sampling has two stages, apexes out of n and legs out of n - 1. The influence of an angle
+    Sampling has two stages, apices out of n and legs out of n - 1. The influence of an angle
     on the correlation, z_a z_b - rho/2 (z_a^2 + z_b^2), is linear in the moments, so its mean
     over a leg or an apex needs no second pass over the angles.
     """
-    n_apexes, n_legs = M.shape[:2]
+    n_apices, n_legs = M.shape[:2]
     total = M.sum(axis=(0, 1))
     if total[0] == 0:
         return Score(np.nan, np.nan)
@@ -153,9 +154,9 @@ def _correlation(M: Floats, n: int) -> Score:
             1 / spread,
         ]
     )
-    by_leg = M @ coefficients / (total[0] / (n_apexes * n_legs))
+    by_leg = M @ coefficients / (total[0] / (n_apices * n_legs))
     between = np.var(by_leg.mean(axis=1), ddof=1)
     # A mean over pairs of legs: each leg is in it twice, hence the 4.
     within = 4 * np.mean(np.var(by_leg, axis=1, ddof=1)) / n_legs * (1 - n_legs / (n - 1))
-    taken = n_apexes / n
-    return Score(rho, float(np.sqrt(((1 - taken) * between + taken * within) / n_apexes)))
+    taken = n_apices / n
+    return Score(rho, float(np.sqrt(((1 - taken) * between + taken * within) / n_apices)))

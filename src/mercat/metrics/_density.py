@@ -8,17 +8,19 @@ import numpy as np
 
 from ._correlation import pearson
 from ._nearest import count_within, nearest
-from ._points import Floats, Geometry, Indices, Points, check_k, check_pair, sample_points
+from ._points import N_POINTS, Floats, Geometry, Indices, Points, check_k, check_pair, sample_points
 from ._score import Score
+
+N_CROWD = 25  # the neighbour whose mean distance is the radius of the balls
 
 
 def density_preservation(
     X: Any,
     Y: Any,
     *,
-    k: int = 25,
+    k: int = N_CROWD,
     geometry: Geometry = "auto",
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""Pearson correlation between the local densities of the data and of the embedding.

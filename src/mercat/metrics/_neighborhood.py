@@ -14,6 +14,7 @@ from .._backend import to_numpy
 from ._correlation import mean
 from ._nearest import nearest, ranks
 from ._points import (
+    N_POINTS,
     Geometry,
     Points,
     beside,
@@ -26,17 +27,19 @@ from ._points import (
 )
 from ._score import Score
 
-NEIGHBORS = 50  # whose preservation is measured, unless it is said otherwise
+N_COMPARED = 50  # neighbours a point, as in the paper
+N_RANKED = 15  # those whose ranks are looked at
+N_VOTERS = 10  # those that vote for a class
 
 
 def neighborhood_preservation(
     X: Any,
     Y: Any,
     *,
-    k: int = NEIGHBORS,
+    k: int = N_COMPARED,
     n_spectral: int | Literal["auto"] | None = None,
     geometry: Geometry = "auto",
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""Mean Jaccard index of the k nearest neighbours in the data and in the embedding.
@@ -90,9 +93,9 @@ def trustworthiness(
     X: Any,
     Y: Any,
     *,
-    k: int = 15,
+    k: int = N_RANKED,
     geometry: Geometry = "auto",
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""How far neighbours in the embedding may be trusted to be neighbours in the data.
@@ -135,9 +138,9 @@ def continuity(
     X: Any,
     Y: Any,
     *,
-    k: int = 15,
+    k: int = N_RANKED,
     geometry: Geometry = "auto",
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""How far neighbours in the data stay neighbours in the embedding.
@@ -174,9 +177,9 @@ def knn_accuracy(
     Y: Any,
     labels: Any,
     *,
-    k: int = 10,
+    k: int = N_VOTERS,
     geometry: Geometry = "auto",
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     """Share of points whose class is the most frequent among their k nearest neighbours.

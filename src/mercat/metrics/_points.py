@@ -18,6 +18,8 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
+LEAST_POINTS = 3  # that make an angle
+N_POINTS = 5000  # at which measures are taken, unless told otherwise
 UNIT_TOLERANCE = 1e-4  # of the length of a row of an embedding that was stored in float32
 
 
@@ -64,7 +66,7 @@ class Points:
         """Straight-line length of a distance: the order of points around one is the same."""
         return 2 * np.sin(distance / 2) if self.on_sphere else distance
 
-    def directions(self, apexes: Indices, legs: Indices) -> tuple[Array, Array]:
+    def directions(self, apices: Indices, legs: Indices) -> tuple[Array, Array]:
         """Unit directions from each apex (b,) to its legs (b, m), and where they exist.
 
         On the sphere a direction is the start of the geodesic, in a frame of the tangent
@@ -72,7 +74,7 @@ class Points:
         so that near points keep their digits. A leg that coincides with its apex, or with
         the apex's antipode, has no direction.
         """
-        P, D = self.take(apexes), self.take(legs)
+        P, D = self.take(apices), self.take(legs)
         xp = namespace(P)
         D -= P[:, None, :]
         if self.on_sphere:
@@ -113,14 +115,18 @@ def _checked(X: Any, name: str) -> Array:
     """Finite numbers in two dimensions, three rows or more, in single or double precision."""
     if not is_torch(X):
         return check_array(
-            X, dtype=[np.float64, np.float32], input_name=name, ensure_min_samples=3, estimator=None
+            X,
+            dtype=[np.float64, np.float32],
+            input_name=name,
+            ensure_min_samples=LEAST_POINTS,
+            estimator=None,
         )
     from .._device import check_tensor
 
     X = check_tensor(X, name)
-    if X.shape[0] < 3 or X.shape[1] < 1:
+    if X.shape[0] < LEAST_POINTS or X.shape[1] < 1:
         raise ValueError(
-            f"{name} must have 3 rows and a column at least, got shape {tuple(X.shape)}."
+            f"{name} must have {LEAST_POINTS} rows and a column at least, got shape {tuple(X.shape)}."
         )
     return X if X.dtype.is_floating_point else X.float()
 

@@ -8,16 +8,18 @@ import numpy as np
 
 from .._backend import is_torch, to_numpy
 from ._angle import angle_preservation
-from ._density import density_preservation
+from ._density import N_CROWD, density_preservation
 from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
 from ._neighborhood import (
-    NEIGHBORS,
+    N_COMPARED,
+    N_RANKED,
+    N_VOTERS,
     continuity,
     knn_accuracy,
     neighborhood_preservation,
     trustworthiness,
 )
-from ._points import Geometry, is_missing
+from ._points import LEAST_POINTS, N_POINTS, Geometry, is_missing
 from ._score import Report
 
 
@@ -29,7 +31,7 @@ def report(
     k: int | None = None,
     n_spectral: int | Literal["auto"] | None = None,
     geometry: Geometry = "auto",
-    n_points: int | None = 5000,
+    n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Report:
     """The measures of an embedding in one table, those of classes where labels are given.
@@ -81,17 +83,17 @@ def report(
         angle_preservation=angle_preservation(X, Y, **by_point),
         distance_preservation=distance_preservation(X, Y, **common),
         neighborhood_preservation=neighborhood_preservation(
-            X, Y, k=min(NEIGHBORS, half) if k is None else k, n_spectral=n_spectral, **by_point
+            X, Y, k=min(N_COMPARED, half) if k is None else k, n_spectral=n_spectral, **by_point
         ),
-        density_preservation=density_preservation(X, Y, k=min(25, half), **by_point),
-        trustworthiness=trustworthiness(X, Y, k=min(15, half), **by_point),
-        continuity=continuity(X, Y, k=min(15, half), **by_point),
+        density_preservation=density_preservation(X, Y, k=min(N_CROWD, half), **by_point),
+        trustworthiness=trustworthiness(X, Y, k=min(N_RANKED, half), **by_point),
+        continuity=continuity(X, Y, k=min(N_RANKED, half), **by_point),
         random_triplet_accuracy=random_triplet_accuracy(X, Y, **common),
     )
     if labels is not None:
         X, Y, labels = _labelled(X, Y, labels)
         half = (len(Y) - 1) // 2
-        scores["knn_accuracy"] = knn_accuracy(Y, labels, k=min(10, half), **by_point)
+        scores["knn_accuracy"] = knn_accuracy(Y, labels, k=min(N_VOTERS, half), **by_point)
         scores["centroid_preservation"] = centroid_preservation(X, Y, labels, geometry=geometry)
     return scores
 
@@ -104,6 +106,8 @@ def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     known = np.flatnonzero(~is_missing(labels))
     if len(known) == len(labels):
         return X, Y, labels  # as they are: X may be large, or on disk
-    if len(known) < 3:
-        raise ValueError(f"labels must name the class of at least 3 points, got {len(known)}.")
+    if len(known) < LEAST_POINTS:
+        raise ValueError(
+            f"labels must name the class of at least {LEAST_POINTS} points, got {len(known)}."
+        )
     return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])
