@@ -11,7 +11,7 @@ from scipy.stats import ortho_group, pearsonr, spearmanr
 from sklearn import manifold
 from sklearn.neighbors import KNeighborsClassifier
 
-from mercat import metrics
+from mercat import _spectral, metrics
 from mercat._sphere import geodesic
 from mercat.metrics import (
     Report,
@@ -240,6 +240,16 @@ def test_neighborhood_denoises_the_data(rng):
     plain = neighborhood_preservation(X, latent, k=10)
     assert neighborhood_preservation(X, latent, k=10, n_spectral=2) > plain + 0.1
     assert neighborhood_preservation(X, latent, k=10, n_spectral="auto") > plain + 0.1
+
+
+def test_the_seed_also_serves_the_denoising(rng, monkeypatch):
+    monkeypatch.setattr(_spectral, "_SMALL", 20)  # beyond it components are found by random vectors
+    X = rng.normal(size=(80, 60))
+    first, again, other = (
+        neighborhood_preservation(X, X[:, :2], k=10, n_spectral=5, random_state=seed)
+        for seed in (0, 0, 1)
+    )
+    assert first == again != other
 
 
 def test_trustworthiness_matches_sklearn(clouds):

@@ -80,7 +80,7 @@ def neighborhood_preservation(
     if n_spectral is not None:
         from .._spectral import denoise
 
-        denoised = denoise(to_numpy(data.coordinates), n_spectral)
+        denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
         data = check_points(beside(denoised, data.coordinates), "X")
     queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
     in_data, in_embedding = nearest(data, queries, k), nearest(embedding, queries, k)
