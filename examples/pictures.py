@@ -26,6 +26,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from benchmarks.harness.browser import FLAGS
+from benchmarks.harness.facing import facing
 from mercat import Mercat, datasets, plot, projections, viewer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
@@ -60,9 +61,7 @@ def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     No turn of the sphere changes an angle, so which way is up is for the reader to choose.
     """
     flat = projections.project(Y, "lambert")
-    u, _, vt = np.linalg.svd((X - X.mean(axis=0)).T @ flat)
-    turn = u @ np.diag([1, np.linalg.det(u @ vt)]) @ vt  # and no mirror
-    return projections.inverse(flat @ turn.T, "lambert")
+    return projections.inverse(facing(flat, X, mirror=False), "lambert")
 
 
 def draw_detail(X: np.ndarray, digit: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import data
+from benchmarks.harness.facing import facing
 from benchmarks.harness.methods import title
 from mercat import plot, projections
 
@@ -80,8 +81,9 @@ def _embeddings(
         task = functools.partial(Task, seed=1) if table == "synthetic" else real.task
         panels = {title(m): _flat(embedding(table, task(set_name, m), folder)) for m in SHOWN}
         if raw:
-            view = _view(loaded.X)
-            panels = {"Data": view, **{k: _facing(Y, view) for k, Y in panels.items()}}
+            view = loaded.X[:, :2]  # the mammoth from its side
+            turned = {k: None if Y is None else facing(Y, view) for k, Y in panels.items()}
+            panels = {"Data": view, **turned}
         for ax, (heading, Y) in zip(row, panels.items(), strict=True):
             _panel(ax, Y, loaded.labels, heading if i == 0 else "")
         note = " (stand-in)" if loaded.note.startswith("stand-in") else ""
@@ -126,19 +128,6 @@ def _flat(Y: np.ndarray | None) -> np.ndarray | None:
     plane = projections.project(Y, "mercator", center=center)
     top = np.arctanh(np.sin(np.radians(85)))
     return np.column_stack([plane[:, 0], np.clip(plane[:, 1], -top, top)])
-
-
-def _facing(Y: np.ndarray | None, view: np.ndarray) -> np.ndarray | None:
-    """Turned, and mirrored if need be, to face as the data do: no method knows left from right."""
-    if Y is None:
-        return None
-    left, _, right = np.linalg.svd((Y - Y.mean(axis=0)).T @ (view - view.mean(axis=0)))
-    return np.asarray(Y @ left @ right)
-
-
-def _view(X: np.ndarray) -> np.ndarray:
-    """Planar data as they are, the mammoth from its side."""
-    return np.asarray(X if X.shape[1] == 2 else X[:, [0, 1]])
 
 
 def _has_data(name: str, folder: str | None) -> bool:

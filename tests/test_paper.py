@@ -12,6 +12,7 @@ if not (ROOT / "paper").is_dir():
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.harness import data, methods, peers  # noqa: E402
+from benchmarks.harness.facing import facing  # noqa: E402
 from benchmarks.harness.record import Store, stamp  # noqa: E402
 from paper import claims, experiment, numbers, report, spectrum, synthetic, theory  # noqa: E402
 from paper.markdown import best, seconds  # noqa: E402
@@ -143,6 +144,17 @@ def test_stand_ins_and_subsets_are_named(tmp_path):
     np.savez(tmp_path / "paul15.npz", X=np.eye(6), labels=labels)
     assert data.load("blood", tmp_path).note.startswith("stand-in")
     assert data.load("paul15", tmp_path).note == "subset: 6 of 2730 cells, 6 of 3451 genes"
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_map_is_turned_to_face_the_data_and_mirrored_only_if_allowed(mirrored):
+    X = np.random.default_rng(0).normal(size=(20, 2)) * [3, 1]
+    turn = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]]) @ np.diag(
+        [1, 1 - 2 * mirrored]
+    )
+    flat = X @ turn
+    np.testing.assert_allclose(facing(flat, X), X)
+    assert np.allclose(facing(flat, X, mirror=False), X) == (not mirrored)
 
 
 def test_methods_take_turns_and_one_that_is_not_there_has_none(monkeypatch):

@@ -12,6 +12,7 @@ import numpy as np
 from fits import digits
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness.facing import facing
 from mercat import Mercat, datasets, metrics, plot, projections
 from mercat._angles import spherical_triple_cosines, triple_cosines
 
@@ -233,18 +234,12 @@ def side_by_side() -> Any:
     disc = projections.project(sphere, "lambert")
     embeddings = {
         "Original": X,
-        "t-SNE": _facing(X, flat),
-        "Mercat": projections.inverse(_facing(X, disc), "lambert"),
+        "t-SNE": facing(flat, X),
+        "Mercat": projections.inverse(facing(disc, X), "lambert"),
     }
     axes = plot.compare(embeddings, part, size=6)
     axes[0].figure.set_size_inches(11, 3.2)
     return axes[0].figure
-
-
-def _facing(X: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """P turned and mirrored as X stands, which changes no angle and no distance."""
-    u, _, vt = np.linalg.svd((X - X.mean(axis=0)).T @ P)
-    return P @ (u @ vt).T
 
 
 def _triples(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
