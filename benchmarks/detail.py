@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import data, measure, peers
+from benchmarks.harness.measure import MEASURES
 from benchmarks.harness.record import Store, stamp
 from mercat import metrics
 
@@ -31,7 +32,6 @@ RESULTS = Path(__file__).parent / "results" / "detail.json"
 SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
 PEERS = ("ncvis", "pacmap", "umap", "tsne", "densmap")
 DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
-FOUR = ("angle", "distance", "neighborhood", "density")
 CLOSE = 0.01
 WHOLE, SIZES = "mnist_even", (500, 2000, 8000)
 SHORT_DIAL = (0.0, 0.03, 0.1, 0.3, 1.0)
@@ -105,7 +105,7 @@ def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
         for record in records:
             if record["method"] == "mercat" or not ours:
                 continue
-            wanted = FOUR[:3] if record["method"] == "densmap" else FOUR
+            wanted = MEASURES[:3] if record["method"] == "densmap" else MEASURES
             value, margins = against(ours, record["measures"], wanted)
             table[f"{name}/{record['method']}"] = {
                 "detail": value,

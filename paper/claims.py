@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.harness.data import SETS
+from benchmarks.harness.measure import MEASURES
 
-from .experiment import MEASURES, PEERS
+from .experiment import PEERS
 from .numbers import Number, paper_table, verdict
 
 Results = Mapping[tuple[Any, ...], Mapping[str, Number]]

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.harness import data, measure, peers
+from benchmarks.harness import data, measure, methods, peers
 from benchmarks.harness.record import Store, stamp
 from mercat._spectral import denoise
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("angle", "distance", "neighborhood", "density")
-PEERS = ("umap", "tsne", "ncvis", "densmap", "pacmap", "pca")
-METHODS = ("mercat", "mercat-absolute", "mercat-algorithm1", *PEERS)
+METHODS = tuple(methods.METHODS)
+PEERS = tuple(method for method in METHODS if not method.startswith("mercat"))
 SEEDS = (1, 2, 3)
 N_LOSS = 900  # points whose triples the loss is taken over
 

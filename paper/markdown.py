@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from .numbers import Number, shown
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; all columns but the first two are centred."""
-    rule = [":--" if i < 2 else ":-:" for i in range(len(head))]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 2) -> str:
+    """A Markdown table; all columns but the first `left` are centred."""
+    rule = [":--" if i < left else ":-:" for i in range(len(head))]
     lines = [head, rule, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.data import SETS
-from benchmarks.harness.methods import METHODS as ALL
+from benchmarks.harness.measure import MEASURES
 from benchmarks.harness.methods import title
 
 from . import claims, neighborhood, real, scaling, simulations
-from .experiment import MEASURES, METHODS, N_LOSS, PEERS
+from .experiment import METHODS, N_LOSS, PEERS
 from .markdown import best, table
 from .numbers import Number, collect, paper_neighborhoods, paper_table, shown, verdict
 
 Records = Mapping[str, dict[str, Any]]
-SIGNS = {
+SPELLED = {
     "angle": "angle",
     "distance": "distance",
     "neighborhood": "neighbourhood",
@@ -103,7 +103,7 @@ def _against_paper(results: claims.Results, name: str) -> str | None:
         for c in found:
             if c.measure in measures:
                 counts[c.verdict] += 1
-        what = " and ".join(SIGNS[m] for m in measures)
+        what = " and ".join(SPELLED[m] for m in measures)
         parts.append(
             f"{what}: {counts['beat']} above, {counts['match']} equal, {counts['miss']} below"
         )
@@ -127,7 +127,7 @@ def data_sets(records: Mapping[str, Records]) -> str:
             continue
         record = seen[name]
         if "n" not in record:
-            rows.append([entry.title, entry.kind, "-", f"**not run**: {record['reason']}"])
+            rows.append([entry.title, entry.kind, "-", "-", f"**not run**: {record['reason']}"])
             continue
         rank = str(record.get("screenot_rank", "-"))
         shape = f"{record['n']:,} x {record['d']:,}"
@@ -135,7 +135,6 @@ def data_sets(records: Mapping[str, Records]) -> str:
         note = f"**{record['note']}**" if record["note"] else drawn
         rows.append([entry.title, entry.kind, shape, rank, note])
     head = ["set", "kind", "points x features", "ScreeNOT rank", "which data"]
-    rows = [row if len(row) == 5 else [*row[:3], "-", row[3]] for row in rows]
     return (
         "## Data\n\n" + table(head, rows) + "\nMeasures are those of `mercat.metrics`: "
         "Mercat's with arcs and angles of the sphere, the others' of the plane. Angles, distances "
@@ -191,7 +190,7 @@ def _main_table(results: claims.Results, name: str) -> str:
                     cells[i] += f" <sub>{theirs}</sub>"
             heading = SETS[set_name].title if measure == MEASURES[0] else ""
             theirs = paper.get((set_name, measure, "mercat"))
-            rows.append([heading, SIGNS[measure], "" if theirs is None else str(theirs), *cells])
+            rows.append([heading, SPELLED[measure], "" if theirs is None else str(theirs), *cells])
     return table(["set", "measure", "paper's Mercat", *map(title, METHODS)], rows)
 
 
@@ -204,7 +203,7 @@ def _verdicts(results: claims.Results, name: str, notes: Mapping[str, str]) -> s
     lines = [f"\n**Below the paper's Mercat**: {len(missed)} of {len(found)} numbers.\n"]
     for c in missed:
         why = claims.explanation(c, results, notes.get(c.name, ""))
-        where = f"{SETS[c.name].title}, {SIGNS[c.measure]}"
+        where = f"{SETS[c.name].title}, {SPELLED[c.measure]}"
         lines.append(f"- {where}: {c.ours} against {c.paper}. {why[0].upper()}{why[1:]}")
     lines.append("")
     lines.append(_peers_against_paper(results, name))
@@ -293,7 +292,7 @@ def scaling_table(records: Records) -> str:
         rows.append([SETS[name].title, how, title(method), *cells])
     order = [SETS[name].title for name in scaling.SCALED]
     rows.sort(key=lambda row: (order.index(row[0]), row[1]))
-    head = ["set", "features", "method", *(SIGNS[m] for m in MEASURES)]
+    head = ["set", "features", "method", *(SPELLED[m] for m in MEASURES)]
     return (
         "## The scaling of the features\n\nThe paper does not state it, and it matters: each set "
         "is measured here against itself under several scalings; in small print the paper's "
@@ -323,7 +322,7 @@ def neighborhood_table(records: Records) -> str:
                     for mine, t in zip(best(found), theirs, strict=True)
                 ]
                 first = title(method) if measure == MEASURES[0] else ""
-                rows.append([first, SIGNS[measure], *cells])
+                rows.append([first, SPELLED[measure], *cells])
         parts.append(f"**{SETS[name].title}**\n")
         parts.append(table(["method", "measure", *map(str, sizes)], rows))
     return "\n".join(parts)
@@ -377,7 +376,7 @@ def _not_run(records: list[dict[str, Any]]) -> list[str]:
     for record in records:
         for method, r in ((record.get("method"), record), *record.get("methods", {}).items()):
             if r.get("status", "ok") != "ok":
-                what = f"{title(method)}" if method in ALL else "all methods"
+                what = title(method) if method in METHODS else "all methods"
                 reason = f"{r['status']} ({r['reason']})"
                 failed.setdefault((what, reason), set()).add(record.get("set", ""))
     if not failed:

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.harness import data, methods, peers  # noqa: E402
 from benchmarks.harness.facing import facing  # noqa: E402
+from benchmarks.harness.measure import MEASURES  # noqa: E402
 from benchmarks.harness.record import Store, stamp  # noqa: E402
 from paper import claims, experiment, numbers, report, spectrum, synthetic, theory  # noqa: E402
 from paper.markdown import best, seconds  # noqa: E402
@@ -107,7 +108,9 @@ def test_a_missing_method_is_reported(monkeypatch, tmp_path):
     assert Y is None
     assert outcome["status"] == "not installed"
     assert str(tmp_path / "python") in outcome["reason"]
-    monkeypatch.setitem(methods.METHODS, "umap", (methods.umap, "UMAP", "no_such_package", None))
+    monkeypatch.setitem(
+        methods.METHODS, "umap", methods.Method(methods.umap, "UMAP", "no_such_package")
+    )
     with pytest.raises(ImportError, match="no_such_package"):
         methods.load("umap")
     with pytest.raises(ValueError, match=r"method must be one of mercat, .* got 'som'\."):
@@ -204,10 +207,7 @@ def test_theory_limit_and_effective_rank():
 
 
 def _record(name, method, seed, angle, **fields):
-    measures = {
-        m: {"value": angle, "standard_error": 0.0}
-        for m in ("angle", "distance", "neighborhood", "density")
-    }
+    measures = {m: {"value": angle, "standard_error": 0.0} for m in MEASURES}
     record = {"set": name, "method": method, "seed": seed, "n_components": None, "n": 500, "d": 50}
     ok = {"note": "", "status": "ok", "measures": measures, "versions": {"numpy": "2"}}
     return stamp(**{**record, **ok, **fields})
@@ -256,7 +256,7 @@ def test_report_without_results_says_so(tmp_path):
 
 def test_contests_take_the_rival_on_its_better_input():
     def all_at(value):
-        return {m: Number(value) for m in experiment.MEASURES}
+        return {m: Number(value) for m in MEASURES}
 
     results = {
         ("blood", "mercat", None): all_at(0.6),

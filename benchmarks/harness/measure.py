@@ -15,6 +15,8 @@ from mercat._exact import AngleLoss
 from mercat._spectral import denoise
 from mercat._sphere import normalize
 
+MEASURES = ("angle", "distance", "neighborhood", "density")
+
 
 class Reference(NamedTuple):
     """A set, and what embeddings of it are measured against."""
@@ -34,12 +36,13 @@ def reference(data: Data, n_components: int | None) -> Reference:
 def four_measures(ref: Reference, Y: np.ndarray) -> dict[str, metrics.Score]:
     """The paper's measures of an embedding."""
     geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
-    return {
-        "angle": metrics.angle_preservation(ref.X, Y, geometry=geometry),
-        "distance": metrics.distance_preservation(ref.X, Y, geometry=geometry),
-        "neighborhood": metrics.neighborhood_preservation(ref.denoised, Y, geometry=geometry),
-        "density": metrics.density_preservation(ref.X, Y, geometry=geometry),
-    }
+    scores = (
+        metrics.angle_preservation(ref.X, Y, geometry=geometry),
+        metrics.distance_preservation(ref.X, Y, geometry=geometry),
+        metrics.neighborhood_preservation(ref.denoised, Y, geometry=geometry),
+        metrics.density_preservation(ref.X, Y, geometry=geometry),
+    )
+    return dict(zip(MEASURES, scores, strict=True))
 
 
 def paper_loss(X_hat: np.ndarray, Y: np.ndarray, n_points: int) -> float:

@@ -10,6 +10,7 @@ use one core, which makes them repeatable; without one (None), all cores.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from importlib import import_module, metadata
 
 import numpy as np
@@ -40,11 +41,11 @@ def mercat_absolute(X, seed, neighbors):
 def mercat_algorithm1(X, seed, neighbors, max_iter=1000, milestones=(350,), batch_size=None):
     """The paper's Algorithm 1 with one of its schedules; by default that of the synthetic sets."""
     from mercat._algorithm1 import solve_algorithm1
-    from mercat._backend import Workers
+    from mercat._backend import Workers, n_threads
     from mercat._spectral import denoise
 
     rng = np.random.default_rng(seed)
-    with Workers(_cores()) as workers:
+    with Workers(n_threads(-1)) as workers:
         Y, _, _ = solve_algorithm1(
             denoise(X, 50, rng),
             None,
@@ -130,36 +131,31 @@ def pca(X, seed, neighbors):
     return principal_components(X, 2)
 
 
-# Name: function, title, distribution, variable that names an interpreter which has it.
+# `variable` is that of the environment which names an interpreter that has the distribution.
+Method = namedtuple("Method", "embed title distribution variable", defaults=[None])
 METHODS = {
-    "mercat": (mercat, "Mercat", "mercat", None),
-    "mercat-absolute": (mercat_absolute, "Mercat, absolute", "mercat", None),
-    "mercat-algorithm1": (mercat_algorithm1, "Mercat, Algorithm 1", "mercat", None),
-    "umap": (umap, "UMAP", "umap-learn", "MERCAT_PEERS_PYTHON"),
-    "tsne": (tsne, "t-SNE", "openTSNE", "MERCAT_PEERS_PYTHON"),
-    "ncvis": (ncvis, "NCVis", "ncvis", "MERCAT_NCVIS_PYTHON"),
-    "densmap": (densmap, "densMAP", "umap-learn", "MERCAT_PEERS_PYTHON"),
-    "pacmap": (pacmap, "PaCMAP", "pacmap", "MERCAT_PEERS_PYTHON"),
-    "pca": (pca, "PCA", "numpy", None),
+    "mercat": Method(mercat, "Mercat", "mercat"),
+    "mercat-absolute": Method(mercat_absolute, "Mercat, absolute", "mercat"),
+    "mercat-algorithm1": Method(mercat_algorithm1, "Mercat, Algorithm 1", "mercat"),
+    "umap": Method(umap, "UMAP", "umap-learn", "MERCAT_PEERS_PYTHON"),
+    "tsne": Method(tsne, "t-SNE", "openTSNE", "MERCAT_PEERS_PYTHON"),
+    "ncvis": Method(ncvis, "NCVis", "ncvis", "MERCAT_NCVIS_PYTHON"),
+    "densmap": Method(densmap, "densMAP", "umap-learn", "MERCAT_PEERS_PYTHON"),
+    "pacmap": Method(pacmap, "PaCMAP", "pacmap", "MERCAT_PEERS_PYTHON"),
+    "pca": Method(pca, "PCA", "numpy"),
 }
 
 
 def title(method):
-    return METHODS[method][1]
+    return METHODS[method].title
 
 
 def load(method):
     """Import the module of a method; its version and NumPy's."""
-    distribution = METHODS[method][2]
+    distribution = METHODS[method].distribution
     module = {"umap-learn": "umap"}.get(distribution, distribution)
     imported = import_module(module)
     if method.startswith("mercat"):
         import_module("mercat._estimator")
         return {"mercat": imported.__version__, "numpy": np.__version__}
     return {distribution: metadata.version(distribution), "numpy": np.__version__}
-
-
-def _cores():
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

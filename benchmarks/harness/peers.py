@@ -33,7 +33,7 @@ SMALL, LARGE, SWITCH = 500, 5000, 4096
 
 def interpreter(method):
     """Path of the Python that runs a method."""
-    variable = methods.METHODS[method][3]
+    variable = methods.METHODS[method].variable
     return os.environ.get(variable, sys.executable) if variable else sys.executable
 
 
@@ -220,8 +220,8 @@ def work(folder):
         try:
             embedding, outcome = _embed(job, X)
         except ImportError as error:
-            package = methods.METHODS[job["method"]][2]
-            outcome = _without("not installed", f"{package}: {error}")
+            distribution = methods.METHODS[job["method"]].distribution
+            outcome = _without("not installed", f"{distribution}: {error}")
         except Exception as error:
             outcome = _without("failed", f"{type(error).__name__}: {error}")
     logging.getLogger().removeHandler(heard)
@@ -233,14 +233,14 @@ def work(folder):
 
 
 def _embed(job, X):
-    function = methods.METHODS[job["method"]][0]
+    method = methods.METHODS[job["method"]]
     seconds = {}
 
     def call(name, rows):
         start = time.perf_counter()
         if job["n_components"] and rows.shape[1] > job["n_components"]:
             rows = methods.principal_components(rows, job["n_components"])
-        embedding = function(rows, job["seed"], job["neighbors"], **job["options"])
+        embedding = method.embed(rows, job["seed"], job["neighbors"], **job["options"])
         seconds[name] = time.perf_counter() - start
         return np.asarray(embedding)
 

@@ -21,9 +21,10 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.detail import CLOSE, SHORT_DIAL, WHOLE, summarize
 from benchmarks.detail import SETS as DIAL_SETS
 from benchmarks.harness.data import SETS
+from benchmarks.harness.measure import MEASURES
 from benchmarks.harness.methods import title
-from paper import claims
-from paper.experiment import MEASURES, METHODS
+from paper import claims, markdown
+from paper.experiment import METHODS
 from paper.markdown import best, seconds
 from paper.numbers import Number, collect, shown
 
@@ -326,12 +327,8 @@ def peers_table(found: Mapping[str, Any]) -> str:
     return table + f"\nIn {sum(close)} of {len(close)} no margin is below -{shown(CLOSE)}.\n"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    rows = list(rows)
-    if not rows:
-        return NOT_YET
-    rule = [":--", *[":-:"] * (len(head) - 1)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows]) + "\n"
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return markdown.table(head, rows, left=1) if rows else NOT_YET
 
 
 if __name__ == "__main__":
