@@ -20,12 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import memory, record
+from benchmarks.harness.peers import run as run_peer
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "scale.png"
@@ -47,9 +49,10 @@ def clusters(n: int, seed: int = 0) -> np.ndarray:
     return X
 
 
-def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """Slope of log seconds against log n, by least squares."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+def exponent(measured: Mapping[int, float] | Mapping[float, float]) -> float:
+    """The power of the keys that the values follow: the slope of their logarithms, by least squares."""
+    x, y = np.log(list(measured.items())).T
+    return float(np.polyfit(x, y, 1)[0])
 
 
 # ------------------------------------------------------------------ one machine
@@ -95,42 +98,45 @@ def fit_apart(n: int, detail: float = 0.0) -> dict[str, float]:
 
 def _fits(sizes: list[int], detail: float) -> dict[str, Any]:
     found: dict[str, Any] = {str(n): fit_apart(n, detail) for n in sizes}
-    found["exponent of the time"] = exponent(sizes, [found[str(n)]["seconds"] for n in sizes])
+    found["exponent of the time"] = exponent({n: found[str(n)]["seconds"] for n in sizes})
     return found
 
 
 def peers(_: argparse.Namespace) -> dict[str, Any]:
     """Peers on the same data as far as they go in reasonable time; warm."""
-    from benchmarks.harness import peers as harness
-
     found: dict[str, Any] = {}
     for method in PEERS:
         seconds = {}
         for n in PEER_SIZES:
-            Y, outcome = harness.run(method, clusters(n), seed=None, warm=True)
-            if Y is None:
-                print(f"{method}: {outcome['status']}: {outcome['reason']}", flush=True)
+            took = _seconds_of_peer(method, n)
+            if took is None:
                 break
-            seconds[n] = outcome["seconds"]["fit"]
-            print(method, n, seconds[n], flush=True)
+            seconds[n] = took
         found[method] = {str(n): s for n, s in seconds.items()}
         if len(seconds) > 1:
-            found[method]["exponent of the time"] = exponent(list(seconds), list(seconds.values()))
+            found[method]["exponent of the time"] = exponent(seconds)
     return found
+
+
+def _seconds_of_peer(method: str, n: int) -> float | None:
+    """Warm seconds of a peer on n points; None if it cannot be run, and why is printed."""
+    Y, outcome = run_peer(method, clusters(n), seed=None, warm=True)
+    if Y is None:
+        print(f"{method}: {outcome['status']}: {outcome['reason']}", flush=True)
+        return None
+    seconds: float = outcome["seconds"]["fit"]
+    print(method, n, seconds, flush=True)
+    return seconds
 
 
 def million(_: argparse.Namespace) -> dict[str, Any]:
     """A million points with detail, and UMAP on the same, one after the other."""
-    from benchmarks.harness import peers as harness
-
     n = 1_000_000
     found = {"mercat": fit_apart(n, DETAIL)["seconds"]}
-    Y, outcome = harness.run("umap", clusters(n), seed=None, warm=True)
-    if Y is None:
-        print(f"umap: {outcome['status']}: {outcome['reason']}", flush=True)
+    umap = _seconds_of_peer("umap", n)
+    if umap is None:
         return found
-    found["umap"] = outcome["seconds"]["fit"]
-    found["times of UMAP"] = found["mercat"] / found["umap"]
+    found |= {"umap": umap, "times of UMAP": found["mercat"] / umap}
     print(json.dumps(found), flush=True)
     return found
 

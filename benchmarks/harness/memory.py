@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 STATUS = Path("/proc/self/status")
@@ -20,6 +19,8 @@ def peak() -> int:
     """
     if STATUS.exists():
         return _status("VmHWM")
+    import resource  # which Windows does not have
+
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_maxrss  # in bytes on macOS, which has no /proc
 
