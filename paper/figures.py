@@ -19,7 +19,6 @@ from mercat import plot, projections
 
 from . import neighborhood, real, spectrum, synthetic, theory
 from .experiment import HERE, Task, embedding, reference, store
-from .simulations import PAPER_RANK
 
 FOLDER = HERE / "figures"
 SHOWN = ("umap", "tsne", "ncvis", "densmap", "mercat")
@@ -158,7 +157,10 @@ def _spectrum() -> Path | None:
     left.set_yscale("symlog", linthresh=1)
     left.legend(fontsize=8)
     right.axvline(
-        PAPER_RANK, color="black", linestyle="--", label=f"the paper's mean, {PAPER_RANK}"
+        spectrum.PAPER_RANK,
+        color="black",
+        linestyle="--",
+        label=f"the paper's mean, {spectrum.PAPER_RANK}",
     )
     right.set(xlabel="effective rank", ylabel="points", title="Effective rank at each point")
     right.set_xscale("log")
@@ -168,7 +170,7 @@ def _spectrum() -> Path | None:
 
 def _theory() -> Path | None:
     records = store(theory.TABLE).records
-    if not {"strength", "convergence", "subsampling"} <= set(records):
+    if not set(theory.PARTS) <= set(records):
         return None
     figure, ((a, b), (c, d)) = _grid(2, 2, 5, 3.6)
     for ax, profile in zip((a, b), theory.PROFILES, strict=True):
@@ -178,18 +180,9 @@ def _theory() -> Path | None:
     return _save(figure, "theory")
 
 
-def _means(rows: Any, key: Any, value: Any) -> tuple[np.ndarray, np.ndarray]:
-    groups: dict[float, list[float]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(value(row))
-    x = sorted(groups)
-    return np.array(x), np.array([np.mean(groups[k]) for k in x])
-
-
 def _plot_strength(ax: Any, rows: Any, profile: str) -> None:
     for name, color in COLORS.items():
-        chosen = [row for row in rows if row[0] == profile and row[3] == name]
-        x, y = _means(chosen, lambda row: row[1], lambda row: row[4])
+        x, y = zip(*theory.errors(rows, profile, name).items(), strict=True)
         ax.loglog(x, y, "o-", markersize=3, color=color, label=NAMES[name])
     ax.set(xlabel="strength of the signal", ylabel="mean error of angles (rad)", title=profile)
     ax.legend(fontsize=8)
@@ -209,7 +202,7 @@ def _plot_legs(ax: Any, rows: Any) -> None:
     for name, style in (("gauss10", "--"), ("paul15", "-")):
         chosen = [row for row in rows if row[0] == name]
         for column, what, color in ((3, "loss", "#0072B2"), (4, "gradient", "#D55E00")):
-            x, y = _means(chosen, lambda row: row[1], lambda row, c=column: row[c])
+            x, y = zip(*theory.means(chosen, 1, column).items(), strict=True)
             label = f"{what}, {data.SETS[name].title}"
             ax.loglog(x, y, style, marker="o", markersize=3, color=color, label=label)
     ax.axvline(64, color="grey", linewidth=0.8)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+Records = Mapping[str, dict[str, Any]]  # what a file of results holds
 DATA = Path(__file__).resolve().parent / "data"
 ROUNDING = 0.005  # the paper's tables have two decimals
 

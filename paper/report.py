@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from . import (
     neighborhood,
@@ -12,15 +11,13 @@ from . import (
     runtime,
     scaling,
     sections,
-    simulations,
     spectrum,
     synthetic,
     theory,
 )
 from .experiment import HERE, store
-from .numbers import collect
+from .numbers import Records, collect
 
-Records = Mapping[str, dict[str, Any]]
 TABLES = (
     synthetic.TABLE,
     real.TABLE,
@@ -59,10 +56,10 @@ def compose(records: Mapping[str, Records], folder: Path) -> str:
         sections.scaling_table(records[scaling.TABLE]),
         sections.neighborhood_table(records[neighborhood.TABLE]),
         sections.picture(folder, "mammoth", "The mammoth under varying neighbourhoods."),
-        simulations.runtime_table(records[runtime.TABLE], records[real.TABLE], notes),
-        simulations.spectrum_text(records[spectrum.TABLE]),
+        runtime.section(records[runtime.TABLE], records[real.TABLE], notes),
+        spectrum.section(records[spectrum.TABLE]),
         sections.picture(folder, "spectrum", "Singular values and effective ranks."),
-        simulations.theory_text(records[theory.TABLE]),
+        theory.section(records[theory.TABLE]),
         sections.picture(folder, "theory", "The theorems and subsampling, simulated."),
         sections.methods_and_versions(records),
     ]

@@ -9,15 +9,19 @@ to 50 principal components, which makes every peer faster. No seed, so that UMAP
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from benchmarks.harness import data, peers
+from benchmarks.harness.methods import title
 from benchmarks.harness.record import stamp
 
 from .experiment import PEERS, store
+from .markdown import seconds, table
+from .numbers import Records, paper_runtimes
 
 TABLE = "runtime"
 NAMES = ("blood", "pancreas", "paul15", "cell_cycle", "mnist_even", "mammoth")
@@ -56,3 +60,84 @@ def _race(X: np.ndarray) -> dict[str, Any]:
             outcome["warm"] = min(outcome["turns"])
             outcome["cold"] = first["import"] + first["first"] + first["fit"]
     return outcomes
+
+
+# ------------------------------------------------------------------ what the report says
+
+
+def _rank(times: Mapping[str, float]) -> int:
+    """Mercat's place among the methods that embed by more than a projection."""
+    return 1 + sum(t < times["mercat"] for m, t in times.items() if m not in ("mercat", "pca"))
+
+
+def _warm(record: dict[str, Any]) -> dict[str, float]:
+    return {m: r["warm"] for m, r in record["methods"].items() if r["status"] == "ok"}
+
+
+def in_short(records: Records) -> str:
+    """Mercat's place on how many sets, and against the paper's own time."""
+    timed = {n: _warm(r) for n, r in records.items() if r["status"] == "ok"}
+    if not timed:
+        return "- **Run time**: no results yet."
+    ranks = {name: _rank(times) for name, times in timed.items() if "mercat" in times}
+    ahead = sum(rank <= 2 for rank in ranks.values())
+    text = f"- **Run time**: Mercat is first or second on {ahead} of {len(ranks)} sets"
+    behind = [f"{data.SETS[n].title} ({r}.)" for n, r in ranks.items() if r > 2]
+    text += f"; not on {', '.join(behind)}." if behind else "."
+    if "mnist_even" in timed:
+        printed, paper = paper_runtimes()["mnist_even", "mercat"]
+        ours = timed["mnist_even"]["mercat"]
+        text += (
+            f" On MNIST even it takes {seconds(ours)}, where the paper's implementation took "
+            f"{printed} on a CPU: {paper / ours:,.0f} times as long."
+        )
+    return text
+
+
+def section(records: Records, real_records: Records, notes: Mapping[str, str]) -> str:
+    if not records:
+        return ""
+    paper = paper_runtimes()
+    rows = []
+    for name in NAMES:
+        record = records.get(name)
+        if record is None or record["status"] != "ok":
+            rows.append([data.SETS[name].title, "no data", *[""] * (len(METHODS) + 2)])
+            continue
+        cells = [_time(record["methods"][m], paper.get((name, m))) for m in METHODS]
+        times = _warm(record)
+        faster = ""
+        if (name, "mercat") in paper and "mercat" in times and not notes.get(name):
+            faster = f"{paper[name, 'mercat'][1] / times['mercat']:,.0f} x"
+        place = f"{_rank(times)}." if "mercat" in times else ""
+        rows.append(
+            [data.SETS[name].title, f"{record['n']:,} x {record['d']:,}", *cells, place, faster]
+        )
+    head = ["set", "points x features", *map(title, METHODS)]
+    head += ["Mercat's place", "paper's CPU time / ours"]
+    loads = [r["load_before"] for r in records.values() if r.get("load_before") is not None]
+    busy = f" Other work ran beside it (load {min(loads)} to {max(loads)} before)." if loads else ""
+    return (
+        "## Run time\n\nWarm seconds (what is compiled at the first call is compiled), in brackets "
+        "cold: import, a first small call, and the call. In small print the paper's, on another "
+        "machine and, for stand-ins and subsets, on other data. All methods start from the raw "
+        "matrix, use all cores, and have the reduction to 50 components in their time. PCA, a "
+        f"projection, has no place.{busy}\n\n" + table(head, rows) + _literal(real_records)
+    )
+
+
+def _time(outcome: Mapping[str, Any], paper: tuple[str, float] | None) -> str:
+    if outcome["status"] != "ok":
+        return str(outcome["status"])
+    text = f"{seconds(outcome['warm'])} ({seconds(outcome['cold'])})"
+    return text + (f" <sub>{paper[0]}</sub>" if paper else "")
+
+
+def _literal(records: Records) -> str:
+    parts = [
+        f"{data.SETS[r['set']].title} {seconds(r['seconds']['fit'])} "
+        f"for {r['options']['max_iter']} passes"
+        for r in records.values()
+        if r.get("method") == "mercat-algorithm1" and r["status"] == "ok"
+    ]
+    return f"\nAlgorithm 1, as this library runs it: {', '.join(parts)}.\n" if parts else ""

@@ -12,12 +12,11 @@ from benchmarks.harness.data import SETS
 from benchmarks.harness.measure import MEASURES
 from benchmarks.harness.methods import title
 
-from . import claims, neighborhood, real, scaling, simulations
+from . import claims, neighborhood, real, runtime, scaling
 from .experiment import METHODS, N_LOSS, PEERS
 from .markdown import best, table
-from .numbers import Number, collect, paper_neighborhoods, paper_table, shown, verdict
+from .numbers import Number, Records, collect, paper_neighborhoods, paper_table, shown, verdict
 
-Records = Mapping[str, dict[str, Any]]
 SPELLED = {
     "angle": "angle",
     "distance": "distance",
@@ -50,7 +49,7 @@ def in_short(
     lines += [_wins(together, claims.NONLINEAR, "UMAP, t-SNE, NCVis, densMAP and PaCMAP")]
     lines += [_wins(together, PEERS, "these and PCA")]
     lines += [_against_paper(results["synthetic"], "synthetic")]
-    lines += simulations.runtime_claims(runtimes)
+    lines += [runtime.in_short(runtimes)]
     lines += [_other_data(results["real"], notes)]
     return "\n".join(line for line in lines if line is not None) + "\n"
 

@@ -249,6 +249,12 @@ def test_report_of_made_up_results(made_up):
     assert "Unif5, distance: .62 ±.01 against .90 ±.05. Not explained." in text
 
 
+def test_the_report_is_that_of_the_results():
+    records = {name: experiment.store(name).records for name in report.TABLES}
+    text = (experiment.HERE / "REPORT.md").read_text(encoding="utf-8")
+    assert report.compose(records, experiment.HERE) == text, "run: report.main()"
+
+
 def test_report_without_results_says_so(tmp_path):
     text = report.main(tmp_path).read_text(encoding="utf-8")
     assert "no results yet" in text
