@@ -6,8 +6,9 @@ process, writes a file or opens a connection. What it says of a file is one line
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import resource
 import sys
 import warnings
@@ -24,7 +25,6 @@ FORBIDDEN = {
     "socket.connect",
     "subprocess.Popen",
 }
-NOWHERE = open(os.devnull, "w")  # noqa: SIM115
 seen: list[str] = []
 watching = False
 
@@ -70,11 +70,8 @@ def info(path):
     """`mercat info`, which looks at anything."""
     from mercat.cli._app import app
 
-    sys.stdout, kept = NOWHERE, sys.stdout
-    try:
+    with contextlib.redirect_stdout(io.StringIO()):
         app(["info", str(path), "--quiet"], standalone_mode=False)
-    finally:
-        sys.stdout = kept
 
 
 def attempt(read, path):

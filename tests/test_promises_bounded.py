@@ -118,12 +118,15 @@ from test_backend import blas_threads
 from sklearn.datasets import load_digits
 from mercat import Mercat
 
+def threads():
+    tasks = os.listdir("/proc/self/task")
+    return {int(t): open(f"/proc/self/task/{t}/stat").read().rpartition(")")[2].split() for t in tasks}
+
 def ticks():
-    found = {}
-    for task in os.listdir("/proc/self/task"):
-        fields = open(f"/proc/self/task/{task}/stat").read().rpartition(")")[2].split()
-        found[int(task)] = int(fields[11]) + int(fields[12])
-    return found
+    return {task: int(fields[11]) + int(fields[12]) for task, fields in threads().items()}
+
+def others_sleep():
+    return all(s[0] != "R" for task, s in threads().items() if task != threading.get_native_id())
 
 counts, python_threads = set(), set()
 
@@ -134,7 +137,8 @@ def count(iteration, loss, Y):
     assert blas_threads() == {1}
 
 model = Mercat(n_jobs=int(sys.argv[1]), callback=count, random_state=0).fit(load_digits().data[:50])
-time.sleep(0.3)  # threads that BLAS has started look for work for a moment
+while not others_sleep():  # threads that BLAS has started look for work for a moment
+    time.sleep(0.001)
 before = ticks()
 model.fit(load_digits().data[:900])
 spent = {task: now - before.get(task, 0) for task, now in ticks().items()}

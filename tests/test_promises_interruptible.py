@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections import Counter
 
 import numpy as np
@@ -130,19 +129,21 @@ print(json.dumps([interrupted, left, blas_threads() == limits, same]))
 
 
 def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
-    main, before = threading.main_thread(), blas_threads()
+    main, before, waited_for = threading.main_thread(), blas_threads(), threading.Event()
 
     def let_go_late(held, leave):
         with threadpool_limits(limits=1, user_api="blas"):
             signal.pthread_kill(main.ident, signal.SIGINT)
             held.set()  # or the signal, if it came just before the wait, would never be looked at
             leave.wait()
-            time.sleep(0.2)
+            waited_for.wait()
 
     with monkeypatch.context() as patch:
         patch.setattr(_backend, "_hold_blas", let_go_late)
         with pytest.raises(KeyboardInterrupt), Workers(2):
             pass
+    holder = _backend._single_threaded_blas._holder
+    monkeypatch.setattr(holder, "join", lambda: waited_for.set() or threading.Thread.join(holder))
     with Workers(2):
         pass
     assert blas_threads() == before

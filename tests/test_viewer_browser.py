@@ -561,10 +561,11 @@ def test_a_lost_graphics_context_comes_back(page):
         """async () => {
             const canvas = document.querySelector("canvas.points-layer");
             const lost = canvas.getContext("webgl2").getExtension("WEBGL_lose_context");
+            const happens = (name) => new Promise((resolve) =>
+                canvas.addEventListener(name, () => setTimeout(resolve)));  // when all have heard
+            const gone = happens("webglcontextlost"), back = happens("webglcontextrestored");
             lost.loseContext();
-            await new Promise((resolve) => setTimeout(resolve, 100));
-            const back = new Promise((resolve) =>
-                canvas.addEventListener("webglcontextrestored", resolve));
+            await gone;
             lost.restoreContext();
             await back;
         }"""
