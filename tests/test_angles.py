@@ -176,7 +176,7 @@ def test_gradient_is_tangent():
 
 
 @pytest.mark.parametrize("change", ["rotate Y", "rotate X", "scale X", "translate X", "reflect Y"])
-def test_invariances(change):
+def test_turning_scaling_and_moving_change_no_moments(change):
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(12, 4)), random_sphere(12, 2)
     before = total(block_moments(X, Y))

@@ -166,7 +166,7 @@ def test_options_have_the_defaults_of_the_measures():
     assert f"[default: {k}, or half" in options["k"].help
 
 
-def test_embed_prepares(data, tmp_path):
+def test_embed_prepares_the_data_as_told(data, tmp_path):
     positive = FRAME.assign(**{f"f{k}": np.abs(X[:, k]) for k in range(5)})
     positive.to_csv(data, index=False)
     out = tmp_path / "map.npy"
@@ -350,7 +350,7 @@ def test_missing_packages_are_named_before_the_fit(
     assert f'needs {module}, which is not installed: pip install "{advice}"' in err
 
 
-def test_too_few_rows(tmp_path):
+def test_too_few_rows_are_refused(tmp_path):
     (tmp_path / "few.csv").write_text("a,b\n1,2\n3,5\n")
     code, _, err = call("embed", tmp_path / "few.csv")
     assert code == 3
@@ -669,7 +669,7 @@ def test_pca_is_pca():
 # ------------------------------------------------------------------ info, help, completion
 
 
-def test_info(data, tmp_path):
+def test_info_tells_of_installation_data_and_model(data, tmp_path):
     facts = json.loads(done("info", "--json"))
     assert facts["mercat"] == mercat.__version__
     assert facts["packages"]["numpy"] == np.__version__
@@ -706,7 +706,7 @@ def test_the_seed_of_evaluate_is_not_that_of_a_map():
     assert "The same seed measures at the same points." in done("evaluate", "--help")
 
 
-def test_completion_scripts():
+def test_completion_writes_a_script_for_each_shell():
     assert "_MERCAT_COMPLETE=bash_complete" in done("completion", "bash")
     assert "#compdef mercat" in done("completion", "zsh")
     assert "complete --no-files --command mercat" in done("completion", "fish")

@@ -178,7 +178,7 @@ def test_dates_addresses_and_names_are_text(read, value):
     assert read.said == ""
 
 
-def test_meta_and_drop(read):
+def test_meta_and_drop_take_columns_out_of_the_numbers(read):
     FRAME.to_csv(read.folder / "f.csv", index=False)
     table = read("f.csv", meta=("weight",), drop=("flag",))
     assert table.features == ["height"]
@@ -227,7 +227,7 @@ def test_missing_rows_can_be_left_out_and_only_missing_numbers_count(read):
     assert "2 of 5 rows miss a number" in read.said
 
 
-def test_npy_and_npz(read):
+def test_npy_and_npz_are_read(read):
     X = RNG.normal(size=(10, 3)).astype(np.float32)
     np.save(read.folder / "x.npy", X)
     table = read("x.npy")
@@ -300,7 +300,7 @@ def test_matrix_market_of_every_kind_reads_as_scipy_does(read, field, symmetry):
     assert "not a whole Matrix Market file" in read.error("m.mtx", "\n".join([*lines, "1 1 1 1"]))
 
 
-def test_anndata(read):
+def test_anndata_is_read(read):
     anndata = pytest.importorskip("anndata")
     X = scipy.sparse.csr_matrix(RNG.poisson(1.0, size=(12, 5)).astype(np.float32))
     obs = pd.DataFrame(
@@ -406,7 +406,7 @@ def test_broken_files_say_where_and_why(read, case):
     assert message in read.error(name, content)
 
 
-def test_truncated_gzip_and_h5ad(read):
+def test_truncated_gzip_and_h5ad_are_refused(read):
     whole = gzip.compress(("a,b\n" + rows(5000, lambda k: f"{k}.5,{k * k}.25")).encode())
     message = read.error("z.csv.gz", whole[: len(whole) // 2])
     line = int(message.split("line ")[1].split(":")[0])
@@ -491,7 +491,7 @@ def test_faults_of_numbers_can_be_collected(read):
     assert "no column of numbers" in faults[0]
 
 
-def test_folders_and_absent_files(read):
+def test_folders_and_absent_files_are_refused(read):
     with pytest.raises(BadInput, match="- stands for stdin, which is not read"):
         read_table(Path("-"), ReadOptions(), read.console)
     assert "does not exist" in read.error("absent.csv")

@@ -274,7 +274,7 @@ def test_model_with_detail_survives_pickling(sharp, digits):
     np.testing.assert_array_equal(again.transform(digits[:5] + 1), sharp.transform(digits[:5] + 1))
 
 
-def test_graph_of_the_user(digits):
+def test_a_graph_of_the_user_does_as_the_one_found(digits):
     X = digits[:300]
     graph = kneighbors_graph(X, 15, mode="distance")
     own = Mercat(detail=0.5, neighbors=graph, n_spectral=None, random_state=0).fit_transform(X)
@@ -330,14 +330,14 @@ def test_progress_is_shown(digits, capsys):
     ],
     ids=["four points", "a line", "all equal", "duplicates", "an outlier"],
 )
-def test_odd_data(X):
+def test_odd_data_give_finite_maps(X):
     model = Mercat(detail=1.0, random_state=0).fit(X)
     assert np.isfinite(model.embedding_).all()
     assert np.isfinite(model.transform(X + 0.01)).all()
     assert np.isfinite(model.loss_)
 
 
-def test_other_input(digits):
+def test_distances_and_sparse_data_take_detail(digits):
     X = digits[:150]
     distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
     assert Mercat(detail=0.3, metric="precomputed", random_state=0).fit(distances).loss_ > 0
@@ -347,7 +347,7 @@ def test_other_input(digits):
 
 
 @pytest.mark.parametrize("detail", [-0.1, np.nan, np.inf, "much", None, True])
-def test_detail_that_is_refused(digits, detail):
+def test_bad_detail_is_refused(digits, detail):
     with pytest.raises(ValueError, match="detail must be a finite number of at least 0, got"):
         Mercat(detail=detail).fit(digits[:50])
 
@@ -358,7 +358,7 @@ def test_detail_beyond_all_use_is_refused(digits):
     assert np.isfinite(Mercat(detail=1e6, random_state=0).fit_transform(digits[:50])).all()
 
 
-def test_neighbors_that_are_refused(digits):
+def test_bad_neighbors_are_refused(digits):
     X = digits[:50]
     with pytest.raises(
         ValueError, match=r"a scipy\.sparse matrix .* or None, got \[\[0, 1"

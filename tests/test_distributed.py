@@ -91,7 +91,7 @@ def test_parameters_mean_the_same(parameters, monkeypatch):
     np.testing.assert_array_equal(there.embedding_, here.embedding_)
 
 
-def test_sparse_chunks():
+def test_sparse_chunks_give_what_sparse_data_in_memory_give():
     X = sp.csr_array(np.maximum(data() - 5, 0))
     lazy = chunked(X.toarray()).map_blocks(sp.csr_array, meta=sp.csr_array((0, D)))
     here = mercat().fit(X)

@@ -60,7 +60,7 @@ def same_shape(Y1: np.ndarray, Y2: np.ndarray) -> float:
 # ------------------------------------------------------------------ what is fitted
 
 
-def test_attributes(fitted, digits):
+def test_a_fit_has_its_attributes(fitted, digits):
     n = len(digits)
     assert fitted.embedding_.shape == (n, 3)
     np.testing.assert_allclose(np.linalg.norm(fitted.embedding_, axis=1), 1, rtol=1e-12)
@@ -260,7 +260,7 @@ def test_kinds_of_memory_give_the_same_result(digits):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_output_type(dtype, digits):
+def test_output_has_the_type_of_the_input(dtype, digits):
     model = Mercat(random_state=0).fit(digits[:100].astype(dtype))
     expected = np.float32 if dtype == np.float32 else np.float64
     assert model.embedding_.dtype == expected
@@ -322,7 +322,7 @@ def test_frames_in_and_out(digits):
     )
 
 
-def test_pipeline_pickle_and_clone(digits):
+def test_pipelines_pickles_and_clones_do_the_same(digits):
     X = digits[:200]
     pipeline = make_pipeline(StandardScaler(), Mercat(random_state=0)).fit(X)
     again = pickle.loads(pickle.dumps(pipeline))
@@ -349,7 +349,7 @@ def test_precomputed_distances_give_the_map_of_the_points(digits):
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_n_spectral(digits):
+def test_n_spectral_is_the_number_of_components(digits):
     X = digits[:300]
     assert Mercat(n_spectral=3, random_state=0).fit(X).components_.shape == (3, 64)
     assert Mercat(n_spectral=None, random_state=0).fit(X).components_ is None
@@ -474,7 +474,7 @@ def test_callback_must_be_callable(digits):
         ),
     ],
 )
-def test_bad_data(X, message):
+def test_bad_data_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         Mercat().fit(X)
 
@@ -507,7 +507,7 @@ def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, co
         (lambda D: D + np.eye(len(D)), "zero diagonal"),
     ],
 )
-def test_bad_distances(change, message):
+def test_bad_distances_are_refused(change, message):
     D = squareform(pdist(np.random.default_rng(0).normal(size=(10, 3))))
     with pytest.raises(ValueError, match=message):
         Mercat(metric="precomputed").fit(change(D))

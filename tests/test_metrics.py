@@ -365,7 +365,7 @@ def test_standard_error_is_the_deviation_over_samples(measure, few, every, many)
     assert measure(*many, **few, random_state=5) == scores[5]
 
 
-def test_labels_sampled(many):
+def test_accuracy_on_a_sample_is_near_that_of_all_points(many):
     X, Y = many
     labels = np.arange(len(X)) < 400
     truth = knn_accuracy(Y, labels)
@@ -525,7 +525,7 @@ def test_report_of_few_points_takes_half_of_them_as_neighbours(clouds, n):
     assert table["knn_accuracy"] == knn_accuracy(Y, labels, k=k)
 
 
-def test_report_converts(clouds):
+def test_report_converts_to_a_frame_json_and_html(clouds):
     table = Report(angle_preservation=Score(0.5, 0.1), trust=Score(0.25))
     frame = table.to_frame()
     assert frame.loc["angle_preservation"].tolist() == [0.5, 0.1]

@@ -36,7 +36,7 @@ def test_nearest_equal_scikit_learn(n, k):
     np.testing.assert_array_equal(found, truth(X, k))
 
 
-def test_first_equal():
+def test_first_equal_finds_the_first_equal_row_or_none():
     X = np.array([[0, 1], [2, 3], [2, 3], [-0.0, 5], [1, 0]], dtype=np.float32)
     queries = np.array([[2, 3], [0, 5], [7, 7], [1, 0], [0, 1], [3, 2]], dtype=np.float32)
     np.testing.assert_array_equal(first_equal(X, queries), [1, 3, -1, 4, 0, -1])
@@ -88,7 +88,7 @@ def test_cells_that_are_too_small_look_further(monkeypatch):
     assert all(len(set(row)) == 8 and i not in row for i, row in enumerate(found))
 
 
-def test_search_of_new_points():
+def test_search_finds_the_nearest_of_new_points():
     rng = np.random.default_rng(0)
     X, queries = (
         rng.normal(size=(70, 3)).astype(np.float32),
@@ -123,7 +123,7 @@ def test_strength_of_duplicates_is_bounded():
     np.testing.assert_allclose(strength_of(np.zeros(4))(np.zeros(4)), 0.5)
 
 
-def test_number_of_neighbors():
+def test_number_of_neighbors_is_at_most_a_third_of_the_points():
     assert check_neighbors(None, 1000) == 30
     assert check_neighbors(None, 30) == 10
     assert check_neighbors(None, 4) == 1
@@ -136,7 +136,7 @@ def ring(n: int) -> sp.csr_array:
     return sp.csr_array(sp.diags_array([np.ones(n - 1), [1.0]], offsets=[1, 1 - n]))
 
 
-def test_graphs_that_are_refused():
+def test_bad_graphs_are_refused():
     assert check_neighbors(ring(5), 5).nnz == 5
     with pytest.raises(ValueError, match=r"shape \(6, 6\), as X has 6 rows, got \(5, 5\)\."):
         check_neighbors(ring(5), 6)

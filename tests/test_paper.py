@@ -52,7 +52,7 @@ def test_tables_of_the_paper_agree_with_its_print():
         (Number(0.70, 0.01), Number(0.75, 0.01), "miss"),
     ],
 )
-def test_verdict(ours, paper, expected):
+def test_verdict_is_by_two_deviations(ours, paper, expected):
     assert numbers.verdict(ours, paper) == expected
 
 
@@ -191,7 +191,7 @@ def test_a_task_runs_once(monkeypatch, tmp_path):
     assert experiment.store("synthetic")[task.key] == first
 
 
-def test_theory_limit_and_effective_rank():
+def test_limit_and_effective_rank_match_their_definitions():
     assert theory.limit(np.array([2.0]), 1.0) == pytest.approx([0.5])  # 3 / (2 * 3)
     assert spectrum.effective_rank(np.array([[1.0, 1, 1, 0], [5, 0, 0, 0]])) == pytest.approx(
         [3, 1]

@@ -92,7 +92,7 @@ def test_genes_come_from_raw_layer_or_X_as_in_scanpy(embedded, calls):
     np.testing.assert_array_equal(calls[-1][0], embedded.obsm["X_mercat"])
 
 
-def test_genes_of_backed_data(embedded, tmp_path, calls):
+def test_genes_of_backed_data_are_read_from_disk(embedded, tmp_path, calls):
     storable = embedded.copy()
     del storable.obs["seen"]  # anndata itself stores no dates
     storable.write_h5ad(tmp_path / "cells.h5ad")
@@ -203,7 +203,7 @@ def test_explorer_takes_the_loss_of_its_own_basis(embedded, offered):
     np.testing.assert_array_equal(offered["point_loss"], adata.obs["other_loss"])
 
 
-def test_explorer_in_a_notebook(embedded):
+def test_explorer_in_a_notebook_selects_cells(embedded):
     explorer = pl.explore(embedded, color="kind", height=400)
     explorer.selection = [5, 2]
     assert list(embedded[explorer.selection].obs_names) == ["cell 2", "cell 5"]

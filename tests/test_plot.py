@@ -81,7 +81,7 @@ def test_palette_is_told_apart_by_every_reader(n, least):
     assert distance.min() > least
 
 
-def test_seen():
+def test_seen_colours_are_those_of_oklab():
     # White and black by definition of OKLab; greys are grey to everyone; red in Ottosson's table.
     grey = seen(np.array([[1, 1, 1], [0, 0, 0], [0.5, 0.5, 0.5]], dtype=float))
     np.testing.assert_allclose(grey[:, 0], np.tile([1, 0, 0], (4, 1)), atol=1e-4)
@@ -111,7 +111,7 @@ def test_seen():
         (pl.Series(["b", "a", None], dtype=pl.Categorical), [1, 0, -1], ["a", "b"]),
     ],
 )
-def test_read_categories(column, codes, names):
+def test_names_are_read_as_categories(column, codes, names):
     read_column = read(column, 3)
     assert isinstance(read_column, Categories)
     assert read_column.codes.tolist() == codes
@@ -128,7 +128,7 @@ def test_read_categories(column, codes, names):
         pl.Series([1.5, None, 3]),
     ],
 )
-def test_read_numbers(column):
+def test_numbers_are_read_as_a_scale(column):
     scale = read(column, 3)
     assert isinstance(scale, Scale)
     np.testing.assert_array_equal(scale.values, [1.5, np.nan, 3])
@@ -153,13 +153,13 @@ def test_many_integers_are_numbers():
         ("no colour", "colours that matplotlib knows, got 'no colour'"),
     ],
 )
-def test_bad_colors(color, message):
+def test_bad_colors_are_refused(color, message):
     with pytest.raises(ValueError, match=message):
         plot.map(Y, color)
     assert plt.get_fignums() == []
 
 
-def test_palettes():
+def test_palettes_colour_categories_or_are_refused():
     names = np.where(Y[:, 0] > 0, "a", "b")
     for palette in ({"a": "red", "b": "blue", "c": "green"}, ["red", "blue"]):
         P, rgba = drawn(plot.map(Y, names, palette=palette, center=(0, 0)))
@@ -655,7 +655,7 @@ def test_limits_show_in_the_bar():
 # --- names on the map ----------------------------------------------------------------------
 
 
-def test_median_direction():
+def test_median_direction_is_not_dragged_by_one_far_point():
     # Three on the equator about 90 degrees, and one far away that would drag the mean.
     points = np.concatenate([at([88, 90, 92], [0, 0, 0]), at(-90, 5)])
     median = _labels.median_direction(points)
@@ -665,7 +665,7 @@ def test_median_direction():
     assert np.isfinite(_labels.median_direction(np.array([[1.0, 0, 0], [-1, 0, 0]]))).all()
 
 
-def test_spread():
+def test_spread_moves_labels_apart_within_the_room():
     room = np.array([[0, 0], [100, 100]])
     sizes = np.tile([20.0, 10.0], (8, 1))
     apart = np.array([[10.0 + 30 * k, 50] for k in range(3)])
@@ -697,7 +697,7 @@ def test_labels_at_the_middle_of_their_points():
     np.testing.assert_allclose(where["b"], project(at(61, -30))[0], atol=0.02)
 
 
-def test_bad_labels():
+def test_bad_labels_are_refused():
     with pytest.raises(ValueError, match="labels=True needs a color of categories"):
         plot.map(Y, labels=True)
     with pytest.raises(ValueError, match="labels must have one value for each of the 600"):
@@ -709,7 +709,7 @@ def test_bad_labels():
 # --- trust, compare ------------------------------------------------------------------------
 
 
-def test_trust():
+def test_trust_colours_points_by_their_loss():
     model = SimpleNamespace(embedding_=Y, point_loss_=np.linspace(0, 1, 600))
     ax = plot.trust(model, projection="lambert", center=(0, 0))
     P, rgba = drawn(ax)
@@ -724,7 +724,7 @@ def test_trust():
         plot.trust(model)
 
 
-def test_compare():
+def test_compare_draws_each_embedding_under_one_legend():
     flat = DIGITS.data[:600, 20:22] + 0.0
     axes = plot.compare({"globe": Y, "plane": flat, "again": Y}, NAMED, center=(0, 0))
     assert [ax.get_title() for ax in axes] == ["globe", "plane", "again"]
@@ -763,7 +763,7 @@ def test_legend_of_a_comparison_stays_on_the_figure(layout):
     assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
-def test_bad_comparisons():
+def test_bad_comparisons_are_refused():
     with pytest.raises(ValueError, match=r"must all hold the same points, got \{'a': 600, 'b': 3"):
         plot.compare({"a": Y, "b": Y[:3]})
     with pytest.raises(ValueError, match="same points"):
@@ -823,7 +823,7 @@ assert "matplotlib.pyplot" not in sys.modules
         ({"ax": "here"}, "ax must be plain matplotlib Axes, got 'here'"),
     ],
 )
-def test_bad_options(options, message):
+def test_bad_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         plot.map(Y, **options)
     assert plt.get_fignums() == []
@@ -838,7 +838,7 @@ def test_bad_options(options, message):
         (Y[:0], "Y must hold at least one point, got none"),
     ],
 )
-def test_bad_embeddings(bad, message):
+def test_bad_embeddings_are_refused(bad, message):
     for function in (plot.map, plot.globe):
         with pytest.raises(ValueError, match=message):
             function(bad)
@@ -855,7 +855,7 @@ def test_one_point_and_constant_numbers():
     plot.globe([[0, 0, -1]], [None]).figure.canvas.draw()
 
 
-def test_subfigures():
+def test_a_subfigure_has_room_for_map_and_legend():
     figure = plt.figure(figsize=(10, 4))
     _, right = figure.subfigures(1, 2)
     ax = plot.map(Y, NAMED, ax=right.subplots())

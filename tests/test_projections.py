@@ -107,14 +107,14 @@ def test_poles_are_kept(projection):
 
 
 @pytest.mark.parametrize("projection", NAMES)
-def test_close_to_the_poles(projection):
+def test_inverse_undoes_project_close_to_the_poles(projection):
     colatitude = np.logspace(-12, -1, 45)
     Y = np.column_stack([np.sin(colatitude) * 0.6, np.sin(colatitude) * 0.8, np.cos(colatitude)])
     back = inverse(project(Y, projection), projection)
     np.testing.assert_allclose(back, Y, atol=3e-8)
 
 
-def test_lambert_antipode():
+def test_lambert_lays_the_antipode_on_the_rim():
     assert project([[-1, 0, 0]], "lambert").tolist() == [[2, 0]]
     near = np.array([[-np.cos(1e-9), np.sin(1e-9) * 0.6, -np.sin(1e-9) * 0.8]])
     np.testing.assert_allclose(project(near, "lambert"), [[1.2, -1.6]], atol=1e-9)
@@ -171,7 +171,7 @@ def test_scale_factors_are_singular_values_of_the_derivative(projection, center)
 
 
 @pytest.mark.parametrize("projection", ["lambert", "equal_earth", "mollweide"])
-def test_equal_area(projection):
+def test_equal_area_maps_keep_areas(projection):
     np.testing.assert_allclose(scale_factors(EVERYWHERE, projection).prod(axis=1), 1, rtol=1e-9)
 
 
@@ -182,7 +182,7 @@ def test_mercator_scale_is_the_secant():
 
 
 @pytest.mark.parametrize("projection", ["equal_earth", "mollweide"])
-def test_scale_at_the_pole(projection):
+def test_scale_at_the_pole_is_infinite_one_way_and_zero_the_other(projection):
     assert scale_factors([[0, 0, 1]], projection).tolist() == [[np.inf, 0]]
 
 
@@ -202,7 +202,7 @@ def test_rim_encloses_the_map(projection):
     )
 
 
-def test_far_side():
+def test_far_side_is_beyond_a_quarter_turn():
     Y = np.concatenate([at(29, 0), at(31, 0), at(-149, 0)])
     assert far_side(Y, center=(-60, 0)).tolist() == [False, True, False]
     assert not far_side([[0, 1, 0], [0, 0, 1]]).any()
@@ -215,7 +215,7 @@ def test_half_precision_is_unit_enough():
     )
 
 
-def test_no_points():
+def test_no_points_are_projected_to_none():
     for projection in NAMES:
         assert project(np.empty((0, 3)), projection).shape == (0, 2)
 
@@ -230,13 +230,13 @@ def test_no_points():
         ([["a", "b", "c"]], "Y must hold numbers"),
     ],
 )
-def test_bad_vectors(Y, message):
+def test_bad_vectors_are_refused(Y, message):
     for function in (project, scale_factors, far_side):
         with pytest.raises(ValueError, match=message):
             function(Y)
 
 
-def test_bad_arguments():
+def test_bad_arguments_are_named():
     Y = [[1.0, 0, 0]]
     with pytest.raises(ValueError, match=r"projection must be one of mercator, lambert.*'merc'"):
         project(Y, "merc")

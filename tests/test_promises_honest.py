@@ -167,7 +167,7 @@ def test_a_graph_of_other_rows(digits):
     assert "the rows of neighbors are those of X, in the same order" in message
 
 
-def test_neighbors_without_detail(digits):
+def test_neighbors_without_detail_warn(digits):
     with pytest.warns(UserWarning, match="neighbors has no effect at detail=0: raise detail"):
         Mercat(neighbors=5, random_state=0).fit(digits[:100])
 

@@ -36,7 +36,7 @@ def test_field_equals_the_sum_over_all_pairs(bandwidth):
     assert potential.sum() == pytest.approx(true.sum(), rel=0.002)
 
 
-def test_field_between_points():
+def test_field_between_points_is_near_the_sum_over_pairs():
     Y, places = random_sphere(300), random_sphere(500, seed=1)
     places = places[np.max(places @ Y.T, axis=1) < np.cos(0.05)]
     with Workers(1) as workers:

@@ -198,7 +198,7 @@ def test_auto_on_a_sample_of_rows_where_both_sides_are_large(monkeypatch):
     assert fit(low_rank(400, 200, rank=4, noise=0.5), "auto").components.shape[0] == 4
 
 
-def test_rank_of_few_values():
+def test_rank_of_few_values_is_two_where_there_are_two():
     assert screenot_rank(np.array([3.0, 2.0]), (10, 2)) == 2
     assert screenot_rank(np.array([3.0]), (10, 1)) == 1
     assert screenot_rank(np.zeros(5), (10, 5)) == 2
@@ -227,6 +227,6 @@ def test_new_distances_land_where_the_points_would():
     np.testing.assert_allclose(pdist(X_hat) * spectral.unit * spectral.spread, pdist(X), rtol=1e-6)
 
 
-def test_auto_rank_from_distances():
+def test_auto_finds_the_rank_from_distances():
     X = low_rank(200, 40, rank=3, noise=0.3)
     assert fit_distances(squareform(pdist(X)), "auto").axes.shape[1] in (3, 4)

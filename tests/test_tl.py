@@ -70,7 +70,7 @@ def test_dense_sparse_and_backed_data_are_the_same_data(make, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse"])
-def test_representations_other_than_arrays(adata, kind):
+def test_representations_other_than_arrays_are_embedded(adata, kind):
     rep = adata.obsm["X_pca"]
     columns = [f"dimension {k}" for k in range(rep.shape[1])]
     other = {

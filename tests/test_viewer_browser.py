@@ -410,7 +410,7 @@ def test_unfolding_ends_at_the_map(page):
     assert state(page)["unfold"] == 0
 
 
-def test_layouts_and_projections(page):
+def test_keys_choose_the_layout_and_selections_follow_the_projection(page):
     for key, names in [("1", ["globe"]), ("3", ["map"]), ("2", ["globe", "map"])]:
         page.keyboard.press(key)
         assert [pane["name"] for pane in page.evaluate("mercat.panes()")] == names

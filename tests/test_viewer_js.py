@@ -36,7 +36,7 @@ def node():
         missing("Node.js is missing: install nodejs (20 or newer) and npm.")
 
 
-def test_javascript(node):
+def test_tests_of_the_source_pass(node):
     tests = sorted(str(path) for path in (JS / "test").glob("*.test.js"))
     assert tests
     run("node", "--test", *tests)
