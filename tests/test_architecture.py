@@ -46,6 +46,17 @@ OPTIONAL = {
     "pyarrow",
 }
 LOADED_LATE = {"_widget.py"}  # as a whole, where its extra is
+# Which test file speaks for modules that have none of their name.
+SPEAKS_FOR = {
+    "test_estimator": "_checks _initial _placers _rows _solvers _starts _status _validation",
+    "test_hostile_files": "_containers _untrusted",
+    "test_model_file": "_model_json _model_rules _whole",
+    "test_plot": "_chart _color _column _figure _labels _legend _marks _palette _tradeoff _window",
+    "test_promises_honest": "_trust",
+    "test_promises_interruptible": "_progress",
+    "test_tl": "_anndata",
+    "test_torch": "_device",
+}
 
 
 @pytest.mark.parametrize("module", CORE)
@@ -82,6 +93,15 @@ def test_every_core_module_exists():
 def test_the_code_map_has_every_file():
     files = {f"{path.stem}.py" for path in PACKAGE.glob("*.py")} - {"__init__.py", "__main__.py"}
     assert not {name for name in files if f"`{name}`" not in CODE_MAP}
+
+
+def test_every_module_has_a_test_file():
+    tests = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    inside = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    modules = {name for name in inside if not name.startswith("__")}
+    named = {name for name in modules if f"test_{name.lstrip('_')}" in tests}
+    assert set(SPEAKS_FOR) <= tests
+    assert {name for group in SPEAKS_FOR.values() for name in group.split()} == modules - named
 
 
 def test_the_picture_shows_these_imports():
