@@ -35,7 +35,7 @@ NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"
 
 def fragments() -> dict[str, str]:
     """Every table, as Markdown."""
-    measured = records(ROOT)
+    measured = records()
     results = collect(measured, "set", "method", "n_components")
     names = ("core", "scale", "neighbors", "detail")
     core, scale, searches, dial = (_results(name) for name in names)
@@ -74,10 +74,10 @@ def filled(text: str) -> str:
     )
 
 
-def records(root: Path) -> list[dict[str, Any]]:
+def records() -> list[dict[str, Any]]:
     """Every embedding that was measured with its default settings."""
     found = []
-    for path in sorted((root / "paper" / "results").glob("*.json")):
+    for path in sorted((ROOT / "paper" / "results").glob("*.json")):
         for record in json.loads(path.read_text("utf-8")).values():
             plain = record.get("scaling") == "as is" and record.get("neighbors") is None
             if "measures" in record and plain:
