@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy, widest
-from ._points import Floats, Indices, Points, beside
+from ._points import Floats, Indices, Points, brought_to
 
 ROWS, COLUMNS = 64, 2**16  # a block of squared distances, 32 MB
 NUMBERS_THERE = 2**28  # the same on a device, 2 GB
@@ -51,7 +51,7 @@ def _squared_distances(points: Points, centre: Array, queries: Indices, columns:
     D += row_dot(P, P)
     D += row_dot(Q, Q)[:, None]
     (own,) = np.nonzero((queries >= columns.start) & (queries < columns.stop))
-    D[beside(own, D), beside(queries[own] - columns.start, D)] = np.inf
+    D[brought_to(own, D), brought_to(queries[own] - columns.start, D)] = np.inf
     return D
 
 
@@ -98,5 +98,5 @@ def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
 def _count_there(D: Array, limits: Floats) -> Indices:
     """The same on a device, which takes a whole pass a limit."""
     xp = namespace(D)
-    each = [xp.sum(column[:, None] >= D, axis=1) for column in beside(limits, D).T]
+    each = [xp.sum(column[:, None] >= D, axis=1) for column in brought_to(limits, D).T]
     return to_numpy(xp.stack(each, axis=1)).astype(np.intp)

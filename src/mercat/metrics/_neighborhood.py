@@ -17,7 +17,7 @@ from ._points import (
     N_POINTS,
     Geometry,
     Points,
-    beside,
+    brought_to,
     check_embedding,
     check_k,
     check_labels,
@@ -81,7 +81,7 @@ def neighborhood_preservation(
         from .._spectral import denoise
 
         denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
-        data = check_points(beside(denoised, data.coordinates), "X")
+        data = check_points(brought_to(denoised, data.coordinates), "X")
     queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
     in_data, in_embedding = nearest(data, queries, k), nearest(embedding, queries, k)
     both = np.sort(np.hstack([in_data, in_embedding]), axis=1)

@@ -44,7 +44,7 @@ class Points:
     def take(self, rows: Indices | slice) -> Array:
         """Some of the coordinates, in double precision."""
         if not isinstance(rows, slice):
-            rows = beside(rows, self.coordinates)
+            rows = brought_to(rows, self.coordinates)
         xp = namespace(self.coordinates)
         return xp.astype(self.coordinates[rows], widest(self.coordinates))
 
@@ -86,7 +86,7 @@ class Points:
         return D, exists
 
 
-def beside(array: np.ndarray, coordinates: Array) -> Array:
+def brought_to(array: np.ndarray, coordinates: Array) -> Array:
     """An array of NumPy's where the coordinates live."""
     if on_host(coordinates):
         return array
@@ -164,7 +164,7 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
     if data.on_host != embedding.on_host:  # to where one of them lives
         place = embedding.coordinates if data.on_host else data.coordinates
         data, embedding = (
-            replace(p, coordinates=beside(p.coordinates, place)) if p.on_host else p
+            replace(p, coordinates=brought_to(p.coordinates, place)) if p.on_host else p
             for p in (data, embedding)
         )
     return data, embedding
