@@ -23,7 +23,15 @@ from sklearn.decomposition import PCA  # noqa: E402
 
 from mercat import _chart, _labels, _legend, _marks, _window, metrics, plot  # noqa: E402
 from mercat._color import Categories, Scale, read  # noqa: E402
-from mercat._palette import MISSING, OKABE_ITO, categorical, seen, to_rgb  # noqa: E402
+from mercat._palette import (  # noqa: E402
+    MISSING,
+    MISSING_ON_DARK,
+    OKABE_ITO,
+    categorical,
+    on_dark,
+    seen,
+    to_rgb,
+)
 from mercat._sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
 from mercat.projections import NAMES, far_side, project  # noqa: E402
 
@@ -70,15 +78,46 @@ def test_palette_starts_with_okabe_ito_and_only_grows():
     assert categorical(8) == OKABE_ITO
     assert categorical(30)[:20] == categorical(20)
     assert len(set(categorical(60))) == 60
+    assert categorical(450) == (*categorical(200), *categorical(200), *categorical(50))
 
 
 @pytest.mark.parametrize(("n", "least"), [(8, 0.07), (20, 0.07), (30, 0.05)])
 def test_palette_is_told_apart_by_every_reader(n, least):
     # For comparison: Okabe and Ito's own eight come as close as 0.076.
-    colors = seen(np.array([to_rgb(color) for color in (*categorical(n), MISSING)]))
-    distance = np.linalg.norm(colors[:, :, None] - colors[:, None], axis=-1)
-    distance[:, np.arange(n + 1), np.arange(n + 1)] = np.inf
-    assert distance.min() > least
+    assert closest((*categorical(n), MISSING)) > least
+
+
+def closest(colors):
+    """The distance of the two that are most alike, to the reader who sees least."""
+    lab = seen(np.array([to_rgb(color) for color in colors]))
+    distance = np.linalg.norm(lab[:, :, None] - lab[:, None], axis=-1)
+    distance[:, np.arange(len(colors)), np.arange(len(colors))] = np.inf
+    return distance.min()
+
+
+@pytest.mark.parametrize(("n", "least"), [(8, 0.07), (20, 0.05), (30, 0.025)])
+def test_palette_is_told_apart_on_a_dark_ground(n, least):
+    assert closest((*on_dark(categorical(n)), MISSING_ON_DARK)) > least
+
+
+def luminance(color):
+    rgb = to_rgb(color)
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_colours_on_a_dark_ground_are_the_same_or_lighter_in_the_same_hue():
+    colors = categorical(200)
+    for color, shown in zip(colors, on_dark(colors), strict=True):
+        contrast = (luminance(shown) + 0.05) / (luminance("#192130") + 0.05)  # the globe's middle
+        assert contrast > 2.5
+        if shown != color:
+            before, after = seen(np.array([to_rgb(color), to_rgb(shown)]))[0]
+            assert after[0] > before[0]
+            turn = np.arctan2(before[1], before[2]) - np.arctan2(after[1], after[2])
+            assert color == "#000000" or np.cos(turn) > np.cos(np.radians(30))
+    assert sum(a != b for a, b in zip(colors[:8], on_dark(colors[:8]), strict=True)) == 1  # black
+    assert on_dark(()) == ()
 
 
 def test_seen_colours_are_those_of_oklab():

@@ -15,10 +15,11 @@ import polars as pl
 import pytest
 
 from mercat._color import coloring
+from mercat._palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._sphere import fibonacci_grid, geodesic
 from mercat.projections import project
 from mercat.viewer import to_html
-from mercat.viewer._columns import Categories, Numbers, read_frame
+from mercat.viewer._columns import Categories, Numbers, Painted, read_frame
 from mercat.viewer._encode import encode, to_octahedral
 from mercat.viewer._home import home
 
@@ -215,14 +216,11 @@ def test_numbers_keep_missing_values_as_nan(values):
     column = read_one(values, 3)
     assert isinstance(column, Numbers)
     np.testing.assert_array_equal(column.values.astype(float), [1, 2.5, np.nan])
-    assert not column.is_integer
 
 
 @pytest.mark.parametrize("values", [pd.Series([3, None], dtype="Int64"), pl.Series([3, None])])
-def test_integers_with_a_missing_value_are_still_whole(values):
-    column = read_one(values, 2)
-    assert column.is_integer
-    np.testing.assert_array_equal(column.values, [3, np.nan])
+def test_integers_with_a_missing_value_stay_numbers(values):
+    np.testing.assert_array_equal(read_one(values, 2).values, [3, np.nan])
 
 
 def test_a_column_of_nothing_is_shown_as_missing():
@@ -514,6 +512,61 @@ def test_bad_views_are_refused(view, message):
 def test_the_widget_checks_its_input():
     with pytest.raises(ValueError, match="length 1, got length 2"):
         explorer(2 * Y)
+
+
+def described(values, n):
+    """What the page is told of a column."""
+    header, _ = unpack(encode(fibonacci_grid(n, np), {"k": values}))
+    return header["columns"][0]
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([7, 2, 7], [2, 7]),
+        (np.array([3.0, np.nan, -1.0]), [-1, 3]),
+        (np.array([0.0, 16777217.0, 3e7]), [0, 16777216, 3e7]),  # as 32-bit floats hold them
+        (range(20), list(range(20))),
+        (range(21), None),
+        ([1.5, 2.0], None),
+        ([1.0, np.inf], None),
+        (np.array([np.nan, np.nan]), []),
+    ],
+)
+def test_few_whole_numbers_may_be_read_as_classes(values, classes):
+    column = described(values, len(values))
+    assert column["kind"] == "number"
+    assert column["classes"] == classes
+    assert len(column["colors"]["light"]) == 1 + len(classes or [])
+
+
+@pytest.mark.parametrize("n", [3, 25, 300])
+def test_classes_have_the_colours_of_the_static_maps(n):
+    names = [f"class {k}" for k in range(n)]
+    colors = described(names, n)["colors"]
+    drawn = coloring(names, n).colors[:200]
+    np.testing.assert_allclose([to_rgb(color) for color in colors["light"][1:]], drawn[:, :3])
+    assert colors["light"][0] == MISSING
+    assert colors["dark"][0] == MISSING_ON_DARK
+    assert colors["dark"][1:] == list(on_dark(tuple(colors["light"][1:])))
+
+
+def test_a_column_with_more_classes_than_colours_costs_no_more_for_them():
+    assert len(described([f"id {k}" for k in range(5000)], 5000)["colors"]["dark"]) == 201
+
+
+def test_colours_that_the_owner_chose_are_shown():
+    chosen = {"b": "#ff0000", "a": "#000080", "unused": "red"}
+    colors = described(Painted(["a", "b", None], chosen), 3)["colors"]
+    assert colors["light"][1:] == ["#000080", "#ff0000"]
+    assert colors["dark"][1:] == list(on_dark(("#000080", "#ff0000")))
+
+
+@pytest.mark.parametrize("odd", ["red", "#ff00", "#ff0000ff", "#ff0000\n", "</script>", None])
+def test_other_than_plain_colours_never_reach_a_page(odd):
+    chosen = {"a": "#ff0000"} if odd is None else {"a": "#ff0000", "b": odd}
+    colors = described(Painted(["a", "b"], chosen), 2)["colors"]
+    assert colors == described(["a", "b"], 2)["colors"]
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_the_shader_draws_points_where_the_geometry_puts_them(visit):
     page.locator("label", has_text="Graticule").click()
     for key in ("ArrowRight", "ArrowRight", "ArrowUp", "."):
         page.keyboard.press(key)
-    colors = {4: (63, 143, 224), 1: (230, 159, 0), 0: (0, 158, 115), 3: (213, 94, 0)}
+    colors = {4: (0, 114, 178), 1: (230, 159, 0), 0: (0, 158, 115), 3: (213, 94, 0)}
 
     def drawn(pane, *rows):
         image = screenshot(page)
@@ -168,7 +168,7 @@ def test_the_back_of_the_globe_shows_dimmed_or_not_at_all(visit):
         return math.dist(image.getpixel((round(behind[0]), round(behind[1]))), body)
 
     until(lambda: stands_out() > 30)
-    assert math.dist(pixel(page, behind), (63, 143, 224)) > 100
+    assert math.dist(pixel(page, behind), (0, 114, 178)) > 100
     page.keyboard.press("b")
     until(lambda: stands_out() < 5)
 
@@ -453,7 +453,7 @@ def test_the_picture_has_both_views_a_title_and_a_key(page, tmp_path):
     stage = page.locator(".stage").bounding_box()
     assert picture.size == (2 * round(stage["width"] + 220), 2 * round(stage["height"] + 48))
     colors = {color for _, color in picture.getcolors(1 << 24)}
-    assert (63, 143, 224) in colors  # the first entry of the key
+    assert (0, 114, 178) in colors  # the first entry of the key
     x, y = page.evaluate("mercat.project(20, 'map')")
     seen = picture.getpixel((round(2 * x), round(2 * (y + 48))))
     assert seen[2] > 120

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
-
-from mercat._palette import OKABE_ITO
 
 JS = Path(__file__).parents[1] / "js"
 
@@ -70,14 +67,3 @@ def test_the_bundle_can_stand_inside_a_page():
         assert word not in script
     for word in ("fetch(", "XMLHttpRequest", "WebSocket", "@import", "url("):
         assert word not in script + style
-
-
-def test_classes_have_the_colours_of_the_static_maps(node):
-    """Where a theme's ground asks for it, lighter or darker."""
-    source = (JS / "src" / "color.js").read_text()
-    shifted = {"0072B2", "F0E442"}
-    for theme in ("dark", "light"):
-        colors = re.search(rf'{theme}: \[("[^\]]+)\]', source)[1].replace('"', "").split(", ")
-        pairs = zip(colors, [color.strip("#") for color in OKABE_ITO], strict=False)
-        assert all(here == there or there in shifted for here, there in pairs)
-        assert len(colors) == 7

@@ -1,23 +1,8 @@
-// Colours that hold for colour-blind readers, as [red, green, blue] in 0 to 255.
+// Colours that hold for colour-blind readers, as [red, green, blue] in 0 to 255. Those of classes and of missing
+// values come with their columns: Python (mercat/_palette.py) chooses them.
 
-const hex = (text) => [0, 2, 4].map((i) => parseInt(text.slice(i, i + 2), 16));
+export const hex = (text) => [0, 2, 4].map((i) => parseInt(text.slice(i, i + 2), 16));
 
-// Okabe and Ito (2008), in the order of Python's _palette.py. Their yellow is too pale on white and their blue too deep on black:
-// those two are shifted in lightness for the theme, all else is theirs.
-export const OKABE_ITO = {
-  dark: ["3F8FE0", "E69F00", "009E73", "D55E00", "CC79A7", "56B4E9", "F0E442"].map(hex),
-  light: ["0072B2", "E69F00", "009E73", "D55E00", "CC79A7", "56B4E9", "B8A800"].map(hex),
-};
-
-// Chosen by palette.js to stay apart for readers with and without red-green blindness.
-const FURTHER = {
-  dark: "84ede1 a1529b 96cf95 3c6cdc 65d1db 9cf09b 7db57c c8393c 1a8770 b56cbc 7fd85e 974dbf 8ec2fd 50a252 c48fc8 dab1bc 5285f8 299f9c f7ccc4 87af9f 77a2fc b1a759 8b6e57 d6e26f 82eafc"
-    .split(" ").map(hex),
-  light: "7c140a 50326c b3b894 35615c 4d7ff1 b0378b 0c33a0 c03809 224b40 61765a 214dba 8fbdc6 87ac69 0a8fd1 3666d5 963215 719cf5 92c765 81347c 77914c 6e513d 9576b6 47aec6 af6d97 610c85"
-    .split(" ").map(hex),
-};
-
-export const MISSING_COLOR = { dark: [92, 100, 116], light: [176, 180, 188] };
 export const PLAIN_COLOR = { dark: [110, 178, 240], light: [0, 104, 172] };
 
 // Seventeen colours of matplotlib's tables (public domain), joined by straight lines.
@@ -30,12 +15,6 @@ const RAMPS = {
 const TABLES = Object.fromEntries(
   Object.entries(RAMPS).map(([name, text]) => [name, text.split(" ").map(hex)]),
 );
-
-/** k colours for categories: Okabe-Ito, then those of palette.js; beyond 32 they come again. */
-export function categoricalPalette(k, theme) {
-  const table = [...OKABE_ITO[theme], ...FURTHER[theme]];
-  return Array.from({ length: k }, (_, i) => table[i % table.length]);
-}
 
 /** The colour at t in [0, 1]; the end that would vanish into the theme's ground is left off. */
 export function ramp(name, t, theme) {

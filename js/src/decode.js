@@ -2,7 +2,9 @@
 //
 // The payload is deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8,
 // then arrays, little-endian, at offsets that are multiples of 8.
+import { hex } from "./color.js";
 
+const VERSION = 2;
 const ARRAYS = {
   int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
   int32: Int32Array, uint32: Uint32Array, float32: Float32Array, float64: Float64Array,
@@ -41,15 +43,20 @@ export function unfoldOctahedron(codes) {
 function readColumn(column, read) {
   const data = read(column);
   const { name, kind, role = null } = column;
-  if (kind === "category") return { name, kind, role, codes: data, labels: column.labels };
-  return { name, kind, role, values: data, integer: column.integer };
+  const colors = Object.fromEntries(
+    Object.entries(column.colors).map(([theme, list]) => [theme, list.map((color) => hex(color.slice(1)))]),
+  );
+  if (kind === "category") return { name, kind, role, colors, codes: data, labels: column.labels };
+  return { name, kind, role, colors, values: data, classes: column.classes };
 }
 
 /** An inflated payload as { n, title, options, home, positions, columns }. */
 export function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
-  if (header.version !== 1) throw new Error(`Payload version ${header.version} is not one this viewer reads (1).`);
+  if (header.version !== VERSION) {
+    throw new Error(`Payload version ${header.version} is not one this viewer reads (${VERSION}).`);
+  }
   const start = 8 * Math.ceil((4 + headerLength) / 8);
   const read = ({ dtype, offset, length }) => new ARRAYS[dtype](buffer, start + offset, length);
   return {

@@ -1,31 +1,21 @@
 // How one column colours the points: a category scheme or a number scheme.
-import { MISSING_COLOR, PLAIN_COLOR, categoricalPalette, ramp } from "./color.js";
+import { PLAIN_COLOR, ramp } from "./color.js";
 import { MISSING, number } from "./format.js";
 
-const MOST_INTEGER_CATEGORIES = 20;
 const STEPS = 256;
-
-function distinctIntegers(column) {
-  const seen = new Set();
-  for (const value of column.values) {
-    if (!Number.isNaN(value)) seen.add(value);
-    if (seen.size > MOST_INTEGER_CATEGORIES) return null;
-  }
-  return [...seen].sort((a, b) => a - b);
-}
 
 /** The category column that a column of few whole numbers can also be read as, or null. */
 export function asCategories(column) {
   if (column.kind === "category") return column;
-  const distinct = column.integer ? distinctIntegers(column) : null;
-  if (distinct === null) return null;
-  const code = new Map(distinct.map((value, i) => [value, i + 1]));
+  if (column.classes === null) return null;
+  const code = new Map(column.classes.map((value, i) => [value, i + 1]));
   const codes = Uint8Array.from(column.values, (value) => code.get(value) ?? 0);
-  return { ...column, kind: "category", codes, labels: distinct.map((value) => number(value)) };
+  return { ...column, kind: "category", codes, labels: column.classes.map((value) => number(value)) };
 }
 
 function categoryScheme(column, theme) {
   const { codes, labels } = column;
+  const [missing, ...colors] = column.colors[theme];
   const counts = new Uint32Array(labels.length + 1);
   for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
   return {
@@ -34,7 +24,7 @@ function categoryScheme(column, theme) {
     codes,
     labels: [MISSING, ...labels],
     counts,
-    colors: [MISSING_COLOR[theme], ...categoricalPalette(labels.length, theme)],
+    colors: [missing, ...labels.map((_, i) => colors[i % colors.length])], // many come again
   };
 }
 
@@ -72,7 +62,7 @@ function numberScheme(column, theme) {
     name: column.name,
     role: column.role,
     values: column.values,
-    missingColor: MISSING_COLOR[theme],
+    missingColor: column.colors[theme][0],
     colors,
     ...range,
   };

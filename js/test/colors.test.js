@@ -1,21 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { OKABE_ITO, categoricalPalette, ramp } from "../src/color.js";
+import { ramp } from "../src/color.js";
 import { NO_FILTER, isolate, toggle, visibility } from "../src/filter.js";
 import { legendCodes } from "../src/legend.js";
 import { drawOrder } from "../src/order.js";
 import { DIM, HIDDEN, NORMAL, STRONG, paint } from "../src/paint.js";
 import { asCategories, createScheme } from "../src/scheme.js";
 
-const kinds = { name: "k", kind: "category", codes: Uint8Array.of(1, 2, 0, 2), labels: ["a", "b"] };
-const sizes = { name: "s", kind: "number", integer: false, values: Float32Array.of(0, 5, NaN, 10) };
+const colors = { dark: [[9, 9, 9], [1, 0, 0], [2, 0, 0]], light: [[8, 8, 8], [0, 1, 0], [0, 2, 0]] };
+const kinds = { name: "k", kind: "category", colors, codes: Uint8Array.of(1, 2, 0, 2), labels: ["a", "b"] };
+const sizes = { name: "s", kind: "number", colors, classes: null, values: Float32Array.of(0, 5, NaN, 10) };
 
-test("palettes begin with Okabe-Ito, hold 32 distinct colours and then come again", () => {
-  for (const theme of ["dark", "light"]) {
-    const colors = categoricalPalette(40, theme);
-    assert.deepEqual(colors.slice(0, 7), OKABE_ITO[theme]);
-    assert.equal(new Set(colors.map(String)).size, 32);
-  }
+test("classes and missing values have the colours that come with their column", () => {
+  assert.deepEqual(createScheme(kinds, "dark").colors, colors.dark);
+  assert.deepEqual(createScheme(kinds, "light").colors, colors.light);
+  assert.deepEqual(createScheme(sizes, "light").missingColor, [8, 8, 8]);
+});
+
+test("colours that are fewer than the classes come again", () => {
+  const many = { ...kinds, labels: ["a", "b", "c", "d", "e"] };
+  const [missing, a, b] = colors.dark;
+  assert.deepEqual(createScheme(many, "dark").colors, [missing, a, b, a, b, a]);
 });
 
 test("ramps grow lighter all the way", () => {
@@ -25,13 +30,12 @@ test("ramps grow lighter all the way", () => {
   }
 });
 
-test("few whole numbers are categories in order, unless a scale is asked for", () => {
-  const digits = { name: "d", kind: "number", integer: true, values: Float32Array.of(7, 2, NaN, 7) };
+test("numbers with classes are categories in order, unless a scale is asked for", () => {
+  const digits = { name: "d", kind: "number", colors, classes: [2, 7], values: Float32Array.of(7, 2, NaN, 7) };
   const { labels, codes } = asCategories(digits);
   assert.deepEqual([labels, [...codes]], [["2", "7"], [2, 1, 0, 2]]);
   assert.equal(createScheme(digits, "dark").kind, "category");
   assert.equal(createScheme(digits, "dark", true).kind, "number");
-  assert.equal(asCategories({ ...digits, values: Float32Array.from({ length: 30 }, (_, i) => i) }), null);
   assert.equal(asCategories(sizes), null);
 });
 

@@ -18,11 +18,11 @@ function payload(header, arrays) {
 test("a payload decodes to positions and columns", async () => {
   const bytes = payload(
     {
-      version: 1, n: 2, title: "T", options: {}, home: { globe: [2, 0, 0] },
+      version: 2, n: 2, title: "T", options: {}, home: { globe: [2, 0, 0] },
       positions: { dtype: "int16", offset: 0, length: 4 },
       columns: [
-        { name: "kind", kind: "category", labels: ["a", "b"], dtype: "uint8", offset: 8, length: 2 },
-        { name: "size", kind: "number", integer: false, dtype: "float64", offset: 16, length: 2 },
+        { name: "kind", kind: "category", labels: ["a", "b"], colors: { dark: ["#0A0b0C", "#FF0000"] }, dtype: "uint8", offset: 8, length: 2 },
+        { name: "size", kind: "number", classes: null, colors: {}, dtype: "float64", offset: 16, length: 2 },
       ],
     },
     [new Int16Array([0, 0, 32767, 0]), new Uint8Array([2, 0]), new Float64Array([0.5, NaN])],
@@ -31,11 +31,12 @@ test("a payload decodes to positions and columns", async () => {
   assert.equal(n, 2);
   assert.deepEqual(home, { globe: [2, 0, 0] });
   assert.deepEqual([...positions], [0, 0, 1, 1, 0, 0]);
+  assert.deepEqual(columns[0].colors, { dark: [[10, 11, 12], [255, 0, 0]] });
   assert.deepEqual(columns.map((column) => [0, 1].map((row) => field(column, row))), [["b", "missing"], ["0.5", "missing"]]);
 });
 
 test("another version is refused", async () => {
-  await assert.rejects(decode(payload({ version: 2 }, [])), /version 2/);
+  await assert.rejects(decode(payload({ version: 1 }, [])), /version 1/);
 });
 
 test("the lower half of the octahedron unfolds to unit vectors below", () => {

@@ -14,14 +14,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ._column import declared, natural
-from ._palette import MISSING, categorical
+from ._column import declared, few, natural
+from ._palette import MISSING, OKABE_ITO, categorical
 
 Floats = NDArray[np.float64]
-
-# Integers with no more distinct values than this are names of groups, with more they count.
-MAX_INTEGER_CATEGORIES = 20
-_FIRST = categorical(1)[0]
 
 
 @dataclass
@@ -114,7 +110,7 @@ def coloring(
     if color is None or isinstance(color, str):
         if palette is not None:
             raise ValueError("palette needs a color with a value for each point.")
-        return Single(np.tile(_rgba(color or _FIRST, "color"), (n, 1)))
+        return Single(np.tile(_rgba(color or OKABE_ITO[0], "color"), (n, 1)))
     column = read(color, n, name)
     if isinstance(column, Categories):
         if limits is not None:
@@ -149,10 +145,9 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     numbers[~missing] = known.astype(np.float64)
     if np.isinf(numbers).any():
         raise ValueError(f"{name} must be finite or missing, got infinity.")
-    if all(issubclass(kind, Integral) for kind in kinds):
-        groups = {int(entry) for entry in np.unique(numbers[~missing])}
-        if len(groups) <= MAX_INTEGER_CATEGORIES:
-            return _by_name(numbers[~missing].astype(int), missing, title)
+    whole = all(issubclass(kind, Integral) for kind in kinds)
+    if whole and few(numbers[~missing]) is not None:
+        return _by_name(numbers[~missing].astype(int), missing, title)
     return Scale(numbers, title)
 
 

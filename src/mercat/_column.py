@@ -1,4 +1,4 @@
-"""What a column says of its classes: their order, which its owner chose or a reader would."""
+"""What a column says of its classes: which they are, in the order that its owner chose or a reader would."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Whole numbers with no more distinct values than this are names of groups, with more they count.
+MAX_INTEGER_CATEGORIES = 20
 
 
 def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
@@ -20,6 +23,12 @@ def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
     else:
         return None
     return np.asarray(codes, dtype=np.intp), [str(name) for name in values.dtype.categories]
+
+
+def few(integers: NDArray[Any]) -> NDArray[Any] | None:
+    """The distinct ones, in order, of whole numbers that are names of groups; None if they count."""
+    distinct = np.unique(integers)
+    return distinct if len(distinct) <= MAX_INTEGER_CATEGORIES else None
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:

@@ -3,12 +3,14 @@
 The first eight are Okabe and Ito's. Further ones are chosen one by one, each as far as can be
 from all before it, from the paper's white and from the grey of missing values, in the eyes of
 whichever reader sees the smallest difference. So the first k colours never depend on how many
-follow.
+follow. On a dark ground they are the same, but for those that it would swallow: these are lighter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import cycle, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 MISSING = "#BDBDBD"
+MISSING_ON_DARK = "#5C6474"
 OKABE_ITO = (
     "#0072B2",  # blue
     "#E69F00",  # orange
@@ -64,6 +67,12 @@ _TO_LAB = np.array(
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
+# Colours after which they come again: choosing takes a millisecond each, and nobody tells so many apart.
+MOST_COLORS = 200
+# Lightness in OKLab. Darker colours have no hue, paler ones are lost on white paper.
+_DARKEST, _PALEST = 0.4, 0.88
+# What is darker is lost on a dark ground, and is made at least so light (a contrast of 3 to the globe).
+_DARKEST_ON_DARK, _LEAST_ON_DARK = 0.53, 0.55
 
 
 def seen(colors: Floats) -> Floats:
@@ -79,28 +88,64 @@ def to_rgb(color: str) -> Floats:
     return np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
 
 
-@lru_cache
+def _to_hex(rgb: Floats) -> str:
+    """ "#RRGGBB" of three channels in [0, 1]."""
+    return "#{:02X}{:02X}{:02X}".format(*np.rint(255 * rgb).astype(int))
+
+
 def categorical(n: int) -> tuple[str, ...]:
-    """n colours, "#RRGGBB" each; the first k of them are `categorical(k)`."""
-    chosen = list(OKABE_ITO[:n])
-    if n <= len(OKABE_ITO):
-        return tuple(chosen)
-    levels = np.linspace(0, 255, 16).astype(int)
+    """n colours, "#RRGGBB" each, for white paper; the first k of them are `categorical(k)`.
+
+    After `MOST_COLORS` they come again.
+    """
+    table = OKABE_ITO if n <= len(OKABE_ITO) else _chosen()
+    return tuple(islice(cycle(table), n))
+
+
+@lru_cache
+def _chosen() -> tuple[str, ...]:
+    """Okabe and Ito's colours and those after them."""
+    levels = np.linspace(0, 1, 16)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
-    candidates = seen(grid / 255)
-    # Neither too dark to have a hue nor too pale for white paper.
-    usable = (candidates[0, :, 0] > 0.4) & (candidates[0, :, 0] < 0.88)
+    candidates = seen(grid)
+    usable = (candidates[0, :, 0] > _DARKEST) & (candidates[0, :, 0] < _PALEST)
     grid, candidates = grid[usable], candidates[:, usable]
-    nearest = np.full(len(grid), np.inf)
-
-    def step_away(color: str) -> Floats:
-        other = seen(to_rgb(color)[None])
-        distance = np.linalg.norm(candidates - other, axis=2).min(axis=0)
-        return np.asarray(np.minimum(nearest, distance))
-
-    for color in (*OKABE_ITO, MISSING, "#FFFFFF"):
-        nearest = step_away(color)
-    while len(chosen) < n:
-        chosen.append("#{:02X}{:02X}{:02X}".format(*grid[nearest.argmax()]))
-        nearest = step_away(chosen[-1])
+    chosen = list(OKABE_ITO)
+    nearest = _nearest(candidates, (*OKABE_ITO, MISSING, "#FFFFFF"))
+    while len(chosen) < MOST_COLORS:
+        chosen.append(_to_hex(grid[nearest.argmax()]))
+        nearest = np.minimum(nearest, _nearest(candidates, chosen[-1:]))
     return tuple(chosen)
+
+
+@lru_cache
+def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
+    """The colours for a dark ground: those that it would swallow are lighter, in the same hue.
+
+    Each of these is as light as sets it farthest from all others and the grey of missing values.
+    """
+    lab = seen(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
+    dark = lab[:, 0] < _DARKEST_ON_DARK
+    shown = {k: colors[k] for k in np.flatnonzero(~dark).tolist()}
+    for k in np.flatnonzero(dark).tolist():
+        lighter = np.tile(lab[k], (32, 1))
+        lighter[:, 0] = np.linspace(_LEAST_ON_DARK, _PALEST, 32)
+        candidates = _from_lab(lighter)
+        nearest = _nearest(seen(candidates), (*set(shown.values()), MISSING_ON_DARK))
+        shown[k] = _to_hex(candidates[nearest.argmax()])
+    return tuple(shown[k] for k in range(len(colors)))
+
+
+def _nearest(candidates: Floats, colors: Sequence[str]) -> Floats:
+    """How far each candidate (4, n, 3) is from the nearest colour, to whom they look most alike."""
+    others = seen(np.array([to_rgb(color) for color in colors]))
+    distance = np.linalg.norm(candidates[:, :, None] - others[:, None], axis=-1)
+    nearest: Floats = distance.min(axis=(0, 2))
+    return nearest
+
+
+def _from_lab(lab: Floats) -> Floats:
+    """sRGB in [0, 1] of OKLab coordinates; what a screen cannot show, as near as it can."""
+    linear = (lab @ np.linalg.inv(_TO_LAB).T) ** 3 @ np.linalg.inv(_TO_LMS).T
+    linear = np.clip(linear, 0, 1)
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,6 @@ class Numbers:
     values: NDArray[Any]
     role: str | None = None
 
-    @property
-    def is_integer(self) -> bool:
-        present = (
-            self.values[~np.isnan(self.values)] if self.values.dtype.kind == "f" else self.values
-        )
-        return bool(np.all(np.isfinite(present)) and np.all(present == np.floor(present)))
-
 
 @dataclass(frozen=True)
 class Categories:
@@ -40,6 +34,15 @@ class Categories:
     name: str
     codes: NDArray[Any]
     labels: list[str]
+    colors: tuple[str, ...] = ()  # of the labels, where their owner chose them
+
+
+@dataclass(frozen=True)
+class Painted:
+    """A column of a frame, and the colours that its owner chose, "#rrggbb" by label."""
+
+    values: Any
+    colors: Mapping[str, str]
 
 
 def read_frame(frame: Any, n: int) -> list[Numbers | Categories]:
@@ -76,6 +79,8 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
+    if isinstance(values, Painted):
+        return _paint(_read_column(name, values.values, n), values.colors)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         got = type(values).__name__
         raise TypeError(f"Column {name!r} of frame must be a sequence, got {got}.")
@@ -94,6 +99,15 @@ def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
     if array.dtype.kind in "bUO":
         return _categorize(name, array, missing)
     raise _unfit(name, f"dtype {array.dtype}")
+
+
+def _paint(column: Numbers | Categories, colors: Mapping[str, str]) -> Numbers | Categories:
+    """The column with these colours, if each of its labels has one that may stand in a page."""
+    if not isinstance(column, Categories):
+        return column
+    chosen = tuple(colors.get(label, "") for label in column.labels)
+    fit = all(re.fullmatch("#[0-9A-Fa-f]{6}", color) for color in chosen)
+    return replace(column, colors=chosen) if fit else column
 
 
 def _as_array(values: Any) -> NDArray[Any]:

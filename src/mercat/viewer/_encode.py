@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._column import few
+from .._palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Numbers, read_frame
 from ._home import MAPS, home
 
 THEMES = ("auto", "dark", "light")
-_VERSION = 1
+_VERSION = 2
 _UNIT_TOLERANCE = 1e-4
 
 
@@ -131,15 +133,32 @@ def _describe(column: Numbers | Categories, arrays: _Arrays) -> dict[str, Any]:
             "name": column.name,
             "kind": "category",
             "labels": column.labels,
+            "colors": _colors(column.colors or categorical(min(len(column.labels), MOST_COLORS))),
             **arrays.add(codes),
         }
+    values = _smallest(column.values)
+    classes = _classes(values)
     return {
         "name": column.name,
         "kind": "number",
         "role": column.role,
-        "integer": column.is_integer,
-        **arrays.add(_smallest(column.values)),
+        "classes": classes,
+        "colors": _colors(categorical(len(classes or []))),
+        **arrays.add(values),
     }
+
+
+def _colors(classes: tuple[str, ...]) -> dict[str, list[str]]:
+    """By theme, the colour of missing values and those of the classes; if these are more, they come again."""
+    return {"light": [MISSING, *classes], "dark": [MISSING_ON_DARK, *on_dark(classes)]}
+
+
+def _classes(values: NDArray[Any]) -> list[float] | None:
+    """The numbers, in order, of a column that may be read as classes: of few whole numbers."""
+    known = values[~np.isnan(values)]
+    whole = np.isfinite(known).all() and (known == np.floor(known)).all()
+    distinct = few(known) if whole else None
+    return None if distinct is None else distinct.tolist()
 
 
 def _smallest(values: NDArray[Any]) -> NDArray[Any]:
