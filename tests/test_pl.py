@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import anndata
 import matplotlib as mpl
 import numpy as np
@@ -194,6 +196,25 @@ def test_explorer_offers_the_genes_that_are_named(embedded, offered):
     assert list(offered["frame"]) == ["gene2", "gene1", "kind"]
     np.testing.assert_array_equal(offered["frame"]["gene1"], 10 * embedded.X[:, 1])
     assert offered["color"] == "gene2"
+
+
+def test_explorer_shows_the_colours_that_scanpy_keeps(embedded, offered):
+    adata = embedded.copy()
+    adata.uns["kind_colors"] = np.array(["red", "#00ff00", "#0000FF80"])
+    pl.explore(adata, "cells.html", keys=["kind", "batch"])
+    assert set(offered["frame"]["kind"].colors.values()) == {"#ff0000", "#00ff00", "#0000ff"}
+    assert list(offered["frame"]["kind"].values) == list(adata.obs["kind"])
+    assert not hasattr(offered["frame"]["batch"], "colors")
+
+
+def test_explorer_leaves_colours_that_it_cannot_read_to_the_viewer(embedded, offered, monkeypatch):
+    adata = embedded.copy()
+    adata.uns["kind_colors"] = np.array(["red", "#00ff00", "no colour"])
+    pl.explore(adata, "cells.html", keys=["kind"])
+    assert set(offered["frame"]["kind"].colors.values()) == {"#ff0000", "#00ff00", "no colour"}
+    monkeypatch.setitem(sys.modules, "matplotlib.colors", None)
+    pl.explore(adata, "cells.html", keys=["kind"])
+    assert set(offered["frame"]["kind"].colors.values()) == {"red", "#00ff00", "no colour"}
 
 
 def test_explorer_takes_the_loss_of_its_own_basis(embedded, offered):

@@ -17,6 +17,7 @@ import numpy as np
 from . import plot, viewer
 from ._anndata import KEY, SHORT, column, require_anndata, sphere_key, stored_palette
 from ._figure import grid, require_matplotlib
+from .viewer._columns import Painted
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -180,7 +181,9 @@ def explore(
     frame = {}
     for name in names:
         asked = "color" if name == color else "keys"
-        frame[name] = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
+        values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
+        palette = stored_palette(adata, values)
+        frame[name] = Painted(values, _hex(palette)) if palette else values
     if path is None:
         return viewer.Explorer(Y, frame, color=color, point_loss=loss, **options)
     return viewer.to_html(Y, frame, path, color=color, point_loss=loss, **options)
@@ -229,6 +232,17 @@ def _draw(
     palette = stored_palette(adata, values)
     chosen = {"palette": palette} if palette else {}
     return draw(Y, values if title else values.rename(None), ax=ax, **{**chosen, **options})
+
+
+def _hex(palette: dict[str, str]) -> dict[str, str]:
+    """Colours as "#rrggbb" where matplotlib is there to read them and knows them, others as they are."""
+    try:
+        from matplotlib.colors import is_color_like, to_hex
+    except ImportError:
+        return palette
+    return {
+        name: to_hex(color) if is_color_like(color) else color for name, color in palette.items()
+    }
 
 
 def _showable(adata: AnnData, loss_key: str) -> list[str]:
