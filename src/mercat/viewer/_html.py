@@ -26,7 +26,7 @@ _PAGE = """<!doctype html>
 </html>
 """
 
-_PAGE_STYLE = "html,body{margin:0;height:100%;background:#0b0e14}#mercat{height:100%}"
+_PAGE_STYLE = "html{color-scheme:light dark}html,body{margin:0;height:100%}#mercat{height:100%}"
 
 
 def static(name: str) -> str:
