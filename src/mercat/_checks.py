@@ -12,6 +12,8 @@ from ._backend import blocks
 from ._sphere import normalize
 
 LEAST_POINTS = 4  # of a map
+# Half-precision numbers are off by 5e-4 at most: nearer to 1 than this is rounding.
+_UNIT_TOLERANCE = 2e-3
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -147,3 +149,29 @@ def check_positions(name: str, value: Any) -> np.ndarray:
             "cannot leave it."
         )
     return directions
+
+
+def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
+    """Unit vectors (n x 3), `some` of them, as float64 rows of length 1 to the last digit."""
+    try:
+        vectors = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if vectors.ndim != 2 or vectors.shape[1] != 3:
+        raise ValueError(f"{name} must hold unit vectors of shape (n, 3), got {vectors.shape}.")
+    if some and len(vectors) == 0:
+        raise ValueError(f"{name} must hold at least one point, got none.")
+    bad = ~np.isfinite(vectors).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be finite, got NaN or infinity in {bad.sum()} of {len(vectors)} rows, "
+            f"first in row {bad.argmax()}."
+        )
+    length = np.sqrt(np.sum(vectors * vectors, axis=1))
+    bad = np.abs(length - 1) > _UNIT_TOLERANCE
+    if bad.any():
+        raise ValueError(
+            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that "
+            f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
+        )
+    return np.asarray(vectors / length[:, None])

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _chart, _labels, _legend, _marks, _tradeoff
+from ._checks import check_unit
 from ._color import Categories, Coloring, Scale, coloring, read
 from ._figure import grid, new_axes, require_matplotlib
 from ._window import MERCATOR_TOP, check_extent, plane, window
-from .projections import check_projection, far_side, project, unit_vectors
+from .projections import check_projection, far_side, project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +112,7 @@ def map(
     ['north', 'south']
     """
     require_matplotlib()
-    points = _points(Y)
+    points = check_unit("Y", Y, some=True)
     shades = coloring(color, len(points), palette=palette, limits=limits)
     return _draw(
         points,
@@ -206,7 +207,7 @@ def trust(
             f"got {type(model).__name__} without {' and '.join(absent)}."
         )
     require_matplotlib()
-    points = _points(model.embedding_, "model.embedding_")
+    points = check_unit("model.embedding_", model.embedding_, some=True)
     loss = np.asarray(model.point_loss_, dtype=np.float64)
     shades = coloring(loss, len(points), palette=palette, limits=limits, name="model.point_loss_")
     shades.title = "angle loss of the point"
@@ -414,19 +415,12 @@ def _groups(labels: Any, shades: Coloring, n: int) -> Categories | None:
     return groups
 
 
-def _points(Y: ArrayLike, name: str = "Y") -> Floats:
-    points = unit_vectors(Y, name)
-    if len(points) == 0:
-        raise ValueError(f"{name} must hold at least one point, got none.")
-    return points
-
-
 def _panel(name: Any, Y: ArrayLike) -> Floats:
     """An embedding to compare: unit vectors, or finite points of the plane."""
     title = f"embeddings[{name!r}]"
     points = np.asarray(Y)
     if points.ndim != 2 or points.shape[1] != 2:
-        return _points(Y, title)
+        return check_unit(title, Y, some=True)
     points = points.astype(np.float64)
     if len(points) == 0 or not np.isfinite(points).all():
         raise ValueError(f"{title} must hold at least one point and no NaN or infinity.")

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._checks import check_unit
 from ._rotation import equator_rotation
 from ._sphere import from_lonlat, to_lonlat
 
@@ -38,8 +39,6 @@ __all__ = ["NAMES", "equator_rotation", "far_side", "inverse", "project", "scale
 
 Floats = NDArray[np.float64]
 
-# Half-precision numbers are off by 5e-4 at most: nearer to 1 than this is rounding.
-_UNIT_TOLERANCE = 2e-3
 # How far over the rim (in radii) a position still counts as on it.
 _RIM_TOLERANCE = 1e-9
 
@@ -272,7 +271,7 @@ def project(
     >>> project([[0, 1, 0]], "lambert", center=(90, 0))
     array([[0., 0.]])
     """
-    return _lookup(projection).forward(unit_vectors(Y) @ _facing(center).T)
+    return _lookup(projection).forward(check_unit("Y", Y) @ _facing(center).T)
 
 
 def inverse(
@@ -340,7 +339,7 @@ def scale_factors(
     >>> scale_factors(Y, "lambert").prod(axis=1)
     array([1., 1.])
     """
-    return _lookup(projection).stretch(unit_vectors(Y) @ _facing(center).T)
+    return _lookup(projection).stretch(check_unit("Y", Y) @ _facing(center).T)
 
 
 def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[np.bool_]:
@@ -365,32 +364,7 @@ def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[n
     array([False, False,  True])
     """
     # The turn rounds: a point on the rim, 1e-17 behind it, is not far.
-    return np.asarray(unit_vectors(Y) @ _facing(center)[0] < -1e-12)
-
-
-def unit_vectors(Y: ArrayLike, name: str = "Y") -> Floats:
-    """Y as float64 rows of length 1 to the last digit, or an error that says what is wrong."""
-    try:
-        vectors = np.asarray(Y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from error
-    if vectors.ndim != 2 or vectors.shape[1] != 3:
-        raise ValueError(f"{name} must hold unit vectors of shape (n, 3), got {vectors.shape}.")
-    bad = ~np.isfinite(vectors).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"{name} must be finite, got NaN or infinity in {bad.sum()} of {len(vectors)} rows, "
-            f"first in row {bad.argmax()}."
-        )
-    length = np.sqrt(np.sum(vectors * vectors, axis=1))
-    bad = np.abs(length - 1) > _UNIT_TOLERANCE
-    if bad.any():
-        raise ValueError(
-            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that "
-            f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
-        )
-    unit: Floats = vectors / length[:, None]
-    return unit
+    return np.asarray(check_unit("Y", Y) @ _facing(center)[0] < -1e-12)
 
 
 def check_projection(projection: str) -> None:

@@ -70,10 +70,10 @@ def view(
 
 
 def _embedded(found: Embedding, label: str | None) -> Embedded:
-    from ..viewer._encode import check_points
+    from .._checks import check_unit
 
     try:
-        check_points(found.Y)
+        check_unit("Y", found.Y, some=True)
     except ValueError as error:
         raise BadInput(
             f"{found.path} does not hold unit vectors, which is what the explorer shows: {error} "

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._checks import check_unit
 from .._column import few
 from .._palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Numbers, read_frame
@@ -22,26 +23,6 @@ from ._home import MAPS, home
 
 THEMES = ("auto", "dark", "light")
 _VERSION = 2
-_UNIT_TOLERANCE = 1e-4
-
-
-def check_points(Y: ArrayLike) -> NDArray[np.float64]:
-    """Y as an (n, 3) array of unit vectors, or a ValueError that says what is wrong."""
-    points = np.asarray(Y, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3:
-        raise ValueError(f"Y must have shape (n, 3), got {points.shape}.")
-    if len(points) == 0:
-        raise ValueError("Y must have at least 1 row, got 0.")
-    finite = np.isfinite(points).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise ValueError(f"Y must be finite, got {points[row].tolist()} in row {row}.")
-    norm = np.linalg.norm(points, axis=1)
-    wrong = np.abs(norm - 1) > _UNIT_TOLERANCE
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"Y must have rows of length 1, got length {norm[row]:.6g} in row {row}.")
-    return points
 
 
 def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
@@ -60,18 +41,23 @@ def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
     return np.asarray(np.rint(square * 32767), dtype=np.int16)
 
 
-def encode(
+def encode(Y: ArrayLike, frame: Any = None, **options: Any) -> bytes:
+    """Everything the viewer shows, as deflated bytes. See `mercat.viewer.to_html`."""
+    return pack(*prepare(Y, frame, **options))
+
+
+def prepare(
     Y: ArrayLike,
-    frame: Any = None,
+    frame: Any,
     *,
     title: str = "Mercat",
     color: str | None = None,
     point_loss: ArrayLike | None = None,
     theme: str = "auto",
     projection: str = "mercator",
-) -> bytes:
-    """Everything the viewer shows, as deflated bytes. See `mercat.viewer.to_html`."""
-    points = check_points(Y)
+) -> tuple[dict[str, Any], list[bytes]]:
+    """The header, and the arrays to which it points."""
+    points = check_unit("Y", Y, some=True)
     columns = read_frame(frame, len(points)) + _loss_column(point_loss, len(points))
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
@@ -92,9 +78,14 @@ def encode(
         "positions": arrays.add(to_octahedral(points).ravel()),
         "columns": [_describe(column, arrays) for column in columns],
     }
+    return header, arrays.parts
+
+
+def pack(header: dict[str, Any], arrays: list[bytes]) -> bytes:
+    """Header and arrays, deflated."""
     text = json.dumps(header, allow_nan=False).encode("ascii")
     start = len(text).to_bytes(4, "little") + text
-    return zlib.compress(_pad(start) + b"".join(arrays.parts), level=6)
+    return zlib.compress(_pad(start) + b"".join(arrays), level=6)
 
 
 def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Numbers | Categories]:

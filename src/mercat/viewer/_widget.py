@@ -10,8 +10,7 @@ import numpy as np
 import traitlets
 from numpy.typing import ArrayLike, NDArray
 
-from ._encode import check_points, encode
-from ._home import home
+from ._encode import pack, prepare
 from ._html import static
 
 
@@ -86,7 +85,7 @@ class Explorer(anywidget.AnyWidget):
         projection: str = "mercator",
         height: int = 620,
     ) -> None:
-        payload = encode(
+        header, arrays = prepare(
             Y,
             frame,
             title=title,
@@ -95,15 +94,10 @@ class Explorer(anywidget.AnyWidget):
             theme=theme,
             projection=projection,
         )
-        points = check_points(Y)
-        start = home(points)
-        self._n = len(points)
-        self._start: dict[str, list[float]] = {
-            "rotation": start["rotation"],
-            "globe": start["globe"],
-            "map": start["map"][projection],
-        }
-        super().__init__(_payload=payload, height=height)
+        home = header["home"]
+        self._n: int = header["n"]
+        self._start: dict[str, list[float]] = {**home, "map": home["map"][projection]}
+        super().__init__(_payload=pack(header, arrays), height=height)
 
     @traitlets.default("selection")
     def _nothing(self) -> NDArray[np.int64]:
