@@ -188,7 +188,7 @@ def test_scale_at_the_pole_is_infinite_one_way_and_zero_the_other(projection):
 
 @pytest.mark.parametrize("projection", NAMES)
 def test_rim_encloses_the_map(projection):
-    rim = projections.rim(projection)
+    rim = projections.lookup(projection).rim()
     if projection == "mercator":
         assert rim is None
         return

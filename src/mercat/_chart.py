@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._sphere import from_lonlat, normalize, to_lonlat
 from ._window import Window
-from .projections import inverse, project, rim
+from .projections import inverse, lookup, project
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     Discs look at the mean direction of the points. Maps with a seam keep the equator and turn
     the seam to the middle of the widest gap, unless the far meridian is as empty.
     """
-    if projection in ("lambert", "orthographic"):
+    if lookup(projection).faces:
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
         return _tens(longitude[0]), _tens(latitude[0])
     longitude, _ = to_lonlat(Y)
@@ -59,19 +59,20 @@ def _tens(angle: float) -> float:
 
 def draw_frame(ax: Any, projection: str, center: Sequence[float], shown: Window) -> list[str]:
     """Set up the axes for the window of a map; returns what there is to note."""
-    if projection != "mercator":
+    kind = lookup(projection)
+    if not kind.endless:
         _draw_rim(ax, projection, framed=not shown.whole)
-    if projection == "mercator" or not shown.whole:
+    if kind.endless or not shown.whole:
         _draw_edges(ax, projection, center, shown)
-    elif projection != "lambert":  # all of whose rim is one point of the sphere
+    elif not kind.rim_is_point:
         _name_parallels(ax, projection, center)
-    if projection == "mercator" and not is_narrow(ax):
+    if kind.endless and not is_narrow(ax):
         _draw_stretch(ax, shown.low[1], shown.high[1])
     ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
     ax.set_xlim(shown.low[0], shown.high[0])
     ax.set_ylim(shown.low[1], shown.high[1])
     ax.set_aspect("equal")
-    return [] if projection == "mercator" else [describe_center(center)]
+    return [] if kind.endless else [describe_center(center)]
 
 
 def draw_plane(ax: Any, shown: Window) -> None:
@@ -102,7 +103,7 @@ def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats
     for line in lines:
         P = project(line, projection, center=center)
         P[~shown.near(P)] = np.nan
-        if projection == "orthographic":
+        if lookup(projection).two_sided:
             P[np.linalg.norm(inverse(P, projection, center=center) - line, axis=1) > 1e-6] = np.nan
         if np.isnan(P).all():
             continue
@@ -115,7 +116,7 @@ def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats
 
 def _parallels(projection: str, step: float) -> Floats:
     north = np.arange(step, 90, step)
-    if projection == "mercator" and step >= 15:  # its far north is drawn ever larger
+    if lookup(projection).endless and step >= 15:  # its far north is drawn ever larger
         north = np.union1d(north, [75, 85])
     return np.concatenate([-north[::-1], [0], north])
 
@@ -213,9 +214,9 @@ def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
     """Draw where the map ends, and without a frame nothing around it."""
     from matplotlib.patches import Polygon
 
-    edge = rim(projection)
+    edge = lookup(projection).rim()
     assert edge is not None
-    if projection == "orthographic":
+    if lookup(projection).two_sided:
         _draw_shading(ax)
     ax.add_patch(Polygon(edge, fill=False, edgecolor="#8A949E", linewidth=0.7, zorder=1.1))
     if not framed:
@@ -227,7 +228,7 @@ def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
 
 def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
     """Write the latitudes around the left half of the rim, outside of it."""
-    edge = rim(projection)
+    edge = lookup(projection).rim()
     assert edge is not None
     left = edge[edge[:, 0] < -1e-6]
     left = left[np.argsort(left[:, 1])]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .projections import rim
+from .projections import lookup
 
 Floats = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def plane(P: Floats) -> Window:
 
 def _world(projection: str, P: Floats) -> Window:
     low, high = ends(projection)
-    if projection == "mercator":
+    if lookup(projection).endless:
         low[1] = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
         high[1] = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
     edge = _EDGE * high[0] / np.pi
@@ -154,7 +154,7 @@ def _world(projection: str, P: Floats) -> Window:
 
 def ends(projection: str) -> Floats:
     """Lower left and upper right corner of all that a map can hold."""
-    edge = rim(projection)
+    edge = lookup(projection).rim()
     if edge is None:
         return np.array([[-np.pi, -MERCATOR_TOP], [np.pi, MERCATOR_TOP]])
     return np.array([edge.min(axis=0), edge.max(axis=0)])

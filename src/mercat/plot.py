@@ -24,7 +24,7 @@ from ._checks import check_unit
 from ._color import Categories, Coloring, Scale, coloring, read
 from ._figure import grid, new_axes, require_matplotlib
 from ._window import MERCATOR_TOP, check_extent, plane, window
-from .projections import check_projection, far_side, project
+from .projections import far_side, lookup, project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -346,7 +346,7 @@ def _draw(
 ) -> Axes:
     """The path of every map: first the frame and the legend, then the points and the names,
     whose sizes depend on the room that is left."""
-    check_projection(projection)
+    globe = lookup(projection).two_sided
     check_extent(extent)
     groups = _groups(labels, shades, len(Y))
     _check_style(size, alpha)
@@ -355,7 +355,6 @@ def _draw(
     shown = window(projection, P, extent)
     new = ax is None
     ax = new_axes(shown.aspect) if ax is None else _checked(ax)
-    globe = projection == "orthographic"
     far = far_side(Y, center=center) & globe
     beyond = shown.beyond(P)
     notes = _chart.draw_frame(ax, projection, center, shown)

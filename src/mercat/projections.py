@@ -49,8 +49,16 @@ class _Projection(ABC):
     `forward` takes unit vectors to the plane, `backward` takes the plane to unit vectors
     (NaN off the map), `stretch` gives the half-axes of the ellipse that a small unit circle
     becomes (Tissot's indicatrix), the larger one first, and `rim` walks around the map once,
-    where the map ends.
+    where the map ends; None if it goes on and on.
     """
+
+    faces = False  # it looks at a point, rather than along the equator
+    rim_is_point = False  # all of its rim is one point of the sphere
+    two_sided = False  # the far side lies under the near one
+
+    @property
+    def endless(self) -> bool:
+        return self.rim() is None
 
     @abstractmethod
     def forward(self, W: Floats) -> Floats: ...
@@ -89,6 +97,9 @@ class _Mercator(_Projection):
 class _Lambert(_Projection):
     """Azimuthal: the distance from the centre becomes the length of the chord to it."""
 
+    faces = True
+    rim_is_point = True
+
     def forward(self, W: Floats) -> Floats:
         away = np.hypot(W[:, 1], W[:, 2])
         # 1 + x cancels on the far half and 1 - x on the near one: each has its own formula.
@@ -115,6 +126,9 @@ class _Lambert(_Projection):
 
 class _Orthographic(_Projection):
     """The globe seen from infinity: the first axis is dropped."""
+
+    faces = True
+    two_sided = True
 
     def forward(self, W: Floats) -> Floats:
         return W[:, 1:].copy()
@@ -271,7 +285,7 @@ def project(
     >>> project([[0, 1, 0]], "lambert", center=(90, 0))
     array([[0., 0.]])
     """
-    return _lookup(projection).forward(check_unit("Y", Y) @ _facing(center).T)
+    return lookup(projection).forward(check_unit("Y", Y) @ _facing(center).T)
 
 
 def inverse(
@@ -304,7 +318,7 @@ def inverse(
     positions = np.asarray(P, dtype=np.float64)
     if positions.ndim != 2 or positions.shape[1] != 2:
         raise ValueError(f"P must have shape (n, 2), got {positions.shape}.")
-    return _lookup(projection).backward(positions) @ _facing(center)
+    return lookup(projection).backward(positions) @ _facing(center)
 
 
 def scale_factors(
@@ -339,7 +353,7 @@ def scale_factors(
     >>> scale_factors(Y, "lambert").prod(axis=1)
     array([1., 1.])
     """
-    return _lookup(projection).stretch(check_unit("Y", Y) @ _facing(center).T)
+    return lookup(projection).stretch(check_unit("Y", Y) @ _facing(center).T)
 
 
 def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[np.bool_]:
@@ -367,19 +381,10 @@ def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[n
     return np.asarray(check_unit("Y", Y) @ _facing(center)[0] < -1e-12)
 
 
-def check_projection(projection: str) -> None:
-    """Raise an error that lists the projections if this is none of them."""
+def lookup(projection: str) -> _Projection:
+    """The projection of this name, or an error that lists those there are."""
     if projection not in NAMES:
         raise ValueError(f"projection must be one of {', '.join(NAMES)}, got {projection!r}.")
-
-
-def rim(projection: str) -> Floats | None:
-    """A closed walk around the edge of a map, None for Mercator, which goes on and on."""
-    return _lookup(projection).rim()
-
-
-def _lookup(projection: str) -> _Projection:
-    check_projection(projection)
     return _PROJECTIONS[projection]
 
 
