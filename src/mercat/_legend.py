@@ -63,14 +63,15 @@ def _shortened(names: list[str], most: int) -> list[str]:
     """Names of at most so many letters: of longer ones the end is left out, or the middle if ends differ."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", most // 2
     begun = Counter(name[: most - 1] for name in names if len(name) > most)
-    return [
-        name
-        if len(name) <= most
-        else name[:half] + dots + name[half + 1 - most :]
-        if begun[name[: most - 1]] > 1
-        else name[: most - 1] + dots
-        for name in names
-    ]
+
+    def shortened(name: str) -> str:
+        if len(name) <= most:
+            return name
+        if begun[name[: most - 1]] > 1:
+            return name[:half] + dots + name[half + 1 - most :]
+        return name[: most - 1] + dots
+
+    return [shortened(name) for name in names]
 
 
 def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
