@@ -55,6 +55,12 @@ ATTACKS = [
     "=HYPERLINK(\"https://evil.invalid/\")",
 ]  # fmt: skip
 EVERYTHING = " ".join(ATTACKS)
+# Waits until a picture that cannot be shown has failed, as those of the attacks before it must have.
+FAIL = """() => new Promise((failed) => {
+  const image = new Image();
+  image.onerror = () => failed();
+  image.src = "data:,";
+})"""
 WATCH = "window.hurts = 0; window.hurt = () => { window.hurts += 1; };"
 
 
@@ -83,7 +89,7 @@ def watched(browser):
         return page
 
     yield visit
-    page.wait_for_timeout(100)
+    page.evaluate(FAIL)
     assert [frame.evaluate("window.hurts") for frame in page.frames] == [0]
     assert len(asked) == 1
     assert heard == []
