@@ -12,8 +12,6 @@ from .._window import ends, window
 from ..projections import project
 
 MAPS = ("mercator", "equal_earth")
-# Beyond this the globe's limb would leave the view, and it would look like a flat disc.
-_MOST_GLOBE = 1.2
 _WORLD = [1.0, 0.0, 0.0]
 
 
@@ -26,10 +24,11 @@ class Home(TypedDict):
 
 
 def home(Y: NDArray[np.float64]) -> Home:
-    """Face the middle of the points and come as near as shows them all.
+    """Face the middle of the points; bring the map as near as shows them all.
 
-    Points that spread over most of the world get all of it, as it stands. The middle is in
-    tens of degrees, so that an embedding about the origin keeps its equator level.
+    The globe is whole: nearer, its limb would leave the view, and it would look like a flat disc.
+    Points that spread over most of the world get all of it, as it stands. The middle is in tens
+    of degrees, so that an embedding about the origin keeps its equator level.
 
     Examples
     --------
@@ -45,7 +44,7 @@ def home(Y: NDArray[np.float64]) -> Home:
     if maps["mercator"] == _WORLD:
         return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": dict.fromkeys(MAPS, _WORLD)}
     rotation = [*np.deg2rad(center).tolist(), 0.0]
-    return {"rotation": rotation, "globe": [_globe_zoom(Y, center), 0.0, 0.0], "map": maps}
+    return {"rotation": rotation, "globe": _WORLD, "map": maps}
 
 
 def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:
@@ -56,9 +55,3 @@ def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -
     zoom = np.min(np.ptp(ends(projection), axis=0) / shown.size)
     middle = (shown.low + shown.high) / 2
     return [round(float(number), 4) + 0.0 for number in (zoom, *middle)]
-
-
-def _globe_zoom(Y: NDArray[np.float64], center: tuple[float, float]) -> float:
-    """As near as keeps all points, and the globe a globe."""
-    away = np.linalg.norm(project(Y, "orthographic", center=center), axis=1).max()
-    return round(float(np.clip(0.95 / max(away, 1e-9), 1.0, _MOST_GLOBE)), 4)

@@ -63,7 +63,7 @@ class Explorer(anywidget.AnyWidget):
     array([0, 2])
     >>> explorer.view = {"rotation": [0.5, 0.1, 0.0]}
     >>> explorer.view["globe"]
-    [1.0915, 0.0, 0.0]
+    [1.0, 0.0, 0.0]
     """
 
     _esm = static("viewer.js")
