@@ -565,8 +565,11 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     assert code == 0
     assert "No browser could be opened. Open" in err
     for points, fault in (
-        (X[:, :2], f"Y must have shape (n, 3), got ({N}, 2). Use"),
-        (2 * np.eye(3), "Y must have rows of length 1, got length 2 in row 0. Use"),
+        (X[:, :2], f"Y must hold unit vectors of shape (n, 3), got ({N}, 2). Use"),
+        (
+            2 * np.eye(3),
+            "Y must hold vectors of length 1, got 3 of 3 rows that are not, first row 0 of length 2. Use",
+        ),
     ):
         np.save(tmp_path / "flat.npy", points)
         code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
