@@ -482,8 +482,8 @@ def test_report_leaves_rows_without_a_label_out_of_the_measures_of_classes():
     Y, labels = X[:, :2], np.array(["a", "b", "c"], dtype=object)[rng.integers(3, size=90)]
     whole = metrics.report(X, Y, labels)
     some = labels.copy()
-    some[[3, 50]] = None, np.nan
-    found, known = metrics.report(X, Y, some), np.delete(np.arange(90), [3, 50])
+    some[[3, 50, 70]] = None, np.nan, pd.NA
+    found, known = metrics.report(X, Y, some), np.delete(np.arange(90), [3, 50, 70])
     assert found["knn_accuracy"] == knn_accuracy(Y[known], labels[known])
     assert found["centroid_preservation"] == centroid_preservation(
         X[known], Y[known], labels[known]

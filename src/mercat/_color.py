@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ._column import declared, few, natural
+from ._column import declared, few, is_missing, natural
 from ._palette import MISSING, OKABE_ITO, categorical
 
 Floats = NDArray[np.float64]
@@ -133,7 +133,7 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
         raise ValueError(f"{name} must have one value for each of the {n} points, got {got}.")
     if given:
         return Categories(*given, title)
-    missing = _missing(entries)
+    missing = is_missing(entries)
     known = entries[~missing]
     kinds = {entries.dtype.type} if entries.dtype.kind != "O" else {type(entry) for entry in known}
     wrong = [kind.__name__ for kind in kinds if not issubclass(kind, (str, np.bool_, Real))]
@@ -174,23 +174,6 @@ def _entries(values: Any, name: str) -> NDArray[Any]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a column of values: {error}") from error
     return entries.astype(object) if entries.dtype.kind in "UT" else entries
-
-
-def _missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
-    if entries.dtype.kind == "f":
-        return np.asarray(np.isnan(entries))
-    if entries.dtype.kind != "O":
-        return np.zeros(len(entries), dtype=bool)
-    # pandas' NA and NaT have no truth value and no equal: their types' names tell them.
-    return np.array(
-        [
-            entry is None
-            or (isinstance(entry, float | np.floating) and entry != entry)
-            or type(entry).__name__ in ("NAType", "NaTType")
-            for entry in entries
-        ],
-        dtype=bool,
-    )
 
 
 def _category_colors(column: Categories, palette: Any) -> Floats:

@@ -1,4 +1,7 @@
-"""What a column says of its classes: which they are, in the order that its owner chose or a reader would."""
+"""What a column says of its classes: which they are, in the order that its owner chose or a reader would.
+
+And which of its values are missing.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,24 @@ def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
     else:
         return None
     return np.asarray(codes, dtype=np.intp), [str(name) for name in values.dtype.categories]
+
+
+def is_missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the values are None, NaN, or what pandas says instead."""
+    if entries.dtype.kind == "f":
+        return np.asarray(np.isnan(entries))
+    if entries.dtype.kind != "O":
+        return np.zeros(len(entries), dtype=bool)
+    # pandas' NA and NaT have no truth value and no equal: their types' names tell them.
+    return np.array(
+        [
+            entry is None
+            or (isinstance(entry, float | np.floating) and entry != entry)
+            or type(entry).__name__ in ("NAType", "NaTType")
+            for entry in entries
+        ],
+        dtype=bool,
+    )
 
 
 def few(integers: NDArray[Any]) -> NDArray[Any] | None:

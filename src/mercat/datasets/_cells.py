@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from .._column import is_missing
 from .._containers import check_hdf5
 from .._extras import require
 from .._untrusted import check_sparse, reading
@@ -44,8 +45,7 @@ class Cells:
                 f"{source} must annotate its cells with {name!r}, got {sorted(self.cells)}."
             )
         values = self.cells[name].astype(object)
-        missing = np.array([value is None or value != value for value in values], dtype=bool)
-        return np.where(missing, "unassigned", values).astype(str)
+        return np.where(is_missing(values), "unassigned", values).astype(str)
 
 
 def read_cells(path: Path) -> Cells:

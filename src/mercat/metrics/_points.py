@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
+from .._column import is_missing
 from .._sphere import geodesic, normalize, tangent_frame
 
 Geometry: TypeAlias = Literal["auto", "sphere", "euclidean"]
@@ -168,11 +169,6 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
             for p in (data, embedding)
         )
     return data, embedding
-
-
-def is_missing(labels: np.ndarray) -> np.ndarray:
-    """Which labels are None or NaN."""
-    return np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
 
 
 def check_labels(labels: Any, n: int) -> Indices:

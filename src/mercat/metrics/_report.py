@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._backend import is_torch, to_numpy
+from .._column import is_missing
 from ._angle import angle_preservation
 from ._density import N_CROWD, density_preservation
 from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
@@ -19,7 +20,7 @@ from ._neighborhood import (
     neighborhood_preservation,
     trustworthiness,
 )
-from ._points import LEAST_POINTS, N_POINTS, Geometry, is_missing
+from ._points import LEAST_POINTS, N_POINTS, Geometry
 from ._score import Report
 
 

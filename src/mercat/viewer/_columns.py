@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._column import declared, natural
+from .._column import declared, is_missing, natural
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
@@ -89,15 +89,14 @@ def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
         codes, labels = given
         return _merge_equal(name, _check_shape(name, codes, n) + 1, labels)
     array = _check_shape(name, _as_array(values), n)
-    missing = _is_missing(values)
     if array.dtype.kind in "OT":
-        array, missing = _settle(name, np.asarray(array, dtype=object), missing)
+        array = _settle(name, np.asarray(array, dtype=object))
     if array.dtype.kind in "iu" and len(array):
         _check_exact(name, (int(array.min()), int(array.max())))
     if array.dtype.kind in "iuf":
         return Numbers(name, array)
     if array.dtype.kind in "bUO":
-        return _categorize(name, array, missing)
+        return _categorize(name, array)
     raise _unfit(name, f"dtype {array.dtype}")
 
 
@@ -130,39 +129,26 @@ def _check_shape(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
     return array
 
 
-def _is_missing(values: Any) -> NDArray[np.bool_] | None:
-    """Which values a pandas or polars column holds to be missing; None if it cannot be asked."""
-    for question in ("isna", "is_null"):
-        if hasattr(values, question):
-            return np.asarray(getattr(values, question)(), dtype=bool)
-    return None
-
-
 def _unfit(name: str, got: str) -> TypeError:
     return TypeError(f"Column {name!r} of frame must be numeric or text, got {got}.")
 
 
-def _settle(
-    name: str, array: NDArray[np.object_], missing: NDArray[np.bool_] | None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Python objects as text (dtype object) or as numbers, and which are missing."""
-    if missing is None:
-        missing = np.array(
-            [value is None or value != value for value in array.tolist()], dtype=bool
-        )
+def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
+    """Python objects as text (dtype object), with None for what is missing, or as numbers."""
+    missing = is_missing(array)
     present = array[~missing].tolist()
     kinds = {type(value) for value in present}
     if all(issubclass(kind, _TEXT) for kind in kinds):
         text = np.full(len(array), None, dtype=object)
         text[~missing] = [str(value) for value in present]
-        return text, missing
+        return text
     if all(issubclass(kind, _NUMBER) and kind is not bool for kind in kinds):
         _check_exact(name, (value for value in present if isinstance(value, int)))
         if not missing.any():
-            return np.array(present), missing
+            return np.array(present)
         numbers = np.full(len(array), np.nan)
         numbers[~missing] = present
-        return numbers, missing
+        return numbers
     odd = sorted(kind.__name__ for kind in kinds if not issubclass(kind, (*_TEXT, *_NUMBER)))
     raise _unfit(name, f"values of type {odd[0]}" if odd else "text and numbers together")
 
@@ -176,9 +162,9 @@ def _check_exact(name: str, integers: Iterable[int]) -> None:
         )
 
 
-def _categorize(name: str, array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Categories:
+def _categorize(name: str, array: NDArray[Any]) -> Categories:
     codes = np.zeros(len(array), dtype=np.int64)
-    present = np.ones(len(array), dtype=bool) if missing is None else ~missing
+    present = ~is_missing(array)
     if not present.any():
         return Categories(name, codes, [])
     found, inverse = np.unique(array[present].astype(str), return_inverse=True)
