@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,18 +129,28 @@ print(json.dumps([interrupted, left, blas_threads() == limits, same]))
     assert same
 
 
+class _Interrupted(threading.Event):
+    """An event in whose wait Ctrl-C is pressed."""
+
+    def wait(self, timeout=None):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return super().wait(timeout)
+
+
 def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
-    main, before, waited_for = threading.main_thread(), blas_threads(), threading.Event()
+    before, waited_for = blas_threads(), threading.Event()
 
     def let_go_late(held, leave):
         with threadpool_limits(limits=1, user_api="blas"):
-            signal.pthread_kill(main.ident, signal.SIGINT)
-            held.set()  # or the signal, if it came just before the wait, would never be looked at
             leave.wait()
             waited_for.wait()
 
     with monkeypatch.context() as patch:
         patch.setattr(_backend, "_hold_blas", let_go_late)
+        patch.setattr(
+            _backend, "threading", SimpleNamespace(Event=_Interrupted, Thread=threading.Thread)
+        )
         with pytest.raises(KeyboardInterrupt), Workers(2):
             pass
     holder = _backend._single_threaded_blas._holder
