@@ -100,8 +100,7 @@ def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibratio
     force, curvature, _ = angle_force(X, Y, anchors_at(X, Y, softening), calibration)
     with Workers(1) as workers:
         loss = AngleLoss(X, line=calibration, workers=workers)
-        loss.softening = softening
-        _, gradient = loss.evaluate(Y)
+        _, gradient = loss.evaluate(Y, softening)
     # Over n (n - 1) (n - 2) triples there, over n (n - 1) pairs of anchors for each point here.
     np.testing.assert_allclose(force * n / (n - 2), n * gradient, rtol=1e-6, atol=1e-9)
     assert (curvature > 0).all()
@@ -115,8 +114,7 @@ def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
         angles = Angles(X, ABSOLUTE, False, np.random.default_rng(0), workers)
         mean = np.mean([angles.force(Y, 0.5)[0] for _ in range(1500)], axis=0)
         loss = AngleLoss(X.astype(float), line=ABSOLUTE, workers=workers)
-        loss.softening = 0.02 * 0.5**2
-        _, gradient = loss.evaluate(Y)
+        _, gradient = loss.evaluate(Y, 0.02 * 0.5**2)
     assert np.corrcoef(mean.ravel(), gradient.ravel())[0, 1] > 0.99
     assert mean.std() == pytest.approx((n * gradient / angles.variance).std(), rel=0.1)
 

@@ -13,6 +13,7 @@ from mercat._angles import (
     ABSOLUTE,
     angle_gradient,
     angle_loss,
+    rounded,
     spherical_triple_cosines,
     triple_cosines,
 )
@@ -146,7 +147,6 @@ def test_a_map_gains_nothing_by_shrinking_into_the_rounding():
         cap = normalize(np.column_stack([radius * plane, np.ones(60)]))
         with Workers(1) as workers:
             loss = AngleLoss(X, line=None, workers=workers)
-            loss.rounding = 0.1
-            return loss.judge(cap).loss
+            return loss.judge(cap, rounded(cap, 0.1)).loss
 
     assert value(1e-3) == pytest.approx(value(1e-2), rel=1e-4)

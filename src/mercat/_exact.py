@@ -91,8 +91,6 @@ class AngleLoss:
         n = len(X)
         self.X = X
         self.line = line
-        self.rounding: float | None = None  # of directions, see `rounded`
-        self.softening: float | None = None
         host = on_host(X)
         self._map = workers.map if host else Workers(1).map  # a device runs one block at a time
         self._pairs = _PAIRS_A_BLOCK if host else _PAIRS_ON_DEVICE
@@ -123,17 +121,23 @@ class AngleLoss:
     def _block_legs(self, k: int) -> Legs:
         return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
 
-    def _sums(self, Y: Array, k: int) -> tuple[Bearings | None, Sums]:
+    def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, Sums]:
         legs = self._block_legs(k)
-        b = bearings(Y[self._blocks[k]], Y, legs.mask, self.softening)
+        b = bearings(Y[self._blocks[k]], Y, legs.mask, softening)
         return (b if self._keep else None), apex_sums(legs, b)
 
     def _gradient(
-        self, Y: Array, k: int, b: Bearings | None, s: Sums, line: Calibration
+        self,
+        Y: Array,
+        k: int,
+        softening: float | None,
+        b: Bearings | None,
+        s: Sums,
+        line: Calibration,
     ) -> tuple[Array, Array]:
         legs, block = self._block_legs(k), self._blocks[k]
         if b is None:
-            b = bearings(Y[block], Y, legs.mask, self.softening)
+            b = bearings(Y[block], Y, legs.mask, softening)
         return apex_gradient(legs, Y[block], Y, b, s, line)
 
     def _moments(self, sums: Iterable[Sums]) -> Moments:
@@ -142,21 +146,24 @@ class AngleLoss:
             *self._data_sums, *(np.concatenate(part) for part in zip(*parts, strict=True))
         )
 
-    def judge(self, Y: np.ndarray) -> Verdict:
+    def judge(self, Y: np.ndarray, softening: float | None = None) -> Verdict:
         """How well the points at Y (n x 3) keep the angles, over all triples."""
         Y = self._beside_data(Y)
-        sums = (s for _, s in self._map(lambda k: self._sums(Y, k), self._indices))
-        return verdict(self._moments(sums), self.line)
+        found = self._map(lambda k: self._sums(Y, k, softening), self._indices)
+        return verdict(self._moments(s for _, s in found), self.line)
 
-    def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
-        """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere."""
+    def evaluate(self, Y: np.ndarray, softening: float | None = None) -> tuple[float, np.ndarray]:
+        """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere.
+
+        `softening` rounds off the directions, see `bearings`.
+        """
         Y = self._beside_data(Y)
         xp = namespace(Y)
-        found = list(self._map(lambda k: self._sums(Y, k), self._indices))
+        found = list(self._map(lambda k: self._sums(Y, k, softening), self._indices))
         moments = total(self._moments(s for _, s in found))
         line = calibrate(moments)[0] if self.line is None else self.line
         gradient = xp.zeros(Y.shape, dtype=widest(Y), **beside(Y))
-        parts = self._map(lambda k: self._gradient(Y, k, *found[k], line), self._indices)
+        parts = self._map(lambda k: self._gradient(Y, k, softening, *found[k], line), self._indices)
         for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
             gradient[block] += to_apices
             gradient += to_legs
@@ -164,8 +171,6 @@ class AngleLoss:
         return float(mean_square(moments, line)), to_numpy(gradient)
 
     def _beside_data(self, Y: np.ndarray) -> Array:
-        if self.rounding is not None:
-            self.softening = rounded(Y, self.rounding)
         return namespace(self.X).asarray(Y, **like(self.X))
 
 
@@ -196,11 +201,9 @@ def solve_exact(
     for rounding in roundings:
         if rounding < _NEEDS_DOUBLE:
             objective = loss_of(xp.astype(X, widest(X)), sharing=single)
-        objective.rounding = rounding
-        Y, status = _descend(objective, Y, max_iter, tol, history, report)
+        Y, status = _descend(objective, rounding, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
-    objective.rounding = objective.softening = None
     # The softened loss may lead astray where the start was as good as perfect.
     start = np.asarray(normalize(start.astype(np.float64)))
     judged = ((Z, objective.judge(Z)) for Z in (start, Y))
@@ -209,13 +212,14 @@ def solve_exact(
 
 def _descend(
     objective: AngleLoss,
+    rounding: float,
     Y: np.ndarray,
     max_iter: int,
     tol: float,
     history: list[float],
     report: Report,
 ) -> tuple[np.ndarray, Status]:
-    """Run L-BFGS from Y and add the loss of each iteration to `history`.
+    """Run L-BFGS from Y, with directions `rounded`, and add the loss of each iteration to `history`.
 
     The unit vectors are the directions of free vectors in R^3, to which L-BFGS applies as it is: the
     gradient is tangent, so that lengths hardly change.
@@ -226,7 +230,7 @@ def _descend(
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
         Z = z.reshape(-1, 3)
         length = np.linalg.norm(Z, axis=1, keepdims=True)
-        value, gradient = objective.evaluate(Z / length)
+        value, gradient = objective.evaluate(Z / length, rounded(Z / length, rounding))
         return value, (gradient / length).ravel()
 
     def after_iteration(intermediate_result: Any) -> None:
