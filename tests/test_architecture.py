@@ -52,7 +52,7 @@ SPEAKS_FOR = {
     "test_hostile_files": "_containers _untrusted",
     "test_model_file": "_model_json _model_rules _whole",
     "test_plot": "_chart _color _column _figure _labels _legend _marks _palette _tradeoff _window",
-    "test_promises_honest": "_trust",
+    "test_promises_honest": "_evidence _trust",
     "test_promises_interruptible": "_progress",
     "test_tl": "_anndata",
     "test_torch": "_device",

@@ -18,9 +18,10 @@ from sklearn.neighbors import kneighbors_graph
 import mercat
 from mercat import Mercat, TrustWarning, embed
 from mercat._backend import Workers
-from mercat._neighbors import affinities, graph_of, nearest, parts_of
+from mercat._evidence import find_cut, parts_of
+from mercat._neighbors import affinities, graph_of, nearest
 from mercat._rows import Rows
-from mercat._spectral import find_cut, fit_distances, fit_spectral, project_all
+from mercat._spectral import fit_distances, fit_spectral, project_all
 
 
 def noise(n: int, d: int) -> np.ndarray:

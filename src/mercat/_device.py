@@ -221,29 +221,25 @@ class DeviceRows(Rows):
             return
         stream = _Stream(self.device)
         with ThreadPoolExecutor(1, thread_name_prefix="mercat-copy") as pool:
-            coming = pool.submit(stream.copy, self._tensor, parts[0])
+            coming = pool.submit(stream.copy, self.X, parts[0])
             for k, part in enumerate(parts):
                 rows = stream.arrived(coming.result())
                 if k + 1 < len(parts):
-                    coming = pool.submit(stream.copy, self._tensor, parts[k + 1])
+                    coming = pool.submit(stream.copy, self.X, parts[k + 1])
                 yield rows, part.start
 
-    def _tensor(self, part: slice) -> Any:
-        """Rows in host memory as a tensor."""
-        import torch
-
-        rows = self.X[part]
-        if scipy.sparse.issparse(rows):
-            rows = rows.toarray()
-        return (
-            torch.as_tensor(np.ascontiguousarray(rows), device="cpu")
-            if not is_torch(rows)
-            else rows
-        )
-
     def _staged(self, rows: Any) -> Array:
-        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        return upload(dense, self.device)
+        return upload(_tensor(rows), self.device)
+
+
+def _tensor(rows: Any) -> Any:
+    """Rows in host memory as a dense tensor."""
+    import torch
+
+    if is_torch(rows):
+        return rows
+    dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    return torch.as_tensor(np.ascontiguousarray(dense), device="cpu")
 
 
 class _Stream:
@@ -258,13 +254,13 @@ class _Stream:
         self._copied: list[Any] = [None, None]
         self._turn = 0
 
-    def copy(self, read: Callable[[slice], Any], part: slice) -> tuple[Any, Any]:
-        """The block on the device, and the event after which it is there."""
+    def copy(self, X: Any, part: slice) -> tuple[Any, Any]:
+        """A block of X on the device, and the event after which it is there."""
         import torch
 
-        rows = read(part)
+        rows = _tensor(X[part])
         if not rows.is_pinned():
-            rows = self._staged(rows)
+            rows = self._in_pinned(rows)
         with torch.cuda.stream(self._stream):
             there = rows.to(self.device, non_blocking=True)
             copied = torch.cuda.Event()
@@ -273,7 +269,7 @@ class _Stream:
         self._turn = 1 - self._turn
         return there, copied
 
-    def _staged(self, rows: Any) -> Any:
+    def _in_pinned(self, rows: Any) -> Any:
         import torch
 
         turn = self._turn

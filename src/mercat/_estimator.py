@@ -24,16 +24,17 @@ from ._backend import (
     widest,
 )
 from ._device import DeviceRows, find_device
+from ._evidence import Evidence
 from ._placers import Placement, Placer
 from ._progress import Progress
 from ._rotation import equator_rotation
 from ._rows import Rows
-from ._solvers import Evidence, Plan, Solved, solve
+from ._solvers import Plan, Solved, solve
 from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
 from ._trust import TrustWarning, doubts, warn_caller
-from ._validation import check_lengths, check_parameters, generator, validated
+from ._validation import check_parameters, check_start, generator, neighbors_of, validated
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -254,7 +255,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit_or_fail(self, X: Any) -> None:
         init = check_parameters(self)
         X = validated(self, X, reset=True)
-        neighbors = check_lengths(self, init, X.shape[0])
+        check_start(init, X.shape[0])
+        neighbors = neighbors_of(self, X.shape[0])
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
             rows = self._rows(X, workers)
@@ -312,11 +314,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, workers: Workers) -> Rows:
         """How the rows of checked data are read."""
-        device = find_device(self.device, X)
         if is_dask(X):
             from ._distributed import ChunkedRows
 
             return ChunkedRows(X, workers)
+        device = find_device(self.device, X)
         return Rows(X, workers) if device is None else DeviceRows(X, workers, device)
 
     def _placed(self, rows: Rows, progress: Progress) -> Any:
@@ -392,5 +394,5 @@ def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
     return xp.astype(turned, getattr(xp, dtype), copy=False)
 
 
-def _output_type(X: Any) -> str:
-    return "float32" if str(X.dtype).endswith("float32") else "float64"
+def _output_type(rows: Rows) -> str:
+    return "float32" if str(rows.dtype).endswith("float32") else "float64"

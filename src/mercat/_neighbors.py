@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
 from ._backend import TILE, Workers, blocks
 
@@ -228,20 +227,6 @@ def affinities(graph: Any, strength: np.ndarray) -> scipy.sparse.csr_array:
     both = scipy.sparse.csr_array(one_way + one_way.T)
     both.sort_indices()
     return both
-
-
-class Parts(NamedTuple):
-    """Parts of a graph of neighbours that no edge joins."""
-
-    number: int
-    apart: float  # share of the points outside the largest
-
-
-def parts_of(affinities: scipy.sparse.csr_array) -> Parts:
-    """Into how many parts a symmetric graph falls, and how many points are outside the largest."""
-    # Of a symmetric graph the strong components are the connected ones, found without a transposed copy.
-    count, part = connected_components(affinities, directed=True, connection="strong")
-    return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))
 
 
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:

@@ -12,14 +12,13 @@ from ._algorithm1 import solve_algorithm1
 from ._angles import ABSOLUTE, Calibration, Moments, Verdict, calibrate, mean_square, total, verdict
 from ._backend import TILE, Workers, blocks, to_numpy
 from ._detail import N_ITER, Angles, sharpen, surroundings, weight_of
+from ._evidence import Evidence, Unseen, correlation_among, crowding, find_cut, parts_of
 from ._exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from ._initial import pca_positions, principal_scores
 from ._neighbors import (
-    Parts,
     affinities,
     graph_of,
     nearest,
-    parts_of,
     radii,
     strength_of,
 )
@@ -28,11 +27,8 @@ from ._placers import Placement, Placer, judges
 from ._progress import Progress, reporter
 from ._rows import Rows
 from ._spectral import (
-    Cut,
     FromDistances,
     Spectral,
-    crowding,
-    find_cut,
     project_all,
 )
 from ._starts import best_start
@@ -75,22 +71,6 @@ class Plan(NamedTuple):
     @property
     def calibrated(self) -> bool:
         return self.line is None
-
-
-class Unseen(NamedTuple):
-    """How a map fares with points that are no landmarks."""
-
-    to_landmarks: float  # correlation of the angles between points and landmarks
-    among: float  # ... and of those among points that are none
-
-
-class Evidence(NamedTuple):
-    """What was found out about a map on the way to it; None where there was nothing to find out."""
-
-    cut: Cut | None = None
-    crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
-    unseen: Unseen | None = None
-    parts: Parts | None = None  # of the graph of neighbours
 
 
 class Solved(NamedTuple):
@@ -137,15 +117,11 @@ def _solve_landmarks(plan: Plan) -> Solved:
     fit = _place_all(placed, placement, fit, plan.progress)
     if len(unseen) >= _FEWEST_UNSEEN:
         others = slice(len(chosen), len(chosen) + len(unseen))
-        among = _correlation(_projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan)
-        evidence = evidence._replace(unseen=Unseen(fit.verdict.correlation, among))
+        found = correlation_among(
+            _projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan.workers
+        )
+        evidence = evidence._replace(unseen=Unseen(fit.verdict.correlation, found))
     return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(at)]), evidence)
-
-
-def _correlation(X_hat: np.ndarray, Y: np.ndarray, plan: Plan) -> float:
-    """Between the cosines of data and map over all triples of some points."""
-    loss = AngleLoss(X_hat.astype(np.float32), line=None, workers=plan.workers)
-    return loss.judge(Y).correlation
 
 
 def _evidence(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Evidence:

@@ -19,10 +19,6 @@ from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
-_FAR = 0.1  # from the median, in units of the spread, is not in a crowd, ...
-_FEW_FAR = 0.05  # ... which has no larger share of the points beside it
-_ROWS_FOR_CUT = 500  # that tell what the components cut off ...
-_NOTHING = 1e-6  # ... of all the variance: less is rounding
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
@@ -235,11 +231,11 @@ def _leading_components(
     n, d = rows.shape
     k = min(k, n, d)
     if d <= _SMALL:
-        values, vectors = _largest_eigenvectors(found.squares, k)
+        values, vectors = largest_eigenvectors(found.squares, k)
         return values, vectors.T
     if n <= _SMALL:
         dense = to_numpy(centred.dense(rows.take(np.arange(n))))
-        values, vectors = _largest_eigenvectors(_gram(dense), k)
+        values, vectors = largest_eigenvectors(_gram(dense), k)
         components = np.asarray(dense.T @ vectors.astype(dense.dtype), dtype=np.float64)
         length = np.linalg.norm(components, axis=0)
         return values, (components / np.where(length > 0, length, 1)).T
@@ -252,7 +248,7 @@ def _leading_components(
     for _ in range(_POWER_ITERATIONS):
         Q = np.linalg.qr(covariance_times(Q))[0]
     small = Q.T @ covariance_times(Q)
-    values, vectors = _largest_eigenvectors((small + small.T) / 2, k)
+    values, vectors = largest_eigenvectors((small + small.T) / 2, k)
     return values, (Q @ vectors).T
 
 
@@ -260,7 +256,8 @@ def _gram(dense: np.ndarray) -> np.ndarray:
     return np.asarray(dense @ dense.T, dtype=np.float64)
 
 
-def _largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of a symmetric matrix, none below 0, and their vectors in columns."""
     size = len(matrix)
     try:
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - k, size - 1))
@@ -351,45 +348,6 @@ def project_rows(spectral: Any, rows: Any) -> Array:
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
-class Cut(NamedTuple):
-    """What components leave out."""
-
-    kept: float  # share of the variance that they have
-    largest: float  # variance of the largest one left out, over the mean of all left out
-
-
-def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
-    """What the components leave out of some rows of the data; None if nothing.
-
-    `indices` are the numbers of the rows among all, and X_hat is theirs.
-    """
-    if X_hat.shape[1] == rows.shape[1]:
-        return None
-    some = slice(0, _ROWS_FOR_CUT)
-    gram = spectral.gram(rows[some], indices[some])
-    X_hat = X_hat[some].astype(np.float64)
-    rest = gram - X_hat @ X_hat.T
-    n_cut = min(len(gram) - 1, rows.shape[1]) - X_hat.shape[1]
-    left, whole = float(np.trace(rest)), float(np.trace(gram))
-    if n_cut < 1 or not left > _NOTHING * whole:
-        return None
-    largest = float(_largest_eigenvectors(rest, 1)[0][0])
-    return Cut(float(np.sum(X_hat**2) / whole), largest / (left / n_cut))
-
-
-def crowding(X_hat: np.ndarray) -> float | None:
-    """The median distance of a point to the next in the rows that is not the same, in a crowd; None in none.
-
-    It is a crowd if all but a few points are much nearer to their median than the spread.
-    """
-    X = X_hat.astype(np.float64)
-    away, apart = X - np.median(X, axis=0), np.diff(X, axis=0)
-    if np.mean(np.einsum("ij,ij->i", away, away) > _FAR**2) > _FEW_FAR:
-        return None
-    distance = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-    return float(np.median(distance[distance > 0])) if distance.any() else None
-
-
 # ------------------------------------------------------------------ precomputed distances
 
 
@@ -424,7 +382,7 @@ def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDi
     mean = squares.mean(axis=0)
     gram = -0.5 * (squares - mean[:, None] - mean[None, :] + mean.mean())
     k = n if n_spectral is None or n_spectral == "auto" else min(int(n_spectral), n)
-    values, vectors = _largest_eigenvectors(gram, k)
+    values, vectors = largest_eigenvectors(gram, k)
     positive = max(1, int(np.sum(values > 1e-12 * values[:1] * n)))
     if n_spectral == "auto":
         k = screenot_rank(np.sqrt(values[:positive]), (n, positive))

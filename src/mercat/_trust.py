@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._solvers import Evidence
+    from ._evidence import Evidence
 
 # The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
 LEAST_CORRELATION = 0.4

@@ -142,10 +142,14 @@ def check_parameters(model: Any) -> str | np.ndarray:
     return check_positions("init", model.init)
 
 
-def check_lengths(model: Any, init: Any, n: int) -> Any:
-    """Refuse a start and neighbours that are not of n points; the neighbours, if these count."""
+def check_start(init: str | np.ndarray, n: int) -> None:
+    """Refuse a start that is not of n points."""
     if not isinstance(init, str) and len(init) != n:
         raise ValueError(f"init must have a row for each of the {n} points of X, got {len(init)}.")
+
+
+def neighbors_of(model: Any, n: int) -> Any:
+    """Whose neighbourhoods count among n points: so many nearest, those of a graph, or None."""
     return check_neighbors(model.neighbors, n) if model.detail > 0 else None
 
 
