@@ -1,6 +1,6 @@
-"""What the core must reach: speed against peers and against the literal algorithm, scale, imports.
+"""What the core must reach: speed against peers and against the literal algorithm, imports.
 
-    python -m benchmarks.core --data DIR [peers] [literal] [scale] [imports]
+    python -m benchmarks.core --data DIR [peers] [literal] [imports]
 
 Without a section's name all are run. Times are compared as ratios within one run; results go to
 benchmarks/results/core.json. Peers may live in other interpreters: see `benchmarks.harness.peers`.
@@ -22,7 +22,6 @@ import numpy as np
 from benchmarks.harness import data, methods, peers, record
 from benchmarks.harness.measure import paper_loss
 from benchmarks.literal import seconds_a_step
-from benchmarks.scale import fit_apart
 from mercat import Mercat, metrics
 from mercat._spectral import denoise
 
@@ -83,18 +82,6 @@ def against_the_literal_form(folder: str) -> dict[str, Any]:
     return found
 
 
-def scale(_: str) -> dict[str, Any]:
-    """Time a point and peak memory at 100,000 and at 1,000,000 points of 50 dimensions."""
-    found: dict[str, Any] = {}
-    for n in (100_000, 1_000_000, 100_000):
-        result = fit_apart(n)
-        result["microseconds a point"] = result["seconds"] / n * 1e6
-        found[str(n) if str(n) not in found else f"{n} again"] = result
-    small = statistics.mean(found[k]["microseconds a point"] for k in ("100000", "100000 again"))
-    found["time a point at 1M over that at 100k"] = found["1000000"]["microseconds a point"] / small
-    return found
-
-
 def imports(_: str) -> dict[str, Any]:
     """Seconds of imports in fresh processes, the least of five."""
 
@@ -123,7 +110,6 @@ def imports(_: str) -> dict[str, Any]:
 SECTIONS = {
     "peers": against_peers,
     "literal": against_the_literal_form,
-    "scale": scale,
     "imports": imports,
 }
 

@@ -44,7 +44,7 @@ def fragments() -> dict[str, str]:
         "real": measures_table(results, "real") + notes(measured),
         "synthetic": measures_table(results, "toy", "synthetic"),
         "speed": speed_table(core),
-        "scale": scale_table(core),
+        "scale": scale_table(scale),
         "literal": literal_table(core),
         "growth": growth_table(scale),
         "cluster": cluster_text(scale),
@@ -129,11 +129,18 @@ def wins(results: claims.Results) -> str:
     if lost:
         text += f" It is not best on: {'; '.join(lost)}."
     linear = claims.contests(results, ("pca",))
-    better = {m: sum(c.measure == m and not c.won for c in linear) for m in ("angle", "distance")}
+    better = {
+        m: [SETS[c.name].title for c in linear if c.measure == m and not c.won]
+        for m in ("angle", "distance")
+    }
     return text + (
-        f" Principal components alone keep distances better on {better['distance']} of them, and angles on "
-        f"{better['angle']}.\n"
+        f" Principal components alone keep distances better on {_counted(better['distance'])}, and angles on "
+        f"{_counted(better['angle'])}.\n"
     )
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} of them ({', '.join(names)})" if names else "none of them"
 
 
 def speed_table(core: Mapping[str, Any]) -> str:
@@ -154,14 +161,13 @@ def speed_table(core: Mapping[str, Any]) -> str:
     return _table(["method", "import", "fit", "angles", "distances"], rows)
 
 
-def scale_table(core: Mapping[str, Any]) -> str:
-    results = core.get("scale", {}).get("results", {})
-    sizes = sorted(int(name) for name in results if name.isdecimal())
-    rows = []
-    for size in sizes:
-        entry = results[str(size)]
-        each = f"{entry['microseconds a point']:.0f} µs"
-        rows.append([f"{size:,}", seconds(entry["seconds"]), each, _gib(entry)])
+def scale_table(scale: Mapping[str, Any]) -> str:
+    """Time and memory for so many points, in all and a point."""
+    measured, rows = _measured(scale, "cpu"), []
+    for n in (100_000, 1_000_000, 10_000_000):
+        if entry := measured.get(n):
+            each = f"{1e6 * entry['seconds'] / n:.0f} µs"
+            rows.append([f"{n:,}", seconds(entry["seconds"]), each, _gib(entry)])
     return _table(["points", "time", "a point", "memory beyond the input"], rows)
 
 
