@@ -123,6 +123,12 @@ def check_fraction(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
 
 
+def check_at_least(name: str, value: float, least: float) -> None:
+    """A number, not below `least`."""
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
 def check_at_least_zero(name: str, value: Any) -> None:
     """A finite number, not negative."""
     number = isinstance(value, Real) and not isinstance(value, bool)

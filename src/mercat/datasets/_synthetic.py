@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import check_at_least
 from ._dataset import Dataset
 
 Seed = int | np.random.Generator | None
@@ -48,7 +49,7 @@ def smiley(n_samples: int = 3000, *, random_state: Seed = 0) -> Dataset:
     >>> X.shape, sorted(set(labels.tolist()))
     ((3000, 2), ['left eye', 'mouth', 'outline', 'right eye'])
     """
-    _check_at_least("n_samples", n_samples, 8)
+    check_at_least("n_samples", n_samples, 8)
     rng = np.random.default_rng(random_state)
     n_eyes, n_outline = n_samples // 4, n_samples // 2
     n_left = n_eyes // 2
@@ -103,8 +104,8 @@ def circle(n_samples: int = 900, *, noise: float = 0.01, random_state: Seed = 0)
     >>> float(np.hypot(*X.T).mean())
     3.0
     """
-    _check_at_least("n_samples", n_samples, 1)
-    _check_at_least("noise", noise, 0)
+    check_at_least("n_samples", n_samples, 1)
+    check_at_least("noise", noise, 0)
     rng = np.random.default_rng(random_state)
     angle = rng.uniform(0, 2 * np.pi, n_samples)
     X = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -282,7 +283,7 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
         raise ValueError(f"sigma must hold 1 to n = {n} strengths, got shape {sigma.shape}.")
     if not np.all(sigma > 0) or np.any(np.diff(sigma) > 0):
         raise ValueError(f"sigma must be positive and descending, got {sigma.tolist()}.")
-    _check_at_least("d", d, 1)
+    check_at_least("d", d, 1)
     rng = np.random.default_rng(random_state)
     if U is None:
         Q, R = np.linalg.qr(rng.normal(size=(n, len(sigma))))
@@ -315,8 +316,3 @@ def _gaussians(
     labels = np.repeat(np.arange(len(sizes)), sizes)
     noise = rng.normal(size=(len(labels), N_DIMENSIONS))
     return Dataset(means[labels] + deviations[labels] * noise, labels, source=source)
-
-
-def _check_at_least(name: str, value: float, least: float) -> None:
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}.")

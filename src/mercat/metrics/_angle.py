@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
+from .._checks import check_at_least
 from ._points import (
     BLOCK,
     N_POINTS,
@@ -15,7 +16,6 @@ from ._points import (
     Geometry,
     Indices,
     Points,
-    check_at_least,
     check_pair,
     sample_points,
 )

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._backend import blocks, to_numpy
+from .._checks import check_at_least
 from .._sphere import normalize
 from ._correlation import spearman
 from ._points import (
@@ -15,7 +16,6 @@ from ._points import (
     Geometry,
     Indices,
     Points,
-    check_at_least,
     check_labels,
     check_pair,
 )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
+from .._checks import check_at_least
 from .._column import is_missing
 from .._sphere import geodesic, normalize, tangent_frame
 
@@ -19,7 +20,7 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
-LEAST_POINTS = 3  # that make an angle
+LEAST_FOR_ANGLES = 3  # points: an apex and two legs
 N_POINTS = 5000  # at which measures are taken, unless told otherwise
 UNIT_TOLERANCE = 1e-4  # of the length of a row of an embedding that was stored in float32
 
@@ -119,15 +120,15 @@ def _checked(X: Any, name: str) -> Array:
             X,
             dtype=[np.float64, np.float32],
             input_name=name,
-            ensure_min_samples=LEAST_POINTS,
+            ensure_min_samples=LEAST_FOR_ANGLES,
             estimator=None,
         )
     from .._device import check_tensor
 
     X = check_tensor(X, name)
-    if X.shape[0] < LEAST_POINTS or X.shape[1] < 1:
+    if X.shape[0] < LEAST_FOR_ANGLES or X.shape[1] < 1:
         raise ValueError(
-            f"{name} must have {LEAST_POINTS} rows and a column at least, got shape {tuple(X.shape)}."
+            f"{name} must have {LEAST_FOR_ANGLES} rows and a column at least, got shape {tuple(X.shape)}."
         )
     return X if X.dtype.is_floating_point else X.float()
 
@@ -193,11 +194,6 @@ def check_k(k: int, n: int) -> None:
         raise ValueError(
             f"k must be at least 1 and less than the number of points, {n}, got {k!r}."
         )
-
-
-def check_at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}.")
 
 
 def sample_points(n: int, n_points: int | None, rng: np.random.Generator) -> Indices:

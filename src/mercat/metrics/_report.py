@@ -20,7 +20,7 @@ from ._neighborhood import (
     neighborhood_preservation,
     trustworthiness,
 )
-from ._points import LEAST_POINTS, N_POINTS, Geometry
+from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry
 from ._score import Report
 
 
@@ -107,8 +107,8 @@ def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     known = np.flatnonzero(~is_missing(labels))
     if len(known) == len(labels):
         return X, Y, labels  # as they are: X may be large, or on disk
-    if len(known) < LEAST_POINTS:
+    if len(known) < LEAST_FOR_ANGLES:
         raise ValueError(
-            f"labels must name the class of at least {LEAST_POINTS} points, got {len(known)}."
+            f"labels must name the class of at least {LEAST_FOR_ANGLES} points, got {len(known)}."
         )
     return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])
