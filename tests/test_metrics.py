@@ -405,6 +405,12 @@ def test_auto_geometry_looks_at_the_rows(clouds):
     assert density_preservation(X, Y) != density_preservation(X, Y, geometry="euclidean")
 
 
+@pytest.mark.parametrize("rounded", [lambda Y: Y.astype(np.float16), lambda Y: Y.round(3)])
+def test_a_rounded_map_is_measured_on_the_sphere(clouds, rounded):
+    X, Y = clouds
+    assert angle_preservation(X, rounded(Y)) == pytest.approx(angle_preservation(X, Y), abs=1e-3)
+
+
 @pytest.mark.parametrize("measure", PAIRED)
 def test_bad_input_is_named(measure, clouds):
     X, Y = clouds

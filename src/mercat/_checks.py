@@ -13,7 +13,7 @@ from ._sphere import normalize
 
 LEAST_POINTS = 4  # of a map
 # Half-precision numbers are off by 5e-4 at most: nearer to 1 than this is rounding.
-_UNIT_TOLERANCE = 2e-3
+UNIT_TOLERANCE = 2e-3
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -174,7 +174,7 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
             f"first in row {bad.argmax()}."
         )
     length = np.sqrt(np.sum(vectors * vectors, axis=1))
-    bad = np.abs(length - 1) > _UNIT_TOLERANCE
+    bad = np.abs(length - 1) > UNIT_TOLERANCE
     if bad.any():
         raise ValueError(
             f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that "

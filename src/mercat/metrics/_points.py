@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
-from .._checks import check_at_least
+from .._checks import UNIT_TOLERANCE, check_at_least
 from .._column import is_missing
 from .._sphere import geodesic, normalize, tangent_frame
 
@@ -22,7 +22,6 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
 LEAST_FOR_ANGLES = 3  # points: an apex and two legs
 N_POINTS = 5000  # at which measures are taken, unless told otherwise
-UNIT_TOLERANCE = 1e-4  # of the length of a row of an embedding that was stored in float32
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def check_embedding(Y: Any, geometry: Geometry) -> Points:
     unscaled = Points(_checked(Y, "Y")).take(slice(None))
     xp = namespace(unscaled)
     deviation = float(xp.max(xp.abs(xp.sqrt(row_dot(unscaled, unscaled)) - 1)))
-    if n_columns == 3 and deviation < UNIT_TOLERANCE:
+    if n_columns == 3 and deviation <= UNIT_TOLERANCE:
         return Points(normalize(unscaled), on_sphere=True)
     if geometry == "auto":
         return points
