@@ -8,7 +8,6 @@ import pickle
 import re
 import subprocess
 import sys
-import threading
 import tracemalloc
 
 import numpy as np
@@ -209,24 +208,6 @@ def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
         np.testing.assert_array_equal(model.embedding_, models[0].embedding_)
         np.testing.assert_array_equal(model.point_loss_, models[0].point_loss_)
         np.testing.assert_array_equal(model.transform(digits), models[0].transform(digits))
-
-
-def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
-    X = digits[:700]
-    expected = embed(X, random_state=0)
-    found = {}
-
-    def fit(name):
-        found[name] = embed(X, random_state=0, n_jobs=2)
-
-    threads = [threading.Thread(target=fit, args=(name,)) for name in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for Y in found.values():
-        np.testing.assert_array_equal(Y, expected)
-    assert len(found) == 3
 
 
 def test_another_seed_takes_other_landmarks(digits):

@@ -227,20 +227,26 @@ print(json.dumps(os.waitpid(child, 0)[1]))
 
 
 def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
-    settings = [{"detail": 0.2, "n_jobs": 2}, {"n_jobs": 1}, {"n_jobs": 2, "metric": "cosine"}]
-    expected = [embed(digits[:300], random_state=0, **s) for s in settings]
+    settings = [
+        (300, {"detail": 0.2, "n_jobs": 2}),
+        (300, {"n_jobs": 1}),
+        (300, {"n_jobs": 2, "metric": "cosine"}),
+        (700, {"n_jobs": 2}),
+    ]
+    expected = [embed(digits[:n], random_state=0, **s) for n, s in settings]
     found = {}
 
     def fit(k):
-        found[k] = embed(digits[:300], random_state=0, **settings[k])
+        n, s = settings[k]
+        found[k] = embed(digits[:n], random_state=0, **s)
 
-    threads = [threading.Thread(target=fit, args=(k,)) for k in range(3)]
+    threads = [threading.Thread(target=fit, args=(k,)) for k in range(len(settings))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for k in range(3):
-        np.testing.assert_array_equal(found[k], expected[k])
+    for k, Y in enumerate(expected):
+        np.testing.assert_array_equal(found[k], Y)
 
 
 def test_nothing_is_written_to_disk():
