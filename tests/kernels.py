@@ -1,15 +1,22 @@
-"""What the BLAS at hand can promise of single rows."""
+"""The BLAS at hand: its threads, and what it can promise of single rows."""
 
 from __future__ import annotations
 
 import functools
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 ALONE = (
     0.01  # radians: where a row goes alone and in a batch, if the BLAS does not treat rows alike
 )
+
+
+def blas_threads() -> set[int]:
+    """The numbers of threads that its libraries may use."""
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 @functools.cache

@@ -6,15 +6,9 @@ import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from kernels import blas_threads
 
 from mercat._backend import TILE, Workers, blocks, in_tiles, namespace
-
-
-def blas_threads() -> set[int]:
-    return {
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-    }
 
 
 def test_blocks_cover_the_range_once():

@@ -114,7 +114,7 @@ print(json.dumps([resident() - before, threading.active_count()]))
 
 COUNT = """
 import json, os, sys, threading, time
-from test_backend import blas_threads
+from kernels import blas_threads
 from sklearn.datasets import load_digits
 from mercat import Mercat
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from kernels import blas_threads
 from processes import python
 from sklearn.exceptions import NotFittedError
-from test_backend import blas_threads
 from threadpoolctl import threadpool_limits
 
 from mercat import Mercat, Status, _backend, _progress
@@ -98,8 +98,8 @@ def test_ctrl_c_at_any_moment_leaves_no_thread_behind():
     interrupted, left, limits, same = python("""
 import json, signal, threading, time
 import numpy as np
+from kernels import blas_threads
 from sklearn.datasets import load_digits
-from test_backend import blas_threads
 from threadpoolctl import threadpool_limits
 from mercat import Mercat
 
