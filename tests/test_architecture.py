@@ -28,7 +28,6 @@ OPEN_TO_ALL = {
     "_rotation",
     "_spectral",
     "_sphere",
-    "_status",
     "_untrusted",
     "_whole",
 }
