@@ -32,6 +32,15 @@ class Contest(NamedTuple):
         return self.ours.mean >= self.theirs.mean
 
 
+class Wins(NamedTuple):
+    """On how many sets Mercat keeps angles best, distances, and both, of how many."""
+
+    angle: int
+    distance: int
+    both: int
+    sets: int
+
+
 class Comparison(NamedTuple):
     """Ours against the paper's own Mercat."""
 
@@ -59,11 +68,12 @@ def contests(results: Results, rivals: tuple[str, ...]) -> list[Contest]:
     return found
 
 
-def sets_won(found: list[Contest]) -> tuple[int, int]:
-    """In how many sets, of how many, every contest is won."""
-    names = {c.name for c in found}
-    lost = {c.name for c in found if not c.won}
-    return len(names - lost), len(names)
+def wins(found: list[Contest]) -> Wins:
+    sets = {c.name for c in found}
+    angle, distance = (
+        {c.name for c in found if c.measure == m and c.won} for m in ("angle", "distance")
+    )
+    return Wins(len(angle), len(distance), len(angle & distance), len(sets))
 
 
 def comparisons(results: Results, table: str, method: str = "mercat") -> list[Comparison]:

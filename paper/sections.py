@@ -58,12 +58,11 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
     found = claims.contests(results, rivals)
     if not found:
         return f"- **Against {named}**: no results yet."
-    won, count = claims.sets_won(found)
-    by_measure = {m: sum(c.won for c in found if c.measure == m) for m in ("angle", "distance")}
+    won = claims.wins(found)
     text = (
         f"- **Against {named}**, each on the better of two inputs: Mercat with its defaults "
-        f"keeps angles best on {by_measure['angle']} of {count} sets, distances best on "
-        f"{by_measure['distance']}, both on {won}."
+        f"keeps angles best on {won.angle} of {won.sets} sets, distances best on "
+        f"{won.distance}, both on {won.both}."
     )
     close = sum(c.won and verdict(c.ours, c.theirs) == "match" for c in found)
     if close:

@@ -270,7 +270,7 @@ def test_contests_take_the_rival_on_its_better_input():
         ("blood", "umap", 50): all_at(0.7),
     }
     found = claims.contests(results, ("umap",))
-    assert claims.sets_won(found) == (0, 1)
+    assert claims.wins(found) == (0, 0, 0, 1)
     assert found[0].theirs == Number(0.7)
 
 

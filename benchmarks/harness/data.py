@@ -52,18 +52,16 @@ def _generated(generator: Callable[..., datasets.Dataset]) -> Callable[[Folder, 
     return load
 
 
+def _stored(loader: Callable[..., datasets.Dataset]) -> Callable[[Folder, int], Data]:
+    def load(folder: Folder, seed: int) -> Data:
+        X, labels = loader(folder)
+        return Data(X, labels, "")
+
+    return load
+
+
 def _dense(X: Any) -> np.ndarray:
     return np.asarray(X.todense() if scipy.sparse.issparse(X) else X, dtype=np.float32)
-
-
-def _mammoth(folder: Folder, seed: int) -> Data:
-    X, labels = datasets.mammoth(folder)
-    return Data(X, labels, "")
-
-
-def _mnist_even(folder: Folder, seed: int) -> Data:
-    X, labels = datasets.mnist_even(folder)
-    return Data(X, labels, "")
 
 
 def _paul15(folder: Folder, seed: int) -> Data:
@@ -94,7 +92,7 @@ def _or_instead(
 
 SETS = {
     "smiley": Entry("Smiley", "toy", _generated(datasets.smiley), True),
-    "mammoth": Entry("Mammoth", "toy", _mammoth, False),
+    "mammoth": Entry("Mammoth", "toy", _stored(datasets.mammoth), False),
     "circle": Entry("Circle", "toy", _generated(datasets.circle), True),
     "unif5": Entry("Unif5", "synthetic", _generated(datasets.unif5), True),
     "gauss5": Entry("Gauss5", "synthetic", _generated(datasets.gauss5), True),
@@ -123,7 +121,7 @@ SETS = {
         50,
     ),
     "paul15": Entry("Paul15", "real", _paul15, False, 50),
-    "mnist_even": Entry("MNIST even", "real", _mnist_even, False, 50),
+    "mnist_even": Entry("MNIST even", "real", _stored(datasets.mnist_even), False, 50),
     "cell_cycle": Entry(
         "Cell cycle",
         "real",

@@ -111,11 +111,7 @@ def wins(results: claims.Results) -> str:
     found = claims.contests(results, claims.NONLINEAR)
     if not found:
         return ""
-    count = len({contest.name for contest in found})
-    parts = []
-    for measure in ("angle", "distance"):
-        won = [c for c in found if c.measure == measure and c.won]
-        parts.append(f"{NAMES[measure]} best on {len(won)} of {count} sets")
+    won = claims.wins(found)
     lost = [
         f"{SETS[c.name].title}, {NAMES[c.measure]} ({shown(c.ours.mean)} against "
         f"{title(c.rival)}'s {shown(c.theirs.mean)})"
@@ -123,8 +119,9 @@ def wins(results: claims.Results) -> str:
         if not c.won
     ]
     text = (
-        f"With its defaults, Mercat keeps {' and '.join(parts)}, beside these methods and densMAP, by the "
-        "mean of three draws of the synthetic ones."
+        f"With its defaults, Mercat keeps angles best on {won.angle} of {won.sets} sets and distances best "
+        f"on {won.distance} of {won.sets} sets, beside these methods and densMAP, by the mean of three draws "
+        "of the synthetic ones."
     )
     if lost:
         text += f" It is not best on: {'; '.join(lost)}."
