@@ -11,6 +11,7 @@ from spheres import random_sphere
 from mercat import _algorithm1
 from mercat._algorithm1 import _angle_gradient, _positions, batch_loss, draw_legs, solve_algorithm1
 from mercat._backend import Workers
+from mercat._initial import pca_positions, principal_scores
 from mercat._status import Status
 
 
@@ -100,6 +101,10 @@ def test_few_points_use_all_others():
     np.testing.assert_array_equal(legs, [[1, 2, 3], [0, 1, 3]])
 
 
+def start_of(X):
+    return pca_positions(principal_scores(X, 2))
+
+
 def run(X, **changes):
     parameters = {
         "max_iter": 60,
@@ -109,7 +114,7 @@ def run(X, **changes):
         "report": lambda *_: False,
     } | changes
     with Workers(1) as workers:
-        return solve_algorithm1(X, None, workers=workers, **parameters)
+        return solve_algorithm1(X, start_of(X), workers=workers, **parameters)
 
 
 def test_first_adam_step_is_the_learning_rate(problem):
@@ -117,9 +122,7 @@ def test_first_adam_step_is_the_learning_rate(problem):
     X = problem[0]
     steps = []
     run(X, max_iter=1, report=lambda i, loss, Y: steps.append(Y) and False)
-    start = _algorithm1._positions(
-        np.stack(_algorithm1.wrapped_angles(_algorithm1.principal_scores(X, 2)))
-    )
+    start = start_of(X)
     moved = steps[0]
     colatitude = np.arccos(moved[:, 2]) - np.arccos(start[:, 2])
     longitude = np.arctan2(moved[:, 1], moved[:, 0]) - np.arctan2(start[:, 1], start[:, 0])

@@ -42,13 +42,15 @@ def mercat_algorithm1(X, seed, neighbors, max_iter=1000, milestones=(350,), batc
     """The paper's Algorithm 1 with one of its schedules; by default that of the synthetic sets."""
     from mercat._algorithm1 import solve_algorithm1
     from mercat._backend import Workers, n_threads
+    from mercat._initial import pca_positions, principal_scores
     from mercat._spectral import denoise
 
     rng = np.random.default_rng(seed)
     with Workers(n_threads(-1)) as workers:
+        X_hat = denoise(X, 50, rng)
         Y, _, _ = solve_algorithm1(
-            denoise(X, 50, rng),
-            None,
+            X_hat,
+            pca_positions(principal_scores(X_hat, 2)),
             max_iter=max_iter,
             milestones=milestones,
             batch_size=batch_size,

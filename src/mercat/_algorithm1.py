@@ -21,7 +21,6 @@ from ._angles import (
     map_moments,
 )
 from ._backend import Workers, blocks
-from ._initial import principal_scores, wrapped_angles
 from ._progress import Report
 from ._sphere import from_lonlat, to_lonlat
 from ._status import Status
@@ -76,7 +75,7 @@ def batch_loss(
 
 def solve_algorithm1(
     X: np.ndarray,
-    Y: np.ndarray | None,
+    Y: np.ndarray,
     *,
     max_iter: int,
     milestones: Iterable[int],
@@ -85,18 +84,14 @@ def solve_algorithm1(
     workers: Workers,
     report: Report,
 ) -> tuple[np.ndarray, list[float], Status]:
-    """Run Algorithm 1 on X (n x r); positions (n x 3), the loss of each iteration, how it ended.
+    """Run Algorithm 1 on X (n x r) from Y (n x 3); positions, the loss of each iteration, how it ended.
 
     An iteration is a pass over all points, in batches of `batch_size` apices, or all at once for None.
     The learning rate falls tenfold after each of the `milestones`.
     """
     n = len(X)
-    if Y is None:
-        longitude, colatitude = wrapped_angles(principal_scores(X, 2))
-    else:
-        longitude, latitude = to_lonlat(Y)
-        colatitude = np.pi / 2 - latitude
-    angles = np.stack([longitude, colatitude])
+    longitude, latitude = to_lonlat(Y)
+    angles = np.stack([longitude, np.pi / 2 - latitude])
     first, second = np.zeros_like(angles), np.zeros_like(angles)
     milestones = set(milestones)
     rate, step = LEARNING_RATE, 0
