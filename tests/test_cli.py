@@ -542,6 +542,24 @@ def test_view_can_start_with_the_loss(data, tmp_path):
     assert (tmp_path / "map.html").is_file()
 
 
+def test_view_shows_the_loss_of_the_map_that_is_asked_for(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "mercat.viewer.to_html", lambda Y, meta, path, **rest: shown.append((Y, meta, rest))
+    )
+    adata = anndata.AnnData(X)
+    tl.mercat(adata)
+    tl.mercat(adata, key_added="other", objective="absolute")
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    key = ("--embedding-key", "other")
+    done("view", tmp_path / "a.h5ad", "--no-open", *key, "--label", "other_loss")
+    ((Y, meta, rest),) = shown
+    np.testing.assert_array_equal(Y, adata.obsm["other"])
+    np.testing.assert_array_equal(rest["point_loss"], adata.obs["other_loss"])
+    assert rest["color"] == "point loss"
+    assert list(meta) == ["index", "mercat_loss"]
+
+
 def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda uri: opened.append(uri) or True)

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 KEY, SHORT = "X_mercat", "mercat"
 
 
+def short_of(key: str) -> str:
+    """What the fields beside a map are called by: in uns as it is, in obs with what they hold."""
+    return SHORT if key == KEY else key
+
+
+def loss_column(key: str) -> str:
+    """The column of obs that holds the losses of a map."""
+    return f"{short_of(key)}_loss"
+
+
 def write_map(
     adata: AnnData,
     Y: np.ndarray,
@@ -25,7 +35,6 @@ def write_map(
     about: dict[str, Any],
     *,
     key: str = KEY,
-    short: str = SHORT,
 ) -> int:
     """Unit vectors and a map in obsm, losses in obs, what is known in uns; how many lie beyond the map."""
     flat = project(Y, "mercator")
@@ -33,8 +42,8 @@ def write_map(
     flat[:, 1] = np.clip(flat[:, 1], -MERCATOR_TOP, MERCATOR_TOP)
     adata.obsm[key], adata.obsm[f"{key}_map"] = Y, flat.astype(Y.dtype, copy=False)
     if loss is not None:
-        adata.obs[f"{short}_loss"] = loss
-    adata.uns[short] = {**about, "n_beyond_map": n_beyond}
+        adata.obs[loss_column(key)] = loss
+    adata.uns[short_of(key)] = {**about, "n_beyond_map": n_beyond}
     return n_beyond
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import plot, viewer
-from ._anndata import KEY, SHORT, column, require_anndata, sphere_key, stored_palette
+from ._anndata import column, loss_column, require_anndata, sphere_key, stored_palette
 from ._figure import grid, require_matplotlib
 from .viewer._columns import Painted
 
@@ -173,9 +173,9 @@ def explore(
     require_anndata(adata)
     key = sphere_key(adata, basis)
     Y = np.asarray(adata.obsm[key], dtype=np.float64)
-    loss_key = f"{SHORT if key == KEY else key}_loss"
-    loss = adata.obs.get(loss_key)
-    names = _showable(adata, loss_key) if keys is None else list(dict.fromkeys(keys))
+    lost = loss_column(key)
+    loss = adata.obs.get(lost)
+    names = _showable(adata, lost) if keys is None else list(dict.fromkeys(keys))
     if color is not None and color not in names:
         names = [color, *names]
     frame = {}
@@ -245,9 +245,9 @@ def _hex(palette: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _showable(adata: AnnData, loss_key: str) -> list[str]:
+def _showable(adata: AnnData, lost: str) -> list[str]:
     """Columns of obs that the explorer can show; the loss has a place of its own there."""
-    names = [str(name) for name in adata.obs.columns if name != loss_key]
+    names = [str(name) for name in adata.obs.columns if name != lost]
     others = [name for name in names if adata.obs[name].dtype.kind in "mMcV"]  # times and the like
     if others:
         logger.warning("Columns that cannot be shown are left out: %s.", ", ".join(others))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import Mercat
-from ._anndata import KEY, SHORT, about_model, embedding_keys, require_anndata, write_map
+from ._anndata import KEY, about_model, embedding_keys, require_anndata, write_map
 from ._checks import not_finite
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def mercat(
     Returns
     -------
     adata : AnnData or None
-        None, or the copy. These fields are written; where `key_added` is given, it stands in the place
+        None, or the copy. These fields are written; another `key_added` than ``X_mercat`` stands in the place
         of both ``X_mercat`` and ``mercat``.
 
         ``adata.obsm["X_mercat"]`` : array of shape (n, 3)
@@ -87,7 +87,6 @@ def mercat(
     """
     require_anndata(adata)
     name = KEY if key_added is None else _checked_key(key_added)
-    short = SHORT if key_added is None else key_added
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
@@ -106,7 +105,7 @@ def mercat(
     target = adata.copy() if copy else adata
     params = {"neighbors": f"adata.obsp[{_GRAPH!r}]"} if reused else {}
     about = about_model(model, use_rep=source, **params)
-    n_beyond = write_map(target, model.embedding_, model.point_loss_, about, key=name, short=short)
+    n_beyond = write_map(target, model.embedding_, model.point_loss_, about, key=name)
     if n_beyond:
         logger.warning(
             "%d points are beyond a latitude of 85.05 degrees: obsm[%r] has them on its edge.",

@@ -28,6 +28,7 @@ class Embedding:
     Y: np.ndarray
     loss: np.ndarray | None
     meta: Any
+    lost: str = "loss"  # the column of the file that holds the loss
 
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
@@ -84,7 +85,7 @@ def _of_frame(path: Path, console: Console) -> Embedding:
 def _of_anndata(path: Path, key: str | None) -> Embedding:
     import pandas as pd
 
-    from .._anndata import KEY, SHORT
+    from .._anndata import KEY, loss_column
 
     adata = load(path)
     key = key or KEY
@@ -92,12 +93,12 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
         keys = listed(adata.obsm.keys()) or "none"
         raise BadInput(f"{path} has no obsm {key!r}. --embedding-key takes one of: {keys}.")
     obs = adata.obs
-    lost = f"{SHORT}_loss"
+    lost = loss_column(key)
     loss = obs[lost].to_numpy() if lost in obs else None
     meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != lost}
     ids = {str(obs.index.name or "index"): np.asarray(adata.obs_names, dtype=object)}
     frame = pd.DataFrame(ids | meta, index=pd.RangeIndex(adata.n_obs))
-    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame)
+    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, lost)
 
 
 def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:

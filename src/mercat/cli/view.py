@@ -79,7 +79,7 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
             f"{found.path} does not hold unit vectors, which is what the explorer shows: {error} "
             "Use a file that `mercat embed` wrote."
         ) from error
-    if found.loss is not None and label in ("loss", "mercat_loss"):
+    if found.loss is not None and label in ("loss", found.lost):
         label = "point loss"  # as the page has it
     elif label is not None and label not in found.meta:
         raise unknown_column("--label", label, found.meta.columns, found.path)
