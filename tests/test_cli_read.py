@@ -14,6 +14,7 @@ import scipy.io
 import scipy.sparse
 
 from mercat.cli._console import Console
+from mercat.cli._embedding import read_embedding
 from mercat.cli._problems import BadInput
 from mercat.cli._read import read_table
 from mercat.cli._table import ReadOptions
@@ -323,6 +324,28 @@ def test_anndata_is_read(read):
     assert "has no 'X_foo' to embed. --key takes one of X, X_pca, double" in read.error(
         "a.zarr", key="X_foo"
     )
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.h5ad"])
+def test_a_column_called_index_leaves_the_names_of_the_rows_alone(read, name):
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame({"index": list("pqrs")}, index=list("abcd"))
+    Y = np.eye(4)[:, :3]
+    if name == "a.csv":
+        obs.join(pd.DataFrame(Y, obs.index, list("xyz"))).to_csv(read.folder / name)
+    else:
+        anndata.AnnData(Y, obs=obs, obsm={"X_mercat": Y}).write_h5ad(read.folder / name)
+    embedding = read_embedding(read.folder / name, None, read.console)
+    for found in (read(name).meta, embedding.meta):
+        assert found["index"].tolist() == list("pqrs")
+        assert found["index_"].tolist() == list("abcd")
+
+
+def test_a_delimiter_at_the_end_of_lines_leaves_the_names_of_the_rows_alone(read):
+    path = read.folder / "map.csv"
+    path.write_text(",x,y,z,\na,1,0,0,\nb,0,1,0,\nc,0,0,1,\n")
+    embedding = read_embedding(path, None, read.console)
+    assert embedding.meta.to_dict("list") == {"index": ["a", "b", "c"]}
 
 
 def test_dates_large_integers_and_lists_in_columns(read):

@@ -11,7 +11,7 @@ import numpy as np
 from .._containers import check_hdf5, check_zarr
 from .._extras import require
 from .._untrusted import check_sparse, reading
-from ._columns import check_names, plain
+from ._columns import check_names, plain, unused
 from ._console import Console
 from ._problems import BadInput, listed, refusing
 from ._table import ReadOptions, Table
@@ -29,9 +29,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         )
     X, features = _representation(adata, key, path)
     obs = {str(name): plain(adata.obs[name], path, str(name)) for name in adata.obs.columns}
-    ids = str(adata.obs.index.name or "index")
-    while ids in obs:
-        ids += "_"
+    ids = unused(str(adata.obs.index.name or "index"), obs)
     meta = {ids: pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))} | obs
     check_names(meta, path, options, features or ())
     table = Table(

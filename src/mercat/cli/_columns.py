@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,14 +137,19 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
 def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
     """A first column without a name is an index, as pandas and R write it."""
     if k == 0:
-        name = "index"
-        while name in sorting.frame.names:
-            name += "_"
+        name = unused("index", sorting.frame.names)
         sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.ids = name
     elif not column.isna().all():
         raise BadInput(f"{sorting.frame.path}: column {k + 1} has values and no name. Give it one.")
     # Else nothing but a delimiter at the end of each line.
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """The name, with underscores at its end until no column has it."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _ids(sorting: _Sorting) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._annotated import load
 from ._arrays import loaded_npz
-from ._columns import frame_table, plain
+from ._columns import frame_table, plain, unused
 from ._console import Console
 from ._outputs import COORDINATES
 from ._problems import BadInput, counted, listed
@@ -74,10 +74,11 @@ def _of_frame(path: Path, console: Console) -> Embedding:
     loss = frame.column("loss").to_numpy() if "loss" in frame.names else None
     if loss is not None and loss.dtype.kind not in "fiu":
         loss = None
+    index = unused("index", frame.names)
     rest = {
-        name or "index": plain(frame.data.iloc[:, k], path, name)
+        name or index: plain(frame.data.iloc[:, k], path, name)
         for k, name in enumerate(frame.names)
-        if name not in COORDINATES
+        if name not in COORDINATES and (name or k == 0)  # others are ends of lines
     }
     return Embedding(path, Y, loss, pd.DataFrame(rest, index=pd.RangeIndex(len(Y))))
 
@@ -96,8 +97,9 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
     lost = loss_column(key)
     loss = obs[lost].to_numpy() if lost in obs else None
     meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != lost}
-    ids = {str(obs.index.name or "index"): np.asarray(adata.obs_names, dtype=object)}
-    frame = pd.DataFrame(ids | meta, index=pd.RangeIndex(adata.n_obs))
+    ids = unused(str(obs.index.name or "index"), meta)
+    names = {ids: np.asarray(adata.obs_names, dtype=object)}
+    frame = pd.DataFrame(names | meta, index=pd.RangeIndex(adata.n_obs))
     return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, lost)
 
 
