@@ -143,6 +143,19 @@ def test_a_layer_is_embedded(adata):
     np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
 
 
+def test_a_layer_that_is_not_finite_is_named(adata):
+    adata.layers["counts"] = np.where(adata.X > 5, np.nan, adata.X)
+    with pytest.raises(ValueError, match=r"^adata.layers\['counts'\] must be finite"):
+        tl.mercat(adata, use_rep="counts")
+
+
+def test_X_is_what_adata_calls_so(adata):
+    expected = Mercat(random_state=0).fit_transform(adata.X)
+    adata.obsm["X"] = adata.obsm["X_pca"]
+    tl.mercat(adata, use_rep="X")
+    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+
+
 def test_a_copy_leaves_the_original_alone(adata):
     other = tl.mercat(adata, copy=True)
     assert "X_mercat" in other.obsm

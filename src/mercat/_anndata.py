@@ -75,6 +75,21 @@ def require_anndata(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}.")
 
 
+def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
+    """The key of what is embedded, by default X_pca or else X; its numbers as they are; where they stand.
+
+    Raises KeyError, which names the key, where there are none.
+    """
+    if key is None:
+        key = "X_pca" if "X_pca" in adata.obsm else "X"
+    if key == "X" and adata.X is not None:
+        return key, adata.X, "adata.X"
+    for name in ("obsm", "layers"):
+        if key in (field := getattr(adata, name)):
+            return key, field[key], f"adata.{name}[{key!r}]"
+    raise KeyError(key)
+
+
 def embedding_keys(adata: AnnData) -> str:
     """The keys of obsm, in brackets, for messages."""
     return f"({', '.join(adata.obsm.keys()) or 'which has none'})"

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import Mercat
-from ._anndata import KEY, about_model, embedding_keys, require_anndata, write_map
+from ._anndata import (
+    KEY,
+    about_model,
+    embedding_keys,
+    representation,
+    require_anndata,
+    write_map,
+)
 from ._checks import not_finite
 
 if TYPE_CHECKING:
@@ -163,26 +170,20 @@ def _checked_key(key_added: Any) -> str:
 
 def _representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any]:
     """The name of what is embedded, and its rows in memory."""
-    if use_rep is None:
-        use_rep = "X_pca" if "X_pca" in adata.obsm else "X"
-    if use_rep in adata.obsm:
-        X = adata.obsm[use_rep]
-    elif use_rep == "X" and adata.X is not None:
-        X = adata.X
-    elif use_rep in adata.layers:
-        X = adata.layers[use_rep]
-    else:
+    try:
+        source, X, where = representation(adata, use_rep)
+    except KeyError as error:
         or_X = "" if adata.X is None else "'X', "
         raise ValueError(
             f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)} or of adata.layers, got "
-            f"{use_rep!r}."
-        )
+            f"{error}."
+        ) from None
     if hasattr(X, "to_memory"):  # a sparse matrix in a file
         X = X.to_memory()
     elif not hasattr(X, "tocsr"):
         X = np.asarray(X)
-    _check_finite(f"adata.obsm[{use_rep!r}]" if use_rep in adata.obsm else "adata.X", X, adata)
-    return use_rep, X
+    _check_finite(where, X, adata)
+    return source, X
 
 
 def _check_finite(name: str, X: Any, adata: AnnData) -> None:

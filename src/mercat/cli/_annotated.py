@@ -22,12 +22,11 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
     import pandas as pd
 
     adata = load(path)
-    key = options.key or ("X_pca" if "X_pca" in adata.obsm else "X")
+    key, X, features = _representation(adata, options.key, path)
     if options.key is None and key == "X_pca":
         console.note(
             f"{path} has principal components: using X_pca; --key X takes the data themselves."
         )
-    X, features = _representation(adata, key, path)
     obs = {str(name): plain(adata.obs[name], path, str(name)) for name in adata.obs.columns}
     ids = unused(str(adata.obs.index.name or "index"), obs)
     meta = {ids: pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))} | obs
@@ -60,20 +59,21 @@ def load(path: Path) -> Any:
             return anndata.read_zarr(path) if path.is_dir() else anndata.read_h5ad(path)
 
 
-def _representation(adata: Any, key: str, path: Path) -> tuple[Any, list[str] | None]:
-    """Numbers by name, and the names of their columns."""
+def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, list[str] | None]:
+    """The key of what is embedded, its numbers, and the names of their columns."""
     import scipy.sparse
 
-    genes = [str(name) for name in adata.var_names]
-    if key == "X" and adata.X is not None:
-        X, features = adata.X, genes
-    elif key in adata.obsm:
-        X, features = adata.obsm[key], None
-    elif key in adata.layers:
-        X, features = adata.layers[key], genes
-    else:
+    from .._anndata import representation
+
+    try:
+        key, X, where = representation(adata, key)
+    except KeyError as error:
         keys = [*(["X"] if adata.X is not None else []), *adata.obsm.keys(), *adata.layers.keys()]
-        raise BadInput(f"{path} has no {key!r} to embed. --key takes one of {listed(keys)}.")
+        raise BadInput(
+            f"{path} has no {error} to embed. --key takes one of {listed(keys)}."
+        ) from None
+    of_genes = not where.startswith("adata.obsm")
+    features = [str(name) for name in adata.var_names] if of_genes else None
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if scipy.sparse.issparse(X):
@@ -88,4 +88,4 @@ def _representation(adata: Any, key: str, path: Path) -> tuple[Any, list[str] | 
         )
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    return X, features
+    return key, X, features
