@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -22,6 +23,7 @@ from click.testing import CliRunner
 
 import mercat
 from mercat import Mercat, metrics, tl
+from mercat._palette import MISSING
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
 
@@ -636,6 +638,18 @@ def test_compare_sets_methods_side_by_side(data, tmp_path, monkeypatch):
     assert "chatter" not in page
     assert "http" not in page.replace("http-equiv", "")
     assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize("column", ["kind", "height"])
+def test_the_legend_of_a_report_counts_missing_values(data, tmp_path, column):
+    frame = FRAME.assign(height=RNG.normal(size=N))
+    frame.loc[[3, 8], column] = None
+    frame.to_csv(data, index=False)
+    report = tmp_path / "report.html"
+    done("compare", data, "-o", report, "--label", column, "--meta", "height", "--method", "pca")
+    (legend,) = re.findall('<ul class="legend">.*?</ul>', report.read_text(encoding="utf-8"))
+    assert legend.endswith(f'fill="{MISSING.lower()}"/></svg>missing (2)</li></ul>')
+    assert legend.count("<li>") == (4 if column == "kind" else 6)
 
 
 def test_compare_samples_and_chooses(data, tmp_path):

@@ -17,6 +17,15 @@ _MOST = 60  # entries of a legend; those left out are counted in its last but on
 Entry = tuple[str, Any]  # a name and its colour
 
 
+def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
+    """The classes that occur, and one entry more that counts missing values where there are any."""
+    names: list[Entry] = []
+    if isinstance(shades, Categories):
+        names = [(shades.names[code], shades.colors[code]) for code in shades.present]
+    n_missing = int(shades.missing.sum())
+    return names, [(f"missing ({n_missing:,})", MISSING)] if n_missing else []
+
+
 def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = False) -> None:
     """Draw what tells the colours, to the right of the axes or of the whole figure.
 
@@ -24,14 +33,11 @@ def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = F
     their width at most: it counts the entries for which there is no room, and cuts long names.
     """
     beside = None if whole_figure else _beside(ax)
-    missing, title = shades.missing, shades.title
-    if isinstance(shades, Scale) and not missing.all():
+    title = shades.title
+    if isinstance(shades, Scale) and not shades.missing.all():
         _draw_bar(ax, shades, beside)
         title = None
-    names: list[Entry] = []
-    if isinstance(shades, Categories):
-        names = [(shades.names[code], shades.colors[code]) for code in shades.present]
-    rest: list[Entry] = [(f"missing ({missing.sum():,})", MISSING)] if missing.any() else []
+    names, rest = entries(shades)
     if not names and not rest:
         return
     height = (ax if beside else ax.figure).bbox.height * 72 / ax.figure.dpi

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import io
 import math
@@ -91,13 +90,14 @@ class Subject:
 
 def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]) -> str:
     """The text of the report."""
+    from ..viewer._html import digest
+
     done = [outcome for outcome in outcomes if outcome.Y is not None]
     parts = [_introduction(subject)]
     if done:
         parts += [_pictures(done, color), _table(done), _meanings(done)]
     parts.append(_remarks(outcomes, notes))
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
+    policy = f"default-src 'none'; style-src {digest(_STYLE)}; img-src data:; base-uri 'none'"
     return _PAGE.format(
         policy=policy,
         title=html.escape(f"{subject.title}: maps compared"),
@@ -144,30 +144,26 @@ def _picture(outcome: Outcome, color: Any) -> str:
 
 
 def _legend(color: Any) -> str:
-    """A disc and a name for each kind, or for five values along a scale."""
-    from .._color import Categories, Scale, coloring
+    """A disc and a name for each kind, or for five values along a scale, and for missing values."""
+    from matplotlib.colors import to_hex
+
+    from .._color import Scale, coloring
+    from .._legend import entries
 
     if color is None:
         return ""
     shades = coloring(color, len(color))
-    if isinstance(shades, Categories):
-        entries = [(shades.names[k], shades.colors[k]) for k in shades.present]
-    elif isinstance(shades, Scale):
+    names, rest = entries(shades)
+    if isinstance(shades, Scale):
         low, high = shades.limits
         values = [low + (high - low) * k / 4 for k in range(5)]
-        entries = [(f"{value:.4g}", shades.mappable().to_rgba(value)) for value in values]
-    else:
-        return ""
+        names = [(f"{value:.4g}", shades.mappable().to_rgba(value)) for value in values]
     discs = "".join(
-        f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{_hex(rgba)}"/></svg>'
+        f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{to_hex(shade)}"/></svg>'
         f"{html.escape(name)}</li>"
-        for name, rgba in entries
+        for name, shade in names + rest
     )
     return f'<ul class="legend">{discs}</ul>'
-
-
-def _hex(rgba: Any) -> str:
-    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in list(rgba)[:3])
 
 
 def _table(done: list[Outcome]) -> str:

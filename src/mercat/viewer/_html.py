@@ -34,7 +34,8 @@ def static(name: str) -> str:
     return (files("mercat.viewer") / "static" / name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """What a policy lets in: this text and no other."""
     code = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
     return f"'sha256-{code}'"
 
@@ -43,7 +44,7 @@ def page(payload: bytes, title: str) -> str:
     """The page's text. The payload goes in as base64, which can hold no markup."""
     script, style = static("viewer.js"), _PAGE_STYLE + static("style.css")
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+        f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
     return _PAGE.format(
