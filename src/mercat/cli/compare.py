@@ -12,13 +12,13 @@ import numpy as np
 from .._extras import require
 from . import _options, _peers
 from ._console import Console, command
+from ._measures import in_metric, labels, neighbors, scores_as_data
 from ._outputs import PAGES, Outputs, color_column
 from ._peers import PEERS, Outcome
 from ._prepare import Preparation
 from ._read import read_table
 from ._report import MEANING, Subject, page
 from ._table import Table
-from .evaluate import in_metric, labels, neighbors, scores_as_data
 
 EPILOG = """\b
 Examples:

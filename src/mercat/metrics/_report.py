@@ -24,6 +24,11 @@ from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry
 from ._score import Report
 
 
+def default_k(n: int) -> int:
+    """Neighbours that are compared where none are asked for: at most half of n points."""
+    return max(1, min(N_COMPARED, (n - 1) // 2))
+
+
 def report(
     X: Any,
     Y: Any,
@@ -84,7 +89,7 @@ def report(
         angle_preservation=angle_preservation(X, Y, **by_point),
         distance_preservation=distance_preservation(X, Y, **common),
         neighborhood_preservation=neighborhood_preservation(
-            X, Y, k=min(N_COMPARED, half) if k is None else k, n_spectral=n_spectral, **by_point
+            X, Y, k=default_k(len(Y)) if k is None else k, n_spectral=n_spectral, **by_point
         ),
         density_preservation=density_preservation(X, Y, k=min(N_CROWD, half), **by_point),
         trustworthiness=trustworthiness(X, Y, k=min(N_RANKED, half), **by_point),
