@@ -2,6 +2,8 @@
 import { aboutAxis, interpolate, multiply, normalize } from "./rotation.js";
 
 const SPIN_SECONDS = 0.45; // the spin falls by e in this time
+const FLIGHT_SECONDS = 0.7;
+const UNFOLD_SECONDS = 1.1;
 const SLOWEST = 0.015; // radians a second
 
 const ease = (t) => (t < 0.5 ? 4 * t * t * t : 1 - (2 - 2 * t) ** 3 / 2);
@@ -30,15 +32,15 @@ export function createMotion(store, { calm = () => false } = {}) {
     throwGlobe(axis, speed) {
       if (!calm() && speed > 10 * SLOWEST) spin = { axis, speed: Math.min(speed, 12) };
     },
-    flyTo(rotation, seconds = 0.7) {
+    flyTo(rotation) {
       spin = null;
       const start = store.get().rotation;
-      glide("rotation", seconds, (t) => store.set({ rotation: interpolate(start, rotation, t) }));
+      glide("rotation", FLIGHT_SECONDS, (t) => store.set({ rotation: interpolate(start, rotation, t) }));
     },
     /** patch: what to set at a stage of unfolding. */
-    unfoldTo(unfold, patch = (stage) => ({ unfold: stage }), seconds = 1.1) {
+    unfoldTo(unfold, patch) {
       const start = store.get().unfold;
-      glide("unfold", seconds, (t) => store.set(patch(t === 1 ? unfold : start + (unfold - start) * t)));
+      glide("unfold", UNFOLD_SECONDS, (t) => store.set(patch(t === 1 ? unfold : start + (unfold - start) * t)));
     },
     /** Advance by so many seconds. */
     step(seconds) {

@@ -1,7 +1,6 @@
 // Four bytes a point for the graphics card: colour, and how strongly it shows.
 import { colorIndex } from "./scheme.js";
 
-export const HIDDEN = 0;
 export const DIM = 64;
 export const NORMAL = 192;
 export const STRONG = 255;
@@ -16,7 +15,7 @@ function colorOf(scheme) {
 }
 
 /**
- * Bytes in drawing order. shown: a byte a row; selected: the same, or null when nothing is;
+ * Bytes in drawing order, zeros for what is not shown. shown: a byte a row; selected: the same, or null when nothing is;
  * spotlight: a category code that the reader points at in the legend, or null.
  */
 export function paint(order, scheme, shown, selected, spotlight) {

@@ -68,13 +68,9 @@ function numberScheme(column, theme) {
   };
 }
 
-export function plainScheme(theme) {
-  return { kind: "plain", color: PLAIN_COLOR[theme] };
-}
-
 /** The scheme of a column; asScale reads a column of few whole numbers as a scale all the same. */
 export function createScheme(column, theme, asScale = false) {
-  if (!column) return plainScheme(theme);
+  if (!column) return { kind: "plain", color: PLAIN_COLOR[theme] };
   const categories = asScale && column.kind === "number" ? null : asCategories(column);
   return categories ? categoryScheme(categories, theme) : numberScheme(column, theme);
 }
@@ -83,4 +79,3 @@ export function colorIndex(scheme, value) {
   const t = scheme.high > scheme.low ? (value - scheme.low) / (scheme.high - scheme.low) : 0.5;
   return Math.max(0, Math.min(STEPS - 1, Math.round(t * (STEPS - 1))));
 }
-

@@ -31,7 +31,7 @@ export function createSearchBox(dataset, onfind) {
   }
 
   function choose(matches) {
-    if (matches.length > 0) onfind(rowsOf(matches, dataset.n), matches);
+    if (matches.length > 0) onfind(rowsOf(matches, dataset.n));
     close();
   }
 

@@ -18,10 +18,9 @@ export function fromMask(mask) {
   return { rows, mask };
 }
 
-/** how: "replace", "add" or "remove". */
+/** how: "replace" or "add". */
 export function combine(old, next, how) {
-  if (how === "replace" || old.mask === null) return how === "remove" ? old : next;
+  if (how === "replace" || old.mask === null) return next;
   if (next.mask === null) return old;
-  const keep = how === "add" ? (a, b) => a | b : (a, b) => a & ~b & 1;
-  return fromMask(old.mask.map((a, i) => keep(a, next.mask[i])));
+  return fromMask(old.mask.map((a, i) => a | next.mask[i]));
 }

@@ -4,7 +4,7 @@ import { ramp } from "../src/color.js";
 import { NO_FILTER, isolate, toggle, visibility } from "../src/filter.js";
 import { legendCodes } from "../src/legend.js";
 import { drawOrder } from "../src/order.js";
-import { DIM, HIDDEN, NORMAL, STRONG, paint } from "../src/paint.js";
+import { DIM, NORMAL, STRONG, paint } from "../src/paint.js";
 import { asCategories, createScheme } from "../src/scheme.js";
 
 const colors = { dark: [[9, 9, 9], [1, 0, 0], [2, 0, 0]], light: [[8, 8, 8], [0, 1, 0], [0, 2, 0]] };
@@ -76,7 +76,7 @@ test("paint follows the order of drawing and says how strongly each point shows"
   const bytes = paint(order, scheme, all, null, null);
   assert.deepEqual([...bytes.slice(0, 4)], [...scheme.colors[2], NORMAL]);
   assert.deepEqual([...bytes.slice(8, 11)], scheme.colors[0]);
-  assert.deepEqual(strength(Uint8Array.of(1, 1, 1, 0), null, null), [HIDDEN, NORMAL, NORMAL, NORMAL]);
+  assert.deepEqual(strength(Uint8Array.of(1, 1, 1, 0), null, null), [0, NORMAL, NORMAL, NORMAL]);
   assert.deepEqual(strength(all, Uint8Array.of(1, 0, 0, 0), null), [DIM, STRONG, DIM, DIM]);
   assert.deepEqual(strength(all, null, 2), [STRONG, DIM, DIM, STRONG]);
 });

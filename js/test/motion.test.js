@@ -34,7 +34,7 @@ test("a reader who wants calm gets no spin, and arrives at once", () => {
   const store = createStore({ rotation: IDENTITY, unfold: 0 });
   const motion = createMotion(store, { calm: () => true });
   motion.throwGlobe([0, 0, 1], 5);
-  motion.unfoldTo(1);
+  motion.unfoldTo(1, (unfold) => ({ unfold }));
   assert.deepEqual([motion.active, store.get().unfold], [false, 1]);
 });
 
@@ -42,7 +42,7 @@ test("a flight ends where it should, and stop() ends it early", () => {
   const store = createStore({ rotation: IDENTITY, unfold: 0 });
   const motion = createMotion(store);
   motion.flyTo(aboutAxis([0, 0, 1], 1));
-  motion.unfoldTo(1);
+  motion.unfoldTo(1, (unfold) => ({ unfold }));
   for (let i = 0; i < 20; i++) motion.step(0.05);
   assert.ok(Math.abs(apply(store.get().rotation, [1, 0, 0])[1] - Math.sin(1)) < 1e-9);
   motion.stop();
