@@ -1,9 +1,9 @@
 // Labels that hold a text.
 
-/** Up to limit matches { column, code, label, count }, those that begin with the text first. */
-export function searchLabels(columns, text, limit = 50) {
+/** Matches { column, code, label, at }, those that begin with the text first. */
+export function searchLabels(columns, text) {
   const needle = text.trim().toLowerCase();
-  if (needle === "") return { matches: [], total: 0 };
+  if (needle === "") return [];
   const matches = [];
   for (const column of columns) {
     if (column.kind !== "category") continue;
@@ -12,8 +12,7 @@ export function searchLabels(columns, text, limit = 50) {
       if (at >= 0) matches.push({ column, code: i + 1, label, at });
     });
   }
-  matches.sort((a, b) => (a.at === 0 ? 0 : 1) - (b.at === 0 ? 0 : 1));
-  return { matches: matches.slice(0, limit), total: matches.length, all: matches };
+  return matches.sort((a, b) => (a.at === 0 ? 0 : 1) - (b.at === 0 ? 0 : 1));
 }
 
 /** A byte a row: 1 where any of the matches holds. */

@@ -22,7 +22,6 @@ export function createSearchBox(dataset, onfind) {
     onfocus: () => input.value && look(),
   });
   let timer = 0;
-  let found = { matches: [], total: 0, all: [] };
   let current = -1;
 
   function close() {
@@ -50,16 +49,18 @@ export function createSearchBox(dataset, onfind) {
     );
   }
 
+  /** List the first labels that hold the text; returns all of them. */
   function look() {
-    found = searchLabels(dataset.columns, input.value);
+    const found = searchLabels(dataset.columns, input.value);
     current = -1;
-    const options = found.matches.slice(0, LISTED).map(option);
-    const says = found.total === 0
+    const options = found.slice(0, LISTED).map(option);
+    const says = found.length === 0
       ? "No label holds this"
-      : `Enter selects ${found.total === 1 ? "it" : `all ${plural(found.total, "label")}`}`;
+      : `Enter selects ${found.length === 1 ? "it" : `all ${plural(found.length, "label")}`}`;
     list.replaceChildren(...options, h("li", { class: "quiet says", role: "presentation", text: says }));
     list.hidden = input.value.trim() === "";
     input.setAttribute("aria-expanded", String(!list.hidden));
+    return found;
   }
 
   function mark(next) {
@@ -78,8 +79,8 @@ export function createSearchBox(dataset, onfind) {
     else if (event.key === "Enter") {
       clearTimeout(timer);
       const chosen = current;
-      look();
-      choose(chosen >= 0 ? [found.matches[chosen]] : found.all ?? []);
+      const found = look();
+      choose(chosen >= 0 ? [found[chosen]] : found);
     } else return;
     event.preventDefault();
   }
