@@ -57,8 +57,7 @@ export function createActions(dataset, store, model, motion, parts) {
       const pane = parts.activePane();
       const { rect } = pane;
       const reach = Math.min(rect.width, rect.height) / 4;
-      const { rotation } = store.get();
-      const row = pick(pane, rect.x + rect.width / 2, rect.y + rect.height / 2, reach, { ...model, rotation, positions: dataset.positions });
+      const row = pick(pane, rect.x + rect.width / 2, rect.y + rect.height / 2, reach, parts.pickable());
       if (row >= 0) togglePin(row);
     },
     focusSearch: () => parts.search.focus(),

@@ -2,9 +2,8 @@
 import { css } from "./color.js";
 import { field, number } from "./format.js";
 import { legendCodes } from "./legend.js";
-import { THEMES } from "./theme.js";
+import { FONT, THEMES, onCanvas } from "./theme.js";
 
-const FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const MOST_ENTRIES = 24;
 
 export function fileName(title, ending) {
@@ -76,7 +75,7 @@ export function composePicture(layers, { width, height, ratio, title, theme, sch
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   const { ground, ink } = THEMES[theme];
-  context.fillStyle = `rgb(${ground.map((part) => Math.round(255 * part)).join(" ")})`;
+  context.fillStyle = onCanvas(ground);
   context.fillRect(0, 0, width + side, height + top);
   for (const layer of layers) context.drawImage(layer, 0, top, width, height);
   context.fillStyle = ink;

@@ -7,6 +7,7 @@ import { place } from "./projections.js";
 import { toMatrix } from "./rotation.js";
 import { createScheme } from "./scheme.js";
 import { createSphereIndex } from "./sphere-index.js";
+import { touched } from "./store.js";
 
 const MOST_NAMES = 40;
 
@@ -34,7 +35,7 @@ export function createModel(dataset) {
 
   /** Bring up to date after these keys of the state changed (null: all). Says what did change. */
   function update(state, changed) {
-    const any = (...keys) => changed === null || keys.some((key) => changed.has(key));
+    const any = touched(changed);
     const recolored = any("colorBy", "asScale", "theme");
     const refiltered = recolored || any("filter");
     if (recolored) model.scheme = createScheme(dataset.columns[state.colorBy], state.theme, state.asScale);

@@ -3,9 +3,7 @@ import { toScreen } from "./camera.js";
 import { createProjector } from "./picking.js";
 import { place } from "./projections.js";
 import { apply } from "./rotation.js";
-import { THEMES } from "./theme.js";
-
-const FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+import { FONT, THEMES, onCanvas } from "./theme.js";
 
 function ring(context, [x, y], radius, color, halo) {
   for (const [width, style] of [[4, halo], [2, color]]) {
@@ -26,7 +24,7 @@ function pin(context, [x, y], number, { accent, halo, ground }) {
   context.beginPath();
   context.arc(x + 11, y - 11, 8, 0, 2 * Math.PI);
   context.fill();
-  context.fillStyle = `rgb(${ground.map((part) => Math.round(255 * part)).join(" ")})`;
+  context.fillStyle = onCanvas(ground);
   context.fillText(String(number), x + 11, y - 10.5);
 }
 

@@ -8,6 +8,7 @@ import { createLegend } from "./legend.js";
 import { PROJECTIONS } from "./projections.js";
 import { asCategories } from "./scheme.js";
 import { NOTHING } from "./selection.js";
+import { touched } from "./store.js";
 
 function section(title, ...children) {
   return h("section", {}, h("h2", { text: title }), ...children);
@@ -140,7 +141,7 @@ export function createPanel(dataset, store, actions) {
     element: h("aside", { class: "panel", "aria-label": "Colours and details" }, close, colors.element, selection.element, pins.element, display.element),
     rebuildLegend: colors.rebuild,
     update(state, changed, scheme) {
-      const any = (...keys) => changed === null || keys.some((key) => changed.has(key));
+      const any = touched(changed);
       if (any("colorBy", "asScale", "filter", "theme")) colors.update(state);
       if (any("selection", "colorBy", "asScale", "theme")) selection.update(state, scheme);
       if (any("pins", "colorBy")) pins.update(state);

@@ -4,6 +4,7 @@ import { whenDrawn } from "./gl.js";
 import { panes } from "./layout.js";
 import { drawOverlay } from "./overlay.js";
 import { createScene } from "./scene.js";
+import { touched } from "./store.js";
 import { createWorkload } from "./workload.js";
 
 const MOVES = ["rotation", "globe", "map", "unfold"];
@@ -106,7 +107,7 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   const observer = new ResizeObserver(resize);
   observer.observe(element);
   const unsubscribe = store.subscribe((state, changed) => {
-    if (MOVES.some((key) => changed.has(key))) noteMove();
+    if (touched(changed)(...MOVES)) noteMove();
     request([...changed].some((key) => !OVERLAY_ONLY.has(key)));
   });
 

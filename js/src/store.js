@@ -17,3 +17,6 @@ export function createStore(initial) {
     },
   };
 }
+
+/** Whether any of some keys is among those that changed; null stands for all. */
+export const touched = (changed) => (...keys) => changed === null || keys.some((key) => changed.has(key));

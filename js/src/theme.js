@@ -1,7 +1,12 @@
-// Colours of the stage. Those of the controls are in style.css, under the same two names.
+// Colours and font of the stage. Those of the controls are in style.css, under the same two names.
 
 const rgb = (text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255);
 const line = (text, alpha) => [...rgb(text), alpha];
+
+export const FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+/** A colour of the graphics card, as a plain canvas takes it. */
+export const onCanvas = (color) => `rgb(${color.map((part) => Math.round(255 * part)).join(" ")})`;
 
 export const THEMES = {
   dark: {

@@ -16,7 +16,7 @@ import { createSearchBox } from "./searchbox.js";
 import { combine, fromMask } from "./selection.js";
 import { createStage } from "./stage.js";
 import { initialState } from "./state.js";
-import { createStore } from "./store.js";
+import { createStore, touched } from "./store.js";
 import { resolveTheme } from "./theme.js";
 import { createFooter, createHeader } from "./toolbar.js";
 
@@ -37,7 +37,8 @@ export function mount(root, dataset, { embedded = false } = {}) {
     const list = stage.panesNow();
     return list.find(({ name }) => name === store.get().active) ?? list[0];
   };
-  const actions = createActions(dataset, store, model, motion, { stage, search, help, activePane });
+  const pickable = () => ({ ...model, rotation: store.get().rotation, positions: dataset.positions });
+  const actions = createActions(dataset, store, model, motion, { stage, search, help, activePane, pickable });
   const header = createHeader(dataset, store, actions, search.element);
   const footer = createFooter(store, actions);
   const panel = createPanel(dataset, store, actions);
@@ -50,8 +51,6 @@ export function mount(root, dataset, { embedded = false } = {}) {
   stage.element.append(tooltip.element, note);
   root.append(header.element, stage.element, panel.element, footer.element, help.element, live);
 
-  const scene = () => ({ ...model, rotation: store.get().rotation, positions: dataset.positions });
-
   function find(mask) {
     const selection = fromMask(mask);
     store.set({ selection });
@@ -62,18 +61,18 @@ export function mount(root, dataset, { embedded = false } = {}) {
     store, motion, panesNow: stage.panesNow, wheelNeedsFocus: embedded,
     on: {
       hover(pane, [x, y]) {
-        const row = pane === null ? -1 : pick(pane, x, y, REACH.mouse, scene());
+        const row = pane === null ? -1 : pick(pane, x, y, REACH.mouse, pickable());
         const { hover } = store.get();
         if (row < 0) store.set({ hover: null });
         else if (hover?.row !== row || hover.pane !== pane.name) store.set({ hover: { row, pane: pane.name, at: [x, y] } });
       },
       leave: () => store.set({ hover: null }),
       click(pane, [x, y], touch) {
-        const row = pick(pane, x, y, touch ? REACH.touch : REACH.mouse, scene());
+        const row = pick(pane, x, y, touch ? REACH.touch : REACH.mouse, pickable());
         if (row >= 0) actions.togglePin(row);
       },
       lasso(pane, polygon, how) {
-        const next = fromMask(rowsInside(polygon, pane, scene()));
+        const next = fromMask(rowsInside(polygon, pane, pickable()));
         store.set({ selection: combine(store.get().selection, next, how) });
       },
     },
@@ -100,7 +99,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
 
   function update(state, changed) {
     const { recolored, refiltered, repainted } = model.update(state, changed);
-    const any = (...keys) => changed === null || keys.some((key) => changed.has(key));
+    const any = touched(changed);
     if (recolored) panel.rebuildLegend(model.scheme);
     if (repainted) stage.repaint();
     panel.update(state, changed, model.scheme);

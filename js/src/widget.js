@@ -1,6 +1,7 @@
 // The notebook side, in the form anywidget asks for: render({ model, el }).
 import { decode } from "./decode.js";
 import { fromRows } from "./selection.js";
+import { touched } from "./store.js";
 import { VIEW_KEYS, fromView, toView } from "./view.js";
 import { mount } from "./viewer.js";
 
@@ -39,7 +40,7 @@ export function link(viewer, model) {
       model.set("selection", rowsTo(state.selection.rows));
       model.save_changes();
     }
-    if (VIEW_KEYS.some((key) => changed.has(key))) {
+    if (touched(changed)(...VIEW_KEYS)) {
       clearTimeout(timer);
       timer = setTimeout(sendView, VIEW_MILLISECONDS);
     }
