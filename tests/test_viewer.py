@@ -8,6 +8,7 @@ import json
 import os
 import re
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ import pytest
 from mercat._color import coloring
 from mercat._palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._sphere import fibonacci_grid, geodesic
+from mercat.cli._outputs import color_column
+from mercat.cli._table import Table
 from mercat.projections import project
 from mercat.viewer import to_html
 from mercat.viewer._columns import Categories, Numbers, Painted, read_frame
@@ -343,6 +346,48 @@ def test_bad_options_are_refused_before_anything_is_written(tmp_path, options, m
 def test_a_column_named_as_the_loss_is_refused():
     with pytest.raises(ValueError, match="no column 'point loss'"):
         encode(Y, {"point loss": np.zeros(5)}, point_loss=np.zeros(5))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "n", "groups"),
+    [
+        (1, 200, False),
+        (2, 200, True),
+        (50, 200, True),
+        (51, 200, False),
+        (4, 8, True),
+        (5, 8, False),
+    ],
+)
+@pytest.mark.parametrize("of", [str, int, lambda kind: kind / 4])
+def test_the_first_column_of_few_kinds_colours_page_and_picture_unasked(kinds, n, groups, of):
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{row}" for row in range(n)],
+            "kind": [of(row % kinds) for row in range(n)],
+            "later": np.arange(n) < n / 2,
+        }
+    )
+    header, _ = unpack(encode(fibonacci_grid(n, np), frame))
+    assert header["options"]["color"] == ("kind" if groups else "later")
+    table = Table(Path("cells.csv"), None, None, frame, "id", lambda *_: "")
+    assert color_column(table, None) == header["options"]["color"]
+
+
+def test_missing_values_and_categories_without_points_are_no_kinds():
+    frame = {
+        "unused": pd.Categorical(["a"] * 8, categories=["a", "b"]),
+        "missing": ["a", None] * 4,
+        "nan": [1.0, np.nan] * 4,
+    }
+    points = fibonacci_grid(8, np)
+    assert unpack(encode(points, frame))[0]["options"]["color"] == "unused"
+    frame["two"] = ["a", "b"] * 4
+    assert unpack(encode(points, frame))[0]["options"]["color"] == "two"
+
+
+def test_without_a_column_none_colours_the_points():
+    assert unpack(encode(Y))[0]["options"]["color"] is None
 
 
 # The page

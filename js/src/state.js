@@ -3,27 +3,19 @@ import { NO_FILTER } from "./filter.js";
 import { fromCenter } from "./rotation.js";
 import { NOTHING } from "./selection.js";
 
-/** The column to colour by at first: the one asked for, else categories, else numbers. */
-function firstColumn({ columns, options }) {
-  const named = columns.findIndex(({ name }) => name === options.color);
-  if (named >= 0) return named;
-  const categories = columns.findIndex(({ kind, labels }) => kind === "category" && labels.length <= 60);
-  return categories >= 0 ? categories : Math.min(0, columns.length - 1);
-}
-
 export function initialState(dataset, theme) {
-  const { home } = dataset;
+  const { columns, home, options } = dataset;
   return {
     rotation: fromCenter(home.rotation), // a quaternion, see rotation.js
     globe: home.globe, // zoom and the place of the plane in the middle
-    map: home.map[dataset.options.projection],
+    map: home.map[options.projection],
     active: "globe", // the pane that keys zoom and pan
     unfold: 0,
     layout: "both",
-    projection: dataset.options.projection,
+    projection: options.projection,
     tool: "turn",
     theme,
-    colorBy: firstColumn(dataset),
+    colorBy: columns.findIndex(({ name }) => name === options.color), // -1: one colour
     asScale: false,
     filter: NO_FILTER,
     spotlight: null, // the category pointed at in the legend

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 # Whole numbers with no more distinct values than this are names of groups, with more they count.
 MAX_INTEGER_CATEGORIES = 20
+# A column of more kinds of values than this colours no map without being asked for.
+MOST_KINDS = 50
 
 
 def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
@@ -50,6 +52,11 @@ def few(integers: NDArray[Any]) -> NDArray[Any] | None:
     """The distinct ones, in order, of whole numbers that are names of groups; None if they count."""
     distinct = np.unique(integers)
     return distinct if len(distinct) <= MAX_INTEGER_CATEGORIES else None
+
+
+def groups(kinds: int, n: int) -> bool:
+    """Whether n values of so many kinds are groups, by which a map is coloured without being asked."""
+    return 2 <= kinds <= min(MOST_KINDS, n // 2)
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:

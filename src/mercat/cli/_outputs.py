@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from .._column import groups
 from .._extras import require
 from .._sphere import to_lonlat
 from .._whole import whole_file
@@ -25,7 +26,6 @@ TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad")
 PAGES = (".html", ".htm")
 PICTURES = (".png", ".pdf", ".svg")
 COORDINATES = ["x", "y", "z", "longitude", "latitude", "loss"]
-MOST_KINDS = 50  # of a column that colours a map without being asked for
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,11 @@ class Embedded:
 
 
 def color_column(table: Table, label: str | None) -> str | None:
-    """The label, or the first column of metadata that has a few kinds of values."""
+    """The label, or the first column of metadata that groups the points."""
     if label is not None:
         return label
     for name, column in table.meta.items():
-        few = min(MOST_KINDS, len(column) // 2)
-        if name != table.ids and 2 <= column.nunique() <= few:
+        if name != table.ids and groups(column.nunique(), len(column)):
             return str(name)
     return None
 

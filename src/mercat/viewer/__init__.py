@@ -52,7 +52,8 @@ def to_html(
     title : str, default="Mercat"
         The title of the page.
     color : str, optional
-        The column that colours the points at first; if not given, the first of at most 60 classes.
+        The column that colours the points at first. If not given, the first of 2 to 50 kinds of values
+        with at least twice as many points; if there is none, the first column.
     point_loss : array-like of shape (n,), optional
         A loss a point, such as ``model.point_loss_``, offered as "Trust".
     theme : {"auto", "dark", "light"}, default="auto"

@@ -26,6 +26,11 @@ class Numbers:
     values: NDArray[Any]
     role: str | None = None
 
+    @property
+    def kinds(self) -> int:
+        """How many different values there are."""
+        return len(np.unique(self.values[~np.isnan(self.values)]))
+
 
 @dataclass(frozen=True)
 class Categories:
@@ -35,6 +40,11 @@ class Categories:
     codes: NDArray[Any]
     labels: list[str]
     colors: tuple[str, ...] = ()  # of the labels, where their owner chose them
+
+    @property
+    def kinds(self) -> int:
+        """How many of the labels occur."""
+        return len(np.unique(self.codes[self.codes > 0]))
 
 
 @dataclass(frozen=True)

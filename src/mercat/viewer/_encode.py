@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import check_unit
-from .._column import few
+from .._column import few, groups
 from .._palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Numbers, read_frame
 from ._home import MAPS, home
@@ -73,7 +73,11 @@ def prepare(
         "version": _VERSION,
         "n": len(points),
         "title": str(title),
-        "options": {"color": color, "theme": theme, "projection": projection},
+        "options": {
+            "color": _color_column(color, columns, len(points)),
+            "theme": theme,
+            "projection": projection,
+        },
         "home": home(points),
         "positions": arrays.add(to_octahedral(points).ravel()),
         "columns": [_describe(column, arrays) for column in columns],
@@ -95,6 +99,13 @@ def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Numbers | Categor
     if loss.shape != (n,):
         raise ValueError(f"point_loss must have one value a point ({n}), got shape {loss.shape}.")
     return [Numbers("point loss", loss, role="loss")]
+
+
+def _color_column(asked: str | None, columns: list[Numbers | Categories], n: int) -> str | None:
+    """The column asked for, else the first that groups the points, else the first."""
+    if asked is not None or not columns:
+        return asked
+    return next((column for column in columns if groups(column.kinds, n)), columns[0]).name
 
 
 def _pad(part: bytes) -> bytes:

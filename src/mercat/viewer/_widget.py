@@ -34,7 +34,7 @@ class Explorer(anywidget.AnyWidget):
     title : str, default="Mercat"
         Shown above the views.
     color : str, optional
-        The column that colours the points at first.
+        The column that colours the points at first. If not given, the one that `to_html` would take.
     point_loss : array-like of shape (n,), optional
         A loss a point, offered as "Trust".
     theme : {"auto", "dark", "light"}, default="auto"
