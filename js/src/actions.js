@@ -31,7 +31,6 @@ export function createActions(dataset, store, model, motion, parts) {
   }
 
   const actions = {
-    centerOn,
     togglePin,
     centerRow: (row) => centerOn([0, 1, 2].map((c) => dataset.positions[3 * row + c])),
     centerSelection: () => centerOn(centerOf(Array.from(store.get().selection.rows), dataset.positions)),

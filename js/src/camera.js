@@ -3,7 +3,7 @@
 // in CSS pixels from the stage's top left; (x, y) is the place of the plane at the pane's middle.
 import { PROJECTIONS } from "./projections.js";
 
-export const ZOOM_LIMITS = [0.5, 400];
+const ZOOM_LIMITS = [0.5, 400];
 const MARGIN = 0.92;
 
 /** Half extents of the plane at a stage of unfolding: how far the equator and the poles reach. */

@@ -4,15 +4,13 @@ import { count, field, number } from "./format.js";
 
 const MOST_FIELDS = 8;
 
-function rowsOf(columns, row, limit) {
-  const shown = columns.slice(0, limit);
-  const rows = shown.map((column) =>
-    h("div", { class: "field" }, h("dt", { text: column.name }), h("dd", { text: field(column, row) })),
-  );
-  return { rows, left: columns.length - shown.length };
+const line = (name, text) => h("div", { class: "field" }, h("dt", { text: name }), h("dd", { text }));
+
+function lines(columns, row) {
+  return columns.map((column) => line(column.name, field(column, row)));
 }
 
-function place(positions, row) {
+function position(positions, row) {
   const degrees = 180 / Math.PI;
   const [x, y, z] = [0, 1, 2].map((c) => positions[3 * row + c]);
   const longitude = number(Math.atan2(y, x) * degrees, 4);
@@ -21,7 +19,7 @@ function place(positions, row) {
 }
 
 /** colorBy comes first, since it is what the reader is looking at. */
-export function ordered(columns, colorBy) {
+function ordered(columns, colorBy) {
   const first = columns[colorBy];
   return first ? [first, ...columns.filter((column) => column !== first)] : columns;
 }
@@ -31,10 +29,11 @@ export function createTooltip(dataset) {
   return {
     element,
     show(row, colorBy, [x, y], { width, height }) {
-      const { rows, left } = rowsOf(ordered(dataset.columns, colorBy), row, MOST_FIELDS);
+      const shown = ordered(dataset.columns, colorBy).slice(0, MOST_FIELDS);
+      const left = dataset.columns.length - shown.length;
       element.replaceChildren(
         h("div", { class: "row-name", text: `Row ${count(row)}` }),
-        h("dl", {}, ...rows),
+        h("dl", {}, ...lines(shown, row)),
         left > 0 ? h("div", { class: "quiet", text: `and ${left} more: click to pin` }) : "",
       );
       element.hidden = false;
@@ -50,7 +49,6 @@ export function createTooltip(dataset) {
 }
 
 export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
-  const { rows } = rowsOf(ordered(dataset.columns, colorBy), row, Infinity);
   const name = `Row ${count(row)}`;
   return h(
     "article",
@@ -62,7 +60,7 @@ export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
       h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: oncenter }),
       iconButton("close", `Unpin ${name}`, onclose),
     ),
-    h("dl", {}, ...rows, h("div", { class: "field" }, h("dt", { text: "position" }), h("dd", { text: place(dataset.positions, row) }))),
+    h("dl", {}, ...lines(ordered(dataset.columns, colorBy), row), line("position", position(dataset.positions, row))),
   );
 }
 

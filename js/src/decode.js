@@ -17,7 +17,7 @@ export function fromBase64(text) {
   return bytes;
 }
 
-export async function inflate(bytes) {
+async function inflate(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();
 }
@@ -51,7 +51,7 @@ function readColumn(column, read) {
 }
 
 /** An inflated payload as { n, title, options, home, positions, columns }. */
-export function parse(buffer) {
+function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
   if (header.version !== VERSION) {

@@ -32,7 +32,7 @@ export function panned(pane, [x0, y0], [x1, y1]) {
   return keepInView(pane, [pane.zoom, pane.x - (x1 - x0) / scale, pane.y + (y1 - y0) / scale]);
 }
 
-/** Sees to every pointer on `target`; `on` gets hover, click and lasso, each with its pane. */
+/** Sees to every pointer on `target`; `on` gets hover, click and lasso, each with its pane, and leave. */
 export function attachGestures(target, { store, motion, panesNow, on, wheelNeedsFocus }) {
   const pointers = new Map();
   let drag = null;

@@ -54,7 +54,8 @@ function outlines() {
   return { limb: new Float32Array(limb), borders };
 }
 
-function bodyMesh(columns = 72, rows = 36) {
+function bodyMesh() {
+  const [columns, rows] = [72, 36];
   const vertices = [];
   const triangles = [];
   for (let j = 0; j <= rows; j++) {

@@ -2,7 +2,7 @@
 import { css } from "./color.js";
 import { h } from "./dom.js";
 import { isolate, toggle } from "./filter.js";
-import { count, number, plural } from "./format.js";
+import { count, number } from "./format.js";
 
 const MOST_ENTRIES = 200;
 
@@ -49,7 +49,7 @@ function categoryLegend(scheme, store) {
     : codes;
   const list = h("ul", { class: "entries" }, ...listed.map((code) => entry(scheme, code, store, codes)));
   const rest = codes.length - listed.length;
-  const note = rest > 0 ? h("p", { class: "quiet", text: `and ${plural(rest, "smaller category")}`.replace("categorys", "categories") }) : null;
+  const note = rest > 0 ? h("p", { class: "quiet", text: `and ${count(rest)} smaller ${rest === 1 ? "category" : "categories"}` }) : null;
   return {
     element: h("div", {}, list, note),
     update({ filter }) {

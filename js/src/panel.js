@@ -93,7 +93,7 @@ function createSelectionSection(store, actions) {
   };
 }
 
-function createPins(dataset, store, actions) {
+function createPins(dataset, actions) {
   const list = h("div", { class: "cards" });
   const element = section("Pinned", list);
   return {
@@ -102,7 +102,7 @@ function createPins(dataset, store, actions) {
       element.hidden = pins.length === 0;
       list.replaceChildren(
         ...pins.map((row, i) =>
-          pinnedCard(dataset, row, i, colorBy, () => store.set({ pins: pins.filter((other) => other !== row) }), () => actions.centerRow(row)),
+          pinnedCard(dataset, row, i, colorBy, () => actions.togglePin(row), () => actions.centerRow(row)),
         ),
       );
     },
@@ -134,7 +134,7 @@ function createDisplay(store, actions) {
 export function createPanel(dataset, store, actions) {
   const colors = createColors(dataset, store);
   const selection = createSelectionSection(store, actions);
-  const pins = createPins(dataset, store, actions);
+  const pins = createPins(dataset, actions);
   const display = createDisplay(store, actions);
   const close = iconButton("close", "Close the panel", () => store.set({ panelOpen: false }), { class: "icon-button close-panel" });
   return {

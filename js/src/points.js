@@ -35,7 +35,7 @@ export function createPoints(gl, positions, order) {
       gl.bufferSubData(gl.ARRAY_BUFFER, 0, bytes);
     },
     /** side: 1 draws what faces the reader, -1 the far side. Only the first `count` in drawing order. */
-    draw(placement, matrix, { side, size, alpha, ground, count = n }) {
+    draw(placement, matrix, { side, size, alpha, ground, count }) {
       gl.useProgram(program);
       setPlace(gl, uniforms, placement, matrix);
       gl.uniform1f(uniforms.u_side, side);

@@ -39,7 +39,7 @@ export function createScene(gl, { positions, home }, order) {
   return {
     setPaint: points.setPaint,
     /** ratio: device pixels a CSS pixel; count: how many points in drawing order. */
-    draw(panes, state, ratio, count = n) {
+    draw(panes, state, ratio, count) {
       const { canvas } = gl;
       const [r, g, b] = THEMES[state.theme].ground;
       gl.disable(gl.SCISSOR_TEST);

@@ -114,7 +114,6 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   return {
     element,
     panesNow,
-    request,
     start,
     repaint: () => scene?.setPaint(model.paint(store.get())),
     size: () => ({ width, height }),

@@ -1,6 +1,7 @@
 // Colours and font of the stage. Those of the controls are in style.css, under the same two names.
+import { hex } from "./color.js";
 
-const rgb = (text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255);
+const rgb = (text) => hex(text.slice(1)).map((part) => part / 255);
 const line = (text, alpha) => [...rgb(text), alpha];
 
 export const FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';

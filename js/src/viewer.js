@@ -1,7 +1,6 @@
 // Puts the parts together on one element.
 import { createActions } from "./actions.js";
 import { createTooltip, describe } from "./card.js";
-import { centerOf } from "./centers.js";
 import { h } from "./dom.js";
 import { plural } from "./format.js";
 import { attachGestures } from "./gestures.js";
@@ -52,9 +51,8 @@ export function mount(root, dataset, { embedded = false } = {}) {
   root.append(header.element, stage.element, panel.element, footer.element, help.element, live);
 
   function find(mask) {
-    const selection = fromMask(mask);
-    store.set({ selection });
-    actions.centerOn(centerOf(Array.from(selection.rows), dataset.positions));
+    store.set({ selection: fromMask(mask) });
+    actions.centerSelection();
   }
 
   attachGestures(stage.element, {
