@@ -22,6 +22,14 @@ from mercat._rows import rows_to_place
 PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Ctrl-C is heard, also where the tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def outside():
     """Threads and BLAS are left as they were found."""
