@@ -18,6 +18,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 import scipy.sparse
 from click.testing import CliRunner
 
@@ -282,6 +283,35 @@ def test_nothing_is_overwritten_without_force(data, tmp_path):
     code, _, err = call("embed", data, "-o", data, "--force")
     assert code == 4
     assert "is an input of this command" in err
+
+
+@pytest.mark.parametrize("name", ["barcodes.tsv", "features.tsv", "genes.tsv", "barcodes.tsv.gz"])
+@pytest.mark.parametrize("option", ["-o", "--save-model"])
+def test_files_that_are_read_beside_a_matrix_are_not_overwritten(
+    tmp_path, monkeypatch, name, option
+):
+    monkeypatch.setattr(Mercat, "fit", None)  # refused before the work
+    scipy.io.mmwrite(tmp_path / "matrix.mtx", scipy.sparse.coo_array(X))
+    (tmp_path / name).write_text("mine")
+    linked = tmp_path / "linked.tsv"
+    linked.symlink_to(tmp_path / name)
+    for out in (tmp_path / name, linked):
+        code, _, err = call("embed", tmp_path / "matrix.mtx", option, out, "--force")
+        assert code == 4
+        assert f"{out} is an input of this command, and is not overwritten." in err
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_nothing_is_written_into_a_folder_that_is_read(tmp_path):
+    (tmp_path / "cells.zarr" / "obs").mkdir(parents=True)
+    for name in ("map.csv", "obs/map.csv"):
+        out = tmp_path / "cells.zarr" / name
+        code, _, err = call("embed", tmp_path / "cells.zarr", "-o", out)
+        assert code == 4
+        assert f"{out} is part of {tmp_path / 'cells.zarr'}, which is an input" in err
+    code, _, err = call("embed", tmp_path, "-o", tmp_path / "map.csv")  # a folder that is not read
+    assert code == 3
+    assert f"{tmp_path} must end in" in err
 
 
 def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):

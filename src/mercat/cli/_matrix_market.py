@@ -38,7 +38,7 @@ def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
     """A matrix; of 10x Genomics' folders, cells are rows and bear their barcodes."""
     with refusing(), _untrusted.reading(path, "a whole Matrix Market file"):
         X = _matrix(path)
-    barcodes, genes = _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
+    barcodes, genes = map(_rows, companions(path))
     if options.transpose or not (barcodes or genes):
         return array_table(path, turned(X, options), options)
     if barcodes and genes and X.shape == (len(genes), len(barcodes)):
@@ -160,14 +160,23 @@ def _cells(
     return replace(table, ids="barcode").without(options.drop)
 
 
-def _beside(path: Path, stem: str) -> list[list[str]] | None:
-    """The rows of STEM.tsv or STEM.tsv.gz in the folder of a matrix; in GEO, both names start alike."""
+def companions(path: Path) -> tuple[Path | None, Path | None]:
+    """The files of barcodes and of genes that are read with a matrix, where it has them."""
+    return _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
+
+
+def _beside(path: Path, stem: str) -> Path | None:
+    """STEM.tsv or STEM.tsv.gz in the folder of a matrix; in GEO, both names start alike."""
     start, matrix, _ = path.name.partition("matrix.mtx")
     stem = f"{start}{stem}" if matrix else stem
-    for name in (f"{stem}.tsv.gz", f"{stem}.tsv"):
-        other = path.with_name(name)
-        if other.is_file():
-            with refusing(), _untrusted.reading(other), _untrusted.opened(other) as binary:
-                file = io.TextIOWrapper(binary, encoding="utf-8")
-                return [line.rstrip("\r\n").split("\t") for line in file]
-    return None
+    others = (path.with_name(f"{stem}{end}") for end in (".tsv.gz", ".tsv"))
+    return next((other for other in others if other.is_file()), None)
+
+
+def _rows(path: Path | None) -> list[list[str]] | None:
+    """The cells of a file of tabs, a list a line; None of none."""
+    if path is None:
+        return None
+    with refusing(), _untrusted.reading(path), _untrusted.opened(path) as binary:
+        file = io.TextIOWrapper(binary, encoding="utf-8")
+        return [line.rstrip("\r\n").split("\t") for line in file]

@@ -19,7 +19,7 @@ from .._sphere import to_lonlat
 from .._whole import whole_file
 from ._console import Console, printing
 from ._problems import BadOutput, listed
-from ._read import COLUMNAR, ending
+from ._read import COLUMNAR, ending, files_read
 from ._table import Table
 
 TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad")
@@ -59,7 +59,8 @@ class Outputs:
     """The files that a command will write: refused before the work, or written together after it."""
 
     def __init__(self, *, force: bool, inputs: Iterable[Path]) -> None:
-        self.force, self.inputs = force, list(inputs)
+        self.force = force
+        self.inputs = [file for path in inputs for file in files_read(path)]
         self._planned: dict[str, Path] = {}
 
     def plan(self, what: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
@@ -69,8 +70,11 @@ class Outputs:
         if endings and ending(path) not in endings:
             got = ending(path) or "no ending"
             raise click.BadParameter(f"{path} must end in {listed(endings)}, got {got}.")
-        if any(_same(path, other) for other in self.inputs):
-            raise BadOutput(f"{path} is an input of this command, and is not overwritten.")
+        for other in self.inputs:
+            if _same(path, other):
+                raise BadOutput(f"{path} is an input of this command, and is not overwritten.")
+            if ending(other) == ".zarr" and path.resolve().is_relative_to(other.resolve()):
+                raise BadOutput(f"{path} is part of {other}, which is an input of this command.")
         if any(_same(path, other) for other in self._planned.values()):
             raise click.UsageError(f"Two outputs have the same name, {path}.")
         if path.is_dir():

@@ -55,6 +55,12 @@ def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     return checked(table, options, console)
 
 
+def files_read(path: Path) -> list[Path]:
+    """A file, and those beside it that are read with it."""
+    beside = _matrix_market.companions(path) if ending(path) == ".mtx" else ()
+    return [path, *filter(None, beside)]
+
+
 def check_readable(path: Path, kind: str) -> None:
     """Raise unless there is such a file, of a format that is known, and pandas for its columns."""
     if str(path) == "-":
