@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import anndata
@@ -77,8 +78,6 @@ def test_colors_that_scanpy_keeps_are_used(embedded):
     assert legend(pl.globe(adata, "kind")) == {"b": "#ff0000", "a": "#00ff00"}
     chosen = {"a": "black", "b": "gray"}
     assert legend(pl.map(adata, "kind", palette=chosen)) == {"b": "#808080", "a": "#000000"}
-    adata.uns["kind_colors"] = np.array(["#ff0000"])  # of a time with fewer categories
-    assert legend(pl.map(adata, "kind"))["a"] not in ("#ff0000", "#00ff00")
 
 
 def test_genes_come_from_raw_layer_or_X_as_in_scanpy(embedded, calls):
@@ -207,14 +206,45 @@ def test_explorer_shows_the_colours_that_scanpy_keeps(embedded, offered):
     assert not hasattr(offered["frame"]["batch"], "colors")
 
 
-def test_explorer_leaves_colours_that_it_cannot_read_to_the_viewer(embedded, offered, monkeypatch):
+UNREAD = "which cannot be read as a colour: Mercat's own"
+
+
+@pytest.mark.parametrize(
+    ("stored", "fault"),
+    [
+        (["#ff00ff", "notacolor", "#ffaa00"], f"'notacolor', {UNREAD}"),
+        (["#ff00ff", (1.0, 0.0, 0.0), "#ffaa00"], f"'(1.0, 0.0, 0.0)', {UNREAD}"),
+        (["#ff00ff"], "1 of the 3 colours that the categories need: Mercat's own"),
+        (7, "0 of the 3 colours"),
+    ],
+)
+def test_stored_colours_that_do_not_fit_are_warned_of_and_left_alone(
+    embedded, offered, stored, fault
+):
+    ours = legend(pl.map(embedded, "kind"))
     adata = embedded.copy()
-    adata.uns["kind_colors"] = np.array(["red", "#00ff00", "no colour"])
-    pl.explore(adata, "cells.html", keys=["kind"])
-    assert set(offered["frame"]["kind"].colors.values()) == {"#ff0000", "#00ff00", "no colour"}
+    adata.uns["kind_colors"] = stored
+    told = re.escape(f'uns["kind_colors"] holds {fault}')
+    with pytest.warns(UserWarning, match=told):
+        assert legend(pl.map(adata, "kind")) == ours
+    with pytest.warns(UserWarning, match=told):
+        pl.explore(adata, "cells.html", keys=["kind"])
+    assert offered["frame"]["kind"] is adata.obs["kind"]
+    pl.map(adata, "kind", palette=["red", "green", "blue"])  # then they are not asked for
+    pl.map(adata, "batch")
+
+
+def test_stored_colours_are_read_without_matplotlib_unless_they_are_names(
+    embedded, offered, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "matplotlib.colors", None)
+    adata = embedded.copy()
+    adata.uns["kind_colors"] = ["#ff0000", "#00ff00ff", "#0000FF"]
     pl.explore(adata, "cells.html", keys=["kind"])
-    assert set(offered["frame"]["kind"].colors.values()) == {"red", "#00ff00", "no colour"}
+    assert set(offered["frame"]["kind"].colors.values()) == {"#ff0000", "#00ff00", "#0000FF"}
+    adata.uns["kind_colors"] = ["#ff0000", "red", "#0000ff"]
+    with pytest.warns(UserWarning, match=f"'red', {UNREAD}"):
+        pl.explore(adata, "cells.html", keys=["kind"])
 
 
 def test_explorer_takes_the_loss_of_its_own_basis(embedded, offered):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from ._extras import require
 from ._window import MERCATOR_TOP
 from .projections import project
+from .viewer._columns import Painted
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -151,14 +154,40 @@ def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:
         )
 
 
-def stored_palette(adata: AnnData, values: Any) -> dict[str, str] | None:
-    """The colours that scanpy keeps for a categorical column, by category."""
-    stored = adata.uns.get(f"{values.name}_colors")
-    if stored is None or not hasattr(values, "cat") or len(stored) < len(values.cat.categories):
+def stored_palette(uns: Mapping[str, Any], values: Any) -> dict[str, str] | None:
+    """The colours that scanpy keeps for a categorical column, by category; a warning if they do not fit."""
+    key = f"{values.name}_colors"
+    stored = uns.get(key)
+    if stored is None or not hasattr(values, "cat"):
         return None
-    return {
-        str(name): str(color) for name, color in zip(values.cat.categories, stored, strict=False)
-    }
+    names = [str(name) for name in values.cat.categories]
+    given = [str(color) for color in stored][: len(names)] if np.iterable(stored) else []
+    colors = [_hex(color) for color in given]
+    if "" in colors:
+        fault = f"{given[colors.index('')]!r}, which cannot be read as a colour"
+    elif len(colors) < len(names):
+        fault = f"{len(colors)} of the {len(names)} colours that the categories need"
+    else:
+        return dict(zip(names, colors, strict=True))
+    warnings.warn(f'uns["{key}"] holds {fault}: Mercat\'s own colours are used.', stacklevel=4)
+    return None
+
+
+def painted(uns: Mapping[str, Any], values: Any) -> Any:
+    """A column for the viewer, with the colours that scanpy keeps for it, opaque, where there are such."""
+    palette = stored_palette(uns, values)
+    if palette is None:
+        return values
+    return Painted(values, {name: color[:7] for name, color in palette.items()})
+
+
+def _hex(color: str) -> str:
+    """A colour as "#rrggbb" or "#rrggbbaa"; empty if it cannot be read, as names without matplotlib."""
+    try:
+        from matplotlib.colors import is_color_like, to_hex
+    except ImportError:
+        return color if re.fullmatch("#[0-9A-Fa-f]{6}([0-9A-Fa-f]{2})?", color) else ""
+    return to_hex(color, keep_alpha=True) if is_color_like(color) else ""
 
 
 def _similar(key: Any, names: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Pictures of AnnData, in the manner of scanpy: what `mercat.tl.mercat` wrote, by obs column or gene.
 
-Colours that scanpy keeps for a column, in ``adata.uns["<column>_colors"]``, are used where they are;
-`adata` itself is left as it is.
+Colours that scanpy keeps for a column, in ``adata.uns["<column>_colors"]``, are used where they are,
+with a warning where they do not fit its categories; `adata` itself is left as it is.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import plot, viewer
-from ._anndata import column, loss_column, require_anndata, sphere_key, stored_palette
+from ._anndata import column, loss_column, painted, require_anndata, sphere_key, stored_palette
 from ._figure import grid, require_matplotlib
-from .viewer._columns import Painted
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -182,8 +181,7 @@ def explore(
     for name in names:
         asked = "color" if name == color else "keys"
         values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
-        palette = stored_palette(adata, values)
-        frame[name] = Painted(values, _hex(palette)) if palette else values
+        frame[name] = painted(adata.uns, values)
     if path is None:
         return viewer.Explorer(Y, frame, color=color, point_loss=loss, **options)
     return viewer.to_html(Y, frame, path, color=color, point_loss=loss, **options)
@@ -229,20 +227,9 @@ def _draw(
     *,
     title: bool = True,
 ) -> Any:
-    palette = stored_palette(adata, values)
-    chosen = {"palette": palette} if palette else {}
-    return draw(Y, values if title else values.rename(None), ax=ax, **{**chosen, **options})
-
-
-def _hex(palette: dict[str, str]) -> dict[str, str]:
-    """Colours as "#rrggbb" where matplotlib is there to read them and knows them, others as they are."""
-    try:
-        from matplotlib.colors import is_color_like, to_hex
-    except ImportError:
-        return palette
-    return {
-        name: to_hex(color) if is_color_like(color) else color for name, color in palette.items()
-    }
+    if "palette" not in options:
+        options = {**options, "palette": stored_palette(adata.uns, values)}
+    return draw(Y, values if title else values.rename(None), ax=ax, **options)
 
 
 def _showable(adata: AnnData, lost: str) -> list[str]:
