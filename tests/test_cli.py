@@ -15,6 +15,7 @@ import warnings
 
 import anndata
 import click
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -242,6 +243,49 @@ def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     page = html.read_text(encoding="utf-8")
     assert 'id="mercat-payload"' in page
     assert "<b>cat</b>" not in page
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Labels of `kind` with their colours, as they reach pages and pictures, which are not made."""
+    found = []
+    monkeypatch.setattr(
+        "mercat.viewer.to_html",
+        lambda Y, frame, path, **_: found.append(getattr(frame["kind"], "colors", None)),
+    )
+    monkeypatch.setattr(
+        "mercat.plot.map",
+        lambda Y, palette, **_: (
+            found.append(palette and {k: c[:7] for k, c in palette.items()})
+            or types.SimpleNamespace(figure=plt.figure())
+        ),
+    )
+    return found
+
+
+def test_pages_and_pictures_have_the_colours_that_scanpy_keeps(tmp_path, drawn):
+    values = X.astype(np.float32)
+    values[KIND == 1, 0] = np.nan  # a kind whose rows are all left out keeps its colour
+    adata = anndata.AnnData(
+        values, obs=FRAME[["name", "kind"]].set_index("name").astype("category")
+    )
+    names = list(adata.obs["kind"].cat.categories)
+    colors = dict(zip(names, ["#ff0000", "#00ff00", "#0000ff"], strict=True))
+    adata.uns["kind_colors"] = list(colors.values())
+    a, b = tmp_path / "a.h5ad", tmp_path / "b.h5ad"
+    adata.write_h5ad(a)
+    to = ("--html", tmp_path / "m.html", "--png", tmp_path / "m.png", "--force")
+    done("embed", a, "--label", "kind", "--missing", "drop", *to)
+    assert drawn == [colors, colors]
+    adata.obsm["X_mercat"] = mercat.embed(X)
+    adata.write_h5ad(b)
+    done("view", b, "--label", "kind", "--no-open")
+    assert drawn[2:] == [colors]
+    adata.uns["kind_colors"] = ["#ff0000", "nocolour", "#0000ff"]
+    adata.write_h5ad(b)
+    _, _, err = call("embed", b, "--label", "kind", "--missing", "drop", *to)
+    assert drawn[3:] == [None, None]
+    assert err.count("warning: uns[\"kind_colors\"] holds 'nocolour', which cannot be read") == 1
 
 
 def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):

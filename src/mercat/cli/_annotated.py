@@ -43,6 +43,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         ),
         adata=adata,
         key=key,
+        uns=adata.uns,
     )
     return table.without(options.drop)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class Embedding:
     loss: np.ndarray | None
     meta: Any
     lost: str = "loss"  # the column of the file that holds the loss
+    uns: Mapping[str, Any] = field(default_factory=dict)  # of an AnnData file
 
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
@@ -100,7 +102,7 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
     ids = unused(str(obs.index.name or "index"), meta)
     names = {ids: np.asarray(adata.obs_names, dtype=object)}
     frame = pd.DataFrame(names | meta, index=pd.RangeIndex(adata.n_obs))
-    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, lost)
+    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, lost, adata.uns)
 
 
 def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:

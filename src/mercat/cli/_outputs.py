@@ -220,13 +220,15 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
 
 def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
     """The explorer, under a title or the name of the file that the points came from."""
+    from .._anndata import painted
     from ..viewer import to_html
 
+    table = embedded.table
     to_html(
         embedded.Y,
-        embedded.table.meta,
+        {name: painted(table.uns, column) for name, column in table.meta.items()},
         path,
-        title=title or embedded.table.path.stem,
+        title=title or table.path.stem,
         color=embedded.color,
         point_loss=embedded.loss,
     )
@@ -235,10 +237,13 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 def write_picture(embedded: Embedded, path: Path) -> None:
     """A map, by matplotlib."""
     from .. import plot
+    from .._anndata import stored_palette
 
     pyplot = quiet_pyplot()
-    color = None if embedded.color is None else embedded.table.meta[embedded.color]
-    figure: Any = plot.map(embedded.Y, color=color).figure
+    table = embedded.table
+    color = None if embedded.color is None else table.meta[embedded.color]
+    palette = None if color is None else stored_palette(table.uns, color)
+    figure: Any = plot.map(embedded.Y, color=color, palette=palette).figure
     try:
         figure.savefig(path, dpi=200, bbox_inches="tight")
     finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,8 @@ class Table:
         What the file held.
     key : str or None
         Which array of the file X is, where it has several.
+    uns : mapping
+        What an AnnData file keeps beside its arrays; empty of other files.
     """
 
     path: Path
@@ -85,6 +87,7 @@ class Table:
     place: Place
     adata: Any = None
     key: str | None = None
+    uns: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_sparse(self) -> bool:

@@ -83,7 +83,7 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
         label = "point loss"  # as the page has it
     elif label is not None and label not in found.meta:
         raise unknown_column("--label", label, found.meta.columns, found.path)
-    table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "")
+    table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "", uns=found.uns)
     return Embedded(table, found.Y, found.loss, label)
 
 
