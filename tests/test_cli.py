@@ -681,16 +681,24 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     assert [path] == [str(p) for p in scratch.rglob("*.html")]
     code, _, err = call("view", out, "--no-open", "--label", "sort")
     assert code == 2
-    assert "has no column 'sort'" in err
+    assert "has no metadata column 'sort'. Its metadata columns: name, kind, loss." in err
+    code, _, err = call("view", out, "--no-open", "--label", "x")  # a coordinate, not offered
+    assert code == 2
+    assert "has no metadata column 'x'. Its metadata columns: name, kind, loss." in err
+    np.save(tmp_path / "bare.npy", mercat.embed(X))
+    code, _, err = call("view", tmp_path / "bare.npy", "--no-open", "--label", "kind")
+    assert code == 2
+    assert "has no metadata column 'kind'. It has none with a name." in err
     monkeypatch.setattr("webbrowser.open", lambda uri: False)
     code, _, err = call("view", out)
     assert code == 0
     assert "No browser could be opened. Open" in err
     for points, fault in (
-        (X[:, :2], f"Y must hold unit vectors of shape (n, 3), got ({N}, 2). Use"),
+        (X[:, :2], f"the file must hold unit vectors of shape (n, 3), got ({N}, 2). Use"),
         (
             2 * np.eye(3),
-            "Y must hold vectors of length 1, got 3 of 3 rows that are not, first row 0 of length 2. Use",
+            "the file must hold vectors of length 1, got 3 of 3 rows that are not, "
+            "first row 0 of length 2. Use",
         ),
     ):
         np.save(tmp_path / "flat.npy", points)

@@ -74,13 +74,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def unknown_column(option: str, name: str, columns: Iterable[Any], path: Any) -> click.BadParameter:
-    """An option names a column that is not there."""
+def unknown_column(
+    option: str, name: str, columns: Iterable[Any], path: Any, what: str = "column"
+) -> click.BadParameter:
+    """An option names a column that is not there, or is not what it asks for."""
     columns = [str(column) for column in columns if column != ""]
     close = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    known = f"Its columns: {listed(columns)}." if columns else "Its columns have no names."
+    known = f"Its {what}s: {listed(columns)}." if columns else "It has none with a name."
     return click.BadParameter(
-        printable(f"{path} has no column {name!r}.{hint} {known}"),
+        printable(f"{path} has no {what} {name!r}.{hint} {known}"),
         param_hint=f"'{option}'",
     )

@@ -73,7 +73,7 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
     from .._checks import check_unit
 
     try:
-        check_unit("Y", found.Y, some=True)
+        check_unit("the file", found.Y, some=True)
     except ValueError as error:
         raise BadInput(
             f"{found.path} does not hold unit vectors, which is what the explorer shows: {error} "
@@ -82,7 +82,8 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
     if found.loss is not None and label in ("loss", found.lost):
         label = "point loss"  # as the page has it
     elif label is not None and label not in found.meta:
-        raise unknown_column("--label", label, found.meta.columns, found.path)
+        columns = [*found.meta.columns, *([] if found.loss is None else [found.lost])]
+        raise unknown_column("--label", label, columns, found.path, "metadata column")
     table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "", uns=found.uns)
     return Embedded(table, found.Y, found.loss, label)
 
