@@ -36,7 +36,6 @@ def _pancreas(folder):
         ("anywidget", "Explorer", "viewer", lambda _: mercat.viewer.Explorer),
         ("anndata", "mercat.tl or mercat.pl", "anndata", lambda _: mercat.tl.mercat(None)),
         ("anndata", "mercat.tl or mercat.pl", "anndata", lambda _: mercat.pl.map(None)),
-        ("torch", "device='cuda'", "torch", lambda _: mercat.Mercat(device="cuda").fit(np.eye(5))),
         ("pandas", "to_frame", "cli", lambda _: mercat.metrics.Report().to_frame()),
         ("h5py", "Reading HDF5 files", "anndata", _paul15),
         ("anndata", "Reading h5ad files", "anndata", _pancreas),
@@ -49,6 +48,17 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
     message = f'{what} needs {module}, which is not installed: pip install "mercat[{extra}]"'
     with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
         use(tmp_path)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_device_without_torch_is_told_that_numpy_does_without(device, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    message = (
+        f"device='{device}' needs torch, which is not installed: pip install \"mercat[torch]\", "
+        "or leave device out to compute with NumPy"
+    )
+    with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
+        mercat.Mercat(device=device).fit(np.eye(5))
 
 
 def test_what_is_installed_and_broken_is_not_called_missing(tmp_path, monkeypatch):

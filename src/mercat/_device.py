@@ -32,7 +32,8 @@ def find_device(device: Any, X: Any) -> Any:
     """The torch device that is asked for or that X lives on; None for plain NumPy."""
     if device is None:
         return X.device if is_torch(X) and X.device.type != "cpu" else None
-    torch = require("torch", f"device={device!r}", "torch")
+    instead = "leave device out to compute with NumPy"
+    torch = require("torch", f"device={device!r}", "torch", instead)
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError):
