@@ -7,6 +7,7 @@ import time
 from io import BytesIO
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mercat._sphere import fibonacci_grid, from_lonlat
@@ -373,6 +374,18 @@ def test_search_selects_and_turns_to_what_it_finds(page):
     page.get_by_text("No label holds this").wait_for()
     box.press("Enter")
     assert len(page.evaluate("mercat.selection()")) == 5
+
+
+def test_finding_a_label_without_points_leaves_the_view_where_it_is(visit):
+    points, frame = clusters()
+    place = pd.Categorical(frame["place"], categories=[*NAMES, "nowhere"])
+    page = visit(points, pd.DataFrame({"place": place}))
+    before = page.evaluate("mercat.view()")
+    page.get_by_label("Search labels").fill("nowhere")
+    page.get_by_role("option", name="nowhere").wait_for()
+    page.keyboard.press("Enter")
+    assert page.evaluate("mercat.selection()") == []
+    assert page.evaluate("mercat.view()") == before
 
 
 def test_zoom_keeps_the_place_and_pan_moves_the_plane(page):

@@ -33,7 +33,10 @@ export function createActions(dataset, store, model, motion, parts) {
   const actions = {
     togglePin,
     centerRow: (row) => centerOn([0, 1, 2].map((c) => dataset.positions[3 * row + c])),
-    centerSelection: () => centerOn(centerOf(Array.from(store.get().selection.rows), dataset.positions)),
+    centerSelection() {
+      const rows = Array.from(store.get().selection.rows);
+      if (rows.length > 0) centerOn(centerOf(rows, dataset.positions));
+    },
     reset() {
       motion.stop();
       parts.search.clear();
