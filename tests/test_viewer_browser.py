@@ -376,6 +376,32 @@ def test_search_selects_and_turns_to_what_it_finds(page):
     assert len(page.evaluate("mercat.selection()")) == 5
 
 
+KEYS_AT_ONCE = """([text, ...keys]) => {
+    const box = document.querySelector("[role=combobox]");
+    box.value = text;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+    for (const key of keys) box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+}"""
+
+
+def test_keys_meet_the_list_of_the_text_as_it_stands(page):
+    box = page.get_by_label("Search labels")
+    box.fill("st")
+    page.get_by_role("option", name="west").wait_for()
+    box.press("ArrowDown")
+    box.press("ArrowDown")
+    page.evaluate(KEYS_AT_ONCE, ["north", "Enter"])  # the mark was on another list
+    assert page.evaluate("mercat.selection()") == list(range(15, 20))
+    page.evaluate(KEYS_AT_ONCE, ["o", "ArrowDown", "Enter"])  # "front", "north", ...
+    assert page.evaluate("mercat.selection()") == list(range(5))
+    page.evaluate(KEYS_AT_ONCE, ["no such label", "ArrowDown", "Enter"])
+    assert len(page.evaluate("mercat.selection()")) == 5
+    page.locator("[data-action=reset]").click()
+    for key in ("ArrowDown", "Enter"):
+        box.press(key)
+    assert page.evaluate("mercat.selection()") == []
+
+
 def test_finding_a_label_without_points_leaves_the_view_where_it_is(visit):
     points, frame = clusters()
     place = pd.Categorical(frame["place"], categories=[*NAMES, "nowhere"])

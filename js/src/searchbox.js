@@ -21,8 +21,9 @@ export function createSearchBox(dataset, onfind) {
     onblur: () => close(),
     onfocus: () => input.value && look(),
   });
-  let timer = 0;
-  let current = -1;
+  let timer = 0; // of a look that waits for more typing
+  let found = []; // all labels that hold the text
+  let current = -1; // the marked one
 
   function close() {
     list.hidden = true;
@@ -49,10 +50,13 @@ export function createSearchBox(dataset, onfind) {
     );
   }
 
-  /** List the first labels that hold the text; returns all of them. */
+  /** Find the labels that hold the text, and list the first of them. */
   function look() {
-    const found = searchLabels(dataset.columns, input.value);
+    clearTimeout(timer);
+    timer = 0;
+    found = searchLabels(dataset.columns, input.value);
     current = -1;
+    input.removeAttribute("aria-activedescendant");
     const options = found.slice(0, LISTED).map(option);
     const says = found.length === 0
       ? "No label holds this"
@@ -60,7 +64,6 @@ export function createSearchBox(dataset, onfind) {
     list.replaceChildren(...options, h("li", { class: "quiet says", role: "presentation", text: says }));
     list.hidden = input.value.trim() === "";
     input.setAttribute("aria-expanded", String(!list.hidden));
-    return found;
   }
 
   function mark(next) {
@@ -71,17 +74,18 @@ export function createSearchBox(dataset, onfind) {
     input.setAttribute("aria-activedescendant", options[current].id);
   }
 
+  const keys = {
+    ArrowDown: () => mark(current + 1),
+    ArrowUp: () => mark(current - 1),
+    Escape: close,
+    Enter: () => choose(current >= 0 ? [found[current]] : found),
+  };
+
   function keydown(event) {
     event.stopPropagation();
-    if (event.key === "ArrowDown") mark(current + 1);
-    else if (event.key === "ArrowUp") mark(current - 1);
-    else if (event.key === "Escape") close();
-    else if (event.key === "Enter") {
-      clearTimeout(timer);
-      const chosen = current;
-      const found = look();
-      choose(chosen >= 0 ? [found[chosen]] : found);
-    } else return;
+    if (!(event.key in keys)) return;
+    if (timer !== 0) look(); // these keys mean the list of the text as it stands
+    keys[event.key]();
     event.preventDefault();
   }
 
@@ -90,7 +94,7 @@ export function createSearchBox(dataset, onfind) {
     focus: () => input.focus(),
     clear() {
       input.value = "";
-      close();
+      look();
     },
   };
 }
