@@ -33,6 +33,18 @@ export function createModel(dataset) {
     centers = few ? categoryCenters(scheme, dataset.positions, order) : [];
   }
 
+  /** Names in the order in which they take their room: selected classes first, then the largest. */
+  function namesFor({ filter, selection }) {
+    if (centers.length === 0) return [];
+    const { codes, labels } = model.scheme;
+    const selected = new Set();
+    for (const row of selection.rows) selected.add(codes[row]);
+    return centers
+      .filter(({ code }) => !filter.hidden.has(code))
+      .sort((a, b) => selected.has(b.code) - selected.has(a.code))
+      .map(({ code, at }) => ({ at, text: labels[code] }));
+  }
+
   /** Bring up to date after these keys of the state changed (null: all). Says what did change. */
   function update(state, changed) {
     const any = touched(changed);
@@ -43,10 +55,8 @@ export function createModel(dataset) {
     if (refiltered) {
       model.shown = visibility(model.scheme, state.filter, dataset.n);
       model.shownCount = model.shown.reduce((sum, one) => sum + one, 0);
-      model.names = centers
-        .filter(({ code }) => !state.filter.hidden.has(code))
-        .map(({ code, at }) => ({ at, text: model.scheme.labels[code] }));
     }
+    if (refiltered || any("selection")) model.names = namesFor(state);
     return { recolored, refiltered, repainted: refiltered || any("selection", "spotlight") };
   }
 

@@ -3,9 +3,11 @@ import { test } from "node:test";
 import { ramp } from "../src/color.js";
 import { NO_FILTER, isolate, toggle, visibility } from "../src/filter.js";
 import { legendCodes } from "../src/legend.js";
+import { createModel } from "../src/model.js";
 import { drawOrder } from "../src/order.js";
 import { DIM, NORMAL, STRONG, paint } from "../src/paint.js";
 import { asCategories, createScheme } from "../src/scheme.js";
+import { NOTHING, fromRows } from "../src/selection.js";
 
 const colors = { dark: [[9, 9, 9], [1, 0, 0], [2, 0, 0]], light: [[8, 8, 8], [0, 1, 0], [0, 2, 0]] };
 const kinds = { name: "k", kind: "category", colors, codes: Uint8Array.of(1, 2, 0, 2), labels: ["a", "b"] };
@@ -85,4 +87,18 @@ test("the order of drawing holds every row once and starts with a fair sample", 
   for (const n of [1, 2, 10, 1000, 4096]) assert.equal(new Set(drawOrder(n)).size, n);
   const early = [...drawOrder(1000).slice(0, 100)].filter((row) => row < 500).length;
   assert.ok(early >= 48 && early <= 52);
+});
+
+test("the names of selected classes come first, then the largest", () => {
+  const codes = Uint8Array.of(1, 1, 1, 2, 2, 3);
+  const column = { ...kinds, codes, labels: ["large", "middle", "small"] };
+  const model = createModel({ n: 6, columns: [column], positions: new Float32Array(18).fill(Math.sqrt(1 / 3)) });
+  const state = { colorBy: 0, asScale: false, theme: "dark", filter: NO_FILTER, selection: NOTHING };
+  const names = () => model.names.map(({ text }) => text);
+  model.update(state, null);
+  assert.deepEqual(names(), ["large", "middle", "small"]);
+  model.update({ ...state, selection: fromRows([5], 6) }, new Set(["selection"]));
+  assert.deepEqual(names(), ["small", "large", "middle"]);
+  model.update({ ...state, colorBy: -1, selection: fromRows([5], 6) }, new Set(["colorBy"]));
+  assert.deepEqual(names(), []);
 });
