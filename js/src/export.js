@@ -4,7 +4,7 @@ import { field, number } from "./format.js";
 import { legendCodes } from "./legend.js";
 import { FONT, THEMES, onCanvas } from "./theme.js";
 
-const MOST_ENTRIES = 24;
+const KEY_LINE = 20; // pixels
 
 export function fileName(title, ending) {
   const stem = title.normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
@@ -39,18 +39,23 @@ export function toCsv(columns, rows) {
   return `${lines.join("\r\n")}\r\n`;
 }
 
+/** What a key of some lines lists of the codes, and how many it leaves out; a last line says so. */
+export function keyLines(codes, lines) {
+  const listed = codes.length <= lines ? codes : codes.slice(0, Math.max(0, lines - 1));
+  return { listed, rest: codes.length - listed.length };
+}
+
 function drawCategoryKey(context, scheme, x, y, room) {
-  const codes = legendCodes(scheme);
-  const shown = codes.slice(0, Math.min(MOST_ENTRIES, Math.floor(room / 20) - 1));
-  shown.forEach((code, i) => {
+  const { listed, rest } = keyLines(legendCodes(scheme), Math.floor(room / KEY_LINE));
+  listed.forEach((code, i) => {
     context.fillStyle = css(scheme.colors[code]);
     context.beginPath();
-    context.arc(x + 5, y + 20 * i, 5, 0, 2 * Math.PI);
+    context.arc(x + 5, y + KEY_LINE * i, 5, 0, 2 * Math.PI);
     context.fill();
     context.fillStyle = context.strokeStyle;
-    context.fillText(scheme.labels[code].slice(0, 28), x + 18, y + 20 * i);
+    context.fillText(scheme.labels[code].slice(0, 28), x + 18, y + KEY_LINE * i);
   });
-  if (codes.length > shown.length) context.fillText(`and ${codes.length - shown.length} more`, x + 18, y + 20 * shown.length);
+  if (rest > 0) context.fillText(`and ${rest} more`, x + 18, y + KEY_LINE * listed.length);
 }
 
 function drawNumberKey(context, scheme, x, y) {
@@ -87,7 +92,7 @@ export function composePicture(layers, { width, height, ratio, title, theme, sch
   context.font = `600 12px ${FONT}`;
   context.fillText(scheme.name, width + 10, top + 24, side - 20);
   context.font = `12px ${FONT}`;
-  if (scheme.kind === "category") drawCategoryKey(context, scheme, width + 10, top + 50, height - 60);
+  if (scheme.kind === "category") drawCategoryKey(context, scheme, width + 10, top + 50, height - 50);
   else drawNumberKey(context, scheme, width + 10, top + 44);
   return canvas;
 }

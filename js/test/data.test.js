@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
 import { decode, fromBase64, unfoldOctahedron } from "../src/decode.js";
-import { toCsv, fileName } from "../src/export.js";
+import { fileName, keyLines, toCsv } from "../src/export.js";
 import { field, number } from "../src/format.js";
 import { rowsOf, searchLabels } from "../src/search.js";
 import { combine, fromMask, fromRows, NOTHING } from "../src/selection.js";
@@ -83,4 +83,13 @@ test("CSV quotes, leaves missing cells empty and disarms formulas", () => {
 test("file names hold no paths", () => {
   assert.equal(fileName("../My: Größe", "png"), "my-größe.png");
   assert.equal(fileName("///", "png"), "mercat.png");
+});
+
+test("a key lists as many classes as it has lines, and spends one on the rest only if that is two or more", () => {
+  const codes = [1, 2, 3, 4, 0];
+  assert.deepEqual(keyLines(codes, 9), { listed: codes, rest: 0 });
+  assert.deepEqual(keyLines(codes, 5), { listed: codes, rest: 0 });
+  assert.deepEqual(keyLines(codes, 4), { listed: [1, 2, 3], rest: 2 });
+  assert.deepEqual(keyLines(codes, 1), { listed: [], rest: 5 });
+  assert.deepEqual(keyLines(codes, -2), { listed: [], rest: 5 });
 });
