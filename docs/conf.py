@@ -70,6 +70,7 @@ html_theme = "furo"
 html_title = f"Mercat {release}"
 html_static_path = ["_static"]
 html_css_files = ["mercat.css"]
+html_js_files = ["explorer.js"]
 html_extra_path = ["generated/pages"]  # explorers, as files of their own
 html_show_sourcelink = False
 html_copy_source = False

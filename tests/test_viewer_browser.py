@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -479,6 +480,40 @@ def test_the_theme_changes_the_stage_and_the_controls(page):
 def test_auto_follows_the_reader_s_system(visit):
     page = visit(*clusters(), context={"color_scheme": "light"})
     assert state(page)["theme"] == "light"
+
+
+def test_an_explorer_in_a_page_of_the_site_takes_its_theme(browser, tmp_path):
+    to_html(*clusters(), tmp_path / "page.html")
+    script = Path(__file__).parents[1] / "docs" / "_static" / "explorer.js"
+    (tmp_path / "index.html").write_text(
+        f"""<!doctype html><body data-theme="dark"><script src="{script.as_uri()}"></script>
+        <iframe class="explorer" src="page.html" width="900" height="500"></iframe>"""
+    )
+    page = browser.new_page(color_scheme="light", reduced_motion="reduce")
+    page.goto((tmp_path / "index.html").as_uri())
+    explorer = page.frame_locator("iframe").locator("#mercat")
+
+    def shows(theme):
+        page.frame_locator("iframe").locator(f"#mercat[data-theme={theme}]").wait_for()
+
+    shows("dark")
+    explorer.get_by_label("Search labels").fill("kept")
+    for theme, shown in [("light", "light"), ("dark", "dark"), ("auto", "light")]:
+        page.evaluate("(theme) => { document.body.dataset.theme = theme; }", theme)
+        shows(shown)
+    assert explorer.get_by_label("Search labels").input_value() == "kept"  # it was not loaded anew
+    assert page.evaluate("history.length") == 2
+    page.close()
+
+
+@pytest.mark.parametrize("wish", ["", "#theme=", "#theme=toString", "#theme=<b>", "#dark"])
+def test_an_address_that_names_no_theme_changes_nothing(browser, tmp_path, wish):
+    path = to_html(*clusters(), tmp_path / "page.html", theme="dark")
+    page = browser.new_page(color_scheme="light")
+    page.goto(path.as_uri() + wish)
+    page.wait_for_selector("html[data-ready=true]")
+    assert state(page)["theme"] == "dark"
+    page.close()
 
 
 def test_the_picture_has_both_views_a_title_and_a_key(page, tmp_path):

@@ -1,6 +1,7 @@
 // The stand-alone page: the payload is in the page itself.
 import { decode, fromBase64 } from "./decode.js";
 import { h } from "./dom.js";
+import { resolveTheme } from "./theme.js";
 import { toView } from "./view.js";
 import { mount } from "./viewer.js";
 
@@ -23,6 +24,12 @@ function windowOn(viewer) {
   });
 }
 
+/** Take the theme that the address names: a page around this one can tell it so (#theme=dark). */
+function followAddress(store) {
+  const wish = new URLSearchParams(location.hash.slice(1)).get("theme");
+  if (["dark", "light", "auto"].includes(wish)) store.set({ theme: resolveTheme(wish) });
+}
+
 export async function boot() {
   const root = document.getElementById("mercat");
   try {
@@ -30,6 +37,8 @@ export async function boot() {
     const bytes = fromBase64(payload.textContent);
     payload.remove(); // the text is as large as all points together
     const viewer = mount(root, await decode(bytes));
+    followAddress(viewer.store);
+    addEventListener("hashchange", () => followAddress(viewer.store));
     globalThis.mercat = windowOn(viewer);
     document.documentElement.dataset.ready = "true";
   } catch (error) {
