@@ -139,6 +139,17 @@ def test_status_reads_as_a_sentence():
     assert all(str(s).endswith(".") and str(s) == s.value for s in Status)
 
 
+def test_a_start_that_is_perfect_is_kept_where_rounded_directions_lead_away():
+    """Two clumps on a line, whose points are much nearer to each other than the rounding."""
+    rng = np.random.default_rng(0)
+    x = np.repeat([0.0, 1.0], 3) + 0.01 * rng.normal(size=6)
+    along = 0.1 * x
+    circle = np.column_stack([np.cos(along), np.sin(along), np.zeros(6)])
+    fit = solve(np.column_stack([x, np.zeros(6)]), circle)
+    assert fit.verdict.loss < 1e-6
+    np.testing.assert_allclose(fit.Y, circle, atol=1e-12)
+
+
 def test_a_map_gains_nothing_by_shrinking_into_the_rounding():
     rng = np.random.default_rng(0)
     X, plane = rng.normal(size=(60, 8)), rng.normal(size=(60, 2))
