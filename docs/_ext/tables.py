@@ -49,6 +49,7 @@ def fragments() -> dict[str, str]:
         "growth": growth_table(scale),
         "cluster": cluster_text(scale),
         "gpu": gpu_table(scale),
+        "gpu_text": gpu_text(scale),
         "billion": billion_text(scale),
         "searches": searches_table(searches),
         "dial": dial_table(dial),
@@ -243,6 +244,30 @@ def gpu_table(scale: Mapping[str, Any]) -> str:
             n = int(name.split()[0])
             rows.append([f"{n:,}", "host", f"{entry['seconds']:.3g}", ""])
     return _table(["points", "where they are", "seconds", "of which placing"], rows)
+
+
+def gpu_text(scale: Mapping[str, Any]) -> str:
+    """How near the GPU's limits, how near the CPU's answers, and what all triples take there."""
+    found = scale.get("gpu", {}).get("results")
+    if not found:
+        return NOT_YET
+    million, both, exact = found["1000000"], found["CPU and GPU"], found["all triples"]
+    angles, distances = (
+        " and ".join(shown(both[where][measure], 3) for where in ("CPU", "GPU"))
+        for measure in ("angle", "distance")
+    )
+    solved = exact["seconds of solver='exact' for 10,000 points"]
+    return (
+        f"The first call, which compiles, took {seconds(million['seconds of the first call'])}. Placing runs "
+        f"at {million['TFLOP/s, at least']:.0f} of the {found['TFLOP/s of a product']:.0f} TFLOP/s that the "
+        f"device reaches in a large product, and moves at least {million['TB/s, at least']:.2g} of the "
+        f"{found['TB/s of a copy']:.2g} TB/s that it copies: many short steps between them. On 100,000 of "
+        f"the points the CPU and the GPU give angle preservation {angles}, distance preservation "
+        f'{distances}. `solver="exact"` takes {seconds(solved)} for 10,000 points there; one '
+        "evaluation of the loss over all triples and its gradient takes "
+        f"{seconds(exact['seconds of loss and gradient'])} for {exact['points']:,} points, which makes "
+        f"{seconds(exact['seconds at 1M points, on paper'])} for a million.\n"
+    )
 
 
 def billion_text(scale: Mapping[str, Any]) -> str:
