@@ -109,6 +109,14 @@ def test_reference_lists_all_that_is_public():
     assert listed == public
 
 
+@pytest.mark.parametrize("page", ["measures.md", "howto/comparing.md"])
+def test_tables_of_measures_name_all_of_them(page):
+    rows = [row for row in (DOCS / page).read_text("utf-8").splitlines() if row.startswith("|")]
+    public = importlib.import_module("mercat.metrics").__all__
+    measures = {name for name in public if name.islower()} - {"report"}
+    assert measures <= set(re.findall(r"`(\w+)`", "".join(rows)))
+
+
 def test_tables_show_what_is_there_and_nothing_else(tables):
     def number(value):
         return {"angle": value, "distance": value, "neighborhood": value, "density": value}

@@ -1,8 +1,9 @@
 """How faithful an embedding is: measures for maps on the sphere, in the plane and in space.
 
-The first four are those of the paper. Each takes the data X and the embedding Y, row by row,
-and returns a :class:`Score`: a float that carries the standard error of its sample. Small
-data is measured in full, large data on a seeded sample in bounded memory.
+Those of angles, distances, neighbourhoods and densities are the paper's. Each takes the data X and the
+embedding Y, row by row (two of classes take Y and the labels alone), and returns a :class:`Score`: a float
+that carries the standard error of its sample. Small data is measured in full, large data on a seeded sample
+in bounded memory; `class_connectivity` takes all points at any size.
 """
 
 from ._angle import angle_preservation
