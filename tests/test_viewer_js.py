@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from mercat.projections import project
+from mercat.viewer._home import MAPS
 
 JS = Path(__file__).parents[1] / "js"
 
@@ -23,6 +28,7 @@ def missing(what):
 def run(*command):
     done = subprocess.run(command, cwd=JS, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +43,25 @@ def test_tests_of_the_source_pass(node):
     tests = sorted(str(path) for path in (JS / "test").glob("*.test.js"))
     assert tests
     run("node", "--test", *tests)
+
+
+PLACES = """
+import { PROJECTIONS, place } from "./src/projections.js";
+const points = JSON.parse(process.argv[1]);
+const placed = (name) => [name, points.map((v) => place([], ...v, 1, name).slice(0, 2))];
+console.log(JSON.stringify(Object.fromEntries(Object.keys(PROJECTIONS).map(placed))));
+"""
+
+
+def test_the_explorer_s_maps_are_those_of_python(node):
+    Y = np.random.default_rng(0).normal(size=(50, 3))
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    assert np.abs(Y[:, 2]).max() < np.sin(np.deg2rad(85))  # where the explorer's Mercator ends
+    out = run("node", "--input-type=module", "--eval", PLACES, "--", json.dumps(Y.tolist()))
+    found = json.loads(out)
+    assert sorted(found) == sorted(MAPS)
+    for name in MAPS:
+        np.testing.assert_allclose(found[name], project(Y, name), atol=1e-12)
 
 
 def test_the_committed_bundle_is_what_the_source_builds(node, tmp_path):
