@@ -50,7 +50,7 @@ js: js/node_modules
 paper: $(VENV)/.dev
 	$(BIN)/python -m paper $(if $(DATA),--data $(DATA))
 
-# The site, in docs/_build/html; its figures, tables, explorers and gallery are made anew.
+# The site, in docs/_build/html; its figures, explorers and gallery are made anew.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 	@echo "Read it: docs/_build/html/index.html"

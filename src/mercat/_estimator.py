@@ -82,8 +82,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Stop when the loss falls by less than this fraction of itself (or of 0.1, if that is more) an
         iteration. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of the choice of landmarks and of the sample that starts are compared on. The same seed gives
-        the same bits, on any number of threads.
+        Seed of all that is drawn: the landmarks and the sample that starts are compared on, components of
+        more than 1500 rows and columns, what "algorithm1" draws, and with `detail` the search for neighbours
+        and the points that angles are taken to. The same seed gives the same bits, on any number of threads.
     device : str, torch.device or None, default=None
         Where to compute: "cuda", "cuda:1", "mps" or "cpu", through torch. None means NumPy on threads, or
         the device that X lives on, if it is a torch tensor on one. Data in host memory are streamed to the
@@ -357,8 +358,8 @@ def embed(X: Any, **parameters: Any) -> Any:
 
     Parameters
     ----------
-    X : array, sparse matrix or data frame of shape (n, n_features)
-        The data.
+    X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
+        The data; for metric="precomputed", distances of shape (n, n).
     **parameters
         Parameters of `Mercat`.
 

@@ -1,6 +1,6 @@
-"""The command `mercat`: embed, transform, evaluate, view and compare tables from a shell.
+"""The command `mercat`: a shell over the library. `_app.py` lists what it can do.
 
-A thin shell over the public API. Only click is imported before a command runs, so that help is instant.
+Only click is imported before a command runs, so that help is instant.
 """
 
 from __future__ import annotations
