@@ -189,6 +189,14 @@ def test_points_beyond_all_measure_are_refused(fitted):
         fitted.transform(np.full((1, 64), 1e100))
 
 
+def test_transform_puts_every_block_in_its_place(monkeypatch, fitted, digits):
+    whole = fitted.transform(digits)
+    monkeypatch.setattr(_rows, "ROWS_A_BLOCK", 512)
+    assert len(digits) > 2 * 512
+    np.testing.assert_array_equal(fitted.transform(digits), whole)
+    np.testing.assert_array_equal(whole[-3:], fitted.transform(digits[-3:]))
+
+
 def test_transform_needs_a_fit(digits):
     with pytest.raises(NotFittedError):
         Mercat().transform(digits)
