@@ -13,6 +13,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, projections, tl
+from mercat._anndata import write_map
 
 
 def counts(n: int = 90, n_genes: int = 30) -> np.ndarray:
@@ -238,3 +239,27 @@ def test_errors_name_parameter_rule_and_value(adata, tmp_path):
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     with pytest.raises(ValueError, match="copy must be False for backed data, got True"):
         tl.mercat(backed, copy=True)
+
+
+@pytest.mark.parametrize("key", ["X_pca", "pca", "mercat"])
+def test_key_added_replaces_nothing_but_a_map(adata, key):
+    adata.uns["pca"] = {"variance": np.ones(12)}
+    before = adata.copy()
+    with pytest.raises(ValueError, match=rf"key_added must not be .*{key}"):
+        tl.mercat(adata, key_added=key)
+    assert adata.obsm.keys() == before.obsm.keys()
+    assert adata.uns.keys() == before.uns.keys()
+    tl.mercat(adata, key_added="again")
+    tl.mercat(adata, key_added="again")
+
+
+def test_a_dense_graph_is_none_of_neighbours(adata):
+    adata.obsp["distances"] = np.ones((90, 90))
+    tl.mercat(adata, detail=0.3)
+    assert "neighbors" not in adata.uns["mercat"]["params"]
+
+
+def test_a_map_without_losses_leaves_none_of_the_map_before(adata):
+    tl.mercat(adata)
+    write_map(adata, adata.obsm["X_mercat"], None, {})
+    assert "mercat_loss" not in adata.obs

@@ -46,6 +46,8 @@ def write_map(
     adata.obsm[key], adata.obsm[f"{key}_map"] = Y, flat.astype(Y.dtype, copy=False)
     if loss is not None:
         adata.obs[loss_column(key)] = loss
+    elif loss_column(key) in adata.obs:  # of the map that was there before
+        del adata.obs[loss_column(key)]
     adata.uns[short_of(key)] = {**about, "n_beyond_map": n_beyond}
     return n_beyond
 

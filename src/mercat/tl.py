@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy as np
 from . import Mercat
 from ._anndata import (
     KEY,
+    SHORT,
     about_model,
     embedding_keys,
     representation,
     require_anndata,
+    short_of,
     write_map,
 )
 from ._checks import not_finite
@@ -93,10 +96,10 @@ def mercat(
     ((100, 3), (100, 2))
     """
     require_anndata(adata)
-    name = KEY if key_added is None else _checked_key(key_added)
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
+    name = KEY if key_added is None else _checked_key(key_added, adata)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
     reused = bool(detail and "neighbors" not in parameters and _is_graph_of(adata, source))
     if reused:
@@ -124,7 +127,7 @@ def mercat(
 
 def _is_graph_of(adata: AnnData, source: str) -> bool:
     """Whether scanpy's graph is there, and of what is embedded."""
-    if _GRAPH not in adata.obsp:
+    if not hasattr(adata.obsp.get(_GRAPH), "tocsr"):  # none, or a dense one: all are neighbours
         return False
     params = adata.uns.get("neighbors", {}).get("params")
     if params is None:  # not made by scanpy: whoever put it there knows
@@ -161,10 +164,25 @@ def _graph(adata: AnnData) -> Any:
     return graph
 
 
-def _checked_key(key_added: Any) -> str:
+def _checked_key(key_added: Any, adata: AnnData) -> str:
+    """A name under which nothing is kept but a map."""
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
         # A slash would become a group of its own in an h5ad file.
         raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
+    if key_added == SHORT:
+        raise ValueError(
+            f"key_added must not be {SHORT!r}, by which what stands beside {KEY!r} is called."
+        )
+    kept = adata.uns.get(short_of(key_added))
+    for where, is_map in (
+        ("obsm", key_added not in adata.obsm or np.shape(adata.obsm[key_added])[1:] == (3,)),
+        ("uns", kept is None or (isinstance(kept, Mapping) and "n_beyond_map" in kept)),
+    ):
+        if not is_map:
+            raise ValueError(
+                f"key_added must not be a key of what is no map, got {key_added!r}, which "
+                f"adata.{where} has."
+            )
     return key_added
 
 
