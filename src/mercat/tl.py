@@ -62,7 +62,7 @@ def mercat(
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
-        Where to write: see below.
+        Where to write, see below: a new name, or that of a map, which is replaced.
     copy : bool, default=False
         Whether to write to a copy of `adata` and return it.
     **parameters
