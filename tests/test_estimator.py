@@ -561,6 +561,8 @@ def test_importing_loads_nothing_heavy():
         "import sys; from mercat import Mercat; print(*sorted(sys.modules))"
     ).split()
     assert not {"torch", "matplotlib", "dask", "numba", "tqdm", "anndata"} & set(loaded)
+    loaded = run_python("import sys, mercat.tl; print(*sorted(sys.modules))").split()
+    assert not {"mercat.viewer", "matplotlib", "anndata"} & set(loaded)
 
 
 def test_names_are_listed():

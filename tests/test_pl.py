@@ -225,10 +225,11 @@ def test_stored_colours_that_do_not_fit_are_warned_of_and_left_alone(
     adata = embedded.copy()
     adata.uns["kind_colors"] = stored
     told = re.escape(f'uns["kind_colors"] holds {fault}')
-    with pytest.warns(UserWarning, match=told):
+    with pytest.warns(UserWarning, match=told) as of_map:
         assert legend(pl.map(adata, "kind")) == ours
-    with pytest.warns(UserWarning, match=told):
+    with pytest.warns(UserWarning, match=told) as of_page:
         pl.explore(adata, "cells.html", keys=["kind"])
+    assert {warning.filename for warning in (*of_map, *of_page)} == {__file__}
     assert offered["frame"]["kind"] is adata.obs["kind"]
     pl.map(adata, "kind", palette=["red", "green", "blue"])  # then they are not asked for
     pl.map(adata, "batch")

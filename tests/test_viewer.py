@@ -16,13 +16,14 @@ import polars as pl
 import pytest
 
 from mercat._color import coloring
+from mercat._column import Painted
 from mercat._palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._sphere import fibonacci_grid, geodesic
 from mercat.cli._outputs import color_column
 from mercat.cli._table import Table
 from mercat.projections import project
 from mercat.viewer import to_html
-from mercat.viewer._columns import Categories, Numbers, Painted, read_frame
+from mercat.viewer._columns import Categories, Numbers, read_frame
 from mercat.viewer._encode import encode, to_octahedral
 from mercat.viewer._home import home
 

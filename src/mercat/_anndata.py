@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._checks import warn_caller
+from ._column import HEX, Painted
 from ._extras import require
 from ._window import MERCATOR_TOP
 from .projections import project
-from .viewer._columns import Painted
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -171,7 +171,7 @@ def stored_palette(uns: Mapping[str, Any], values: Any) -> dict[str, str] | None
         fault = f"{len(colors)} of the {len(names)} colours that the categories need"
     else:
         return dict(zip(names, colors, strict=True))
-    warnings.warn(f'uns["{key}"] holds {fault}: Mercat\'s own colours are used.', stacklevel=4)
+    warn_caller(f'uns["{key}"] holds {fault}: Mercat\'s own colours are used.', UserWarning)
     return None
 
 
@@ -188,7 +188,7 @@ def _hex(color: str) -> str:
     try:
         from matplotlib.colors import is_color_like, to_hex
     except ImportError:
-        return color if re.fullmatch("#[0-9A-Fa-f]{6}([0-9A-Fa-f]{2})?", color) else ""
+        return color if re.fullmatch(f"{HEX}([0-9A-Fa-f]{{2}})?", color) else ""
     return to_hex(color, keep_alpha=True) if is_color_like(color) else ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -181,3 +183,15 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
             f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
         )
     return np.asarray(vectors / length[:, None])
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside Mercat and scikit-learn that called."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("mercat", "sklearn")

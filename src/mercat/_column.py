@@ -1,11 +1,13 @@
 """What a column says of its classes: which they are, in the order that its owner chose or a reader would.
 
-And which of its values are missing.
+And which of its values are missing, and which colours its owner chose.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,15 @@ from numpy.typing import NDArray
 MAX_INTEGER_CATEGORIES = 20
 # A column of more kinds of values than this colours no map without being asked for.
 MOST_KINDS = 50
+HEX = "#[0-9A-Fa-f]{6}"  # a colour that may stand in a page
+
+
+@dataclass(frozen=True)
+class Painted:
+    """A column of a frame, and the colours that its owner chose, "#rrggbb" by label."""
+
+    values: Any
+    colors: Mapping[str, str]
 
 
 def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:

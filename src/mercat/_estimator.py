@@ -23,6 +23,7 @@ from ._backend import (
     namespace,
     widest,
 )
+from ._checks import warn_caller
 from ._device import DeviceRows, find_device
 from ._evidence import Evidence
 from ._placers import Placement, Placer
@@ -33,7 +34,7 @@ from ._solvers import Plan, Solved, solve
 from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
-from ._trust import TrustWarning, doubts, warn_caller
+from ._trust import TrustWarning, doubts
 from ._validation import check_parameters, check_start, generator, neighbors_of, validated
 
 

@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercat import __version__
 
+from ._checks import warn_caller
 from ._estimator import Mercat
 from ._model_json import TYPES, Arrays, decode
 from ._model_rules import check_names, check_state
-from ._trust import warn_caller
 from ._untrusted import read_array, reading, short
 from ._validation import check_parameters
 from ._whole import whole_file

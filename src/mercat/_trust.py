@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -100,15 +98,3 @@ def _dominance(model: Any, distance: float | None) -> Iterator[str]:
                 "Scale columns of different units (StandardScaler, or --scale on the command line), or leave "
                 "it out."
             )
-
-
-def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside Mercat and scikit-learn that asked for the map."""
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
-
-
-def _is_inside(module: str) -> bool:
-    return module.partition(".")[0] in ("mercat", "sklearn")

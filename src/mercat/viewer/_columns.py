@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._column import declared, is_missing, natural
+from .._column import HEX, Painted, declared, is_missing, natural
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
@@ -45,14 +45,6 @@ class Categories:
     def kinds(self) -> int:
         """How many of the labels occur."""
         return len(np.unique(self.codes[self.codes > 0]))
-
-
-@dataclass(frozen=True)
-class Painted:
-    """A column of a frame, and the colours that its owner chose, "#rrggbb" by label."""
-
-    values: Any
-    colors: Mapping[str, str]
 
 
 def read_frame(frame: Any, n: int) -> list[Numbers | Categories]:
@@ -115,7 +107,7 @@ def _paint(column: Numbers | Categories, colors: Mapping[str, str]) -> Numbers |
     if not isinstance(column, Categories):
         return column
     chosen = tuple(colors.get(label, "") for label in column.labels)
-    fit = all(re.fullmatch("#[0-9A-Fa-f]{6}", color) for color in chosen)
+    fit = all(re.fullmatch(HEX, color) for color in chosen)
     return replace(column, colors=chosen) if fit else column
 
 
