@@ -142,10 +142,11 @@ def test_spiked_signal_shows_above_one():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: datasets.smiley(7), "n_samples must be at least 8, got 7"),
-        (lambda: datasets.circle(0), "n_samples must be at least 1, got 0"),
-        (lambda: datasets.circle(noise=-1), "noise must be at least 0, got -1"),
-        (lambda: datasets.spiked(10, 0, [2]), "d must be at least 1, got 0"),
+        (lambda: datasets.smiley(7), "n_samples must be an integer of at least 8, got 7"),
+        (lambda: datasets.circle(2.5), "n_samples must be an integer of at least 1, got 2.5"),
+        (lambda: datasets.circle(noise=-1), "noise must be a finite number of at least 0, got -1"),
+        (lambda: datasets.unif5(random_state="x"), r"random_state must be .*, got 'x'"),
+        (lambda: datasets.spiked(10, 0, [2]), "d must be an integer of at least 1, got 0"),
         (lambda: datasets.spiked(10, 5, [1, 2]), r"positive and descending, got \[1.0, 2.0\]"),
         (lambda: datasets.spiked(10, 5, [0]), "positive and descending"),
         (lambda: datasets.spiked(1, 5, [2, 1]), r"1 to n = 1 strengths, got shape \(2,\)"),

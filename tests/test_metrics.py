@@ -442,10 +442,6 @@ def test_sparse_data_is_refused(clouds):
         (lambda X, Y: density_preservation(X, Y, k=0), "k must be at least 1"),
         (lambda X, Y: trustworthiness(X, Y, k=60), "less than half .*, 120, got 60"),
         (lambda X, Y: continuity(X, Y, k=60), "less than half .*, 120, got 60"),
-        (lambda X, Y: angle_preservation(X, Y, n_legs=1), "n_legs must be at least 2, got 1"),
-        (lambda X, Y: angle_preservation(X, Y, n_points=1), "n_points must be at least 2, got 1"),
-        (lambda X, Y: distance_preservation(X, Y, n_pairs=0), "n_pairs must be at least 2, got 0"),
-        (lambda X, Y: random_triplet_accuracy(X, Y, n_triplets=0), "n_triplets must be"),
         (lambda X, Y: knn_accuracy(Y, np.zeros(7)), r"shape \(120,\), got shape \(7,\)"),
         (lambda X, Y: knn_accuracy(Y, [np.nan] * 120), "labels must not be missing"),
         (lambda X, Y: centroid_preservation(X, Y, [None] * 120), "labels must not be missing"),
@@ -454,6 +450,29 @@ def test_sparse_data_is_refused(clouds):
 def test_bad_parameters_are_named(call, message, clouds):
     with pytest.raises(ValueError, match=message):
         call(*clouds)
+
+
+@pytest.mark.parametrize(
+    ("measure", "name", "least"),
+    [
+        (angle_preservation, "n_legs", 2),
+        (trustworthiness, "n_points", 2),
+        (distance_preservation, "n_pairs", 2),
+        (random_triplet_accuracy, "n_triplets", 2),
+        (neighborhood_preservation, "n_spectral", 1),
+    ],
+)
+@pytest.mark.parametrize("value", [-1, 0, 10.5, "10"])
+def test_numbers_of_the_measures_are_whole(measure, name, least, value, clouds):
+    told = rf"{name} must be an integer of at least {least}.*, got {value!r}\."
+    with pytest.raises(ValueError, match=told):
+        measure(*clouds, **{name: value})
+
+
+@pytest.mark.parametrize("measure", PAIRED)
+def test_seeds_are_checked(measure, clouds):
+    with pytest.raises(ValueError, match=r"random_state must be a non-negative integer.*got 'x'"):
+        measure(*clouds, random_state="x")
 
 
 # --- scores and the report ------------------------------------------------------------------

@@ -113,6 +113,12 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
 
 
+def check_n_spectral(value: Any) -> None:
+    """How many principal components are kept."""
+    if value is not None and value != "auto":
+        check_integer("n_spectral", value, 1, " (or 'auto' or None)")
+
+
 def check_n_jobs(value: Any) -> None:
     """A number of threads as joblib understands it."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value == 0:
@@ -123,12 +129,6 @@ def check_fraction(name: str, value: Any) -> None:
     """A number in [0, 1)."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < 1:
         raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
-
-
-def check_at_least(name: str, value: float, least: float) -> None:
-    """A number, not below `least`."""
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}.")
 
 
 def check_at_least_zero(name: str, value: Any) -> None:
@@ -183,6 +183,19 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
             f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
         )
     return np.asarray(vectors / length[:, None])
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """The generator that a random_state stands for."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be a non-negative integer, a numpy Generator or RandomState, or None, "
+            f"got {random_state!r}."
+        ) from None
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

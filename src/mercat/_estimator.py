@@ -23,7 +23,7 @@ from ._backend import (
     namespace,
     widest,
 )
-from ._checks import warn_caller
+from ._checks import generator, warn_caller
 from ._device import DeviceRows, find_device
 from ._evidence import Evidence
 from ._placers import Placement, Placer
@@ -35,7 +35,7 @@ from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
 from ._sphere import normalize
 from ._status import Status
 from ._trust import TrustWarning, doubts
-from ._validation import check_parameters, check_start, generator, neighbors_of, validated
+from ._validation import check_parameters, check_start, neighbors_of, validated
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -14,6 +14,7 @@ import scipy.linalg
 import scipy.sparse
 
 from ._backend import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
+from ._checks import generator
 from ._rows import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
@@ -328,7 +329,7 @@ def screenot_threshold(
 
 def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.ndarray:
     """X_hat of all rows, in the units of the data's overall spread."""
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     with Workers(1) as workers:
         spectral = fit_spectral(Rows(X, workers), n_spectral, metric="euclidean", rng=rng)
         return np.asarray(project_all(spectral, X, workers))

@@ -21,6 +21,7 @@ from ._checks import (
     check_fraction,
     check_integer,
     check_n_jobs,
+    check_n_spectral,
     check_positions,
 )
 from ._device import check_tensor, find_device
@@ -126,8 +127,7 @@ def check_parameters(model: Any) -> str | np.ndarray:
         raise ValueError(f"solver='algorithm1' needs device=None, got device={model.device!r}.")
     if model.device is not None and model.metric == "precomputed":
         raise ValueError(f"metric='precomputed' needs device=None, got device={model.device!r}.")
-    if model.n_spectral is not None and model.n_spectral != "auto":
-        check_integer("n_spectral", model.n_spectral, 1, " (or 'auto' or None)")
+    check_n_spectral(model.n_spectral)
     check_integer("n_landmarks", model.n_landmarks, 4)
     if model.max_iter is not None:
         check_integer("max_iter", model.max_iter, 1, " (or None)")
@@ -151,16 +151,3 @@ def check_start(init: str | np.ndarray, n: int) -> None:
 def neighbors_of(model: Any, n: int) -> Any:
     """Whose neighbourhoods count among n points: so many nearest, those of a graph, or None."""
     return check_neighbors(model.neighbors, n) if model.detail > 0 else None
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """The generator that a random_state stands for."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "random_state must be a non-negative integer, a numpy Generator or RandomState, or None, "
-            f"got {random_state!r}."
-        ) from None

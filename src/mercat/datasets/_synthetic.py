@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import check_at_least
+from .._checks import check_at_least_zero, check_integer, generator
 from ._dataset import Dataset
 
 Seed = int | np.random.Generator | None
@@ -49,8 +49,8 @@ def smiley(n_samples: int = 3000, *, random_state: Seed = 0) -> Dataset:
     >>> X.shape, sorted(set(labels.tolist()))
     ((3000, 2), ['left eye', 'mouth', 'outline', 'right eye'])
     """
-    check_at_least("n_samples", n_samples, 8)
-    rng = np.random.default_rng(random_state)
+    check_integer("n_samples", n_samples, 8)
+    rng = generator(random_state)
     n_eyes, n_outline = n_samples // 4, n_samples // 2
     n_left = n_eyes // 2
     parts = {
@@ -104,9 +104,9 @@ def circle(n_samples: int = 900, *, noise: float = 0.01, random_state: Seed = 0)
     >>> float(np.hypot(*X.T).mean())
     3.0
     """
-    check_at_least("n_samples", n_samples, 1)
-    check_at_least("noise", noise, 0)
-    rng = np.random.default_rng(random_state)
+    check_integer("n_samples", n_samples, 1)
+    check_at_least_zero("noise", noise)
+    rng = generator(random_state)
     angle = rng.uniform(0, 2 * np.pi, n_samples)
     X = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
     return Dataset(X + rng.normal(scale=noise, size=X.shape), angle, source="circle")
@@ -133,7 +133,7 @@ def unif5(*, random_state: Seed = 0) -> Dataset:
     >>> datasets.unif5()
     Dataset(500 x 50, 5 labels, from unif5)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     labels = np.repeat(np.arange(5), CLUSTER_SIZE)
     centers = rng.uniform(-10, 10, size=(5, N_DIMENSIONS))
     X = centers[labels] + rng.uniform(0, 1, size=(len(labels), N_DIMENSIONS))
@@ -283,8 +283,8 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
         raise ValueError(f"sigma must hold 1 to n = {n} strengths, got shape {sigma.shape}.")
     if not np.all(sigma > 0) or np.any(np.diff(sigma) > 0):
         raise ValueError(f"sigma must be positive and descending, got {sigma.tolist()}.")
-    check_at_least("d", d, 1)
-    rng = np.random.default_rng(random_state)
+    check_integer("d", d, 1)
+    rng = generator(random_state)
     if U is None:
         Q, R = np.linalg.qr(rng.normal(size=(n, len(sigma))))
         U = Q * np.sign(np.diag(R))  # without the signs the factors would not be uniform
@@ -308,7 +308,7 @@ def _ring(n: int, inner: float, outer: float, rng: np.random.Generator) -> Float
 def _gaussians(
     sizes: list[int], source: str, random_state: Seed, deviations: Floats | None = None
 ) -> Dataset:
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     shape = (len(sizes), N_DIMENSIONS)
     means = rng.uniform(-10, 10, size=shape)
     if deviations is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
-from .._checks import check_at_least
+from .._checks import check_integer, generator
 from ._points import (
     BLOCK,
     N_POINTS,
@@ -79,8 +79,8 @@ def angle_preservation(
     0.939
     """
     data, embedding = check_pair(X, Y, geometry)
-    check_at_least("n_legs", n_legs, 2)
-    rng = np.random.default_rng(random_state)
+    check_integer("n_legs", n_legs, 2)
+    rng = generator(random_state)
     n = len(data)
     apices = sample_points(n, n_points, rng)
     n_legs = min(n_legs, n - 1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import generator
 from ._correlation import pearson
 from ._nearest import count_within, nearest
 from ._points import N_POINTS, Floats, Geometry, Indices, Points, check_k, check_pair, sample_points
@@ -57,7 +58,7 @@ def density_preservation(
     """
     data, embedding = check_pair(X, Y, geometry)
     check_k(k, len(data))
-    queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
+    queries = sample_points(len(data), n_points, generator(random_state))
     in_data, in_embedding = (_density(points, queries, k) for points in (data, embedding))
     return pearson(in_data, in_embedding, len(data))
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._backend import blocks, to_numpy
-from .._checks import check_at_least
+from .._checks import check_integer, generator
 from .._sphere import normalize
 from ._correlation import spearman
 from ._points import (
@@ -59,13 +59,14 @@ def distance_preservation(
     0.5000
     """
     data, embedding = check_pair(X, Y, geometry)
-    check_at_least("n_pairs", n_pairs, 2)
+    check_integer("n_pairs", n_pairs, 2)
+    rng = generator(random_state)
     n = len(data)
     exact = n * (n - 1) // 2 <= n_pairs
     if exact:
         i, j = np.triu_indices(n, 1)
     else:
-        i, j = _random_tuples(n, 2, n_pairs, np.random.default_rng(random_state))
+        i, j = _random_tuples(n, 2, n_pairs, rng)
     return spearman(data.distances(i, j), embedding.distances(i, j), exact=exact)
 
 
@@ -106,13 +107,14 @@ def random_triplet_accuracy(
     0.6667
     """
     data, embedding = check_pair(X, Y, geometry)
-    check_at_least("n_triplets", n_triplets, 2)
+    check_integer("n_triplets", n_triplets, 2)
+    rng = generator(random_state)
     n = len(data)
     exact = n * (n - 1) * (n - 2) // 2 <= n_triplets
     if exact:
         i, j, k = _all_triplets(n)
     else:
-        i, j, k = _random_tuples(n, 3, n_triplets, np.random.default_rng(random_state))
+        i, j, k = _random_tuples(n, 3, n_triplets, rng)
     in_data = np.sign(data.distances(i, j) - data.distances(i, k))
     in_embedding = np.sign(embedding.distances(i, j) - embedding.distances(i, k))
     share = float(np.mean(in_data == in_embedding))

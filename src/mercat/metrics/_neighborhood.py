@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import mode
 
 from .._backend import to_numpy
+from .._checks import check_n_spectral, generator
 from ._correlation import mean
 from ._nearest import nearest, ranks
 from ._points import (
@@ -77,12 +78,13 @@ def neighborhood_preservation(
     """
     data, embedding = check_pair(X, Y, geometry)
     check_k(k, len(data))
+    check_n_spectral(n_spectral)
     if n_spectral is not None:
         from .._spectral import denoise
 
         denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
         data = check_points(brought_to(denoised, data.coordinates), "X")
-    queries = sample_points(len(data), n_points, np.random.default_rng(random_state))
+    queries = sample_points(len(data), n_points, generator(random_state))
     in_data, in_embedding = nearest(data, queries, k), nearest(embedding, queries, k)
     both = np.sort(np.hstack([in_data, in_embedding]), axis=1)
     shared = np.count_nonzero(both[:, 1:] == both[:, :-1], axis=1)
@@ -216,7 +218,7 @@ def knn_accuracy(
     n = len(embedding)
     codes = check_labels(labels, n)
     check_k(k, n)
-    queries = sample_points(n, n_points, np.random.default_rng(random_state))
+    queries = sample_points(n, n_points, generator(random_state))
     votes = mode(codes[nearest(embedding, queries, k)], axis=1).mode
     return mean((votes == codes[queries]).astype(np.float64), n)
 
@@ -287,7 +289,7 @@ def _rank_score(
         raise ValueError(
             f"k must be at least 1 and less than half the number of points, {n}, got {k!r}."
         )
-    queries = sample_points(n, n_points, np.random.default_rng(random_state))
+    queries = sample_points(n, n_points, generator(random_state))
     excess = ranks(truth, queries, nearest(shown, queries, k)) - k
     penalty = np.maximum(excess, 0).sum(axis=1)
     return mean(1 - 2 * penalty / (k * (2 * n - 3 * k - 1)), n)

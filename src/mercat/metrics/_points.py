@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
-from .._checks import UNIT_TOLERANCE, check_at_least
+from .._checks import UNIT_TOLERANCE, check_integer
 from .._column import is_missing
 from .._sphere import geodesic, normalize, tangent_frame
 
@@ -198,7 +198,7 @@ def check_k(k: int, n: int) -> None:
 def sample_points(n: int, n_points: int | None, rng: np.random.Generator) -> Indices:
     """Which points to measure at: all of them, or `n_points` at random, in order."""
     if n_points is not None:
-        check_at_least("n_points", n_points, 2)
+        check_integer("n_points", n_points, 2, " (or None)")
     if n_points is None or n_points >= n:
         return np.arange(n)
     return np.sort(rng.choice(n, n_points, replace=False))
