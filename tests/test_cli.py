@@ -605,6 +605,20 @@ def test_evaluate_refuses_other_rows(data, tmp_path):
     assert "Is it the data?" in err
 
 
+def test_known_fractions_that_differ_are_measurements_and_whole_numbers_are_classes(data, tmp_path):
+    out = tmp_path / "map.csv"
+    done("embed", data, "-o", out)
+    known = np.arange(N) < N // 3
+    FRAME.assign(kind=np.where(known, np.arange(N) + 0.5, np.nan)).to_csv(data, index=False)
+    _, _, err = call("evaluate", data, out, "--label", "kind")
+    assert "note: 'kind' holds measurements, not classes" in err
+    FRAME.assign(kind=np.where(np.arange(N) > 0, np.arange(N), np.nan)).to_csv(data, index=False)
+    code, text, err = call("evaluate", data, out, "--label", "kind", "--json")
+    assert code == 0
+    assert "measurements" not in err
+    assert "knn_accuracy" in json.loads(text)["measures"]
+
+
 def test_rows_without_a_label_do_not_count_in_the_measures_of_classes(data, tmp_path):
     out, frame = tmp_path / "map.csv", pd.read_csv(data)
     done("embed", data, "-o", out)

@@ -59,6 +59,13 @@ def is_missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
     )
 
 
+def are_measurements(known: NDArray[Any]) -> bool:
+    """Whether values, none of them missing, are no classes: fractions, of which most are different."""
+    if known.dtype.kind != "f" or not (known != np.floor(known)).any():
+        return False
+    return len(np.unique(known)) > max(len(known) // 2, 2)
+
+
 def few(integers: NDArray[Any]) -> NDArray[Any] | None:
     """The distinct ones, in order, of whole numbers that are names of groups; None if they count."""
     distinct = np.unique(integers)

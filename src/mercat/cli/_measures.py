@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._column import are_measurements
 from ._console import Console
 from ._problems import BadInput, counted
 
@@ -46,15 +47,17 @@ def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
 
 def labels(table: Any, name: str | None, console: Console) -> Any:
     """The classes for the measures that need them; None where one is missing."""
+    from ..metrics._points import LEAST_FOR_ANGLES
+
     if name is None:
         return None
     column = table.meta[name]
     missing = column.isna().to_numpy()
-    if column.dtype.kind == "f" and column.nunique() > len(column) // 2:
+    if are_measurements(column[~missing].to_numpy()):
         console.note(f"{name!r} holds measurements, not classes: no measures of classes.")
         return None
-    if (~missing).sum() < 3:
-        raise BadInput(f"{table.path}: fewer than 3 rows have a label {name!r}.")
+    if (~missing).sum() < LEAST_FOR_ANGLES:
+        raise BadInput(f"{table.path}: fewer than {LEAST_FOR_ANGLES} rows have a label {name!r}.")
     if missing.any():
         console.note(
             f"{missing.sum():,} of {counted(len(column), 'row')} have no label {name!r} and do not count in "

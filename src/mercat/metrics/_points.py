@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
 from .._checks import UNIT_TOLERANCE, check_integer
-from .._column import is_missing
+from .._column import are_measurements, is_missing
 from .._sphere import geodesic, normalize, tangent_frame
 
 Geometry: TypeAlias = Literal["auto", "sphere", "euclidean"]
@@ -180,12 +180,12 @@ def check_labels(labels: Any, n: int) -> Indices:
         )
     if is_missing(labels).any():
         raise ValueError("labels must not be missing, got None or NaN.")
-    distinct = len(np.unique(labels)) if labels.dtype.kind == "f" else 0
-    if distinct > max(n // 2, 2) and (labels != np.floor(labels)).any():
+    classes, codes = np.unique(labels, return_inverse=True)
+    if are_measurements(labels):
         raise ValueError(
-            f"labels must be classes, got numbers of which {distinct} of {n} are different."
+            f"labels must be classes, got numbers of which {len(classes)} of {n} are different."
         )
-    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+    return codes.astype(np.intp)
 
 
 def check_k(k: int, n: int) -> None:
