@@ -151,7 +151,7 @@ def test_spiked_signal_shows_above_one():
         (lambda: datasets.spiked(10, 5, [0]), "positive and descending"),
         (lambda: datasets.spiked(1, 5, [2, 1]), r"1 to n = 1 strengths, got shape \(2,\)"),
         (lambda: datasets.spiked(4, 5, [2], U=np.ones((4, 1))), "U must have orthonormal columns"),
-        (lambda: datasets.mammoth(".", size="1k"), 'size must be "10k" or "50k", got \'1k\''),
+        (lambda: datasets.mammoth(".", size="1k"), "size must be one of '10k', '50k', got '1k'"),
     ],
 )
 def test_bad_parameters_are_named(call, message):

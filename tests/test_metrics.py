@@ -420,7 +420,9 @@ def test_bad_input_is_named(measure, clouds):
         measure(X, 1.5 * Y, geometry="sphere")
     with pytest.raises(ValueError, match=r'3 columns with geometry="sphere", got 2'):
         measure(X, Y[:, :2], geometry="sphere")
-    with pytest.raises(ValueError, match=r"geometry must be .*, got 'ball'"):
+    with pytest.raises(
+        ValueError, match=r"geometry must be one of 'auto', 'sphere', 'euclidean', got 'ball'"
+    ):
         measure(X, Y, geometry="ball")
     with pytest.raises(ValueError, match="X contains NaN"):
         measure(np.where(X > 2, np.nan, X), Y)

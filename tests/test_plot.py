@@ -849,7 +849,10 @@ assert "matplotlib.pyplot" not in sys.modules
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"projection": "peters"}, "projection must be one of mercator, lambert, equal_earth, "),
+        (
+            {"projection": "peters"},
+            "projection must be one of 'mercator', 'lambert', 'equal_earth', ",
+        ),
         (
             {"extent": "all"},
             "extent must be 'data' or 'world', or a fraction above 0 .*, got 'all'",

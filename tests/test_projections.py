@@ -238,7 +238,9 @@ def test_bad_vectors_are_refused(Y, message):
 
 def test_bad_arguments_are_named():
     Y = [[1.0, 0, 0]]
-    with pytest.raises(ValueError, match=r"projection must be one of mercator, lambert.*'merc'"):
+    with pytest.raises(
+        ValueError, match=r"projection must be one of 'mercator', 'lambert'.*'merc'"
+    ):
         project(Y, "merc")
     with pytest.raises(ValueError, match=r"latitude from -90 to 90, got \(0, 91\)"):
         project(Y, center=(0, 91))

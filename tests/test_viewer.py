@@ -330,8 +330,11 @@ def test_the_loss_becomes_a_column_that_is_known_as_such():
     ("options", "message"),
     [
         ({"color": "q"}, r"color must be one of the columns \['k'\], got 'q'"),
-        ({"theme": "blue"}, "theme must be one of .* got 'blue'"),
-        ({"projection": "globe"}, "projection must be one of .* got 'globe'"),
+        ({"theme": "blue"}, "theme must be one of 'auto', 'dark', 'light', got 'blue'"),
+        (
+            {"projection": "globe"},
+            "projection must be one of 'mercator', 'equal_earth', got 'globe'",
+        ),
         ({"point_loss": np.zeros(4)}, r"point_loss must have one value a point \(5\), got shape"),
     ],
 )

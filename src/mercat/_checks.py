@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
 import warnings
 from numbers import Integral, Real
@@ -28,7 +29,8 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def check_integer(name: str, value: Any, least: int, more: str = "") -> None:
     """A whole number, not below `least`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}.")
+        got = reprlib.repr(value)  # short, also of an array
+        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {got}.")
 
 
 def check_columns(X: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
+from ._checks import check_choice
 from ._sphere import fibonacci_grid, to_lonlat
 
 _N_SEARCH = 2048  # points on which axes are compared; the best is refined on all
@@ -45,13 +46,9 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
     >>> bool(np.abs((Y @ equator_rotation(Y).T)[:, 2]).max() < 1e-6)
     True
     """
+    check_choice("method", method, ("refined", "grid"))
     Y = np.asarray(Y, dtype=np.float64)
-    if method == "grid":
-        axis = _grid_axis(Y)
-    elif method == "refined":
-        axis = _refined_axis(Y)
-    else:
-        raise ValueError(f"method must be 'refined' or 'grid', got {method!r}.")
+    axis = _grid_axis(Y) if method == "grid" else _refined_axis(Y)
     return _turn_seam(Y, _rotation_to_pole(axis))
 
 

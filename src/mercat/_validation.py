@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -117,12 +115,8 @@ def check_parameters(model: Any) -> str | np.ndarray:
             f"device={model.device!r}."
         )
     if model.neighbors is not None and not scipy.sparse.issparse(model.neighbors):
-        if not isinstance(model.neighbors, Integral):
-            raise ValueError(
-                "neighbors must be an integer of at least 1, a scipy.sparse matrix whose entries are edges, "
-                f"or None, got {reprlib.repr(model.neighbors)}."
-            )
-        check_integer("neighbors", model.neighbors, 1, " (or a sparse matrix or None)")
+        graph = ", a scipy.sparse matrix whose entries are edges, or None"
+        check_integer("neighbors", model.neighbors, 1, graph)
     if model.device is not None and model.solver == "algorithm1":
         raise ValueError(f"solver='algorithm1' needs device=None, got device={model.device!r}.")
     if model.device is not None and model.metric == "precomputed":

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import check_unit
+from ._checks import check_choice, check_unit
 from ._rotation import equator_rotation
 from ._sphere import from_lonlat, to_lonlat
 
@@ -383,8 +383,7 @@ def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[n
 
 def lookup(projection: str) -> _Projection:
     """The projection of this name, or an error that lists those there are."""
-    if projection not in NAMES:
-        raise ValueError(f"projection must be one of {', '.join(NAMES)}, got {projection!r}.")
+    check_choice("projection", projection, NAMES)
     return _PROJECTIONS[projection]
 
 

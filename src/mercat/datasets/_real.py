@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._checks import check_choice
 from .._untrusted import read_npz, reading
 from ._dataset import Dataset
 from ._files import Folder, find, read_arff, read_idx, read_json
@@ -145,8 +146,7 @@ def mammoth(folder: Folder = None, *, size: Literal["10k", "50k"] = "10k") -> Da
     >>> from mercat import datasets
     >>> X, part = datasets.mammoth("data")  # doctest: +SKIP
     """
-    if size not in ("10k", "50k"):
-        raise ValueError(f'size must be "10k" or "50k", got {size!r}.')
+    check_choice("size", size, ("10k", "50k"))
     raw = "mammoth_3d.json" if size == "10k" else "mammoth_3d_50k.json"
     path = find(
         folder,

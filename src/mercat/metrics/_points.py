@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
-from .._checks import UNIT_TOLERANCE, check_integer
+from .._checks import UNIT_TOLERANCE, check_choice, check_integer
 from .._column import are_measurements, is_missing
 from .._sphere import geodesic, normalize, tangent_frame
 
@@ -134,8 +134,7 @@ def _checked(X: Any, name: str) -> Array:
 
 def check_embedding(Y: Any, geometry: Geometry) -> Points:
     """Validated embedding; `geometry` says where it lives, "auto" looks at the rows' lengths."""
-    if geometry not in ("auto", "sphere", "euclidean"):
-        raise ValueError(f'geometry must be "auto", "sphere" or "euclidean", got {geometry!r}.')
+    check_choice("geometry", geometry, get_args(Geometry))
     points = check_points(Y, "Y")
     if geometry == "euclidean":
         return points

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import check_unit
+from .._checks import check_choice, check_unit
 from .._column import few, groups
 from .._palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Numbers, read_frame
@@ -64,10 +64,8 @@ def prepare(
         raise ValueError("frame must have no column 'point loss' when point_loss is given.")
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
-    if theme not in THEMES:
-        raise ValueError(f"theme must be one of {THEMES}, got {theme!r}.")
-    if projection not in MAPS:
-        raise ValueError(f"projection must be one of {MAPS}, got {projection!r}.")
+    check_choice("theme", theme, THEMES)
+    check_choice("projection", projection, MAPS)
     arrays = _Arrays()
     header = {
         "version": _VERSION,
