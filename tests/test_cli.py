@@ -530,7 +530,9 @@ def test_transform_says_what_does_not_match(data, tmp_path):
     code, _, err = call("transform", data, data)
     assert code == 3
     assert "not a whole model file" in err
-    assert call("transform", tmp_path / "absent", data)[0] == 3
+    code, _, err = call("transform", tmp_path / "absent", data)
+    assert code == 3
+    assert f"{tmp_path / 'absent'} cannot be read: No such file or directory." in err
 
 
 # ------------------------------------------------------------------ evaluate and view
@@ -851,6 +853,9 @@ def test_info_tells_of_installation_data_and_model(data, tmp_path):
     code, _, err = call("info", tmp_path)
     assert code == 3
     assert "neither a model nor data" in err
+    code, _, err = call("info", tmp_path / "no.mercat")
+    assert code == 3
+    assert f"{tmp_path / 'no.mercat'} does not exist." in err
 
 
 @pytest.mark.parametrize("command", sorted(app.commands))

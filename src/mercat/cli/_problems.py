@@ -59,7 +59,7 @@ def refusing() -> Iterator[None]:
     except ValueError as error:
         raise BadInput(str(error)) from error
     except OSError as error:
-        raise BadInput(f"{error.filename} cannot be read: {error.strerror or error}") from error
+        raise BadInput(f"{error.filename} cannot be read: {error.strerror or error}.") from error
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:

@@ -72,11 +72,16 @@ def check_readable(path: Path, kind: str) -> None:
             f"{path} must end in one of {listed(ENDINGS, 20)}, which tells its format, "
             f"got {kind or 'no ending'!r}."
         )
-    if not path.exists():
-        raise BadInput(f"{path} does not exist.")
+    check_exists(path)
     if path.is_dir() and kind != ".zarr":
         raise BadInput(f"{path} is a folder, not a file.")
     require("pandas", f"Reading {path}", "cli")
+
+
+def check_exists(path: Path) -> None:
+    """Raise unless there is something at the path."""
+    if not path.exists():
+        raise BadInput(f"{path} does not exist.")
 
 
 def read_frame(path: Path, options: ReadOptions, console: Console) -> Frame:

@@ -17,7 +17,7 @@ from .._untrusted import reading
 from . import _options
 from ._console import Console, command
 from ._problems import BadInput, counted, listed, printable, refusing
-from ._read import ENDINGS, ending, read_table
+from ._read import ENDINGS, check_exists, ending, read_table
 
 EPILOG = """\b
 Examples:
@@ -57,6 +57,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
     elif ending(path) in ENDINGS:
         data = _data(path, console, arguments)
     else:
+        check_exists(path)
         raise BadInput(
             f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
         )

@@ -10,7 +10,7 @@ from ._columns import lacking
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
 from ._prepare import Preparation
-from ._problems import BadInput, counted
+from ._problems import BadInput, counted, refusing
 from ._read import ANNOTATED, ending, read_table
 from ._table import Table
 
@@ -50,9 +50,12 @@ def transform(
 
     Each row of DATA goes to its place on the map of MODEL, whatever company it comes in.
     """
+    from .._model_file import read_model
+
     outputs = Outputs(force=force, inputs=[model, data])
     plan_map(outputs, output, html, png)
-    fitted, notes = _loaded(model)
+    with refusing():
+        fitted, notes = read_model(model)
     features = notes.get("features")
     if arguments["key"] is None and ending(data) in ANNOTATED:
         arguments["key"] = notes.get("key")
@@ -72,15 +75,6 @@ def transform(
     embedded = Embedded(table, Y, None, options.label, summary, about)
     files = outputs.write(**map_writers(embedded))
     say_map(console, embedded, [f"{counted(len(Y), 'point')} placed."], files)
-
-
-def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
-    from .._model_file import read_model
-
-    try:
-        return read_model(path)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _matched(table: Table, features: list[str] | None, n_features: int, model: Path) -> Table:
