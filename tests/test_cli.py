@@ -28,6 +28,7 @@ from mercat import Mercat, metrics, tl
 from mercat._palette import MISSING
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
+from mercat.cli._read import ENDINGS
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -856,6 +857,11 @@ def test_info_tells_of_installation_data_and_model(data, tmp_path):
     code, _, err = call("info", tmp_path / "no.mercat")
     assert code == 3
     assert f"{tmp_path / 'no.mercat'} does not exist." in err
+
+
+def test_help_of_embed_names_every_ending():
+    named = re.findall(r"\.[a-z0-9]+", done("embed", "--help").partition("DATA ends in")[2])
+    assert set(ENDINGS) <= set(named)
 
 
 @pytest.mark.parametrize("command", sorted(app.commands))

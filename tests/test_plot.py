@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -904,14 +902,6 @@ def test_a_subfigure_has_room_for_map_and_legend():
     figure.canvas.draw()
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
     assert ax.bbox.width > 100
-
-
-def test_guide_runs():
-    guide = Path(__file__).parents[1] / "docs" / "plotting.md"
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    result = doctest.testfile(str(guide), module_relative=False, optionflags=flags)
-    assert result.attempted > 10
-    assert result.failed == 0
 
 
 def test_tradeoff_draws_the_measures():

@@ -2,7 +2,7 @@
 import { css } from "./color.js";
 import { h } from "./dom.js";
 import { isolate, toggle } from "./filter.js";
-import { count, number } from "./format.js";
+import { MISSING, count, number } from "./format.js";
 
 const MOST_ENTRIES = 200;
 
@@ -93,7 +93,7 @@ function numberLegend(scheme, store) {
     ? h("button", {
         type: "button", class: "entry",
         onclick: () => store.set({ filter: toggle(store.get().filter, 0) }),
-      }, h("span", { class: "swatch" }), h("span", { class: "name quiet", text: "missing" }), h("span", { class: "count", text: count(scheme.missing) }))
+      }, h("span", { class: "swatch" }), h("span", { class: "name quiet", text: MISSING }), h("span", { class: "count", text: count(scheme.missing) }))
     : null;
   if (missing) missing.firstChild.style.background = css(scheme.missingColor);
   return {

@@ -3,8 +3,6 @@
 // The view's frame: x points at the reader, y to the right, z up. A view is described by its
 // centre: the longitude and latitude that face the reader, and the roll about that line.
 
-export const IDENTITY = Object.freeze([0, 0, 0, 1]);
-
 export function multiply(a, b) {
   const [ax, ay, az, aw] = a;
   const [bx, by, bz, bw] = b;

@@ -4,8 +4,9 @@ import { keepInView, pixelsPerUnit, toPlane, toScreen, zoomAbout } from "../src/
 import { panned, turned } from "../src/gestures.js";
 import { panes } from "../src/layout.js";
 import { place, unplace } from "../src/projections.js";
-import { IDENTITY, apply } from "../src/rotation.js";
+import { apply } from "../src/rotation.js";
 
+const IDENTITY = [0, 0, 0, 1];
 const pane = { name: "map", rect: { x: 100, y: 20, width: 400, height: 300 }, unfold: 1, projection: "mercator", zoom: 2, x: 0.3, y: -0.2 };
 const globe = { ...pane, name: "globe", unfold: 0 };
 const near = (a, b) => a.forEach((x, i) => assert.ok(Math.abs(x - b[i]) < 1e-9, `${a} is not ${b}`));

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createMotion } from "../src/motion.js";
-import { IDENTITY, apply, aboutAxis, toAxisAngle } from "../src/rotation.js";
+import { apply, aboutAxis, toAxisAngle } from "../src/rotation.js";
 import { createStore } from "../src/store.js";
 import { fromView, toView } from "../src/view.js";
 import { link } from "../src/widget.js";
 import { createWorkload } from "../src/workload.js";
+
+const IDENTITY = [0, 0, 0, 1];
 
 test("the store tells only of what changed", () => {
   const store = createStore({ a: 1, b: 2 });

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from .._column import MOST_KINDS
 from ._console import Console
 from ._problems import BadInput, counted, listed, unknown_column
 from ._table import Place, ReadOptions, Table
 
 _ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
 _CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
-_MOST_CLASSES = 50
 # A number with a thousands separator, a decimal comma, a currency or a percent sign; not a date.
 _FORMATTED = re.compile(
     r"[-+\u2212]?\s?[$€£]?\s?(\d{1,3}([.,'\u2019\s]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?"
@@ -184,7 +184,7 @@ def _doubt_classes(sorting: _Sorting) -> None:
         named = names[k].lower() in _CLASS_NAMES
         if (named or k == lone) and names[k] not in sorting.options.feature:
             kinds = data.iloc[:, k].nunique()
-            if 2 <= kinds <= min(_MOST_CLASSES, len(data) // 10):
+            if 2 <= kinds <= min(MOST_KINDS, len(data) // 10):
                 sorting.console.note(
                     f"Column {names[k]!r}, whole numbers of {kinds} kinds, is embedded. If they are "
                     f"classes, use --label {names[k]} or --meta {names[k]}."

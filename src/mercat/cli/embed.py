@@ -23,8 +23,9 @@ Examples:
   mercat embed wide.csv.gz --drop date --scale > map.csv
 
 \b
-DATA ends in .csv, .tsv, .npy, .npz, .parquet, .feather, .h5ad, .zarr or .mtx
-(text and .mtx also with .gz). Columns that are not numbers are metadata.
+DATA ends in .csv, .tsv, .txt, .npy, .npz, .parquet, .feather, .h5ad, .zarr
+or .mtx (text and .mtx also with .gz). Columns that are not numbers are
+metadata.
 """
 
 
