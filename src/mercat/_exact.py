@@ -230,7 +230,8 @@ def _descend(
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
         Z = z.reshape(-1, 3)
         length = np.linalg.norm(Z, axis=1, keepdims=True)
-        value, gradient = objective.evaluate(Z / length, rounded(Z / length, rounding))
+        unit = Z / length
+        value, gradient = objective.evaluate(unit, rounded(unit, rounding))
         return value, (gradient / length).ravel()
 
     def after_iteration(intermediate_result: Any) -> None:

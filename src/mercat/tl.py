@@ -96,10 +96,10 @@ def mercat(
     ((100, 3), (100, 2))
     """
     require_anndata(adata)
+    name = KEY if key_added is None else _checked_key(key_added, adata)
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     source, X = _representation(adata, use_rep)
-    name = KEY if key_added is None else _checked_key(key_added, adata)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
     reused = bool(detail and "neighbors" not in parameters and _is_graph_of(adata, source))
     if reused:
