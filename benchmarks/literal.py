@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from mercat._algorithm1 import N_LEGS, draw_legs
-from mercat._initial import pca_positions, principal_scores
+from mercat._solve.algorithm1 import N_LEGS, draw_legs
+from mercat._solve.initial import pca_positions, principal_scores
 
 
 def literal_step(X: np.ndarray, Y: np.ndarray, legs: np.ndarray) -> tuple[float, np.ndarray]:

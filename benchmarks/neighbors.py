@@ -33,8 +33,8 @@ TURNS = 3
 
 
 def mercat(X: np.ndarray) -> np.ndarray:
-    from mercat._backend import Workers, n_threads
-    from mercat._neighbors import nearest
+    from mercat._data.arrays import Workers, n_threads
+    from mercat._detail.neighbors import nearest
 
     with Workers(n_threads(-1)) as workers:
         return nearest(X, K, np.random.default_rng(0), workers)

@@ -307,8 +307,8 @@ def gpu(arguments: argparse.Namespace) -> dict[str, Any]:
 def _all_triples(torch: Any, timed: Any, n: int) -> dict[str, float]:
     """The loss over all triples of n points and its gradient, once; and the exact solver."""
     from mercat import Mercat
-    from mercat._backend import Workers
-    from mercat._exact import AngleLoss
+    from mercat._data.arrays import Workers
+    from mercat._solve.exact import AngleLoss
 
     X, Y = torch.as_tensor(clusters(n)).cuda(), np.random.default_rng(0).normal(size=(n, 3))
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
@@ -340,7 +340,7 @@ def _ceilings(torch: Any, timed: Any) -> dict[str, float]:
 
 def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
     """Operations and least bytes of placing, counted; over the seconds it took."""
-    from mercat import _placement
+    from mercat._solve import placement as _placement
 
     k = fitted._placer.against
     L, r = k.X.shape

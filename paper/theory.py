@@ -17,10 +17,10 @@ from benchmarks.harness import data, methods
 from benchmarks.harness.record import stamp
 from benchmarks.scale import exponent
 from mercat import datasets
-from mercat._algorithm1 import N_LEGS, batch_loss, draw_legs
-from mercat._angles import triple_cosines
-from mercat._backend import Workers
-from mercat._initial import pca_positions
+from mercat._data.arrays import Workers
+from mercat._math.angles import triple_cosines
+from mercat._solve.algorithm1 import N_LEGS, batch_loss, draw_legs
+from mercat._solve.initial import pca_positions
 
 from .experiment import store
 from .numbers import Records, shown

@@ -39,7 +39,7 @@ def watch(event, arguments):
 def readers():
     """Ways into Mercat for a file, by name."""
     from mercat import datasets
-    from mercat._model_file import read_model
+    from mercat._files.model import read_model
     from mercat.cli._console import Console
     from mercat.cli._embedding import read_embedding
     from mercat.cli._read import read_table

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat import _algorithm1
-from mercat._algorithm1 import _angle_gradient, _positions, batch_loss, draw_legs, solve_algorithm1
-from mercat._backend import Workers
-from mercat._initial import pca_positions, principal_scores
-from mercat._status import Status
+from mercat._data.arrays import Workers
+from mercat._solve import algorithm1 as _algorithm1
+from mercat._solve.algorithm1 import (
+    _angle_gradient,
+    _positions,
+    batch_loss,
+    draw_legs,
+    solve_algorithm1,
+)
+from mercat._solve.initial import pca_positions, principal_scores
+from mercat._solve.status import Status
 
 
 def literal_loss(X, Y, apices, legs):

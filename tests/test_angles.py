@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat import _angles
-from mercat._angles import (
+from mercat._math import angles as _angles
+from mercat._math.angles import (
     ABSOLUTE,
     Calibration,
     Moments,
@@ -29,7 +29,7 @@ from mercat._angles import (
     total,
     triple_cosines,
 )
-from mercat._sphere import normalize
+from mercat._math.sphere import normalize
 
 CALIBRATIONS = [ABSOLUTE, Calibration(0.3, 0.6), Calibration(-0.2, 1.4)]
 

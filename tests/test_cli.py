@@ -25,7 +25,7 @@ from click.testing import CliRunner
 
 import mercat
 from mercat import Mercat, metrics, tl
-from mercat._palette import MISSING
+from mercat._draw.palette import MISSING
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
 from mercat.cli._read import ENDINGS

@@ -12,9 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from spheres import random_sphere
 
 from mercat import Mercat, Status, metrics
-from mercat._angles import ABSOLUTE, Calibration
-from mercat._backend import Workers
-from mercat._detail import (
+from mercat._data.arrays import Workers
+from mercat._detail.descent import (
     N_ITER,
     Angles,
     _schedule,
@@ -26,10 +25,11 @@ from mercat._detail import (
     repulsion,
     weight_of,
 )
-from mercat._exact import AngleLoss
-from mercat._neighbors import affinities, graph_of, nearest, radii, strength_of
-from mercat._repulsion import Kernel
-from mercat._sphere import tangent
+from mercat._detail.neighbors import affinities, graph_of, nearest, radii, strength_of
+from mercat._detail.repulsion import Kernel
+from mercat._math.angles import ABSOLUTE, Calibration
+from mercat._math.sphere import tangent
+from mercat._solve.exact import AngleLoss
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
@@ -107,7 +107,7 @@ def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibratio
 
 
 def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
-    monkeypatch.setattr("mercat._detail.n_anchors", lambda n: 15)
+    monkeypatch.setattr("mercat._detail.descent.n_anchors", lambda n: 15)
     n = 60
     X, Y = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32), random_sphere(n)
     with Workers(1) as workers:

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercat import Mercat, _rows, _solvers, _spectral
+from mercat import Mercat
+from mercat._data import source as _rows
+from mercat._reduce import components as _spectral
+from mercat._solve import pipeline as _solvers
 
 da = pytest.importorskip("dask.array", reason='needs Dask: pip install "mercat[dask]"')
 distributed = pytest.importorskip("distributed")
@@ -100,7 +103,7 @@ def test_sparse_chunks_give_what_sparse_data_in_memory_give():
 
 
 def test_loss_of_a_large_set_is_that_of_a_sample(monkeypatch):
-    from mercat import _solvers
+    from mercat._solve import pipeline as _solvers
 
     monkeypatch.setattr(_solvers, "_CROWD", 1000)
     X = data()
@@ -144,7 +147,7 @@ def test_placing_waits_until_it_is_asked_for():
 def test_tasks_grow_with_the_chunks_and_no_faster(monkeypatch):
     from dask.delayed import Delayed
 
-    from mercat import _distributed as module
+    from mercat._data import dask_source as module
 
     counts: dict[int, list[int]] = {}
 

@@ -25,12 +25,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from spheres import random_sphere
 
-from mercat import Mercat, Status, _rows, embed
-from mercat._angles import ABSOLUTE, angle_loss, spherical_triple_cosines, triple_cosines
-from mercat._backend import Workers
-from mercat._exact import AngleLoss
-from mercat._spectral import denoise
-from mercat._sphere import to_lonlat
+from mercat import Mercat, Status, embed
+from mercat._data import source as _rows
+from mercat._data.arrays import Workers
+from mercat._math.angles import ABSOLUTE, angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._math.sphere import to_lonlat
+from mercat._reduce.components import denoise
+from mercat._solve.exact import AngleLoss
 
 
 @parametrize_with_checks(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat import _exact
-from mercat._angles import (
+from mercat._data.arrays import Workers
+from mercat._math.angles import (
     ABSOLUTE,
     angle_gradient,
     angle_loss,
@@ -17,11 +17,11 @@ from mercat._angles import (
     spherical_triple_cosines,
     triple_cosines,
 )
-from mercat._backend import Workers
-from mercat._exact import AngleLoss, solve_exact
-from mercat._initial import pca_positions, principal_scores
-from mercat._sphere import from_lonlat, normalize
-from mercat._status import Status
+from mercat._math.sphere import from_lonlat, normalize
+from mercat._solve import exact as _exact
+from mercat._solve.exact import AngleLoss, solve_exact
+from mercat._solve.initial import pca_positions, principal_scores
+from mercat._solve.status import Status
 
 
 def solve(X, Y=None, **changes):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from mercat import Mercat
-from mercat._sphere import fibonacci_grid
+from mercat._math.sphere import fibonacci_grid
 from mercat.cli._app import app
 from mercat.viewer import to_html
 

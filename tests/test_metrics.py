@@ -11,8 +11,9 @@ from scipy.stats import ortho_group, pearsonr, spearmanr
 from sklearn import manifold
 from sklearn.neighbors import KNeighborsClassifier
 
-from mercat import _spectral, metrics
-from mercat._sphere import geodesic
+from mercat import metrics
+from mercat._math.sphere import geodesic
+from mercat._reduce import components as _spectral
 from mercat.metrics import (
     Report,
     Score,

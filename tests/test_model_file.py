@@ -13,8 +13,8 @@ import scipy.sparse
 
 import mercat
 from mercat import Mercat
-from mercat._model_file import VERSION, read_model, write_model
-from mercat._model_rules import RULES
+from mercat._files.model import VERSION, read_model, write_model
+from mercat._files.schema import RULES
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)) @ RNG.normal(size=(7, 7))

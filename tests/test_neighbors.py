@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
-from mercat._backend import Workers
-from mercat._neighbors import (
+from mercat._data.arrays import Workers
+from mercat._detail.neighbors import (
     Search,
     affinities,
     check_neighbors,
@@ -64,7 +64,7 @@ def test_duplicates_are_neighbors_but_not_of_themselves():
 
 
 def test_cells_find_nearly_all_and_repeat(monkeypatch):
-    monkeypatch.setattr("mercat._neighbors._ALL_PAIRS_UP_TO", 1000)
+    monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 1000)
     rng = np.random.default_rng(0)
     X = (
         rng.normal(size=(6, 10))[rng.integers(6, size=9000)] * 3 + rng.normal(size=(9000, 10))
@@ -80,9 +80,9 @@ def test_cells_find_nearly_all_and_repeat(monkeypatch):
 
 
 def test_cells_that_are_too_small_look_further(monkeypatch):
-    monkeypatch.setattr("mercat._neighbors._ALL_PAIRS_UP_TO", 10)
-    monkeypatch.setattr("mercat._neighbors._POINTS_A_CELL", 2)
-    monkeypatch.setattr("mercat._neighbors._CELLS_SEARCHED", 1)
+    monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
+    monkeypatch.setattr("mercat._detail.neighbors._POINTS_A_CELL", 2)
+    monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 1)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
     found = run(nearest, X, 8, np.random.default_rng(1))
     assert all(len(set(row)) == 8 and i not in row for i, row in enumerate(found))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat import _placement
-from mercat._angles import ABSOLUTE, Calibration, spherical_triple_cosines, triple_cosines
-from mercat._backend import Workers, namespace
-from mercat._exact import solve_exact
-from mercat._initial import pca_positions, principal_scores
-from mercat._placement import _Energy, as_type, placed_moments, prepare_landmarks
-from mercat._sphere import fibonacci_grid, geodesic, normalize, tangent_frame
+from mercat._data.arrays import Workers, namespace
+from mercat._math.angles import ABSOLUTE, Calibration, spherical_triple_cosines, triple_cosines
+from mercat._math.sphere import fibonacci_grid, geodesic, normalize, tangent_frame
+from mercat._solve import placement as _placement
+from mercat._solve.exact import solve_exact
+from mercat._solve.initial import pca_positions, principal_scores
+from mercat._solve.placement import _Energy, as_type, placed_moments, prepare_landmarks
 
 
 @pytest.fixture(scope="module")

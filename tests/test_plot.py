@@ -19,9 +19,14 @@ from matplotlib.colors import to_hex, to_rgba  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import PCA  # noqa: E402
 
-from mercat import _chart, _labels, _legend, _marks, _window, metrics, plot  # noqa: E402
-from mercat._color import Categories, Scale, read  # noqa: E402
-from mercat._palette import (  # noqa: E402
+from mercat import metrics, plot  # noqa: E402
+from mercat._draw import chart as _chart  # noqa: E402
+from mercat._draw import labels as _labels  # noqa: E402
+from mercat._draw import legend as _legend  # noqa: E402
+from mercat._draw import marks as _marks  # noqa: E402
+from mercat._draw import window as _window  # noqa: E402
+from mercat._draw.colors import Categories, Scale, read  # noqa: E402
+from mercat._draw.palette import (  # noqa: E402
     MISSING,
     MISSING_ON_DARK,
     OKABE_ITO,
@@ -30,7 +35,7 @@ from mercat._palette import (  # noqa: E402
     seen,
     to_rgb,
 )
-from mercat._sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
+from mercat._math.sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
 from mercat.projections import NAMES, far_side, project  # noqa: E402
 
 DIGITS = load_digits()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercat import projections
-from mercat._sphere import fibonacci_grid, from_lonlat
+from mercat._math.sphere import fibonacci_grid, from_lonlat
 from mercat.projections import NAMES, far_side, inverse, project, scale_factors
 
 EVERYWHERE = fibonacci_grid(2000, np)

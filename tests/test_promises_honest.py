@@ -17,11 +17,11 @@ from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, TrustWarning, embed
-from mercat._backend import Workers
-from mercat._evidence import find_cut, parts_of
-from mercat._neighbors import affinities, graph_of, nearest
-from mercat._rows import Rows
-from mercat._spectral import fit_distances, fit_spectral, project_all
+from mercat._data.arrays import Workers
+from mercat._data.source import Rows
+from mercat._detail.neighbors import affinities, graph_of, nearest
+from mercat._reduce.components import fit_distances, fit_spectral, project_all
+from mercat._solve.diagnostics import find_cut, parts_of
 
 
 def noise(n: int, d: int) -> np.ndarray:

@@ -14,10 +14,11 @@ from processes import python
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
-from mercat import Mercat, Status, _backend, _progress
-from mercat._backend import Workers
+from mercat import Mercat, Status, _progress
+from mercat._data import arrays as _backend
+from mercat._data.arrays import Workers
+from mercat._data.source import rows_to_place
 from mercat._progress import Progress
-from mercat._rows import rows_to_place
 
 PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from kernels import apart, most_apart
 
 from mercat import Mercat
-from mercat._angles import ABSOLUTE
-from mercat._backend import Workers
-from mercat._exact import AngleLoss
-from mercat._initial import pca_positions
+from mercat._data.arrays import Workers
+from mercat._math.angles import ABSOLUTE
+from mercat._solve.exact import AngleLoss
+from mercat._solve.initial import pca_positions
 
 KINDS = {
     "normal": lambda rng, n, d, rank: rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)),

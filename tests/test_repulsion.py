@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._backend import Workers
-from mercat._repulsion import Kernel, _cubic
-from mercat._sphere import from_lonlat
+from mercat._data.arrays import Workers
+from mercat._detail.repulsion import Kernel, _cubic
+from mercat._math.sphere import from_lonlat
 
 
 def all_pairs(Y: np.ndarray, places: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +98,7 @@ def test_kernel_is_symmetric_about_turns_around_the_axis():
 
 
 def test_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mercat._repulsion._POINTS_A_BLOCK", (100, 100))
+    monkeypatch.setattr("mercat._detail.repulsion._POINTS_A_BLOCK", (100, 100))
     Y = random_sphere(1000)
     found = []
     for n_jobs in (1, 2, 4):

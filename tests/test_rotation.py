@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._rotation import equator_rotation, latitude_penalty
-from mercat._sphere import from_lonlat, to_lonlat
+from mercat._math.orientation import equator_rotation, latitude_penalty
+from mercat._math.sphere import from_lonlat, to_lonlat
 
 
 def blob(n: int, seed: int) -> np.ndarray:

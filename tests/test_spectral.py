@@ -8,9 +8,10 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist, squareform
 from sklearn.decomposition import PCA
 
-from mercat import _rows, _spectral
-from mercat._backend import Workers
-from mercat._spectral import (
+from mercat._data import source as _rows
+from mercat._data.arrays import Workers
+from mercat._reduce import components as _spectral
+from mercat._reduce.components import (
     denoise,
     fit_distances,
     fit_spectral,

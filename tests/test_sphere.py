@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat import _sphere as sphere
+from mercat._math import sphere as sphere
 
 POLES_AND_AXES = np.vstack([np.eye(3), -np.eye(3)])
 

@@ -11,11 +11,11 @@ import pytest
 import scipy.sparse as sp
 
 from mercat import Mercat, metrics
-from mercat._backend import Workers, row_dot, row_dots, thin_product, to_numpy
-from mercat._device import DeviceRows, check_tensor, find_device, upload_all
-from mercat._placement import placed_moments
-from mercat._rows import Rows
-from mercat._spectral import fit_spectral, project_all
+from mercat._data.arrays import Workers, row_dot, row_dots, thin_product, to_numpy
+from mercat._data.source import Rows
+from mercat._data.torch_source import DeviceRows, check_tensor, find_device, upload_all
+from mercat._reduce.components import fit_spectral, project_all
+from mercat._solve.placement import placed_moments
 
 torch = pytest.importorskip("torch", reason="needs torch: make torch")
 torch.set_num_threads(1)  # its threads wait in loops, which slows whatever runs beside them
@@ -199,7 +199,7 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
     def too_much(*_):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("mercat._placement.Landmarks.place", too_much)
+    monkeypatch.setattr("mercat._solve.placement.Landmarks.place", too_much)
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "4000")
     with pytest.raises(
         MemoryError, match=r"blocks of 4000 rows.*MERCAT_DEVICE_ROWS to 1000 or less"

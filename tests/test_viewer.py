@@ -15,10 +15,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from mercat._color import coloring
-from mercat._column import Painted
-from mercat._palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
-from mercat._sphere import fibonacci_grid, geodesic
+from mercat._data.columns import Painted
+from mercat._draw.colors import coloring
+from mercat._draw.palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
+from mercat._math.sphere import fibonacci_grid, geodesic
 from mercat.cli._outputs import color_column
 from mercat.cli._table import Table
 from mercat.projections import project

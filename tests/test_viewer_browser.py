@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mercat._sphere import fibonacci_grid, from_lonlat
+from mercat._math.sphere import fibonacci_grid, from_lonlat
 from mercat.viewer import to_html
 
 WIDE = {"width": 1100, "height": 560}

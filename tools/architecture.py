@@ -1,10 +1,9 @@
-"""Draw who imports whom in Mercat, from the imports themselves: docs/images/architecture.svg.
+"""Draw which part of Mercat imports which, from the imports themselves: docs/images/architecture.svg.
 
     python tools/architecture.py
 
-An arrow leads from a file, or a package, to one that it imports. Those are left out that others imply: if
-plot imports metrics and metrics imports _sphere, the arrow from plot to _sphere is. What stands on a row
-imports only from the rows below.
+A part is a folder or a file of `src/mercat`. An arrow leads to a part that is imported; arrows that others
+imply are left out. A part imports only from the rows below it.
 """
 
 from __future__ import annotations
@@ -17,41 +16,37 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "mercat"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
-# Files that are drawn as one, under the name of the first.
-TOGETHER = (
-    "plot _chart _color _figure _labels _legend _marks _palette _tradeoff _window",
-    "tl pl _anndata",
-    "_model_file _model_json _model_rules",
-)
-DOORS = {
-    "cli",
-    "tl",
-    "plot",
-    "viewer",
-    "metrics",
-    "datasets",
-    "projections",
-    "_estimator",
-    "_model_file",
-}
 WIDTH, ROW, BOX, HEIGHT = 860, 62, 106, 26
 
 
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name below `mercat`, packages by their own."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
-    """Top-level names that a file imports; those of mercat itself with a leading dot."""
-    tree = ast.parse(path.read_text())
+    """Modules that a file imports: of Mercat with a leading dot and their path, of others the package."""
+    tree, known = ast.parse(path.read_text()), modules()
+    package = path.relative_to(PACKAGE).parts[:-1]
     found = set()
     for node in _at_import(tree) if only_at_import else ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            if node.level == 0 and node.module == "mercat":
-                found |= {"." + alias.name for alias in node.names}
-            elif node.level == 0:
-                found.add((node.module or "").split(".")[0])
-            elif node.level == 1 + (path.parent != PACKAGE):
-                names = [node.module] if node.module else [alias.name for alias in node.names]
-                found |= {"." + name.split(".")[0] for name in names}
+            absolute = (node.module or "").split(".")
+            if node.level == 0 and absolute[0] != "mercat":
+                found.add(absolute[0])
+                continue
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = [*base, *(absolute[1:] if not node.level else (node.module or "").split("."))]
+            name = ".".join(part for part in module if part)
+            for alias in node.names:
+                inner = f"{name}.{alias.name}".lstrip(".")
+                found.add("." + (inner if inner in known else name))
     return found
 
 
@@ -65,17 +60,18 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def graph() -> dict[str, set[str]]:
-    """What each file or package imports of the others."""
-    shown_as = {name: group.split()[0] for group in TOGETHER for name in group.split()}
+    """What each folder or file at the top of the package imports of the others."""
     found: dict[str, set[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        top = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if top == "__init__":
+    for name, path in modules().items():
+        top = name.split(".")[0]
+        if not top:
             continue
-        name = shown_as.get(top, top)
-        inside = {i[1:] for i in imports(path) if i.startswith(".")}
-        inside = {"_estimator" if i == "Mercat" else i for i in inside} - {"__version__"}
-        found.setdefault(name, set()).update({shown_as.get(i, i) for i in inside} - {name})
+        others = {i[1:].split(".")[0] for i in imports(path) if i.startswith(".")}
+        if "" in others:  # from the package itself: the estimator, or the version
+            others = others - {""} | (
+                {"_estimator"} if "import Mercat" in path.read_text() else set()
+            )
+        found.setdefault(top, set()).update(others - {top})
     return found
 
 
@@ -120,12 +116,11 @@ def drawing(imported: dict[str, set[str]]) -> str:
                 'stroke="#8a949e" marker-end="url(#tip)"/>'
             )
     for name, (x, y) in sorted(place.items()):
-        fill = "#fdf0d5" if name in DOORS else "#eef3f8"
-        label = "tl, pl" if name == "tl" else name
+        fill = "#eef3f8" if name.startswith("_") else "#fdf0d5"  # private, public
         lines.append(
             f'<rect x="{x - BOX / 2:g}" y="{y - HEIGHT / 2:g}" width="{BOX}" height="{HEIGHT}" rx="5" '
             f'fill="{fill}" stroke="#5a6570"/>'
-            f'<text x="{x:g}" y="{y + 4:g}" text-anchor="middle" fill="#1f2933">{label}</text>'
+            f'<text x="{x:g}" y="{y + 4:g}" text-anchor="middle" fill="#1f2933">{name}</text>'
         )
     return "\n".join([*lines, "</svg>", ""])
 

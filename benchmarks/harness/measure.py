@@ -9,11 +9,11 @@ import numpy as np
 from benchmarks.harness import methods
 from benchmarks.harness.data import Data
 from mercat import metrics
-from mercat._angles import ABSOLUTE
-from mercat._backend import Workers
-from mercat._exact import AngleLoss
-from mercat._spectral import denoise
-from mercat._sphere import normalize
+from mercat._data.arrays import Workers
+from mercat._math.angles import ABSOLUTE
+from mercat._math.sphere import normalize
+from mercat._reduce.components import denoise
+from mercat._solve.exact import AngleLoss
 
 MEASURES = ("angle", "distance", "neighborhood", "density")
 

@@ -14,10 +14,10 @@ __version__ = "0.1.0"
 _HOME = {
     "Mercat": "mercat._estimator",
     "embed": "mercat._estimator",
-    "load": "mercat._model_file",
-    "save": "mercat._model_file",
-    "Status": "mercat._status",
-    "TrustWarning": "mercat._trust",
+    "load": "mercat._files.model",
+    "save": "mercat._files.model",
+    "Status": "mercat._solve.status",
+    "TrustWarning": "mercat._solve.trust",
 }
 _MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
@@ -25,9 +25,9 @@ __all__ = ["Mercat", "Status", "TrustWarning", "embed", "load", "save"]
 
 if TYPE_CHECKING:
     from ._estimator import Mercat, embed
-    from ._model_file import load, save
-    from ._status import Status
-    from ._trust import TrustWarning
+    from ._files.model import load, save
+    from ._solve.status import Status
+    from ._solve.trust import TrustWarning
 
 
 def __getattr__(name: str) -> Any:

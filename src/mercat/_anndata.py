@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import warn_caller
-from ._column import HEX, Painted
+from ._data.checks import warn_caller
+from ._data.columns import HEX, Painted
+from ._draw.window import MERCATOR_TOP
 from ._extras import require
-from ._window import MERCATOR_TOP
 from .projections import project
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._angles import ABSOLUTE
-from ._backend import (
+from ._data.arrays import (
     Workers,
     blocks,
     in_tiles,
@@ -23,18 +22,19 @@ from ._backend import (
     namespace,
     widest,
 )
-from ._checks import generator, warn_caller
-from ._device import DeviceRows, find_device
-from ._evidence import Evidence
-from ._placers import Placement, Placer
+from ._data.checks import generator, warn_caller
+from ._data.source import Rows
+from ._data.torch_source import DeviceRows, find_device
+from ._math.angles import ABSOLUTE
+from ._math.orientation import equator_rotation
+from ._math.sphere import normalize
 from ._progress import Progress
-from ._rotation import equator_rotation
-from ._rows import Rows
-from ._solvers import Plan, Solved, solve
-from ._spectral import FromDistances, Spectral, fit_distances, fit_spectral
-from ._sphere import normalize
-from ._status import Status
-from ._trust import TrustWarning, doubts
+from ._reduce.components import FromDistances, Spectral, fit_distances, fit_spectral
+from ._solve.diagnostics import Evidence
+from ._solve.fitted_map import Placement, Placer
+from ._solve.pipeline import Plan, Solved, solve
+from ._solve.status import Status
+from ._solve.trust import TrustWarning, doubts
 from ._validation import check_parameters, check_start, neighbors_of, validated
 
 
@@ -317,7 +317,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Any, workers: Workers) -> Rows:
         """How the rows of checked data are read."""
         if is_dask(X):
-            from ._distributed import ChunkedRows
+            from ._data.dask_source import ChunkedRows
 
             return ChunkedRows(X, workers)
         device = find_device(self.device, X)

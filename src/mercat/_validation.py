@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_array, validate_data
 
-from ._backend import is_dask, is_torch, to_numpy
-from ._checks import (
+from ._data.arrays import is_dask, is_torch, to_numpy
+from ._data.checks import (
     LEAST_POINTS,
     check_at_least_zero,
     check_choice,
@@ -20,10 +20,10 @@ from ._checks import (
     check_integer,
     check_n_jobs,
     check_n_spectral,
-    check_positions,
 )
-from ._device import check_tensor, find_device
-from ._neighbors import check_neighbors
+from ._data.torch_source import check_tensor, find_device
+from ._detail.neighbors import check_neighbors
+from ._math.sphere import normalize
 
 _MOST_DETAIL = 1e6  # angles have long had no say; squares still fit single precision
 
@@ -66,7 +66,7 @@ def validated(model: Any, X: Any, *, reset: bool) -> Any:
 
 def _validated_dask(model: Any, X: Any, *, reset: bool) -> Any:
     """Check what is known before anything is computed."""
-    from ._distributed import check_chunks
+    from ._data.dask_source import check_chunks
 
     if model.device is not None:
         raise ValueError(
@@ -133,7 +133,28 @@ def check_parameters(model: Any) -> str | np.ndarray:
     if isinstance(model.init, str):
         check_choice("init", model.init, ("auto", "pca"))
         return model.init
-    return check_positions("init", model.init)
+    return _check_positions("init", model.init)
+
+
+def _check_positions(name: str, value: Any) -> np.ndarray:
+    """Directions (n x 3) from which points can move freely over the sphere."""
+    given = np.asarray(value, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != 3:
+        raise ValueError(
+            f"{name} must be 'auto', 'pca' or an array of shape (n, 3), got {given.shape}."
+        )
+    if not np.isfinite(given).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    if not (np.abs(given).max(axis=1) > 0).all():
+        raise ValueError(f"{name} must have no row of zeros: a zero vector has no direction.")
+    directions = np.asarray(normalize(given))
+    rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(given))))
+    if rank < 3:
+        raise ValueError(
+            f"{name} must span three dimensions, got rank {rank}: points on one great circle "
+            "cannot leave it."
+        )
+    return directions
 
 
 def check_start(init: str | np.ndarray, n: int) -> None:

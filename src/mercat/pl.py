@@ -16,7 +16,7 @@ import numpy as np
 
 from . import plot, viewer
 from ._anndata import column, loss_column, painted, require_anndata, sphere_key, stored_palette
-from ._figure import grid, require_matplotlib
+from ._draw.figure import grid, require_matplotlib
 
 if TYPE_CHECKING:
     from anndata import AnnData

@@ -19,11 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _chart, _labels, _legend, _marks, _tradeoff
-from ._checks import check_unit
-from ._color import Categories, Coloring, Scale, coloring, read
-from ._figure import grid, new_axes, require_matplotlib
-from ._window import MERCATOR_TOP, check_extent, plane, window
+from ._data.checks import check_unit
+from ._draw import chart as _chart
+from ._draw import labels as _labels
+from ._draw import legend as _legend
+from ._draw import marks as _marks
+from ._draw import tradeoff as _tradeoff
+from ._draw.colors import Categories, Coloring, Scale, coloring, read
+from ._draw.figure import grid, new_axes, require_matplotlib
+from ._draw.window import MERCATOR_TOP, check_extent, plane, window
 from .projections import far_side, lookup, project
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import check_choice, check_unit
-from ._rotation import equator_rotation
-from ._sphere import from_lonlat, to_lonlat
+from ._data.checks import check_choice, check_unit
+from ._math.orientation import equator_rotation
+from ._math.sphere import from_lonlat, to_lonlat
 
 __all__ = ["NAMES", "equator_rotation", "far_side", "inverse", "project", "scale_factors"]
 

@@ -19,7 +19,7 @@ from ._anndata import (
     short_of,
     write_map,
 )
-from ._checks import not_finite
+from ._data.checks import not_finite
 
 if TYPE_CHECKING:
     from anndata import AnnData

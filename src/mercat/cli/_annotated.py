@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._containers import check_hdf5, check_zarr
 from .._extras import require
-from .._untrusted import check_sparse, reading
+from .._files.containers import check_hdf5, check_zarr
+from .._files.untrusted import check_sparse, reading
 from ._columns import check_names, plain, unused
 from ._console import Console
 from ._problems import BadInput, listed, refusing

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _untrusted
+from .._files import untrusted as _untrusted
 from ._columns import check_names, plain
 from ._console import Console
 from ._problems import BadInput, listed, refusing

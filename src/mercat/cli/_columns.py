@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._column import MOST_KINDS
+from .._data.columns import MOST_KINDS
 from ._console import Console
 from ._problems import BadInput, counted, listed, unknown_column
 from ._table import Place, ReadOptions, Table

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .. import _untrusted
+from .._files import untrusted as _untrusted
 from ._arrays import array_table, turned
 from ._console import Console
 from ._problems import BadInput, refusing

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._column import are_measurements
+from .._data.columns import are_measurements
 from ._console import Console
 from ._problems import BadInput, counted
 
@@ -37,7 +37,7 @@ def neighbors(k: int | None, n: int, console: Console) -> int:
 
 def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
     """Rows whose Euclidean distances are those of the metric, as `Mercat` has them."""
-    from .._spectral import prepare_rows
+    from .._reduce.components import prepare_rows
 
     if metric == "euclidean":
         return X

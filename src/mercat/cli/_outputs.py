@@ -13,10 +13,10 @@ from typing import Any
 import click
 import numpy as np
 
-from .._column import groups
+from .._data.columns import groups
 from .._extras import require
-from .._sphere import to_lonlat
-from .._whole import whole_file
+from .._files.atomic import whole_file
+from .._math.sphere import to_lonlat
 from ._console import Console, printing
 from ._problems import BadOutput, listed
 from ._read import COLUMNAR, ending, files_read

@@ -147,8 +147,8 @@ def _legend(color: Any) -> str:
     """A disc and a name for each kind, or for five values along a scale, and for missing values."""
     from matplotlib.colors import to_hex
 
-    from .._color import Scale, coloring
-    from .._legend import entries
+    from .._draw.colors import Scale, coloring
+    from .._draw.legend import entries
 
     if color is None:
         return ""

@@ -147,7 +147,7 @@ class Table:
 
 def checked(table: Table, options: ReadOptions, console: Console) -> Table:
     """The table without missing numbers: an error, or rows left out, as the options have it."""
-    from .._checks import not_finite
+    from .._data.checks import not_finite
 
     n, d = table.X.shape
     if n == 0 or (d == 0 and not options.faults):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from .. import _untrusted
+from .._files import untrusted as _untrusted
 from ._console import Console
 from ._problems import BadInput, counted, listed
 from ._table import ReadOptions

@@ -81,7 +81,7 @@ def embed(
 
 
 def _check_number(table: Table) -> None:
-    from .._checks import LEAST_POINTS
+    from .._data.checks import LEAST_POINTS
 
     n = table.X.shape[0]
     if n < LEAST_POINTS:
@@ -143,7 +143,7 @@ def _rank(model: Any) -> int:
 
 
 def _save(path: Path, model: Any, table: Table, preparation: Preparation) -> None:
-    from .._model_file import write_model
+    from .._files.model import write_model
 
     write_model(
         model,

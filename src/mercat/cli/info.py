@@ -13,7 +13,7 @@ import click
 
 from .. import __version__
 from .._extras import not_installed
-from .._untrusted import reading
+from .._files.untrusted import reading
 from . import _options
 from ._console import Console, command
 from ._problems import BadInput, counted, listed, printable, refusing
@@ -88,14 +88,14 @@ def version(distribution: str) -> str | None:
 def _is_model(path: Path) -> bool:
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    from .._model_file import HEADER
+    from .._files.model import HEADER
 
     with refusing(), reading(path), zipfile.ZipFile(path) as archive:
         return HEADER in archive.namelist()
 
 
 def _model(path: Path) -> dict[str, Any]:
-    from .._model_file import read_model
+    from .._files.model import read_model
 
     model, notes = read_model(path)
     return {

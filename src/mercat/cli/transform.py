@@ -50,7 +50,7 @@ def transform(
 
     Each row of DATA goes to its place on the map of MODEL, whatever company it comes in.
     """
-    from .._model_file import read_model
+    from .._files.model import read_model
 
     outputs = Outputs(force=force, inputs=[model, data])
     plan_map(outputs, output, html, png)

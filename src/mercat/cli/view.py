@@ -70,7 +70,7 @@ def view(
 
 
 def _embedded(found: Embedding, label: str | None) -> Embedded:
-    from .._checks import check_unit
+    from .._data.checks import check_unit
 
     try:
         check_unit("the file", found.Y, some=True)

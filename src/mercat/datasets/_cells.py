@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._column import is_missing
-from .._containers import check_hdf5
+from .._data.columns import is_missing
 from .._extras import require
-from .._untrusted import check_sparse, reading
+from .._files.containers import check_hdf5
+from .._files.untrusted import check_sparse, reading
 from ._files import open_hdf5, open_text
 
 ATTRIBUTE = re.compile(r'(\w+) "([^"]*)"')

@@ -17,9 +17,9 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from .._containers import check_hdf5
 from .._extras import require
-from .._untrusted import opened, reading
+from .._files.containers import check_hdf5
+from .._files.untrusted import opened, reading
 
 Folder = str | os.PathLike[str] | None
 

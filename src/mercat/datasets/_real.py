@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._checks import check_choice
-from .._untrusted import read_npz, reading
+from .._data.checks import check_choice
+from .._files.untrusted import read_npz, reading
 from ._dataset import Dataset
 from ._files import Folder, find, read_arff, read_idx, read_json
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import check_at_least_zero, check_integer, generator
+from .._data.checks import check_at_least_zero, check_integer, generator
 from ._dataset import Dataset
 
 Seed = int | np.random.Generator | None

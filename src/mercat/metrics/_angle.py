@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
-from .._checks import check_integer, generator
+from .._data.arrays import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
+from .._data.checks import check_integer, generator
 from ._points import (
     BLOCK,
     N_POINTS,

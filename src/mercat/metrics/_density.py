@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import generator
+from .._data.checks import generator
 from ._correlation import pearson
 from ._nearest import count_within, nearest
 from ._points import N_POINTS, Floats, Geometry, Indices, Points, check_k, check_pair, sample_points

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._backend import blocks, to_numpy
-from .._checks import check_integer, generator
-from .._sphere import normalize
+from .._data.arrays import blocks, to_numpy
+from .._data.checks import check_integer, generator
+from .._math.sphere import normalize
 from ._correlation import spearman
 from ._points import (
     BLOCK,

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import mode
 
-from .._backend import to_numpy
-from .._checks import check_n_spectral, generator
+from .._data.arrays import to_numpy
+from .._data.checks import check_n_spectral, generator
 from ._correlation import mean
 from ._nearest import nearest, ranks
 from ._points import (
@@ -80,7 +80,7 @@ def neighborhood_preservation(
     check_k(k, len(data))
     check_n_spectral(n_spectral)
     if n_spectral is not None:
-        from .._spectral import denoise
+        from .._reduce.components import denoise
 
         denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
         data = check_points(brought_to(denoised, data.coordinates), "X")

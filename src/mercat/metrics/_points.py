@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from .._backend import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
-from .._checks import UNIT_TOLERANCE, check_choice, check_integer
-from .._column import are_measurements, is_missing
-from .._sphere import geodesic, normalize, tangent_frame
+from .._data.arrays import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
+from .._data.checks import UNIT_TOLERANCE, check_choice, check_integer
+from .._data.columns import are_measurements, is_missing
+from .._math.sphere import geodesic, normalize, tangent_frame
 
 Geometry: TypeAlias = Literal["auto", "sphere", "euclidean"]
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -91,7 +91,7 @@ def brought_to(array: np.ndarray, coordinates: Array) -> Array:
     """An array of NumPy's where the coordinates live."""
     if on_host(coordinates):
         return array
-    from .._device import upload
+    from .._data.torch_source import upload
 
     return upload(np.ascontiguousarray(array), coordinates.device)
 
@@ -122,7 +122,7 @@ def _checked(X: Any, name: str) -> Array:
             ensure_min_samples=LEAST_FOR_ANGLES,
             estimator=None,
         )
-    from .._device import check_tensor
+    from .._data.torch_source import check_tensor
 
     X = check_tensor(X, name)
     if X.shape[0] < LEAST_FOR_ANGLES or X.shape[1] < 1:

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._backend import is_torch, to_numpy
-from .._column import is_missing
+from .._data.arrays import is_torch, to_numpy
+from .._data.columns import is_missing
 from ._angle import angle_preservation
 from ._density import N_CROWD, density_preservation
 from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy

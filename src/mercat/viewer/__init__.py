@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from .._extras import require
-from .._whole import whole_file
+from .._files.atomic import whole_file
 from ._encode import encode
 from ._html import page
 

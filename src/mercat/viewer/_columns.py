@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._column import HEX, Painted, declared, is_missing, natural
+from .._data.columns import HEX, Painted, declared, is_missing, natural
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)

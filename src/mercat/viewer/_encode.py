@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import check_choice, check_unit
-from .._column import few, groups
-from .._palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
+from .._data.checks import check_choice, check_unit
+from .._data.columns import few, groups
+from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Numbers, read_frame
 from ._home import MAPS, home
 

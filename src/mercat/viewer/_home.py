@@ -7,8 +7,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from .._chart import default_center
-from .._window import ends, window
+from .._draw.chart import default_center
+from .._draw.window import ends, window
 from ..projections import project
 
 MAPS = ("mercator", "equal_earth")

@@ -1,0 +1,1 @@
+"""Where rows live, and how they are read, checked and shared among threads."""

@@ -1,0 +1,190 @@
+"""Checks of parameters and data at the door. Messages name the parameter, the rule and the value."""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from .arrays import blocks
+
+LEAST_POINTS = 4  # of a map
+# Half-precision numbers are off by 5e-4 at most: nearer to 1 than this is rounding.
+UNIT_TOLERANCE = 2e-3
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        allowed = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+
+
+def check_integer(name: str, value: Any, least: int, more: str = "") -> None:
+    """A whole number, not below `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        got = reprlib.repr(value)  # short, also of an array
+        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {got}.")
+
+
+def check_columns(X: Any) -> None:
+    """Every column of a data frame, pandas' or polars', holds numbers."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if not _holds_numbers(X[name], dtype):
+            raise ValueError(
+                f"X must hold numbers, got the column {name!r} of type {dtype}: leave it out, or turn it "
+                "into numbers."
+            )
+
+
+def _holds_numbers(column: Any, dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    if dtype.kind == "O":
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError):
+            return False
+    return dtype.kind not in "mMSU"
+
+
+def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
+    """No NaN and no infinity, in a dense or a CSR matrix; `rows` have these numbers, columns these names."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    # A sum is not finite where a value is not, and needs no copy.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(values.sum()):
+            return
+    for block in blocks(X.shape[0], 1000):
+        found = not_finite(X[block])
+        for i, j in zip(*found, strict=True):
+            i += block.start
+            row, name = i if rows is None else rows[i], "" if names is None else f" ({names[j]!r})"
+            raise ValueError(
+                f"X must have no NaN or infinity, got {X[i, j]} in row {row}, column {j}{name}: "
+                "fill it in, or leave that row or column out."
+            )
+
+
+def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of what is NaN or infinite in a dense, a CSR or a CSC matrix, in order."""
+    sparse = scipy.sparse.issparse(X)
+    values = X.data if sparse else X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+    if not sparse:
+        rows, columns = np.nonzero(~np.isfinite(X))
+        return rows, columns
+    entries = X.tocoo()
+    bad = np.flatnonzero(~np.isfinite(entries.data))
+    bad = bad[np.lexsort((entries.col[bad], entries.row[bad]))]
+    return entries.row[bad], entries.col[bad]
+
+
+def check_distances(distances: np.ndarray, *, square: bool) -> None:
+    """Distances of points to the training points; for `square`, of these to each other."""
+    if square and distances.shape[0] != distances.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
+        )
+    if not float(distances.max(initial=0)) < 1e150:
+        raise ValueError(
+            f"X must hold distances below 1e150 for metric='precomputed', got {distances.max():.3g}."
+        )
+    if distances.min() < 0:
+        raise ValueError(
+            "Negative values in data passed to Mercat: distances, for metric='precomputed', must be "
+            f"at least 0, got {distances.min()}."
+        )
+    if square:
+        gap = float(np.abs(distances - distances.T).max())
+        if gap > 1e-6 * float(distances.max()):
+            raise ValueError(
+                "X must be symmetric for metric='precomputed', "
+                f"got distances that differ by {gap:.3g} from their transposed."
+            )
+        if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
+            raise ValueError("X must have a zero diagonal for metric='precomputed'.")
+
+
+def check_n_spectral(value: Any) -> None:
+    """How many principal components are kept."""
+    if value is not None and value != "auto":
+        check_integer("n_spectral", value, 1, " (or 'auto' or None)")
+
+
+def check_n_jobs(value: Any) -> None:
+    """A number of threads as joblib understands it."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value == 0:
+        raise ValueError(f"n_jobs must be a non-zero integer or None, got {value!r}.")
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """A number in [0, 1)."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
+
+
+def check_at_least_zero(name: str, value: Any) -> None:
+    """A finite number, not negative."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+
+
+def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
+    """Unit vectors (n x 3), `some` of them, as float64 rows of length 1 to the last digit."""
+    try:
+        vectors = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if vectors.ndim != 2 or vectors.shape[1] != 3:
+        raise ValueError(f"{name} must hold unit vectors of shape (n, 3), got {vectors.shape}.")
+    if some and len(vectors) == 0:
+        raise ValueError(f"{name} must hold at least one point, got none.")
+    bad = ~np.isfinite(vectors).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be finite, got NaN or infinity in {bad.sum()} of {len(vectors)} rows, "
+            f"first in row {bad.argmax()}."
+        )
+    length = np.sqrt(np.sum(vectors * vectors, axis=1))
+    bad = np.abs(length - 1) > UNIT_TOLERANCE
+    if bad.any():
+        raise ValueError(
+            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that "
+            f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
+        )
+    return np.asarray(vectors / length[:, None])
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """The generator that a random_state stands for."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be a non-negative integer, a numpy Generator or RandomState, or None, "
+            f"got {random_state!r}."
+        ) from None
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside Mercat and scikit-learn that called."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("mercat", "sklearn")

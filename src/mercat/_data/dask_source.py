@@ -1,0 +1,187 @@
+"""Dask arrays in, lazy Dask arrays of unit vectors out: data beyond memory, and clusters.
+
+`Mercat` comes here by itself when it is given a Dask array. Fitting reads the data twice: once for the
+principal components, by sums over blocks of rows, once for a sample of rows by the seed; the sample is
+solved where `fit` was called. Placement is a graph with a task a chunk that waits until it is computed,
+on threads, processes or a cluster alike.
+
+Sums run over blocks of rows that do not depend on the chunks, in an order that does not either, and a row
+is placed to the same bits in any company: the chunks change nothing in the result, which is that of the
+same data in memory.
+
+Examples
+--------
+>>> import dask.array as da
+>>> import numpy as np
+>>> from mercat import Mercat
+>>> X = np.random.default_rng(0).normal(size=(3000, 5))
+>>> Y = Mercat(n_landmarks=200, random_state=0).fit_transform(da.from_array(X, chunks=(700, 5)))
+>>> Y
+dask.array<..., shape=(3000, 3), dtype=float64, chunksize=(700, 3), ...>
+>>> bool(np.allclose(Y, Mercat(n_landmarks=200, random_state=0).fit_transform(X)))
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse
+
+from .._progress import Progress
+from .arrays import Workers, blocks
+from .checks import check_finite
+from .source import FAN_IN, ROWS_A_BLOCK, Rows, merged, rows_to_sum
+
+T = TypeVar("T")
+
+
+def check_chunks(X: Any) -> Any:
+    """The Dask array, if its rows can be read on their own."""
+    import dask.array as da
+
+    if not isinstance(X, da.Array):
+        raise TypeError(
+            "X must be a dask.array, got a "
+            f"{type(X).__module__}.{type(X).__qualname__}: for a data frame, pass "
+            "X.to_dask_array(lengths=True)."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
+    if np.isnan(sum(X.chunks[0])) or np.isnan(sum(X.chunks[1])):
+        raise ValueError(
+            "X must have chunks of known size, got unknown ones: call X.compute_chunk_sizes() first."
+        )
+    if len(X.chunks[1]) > 1:
+        raise ValueError(
+            f"X must have all features in one chunk, got {len(X.chunks[1])} chunks of columns: "
+            "pass X.rechunk({1: -1})."
+        )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+    return X
+
+
+class ChunkedRows(Rows):
+    """Rows of a Dask array."""
+
+    lazy = True
+
+    def __init__(self, X: Any, workers: Workers) -> None:
+        super().__init__(X, workers)
+        self.sparse = scipy.sparse.issparse(X._meta)
+
+    def take(self, indices: np.ndarray) -> Any:
+        """Some rows, in memory, in the order of their indices."""
+        order = np.argsort(indices)
+        found = _in_memory(self.X[indices[order]])
+        check_finite(found, rows=indices[order])
+        return found[np.argsort(order)]
+
+    def take_all(self) -> Any:
+        """All rows, in memory."""
+        return _in_memory(self.X)
+
+    def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
+        """The results of a function over all blocks, merged in the order that `Rows` has."""
+        from dask.delayed import delayed
+
+        size = rows_to_sum(self.shape[1], self.sparse)
+        parts = self.X.rechunk({0: FAN_IN * size}).to_delayed().ravel()
+        part_sum, merge_group = delayed(_part_sum, pure=True), delayed(_merge_group, pure=True)
+        starts = range(0, self.shape[0], FAN_IN * size)
+        sums = [part_sum(p, s, size, function, merge) for p, s in zip(parts, starts, strict=True)]
+        while len(sums) > 1:
+            groups = [sums[group] for group in blocks(len(sums), FAN_IN)]
+            sums = [merge_group(group, merge) for group in groups]
+        result: T = _compute(sums[0])
+        return result
+
+    def results(
+        self,
+        function: Callable[[Any, int], Any],
+        shape: tuple[int, ...],
+        dtype: str,
+        progress: Progress,
+    ) -> Any:
+        """The array of function(rows, number of the first), with results of `shape`, once computed."""
+        del progress  # the scheduler has its own
+        from dask.delayed import delayed
+
+        # One object that all tasks share: it is not copied into each of them.
+        shared = delayed(function, pure=True, traverse=False)
+        return self.X.map_blocks(
+            _apply,
+            function=shared,
+            row_shape=shape,
+            row_type=np.dtype(dtype),
+            dtype=dtype,
+            chunks=(self.X.chunks[0], *((size,) for size in shape)),
+            drop_axis=None if shape else 1,
+            meta=np.empty((0, *shape), dtype=dtype),
+        )
+
+    def returned(self, results: Any) -> Any:
+        """Results in memory as a Dask array with the chunks of the rows."""
+        import dask.array as da
+
+        return da.from_array(results, chunks=(self.X.chunks[0], *results.shape[1:]))
+
+
+def _part_sum(
+    part: Any,
+    start: int,
+    size: int,
+    function: Callable[[Any], T],
+    merge: Callable[[T, T], T],
+) -> T:
+    check_finite(part, rows=range(start, start + part.shape[0]))
+    steps = blocks(part.shape[0], size)
+    with Workers(1):
+        return merged((function(part[step]) for step in steps), len(steps), merge)
+
+
+def _merge_group(group: list[T], merge: Callable[[T, T], T]) -> T:
+    return merged(group, len(group), merge)
+
+
+def _apply(
+    rows: Any,
+    *,
+    function: Callable[[Any, int], Any],
+    row_shape: tuple[int, ...],
+    row_type: Any,
+    block_info: Any = None,
+) -> Any:
+    start = block_info[0]["array-location"][0][0]
+    check_finite(rows, rows=range(start, start + rows.shape[0]))
+    out = np.empty((rows.shape[0], *row_shape), dtype=row_type)
+    with Workers(1):
+        for step in blocks(rows.shape[0], ROWS_A_BLOCK):
+            out[step] = function(rows[step], start + step.start)
+    return out
+
+
+def _in_memory(X: Any) -> Any:
+    found = _compute(X)
+    return found.tocsr() if scipy.sparse.issparse(found) else found
+
+
+def _compute(collection: Any) -> Any:
+    """Compute with whatever scheduler is set; one that is gone is said to be."""
+    try:
+        return collection.compute()
+    except Exception as error:
+        if _from_scheduler(error):
+            raise RuntimeError(
+                "The Dask scheduler did not answer; nothing was fitted. Start a Client again, or close "
+                f"the old one to compute on threads. ({type(error).__name__}: {error})"
+            ) from error
+        raise
+
+
+def _from_scheduler(error: Exception) -> bool:
+    module = type(error).__module__
+    return module.split(".")[0] == "distributed" or isinstance(error, (OSError, TimeoutError))

@@ -1,0 +1,295 @@
+"""Torch devices: data that live on one, or are streamed to it, through the same functions of blocks.
+
+On a device, blocks are as large as its free memory allows. Data in host memory are staged in pinned
+buffers by a thread of their own, and copied on a stream of their own, while the block before is computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse
+
+from .._extras import require
+from .arrays import TILE, Array, Workers, blocks, fusing, is_torch, to_numpy
+from .source import Rows, merged
+
+_BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
+_MOST_ROWS = 1 << 18  # rows of a block that fill any GPU
+_FUSED_FROM = 1_000_000  # rows from which compiling the inner functions pays
+_ROWS_ELSEWHERE = 1 << 13
+_VALUES_TO_SUM = 1 << 26
+_SHARE = 0.6  # of the free memory
+T = TypeVar("T")
+
+
+def find_device(device: Any, X: Any) -> Any:
+    """The torch device that is asked for or that X lives on; None for plain NumPy."""
+    if device is None:
+        return X.device if is_torch(X) and X.device.type != "cpu" else None
+    instead = "leave device out to compute with NumPy"
+    torch = require("torch", f"device={device!r}", "torch", instead)
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = None
+    if found is None or found.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(
+            f"device must be None, 'cpu', 'cuda', 'cuda:<number>' or 'mps', got {device!r}."
+        )
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (found.index or 0) >= count:
+            raise RuntimeError(
+                f"device={device!r} needs a GPU that torch can use, found {count} of them "
+                f"(torch {torch.__version__})."
+            )
+    if found.type == "mps" and not torch.backends.mps.is_available():
+        raise RuntimeError(f"device={device!r} needs an Apple GPU that torch can use, found none.")
+    return found
+
+
+def check_tensor(X: Any, name: str = "X") -> Any:
+    """A tensor of numbers in two dimensions, all finite; those of less than single precision in that."""
+    import torch
+
+    if X.is_sparse or X.layout is not torch.strided:
+        raise ValueError(f"{name} must be a dense tensor, got the layout {X.layout}.")
+    if X.ndim != 2:
+        raise ValueError(f"{name} must have 2 dimensions, got {X.ndim}.")
+    if X.dtype.is_complex:
+        raise ValueError(f"{name} must hold numbers, got the type {X.dtype}.")
+    if X.dtype.is_floating_point:
+        for block in blocks(X.shape[0], max(1, _VALUES_TO_SUM // max(1, X.shape[1]))):
+            if bool(torch.isfinite(X[block].sum())):
+                continue
+            for i, j in torch.nonzero(~torch.isfinite(X[block]))[:1].tolist():
+                value, row = float(X[block][i, j]), block.start + i
+                raise ValueError(
+                    f"{name} must have no NaN or infinity, got {value} in row {row}, column {j}."
+                )
+    X = X.detach()
+    return X.float() if X.dtype.is_floating_point and X.element_size() < 4 else X
+
+
+def upload(array: Any, device: Any) -> Array:
+    """An array on a device, in a precision that it has."""
+    import torch
+
+    tensor = torch.as_tensor(array, device="cpu") if not is_torch(array) else array
+    if device.type == "mps" and tensor.dtype == torch.float64:
+        tensor = tensor.to(torch.float32)
+    return tensor.to(device)
+
+
+def upload_all(record: Any, device: Any) -> Any:
+    """A named tuple with its arrays and numbers, also those of its named tuples, on a device.
+
+    Numbers become arrays, so that what is compiled for some of them serves for others.
+    """
+    moved = {}
+    for name, value in record._asdict().items():
+        if isinstance(value, np.ndarray | float):
+            moved[name] = upload(value, device)
+        elif hasattr(value, "_asdict"):
+            moved[name] = upload_all(value, device)
+    return record._replace(**moved)
+
+
+@contextmanager
+def memory_advice(device: Any, rows: int) -> Iterator[None]:
+    """Say of an error for want of memory how to want less."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(
+            f"{device} ran out of memory with blocks of {rows} rows. Set the environment variable "
+            f"MERCAT_DEVICE_ROWS to {max(1, rows // 4)} or less, free other tensors, or hand X in as a "
+            "NumPy array, so that it is streamed from host memory."
+        ) from error
+
+
+class DeviceRows(Rows):
+    """Rows of a tensor, an array or a sparse matrix, computed with on a torch device."""
+
+    def __init__(self, X: Any, workers: Workers, device: Any) -> None:
+        super().__init__(X, workers)
+        self.device = device
+        self._resident = is_torch(X) and X.device.type == device.type
+        self.block = self._rows_from_memory()
+        # As many tiles as it takes for all landmarks to be heard.
+        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 128).bit_length()))
+        self._fused = device.type == "cuda" and self.shape[0] >= _FUSED_FROM
+
+    @property
+    def exact_in_single(self) -> bool:
+        """Whether single precision holds each number of the data, or the device has no other."""
+        if self.device.type == "mps":
+            return True
+        kind = str(self.dtype).removeprefix("torch.").replace("bfloat16", "float16")
+        return bool(np.can_cast(np.dtype(kind), np.float32))
+
+    def _rows_from_memory(self) -> int:
+        """Rows of a block: what is asked for, or a power of two that fits, so that few shapes are met."""
+        import torch
+
+        asked = os.environ.get("MERCAT_DEVICE_ROWS")
+        if asked is not None:
+            if not asked.isdigit() or int(asked) < 1:
+                raise ValueError(
+                    f"MERCAT_DEVICE_ROWS must be an integer of at least 1, got {asked!r}."
+                )
+            return int(asked)
+        if self.device.type != "cuda":
+            return _ROWS_ELSEWHERE
+        free = torch.cuda.mem_get_info(self.device)[0]
+        # What torch keeps in its cache is free as well.
+        free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        fitting = max(1024, int(_SHARE * free / (_BYTES_A_ROW + 4 * self.shape[1])))
+        return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
+
+    def bring(self, record: Any) -> Any:
+        """An array, or a named tuple of them, on the device."""
+        move = upload if isinstance(record, np.ndarray) else upload_all
+        return move(record, self.device)
+
+    def take(self, indices: np.ndarray) -> Array:
+        """Some rows on the device, in the order of their indices."""
+        if is_torch(self.X):
+            import torch
+
+            return self.X[torch.as_tensor(indices, device=self.X.device)].to(self.device)
+        return self._staged(self.X[indices])
+
+    def take_all(self) -> Array:
+        """All rows on the device."""
+        return self.X.to(self.device) if is_torch(self.X) else self._staged(self.X)
+
+    def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
+        """The results of a function over all blocks, merged."""
+        parts = blocks(self.shape[0], max(64, _VALUES_TO_SUM // max(1, self.shape[1])))
+        with memory_advice(self.device, parts[0].stop):
+            results = (function(rows) for rows, _ in self._blocks(parts))
+            return merged(results, len(parts), merge)
+
+    def each(self, function: Callable[[Any, int], T]) -> Iterator[T]:
+        """function(rows, number of the first) of each block, in order."""
+        parts = blocks(self.shape[0], self.block)
+        with memory_advice(self.device, self.block):
+            for rows, start in self._blocks(parts):
+                with fusing(self._fused):
+                    result = function(rows, start)
+                yield result
+
+    def scratch(self, shape: tuple[int, ...]) -> Array:
+        """Room for positions on the device."""
+        import torch
+
+        return torch.empty(shape, dtype=torch.float32, device=self.device)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Room for results: where X lives."""
+        if not is_torch(self.X):
+            return np.empty(shape, dtype=dtype)
+        import torch
+
+        if self.X.device.type == "mps":
+            dtype = "float32"
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=self.X.device)
+
+    def store(self, values: Array, out: Any, block: slice) -> None:
+        """Put results of a block into their room."""
+        out[block] = upload(values, out.device) if is_torch(out) else to_numpy(values)
+
+    # ------------------------------------------------------------------ from host to device
+
+    def _blocks(self, parts: list[slice]) -> Iterator[tuple[Array, int]]:
+        """Blocks of rows on the device, each copied while the one before is worked on."""
+        if self._resident:
+            for part in parts:
+                yield self.X[part], part.start
+            return
+        if self.device.type != "cuda":
+            for part in parts:
+                yield self._staged(self.X[part]), part.start
+            return
+        stream = _Stream(self.device)
+        with ThreadPoolExecutor(1, thread_name_prefix="mercat-copy") as pool:
+            coming = pool.submit(stream.copy, self.X, parts[0])
+            for k, part in enumerate(parts):
+                rows = stream.arrived(coming.result())
+                if k + 1 < len(parts):
+                    coming = pool.submit(stream.copy, self.X, parts[k + 1])
+                yield rows, part.start
+
+    def _staged(self, rows: Any) -> Array:
+        return upload(_tensor(rows), self.device)
+
+
+def _tensor(rows: Any) -> Any:
+    """Rows in host memory as a dense tensor."""
+    import torch
+
+    if is_torch(rows):
+        return rows
+    dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    return torch.as_tensor(np.ascontiguousarray(dense), device="cpu")
+
+
+class _Stream:
+    """Copies blocks from host memory by way of two pinned buffers, on a stream of its own."""
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self.device = device
+        self._stream = torch.cuda.Stream(device)
+        self._pinned: list[Any] = [None, None]
+        self._copied: list[Any] = [None, None]
+        self._turn = 0
+
+    def copy(self, X: Any, part: slice) -> tuple[Any, Any]:
+        """A block of X on the device, and the event after which it is there."""
+        import torch
+
+        rows = _tensor(X[part])
+        if not rows.is_pinned():
+            rows = self._in_pinned(rows)
+        with torch.cuda.stream(self._stream):
+            there = rows.to(self.device, non_blocking=True)
+            copied = torch.cuda.Event()
+            copied.record(self._stream)
+        self._copied[self._turn] = copied
+        self._turn = 1 - self._turn
+        return there, copied
+
+    def _in_pinned(self, rows: Any) -> Any:
+        import torch
+
+        turn = self._turn
+        if self._copied[turn] is not None:
+            self._copied[turn].synchronize()  # the buffer's last copy is under way no more
+        if self._pinned[turn] is None or len(self._pinned[turn]) < len(rows):
+            self._pinned[turn] = torch.empty(
+                rows.shape, dtype=rows.dtype, pin_memory=True, device="cpu"
+            )
+        buffer = self._pinned[turn][: len(rows)]
+        buffer.copy_(rows)
+        return buffer
+
+    def arrived(self, block: tuple[Any, Any]) -> Any:
+        """The block, once the computing stream may read it."""
+        import torch
+
+        there, copied = block
+        computing = torch.cuda.current_stream(self.device)
+        computing.wait_event(copied)
+        there.record_stream(computing)
+        return there

@@ -1,0 +1,1 @@
+"""Neighbourhoods beside angles: neighbours, affinities, repulsion, the descent, new points."""

@@ -1,0 +1,398 @@
+r"""The dial: neighbours beside angles, by descent from the angles' own map.
+
+With P the affinities of neighbours in the data (`_detail/neighbors.py`) and
+:math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, what is minimised is
+
+.. math:: \frac{\mathrm{mean}\,(a - \alpha - \beta b)^2}{\mathrm{var}(a)}
+          + \lambda \, \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
+
+Both terms are means over the points and have no unit. How stiff the first is depends on the data: a step of
+a point costs the more, the more of the variance the map of angles explains, which is the square of its
+correlation. `detail` is in units of that (`weight_of`), so that a value means about the same trade for few
+points and for many, and for data that the sphere holds well or badly.
+
+Three things make the descent short and its end whole:
+
+- The bandwidth s falls from a coarse value to about the distance between points, and attraction outweighs
+  repulsion at first. Classes gather before they part; a bandwidth that is small from the start, or free to
+  fall, shatters them.
+- In a step all points are compared with the same few anchors, drawn anew for each. What is random in the
+  forces of angles is then nearly the same for neighbours, and moves them together; legs of each point's
+  own would shake them apart.
+- Step lengths follow from the curvature of the terms, which is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from .._data.arrays import Workers, blocks, in_tiles, row_dot
+from .._data.source import ROWS_A_BLOCK
+from .._math.angles import (
+    Calibration,
+    Legs,
+    Moments,
+    Sums,
+    apex_sums,
+    bearings,
+    calibrate,
+    data_moments,
+    felt_by_apices,
+    felt_by_legs,
+    legs_of,
+    map_moments,
+    mean_square,
+    turning_pulls,
+)
+from .._math.orientation import equator_rotation
+from .._math.sphere import normalize, tangent
+from .._progress import Report
+from .neighbors import Search, Strength, first_equal, in_order
+from .repulsion import Field, Kernel
+
+N_ITER = 100
+_N_STAGES = 10  # of the bandwidth
+_SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
+_FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
+_COARSEST, _FINEST = 0.4, 0.012  # bandwidths
+_NARROWING = 0.23  # over the fourth root of n: the last bandwidth
+_EXAGGERATION = 12.0  # of the attraction at first
+_MOMENTUM = 0.8
+_WEIGHT, _LEAST_EXPLAINED = 10 / 3, 0.05  # see `weight_of`
+_TIMID = 0.03  # the weight at which steps are half as long as at a high one: none are left at 0
+_ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
+_LONGEST_STEP = 0.5  # in bandwidths
+_N_ANCHORS = 48  # at least, and for few points as many as make ...
+_PAIRS = 250_000  # ... so many pairs of a point and an anchor
+_ANGLES_EVERY = 5  # iterations: they change slowly
+_SOFTENING = 0.02  # of directions, in squares of the last bandwidth
+_COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
+_NO_VARIANCE = 1e-9
+_STEPS_OF_NEW = 30  # of a new point ...
+_FIRST_PLACES = 32  # ... from that of one of so many neighbours
+_QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
+
+
+# ------------------------------------------------------------------ the readable definition
+
+
+def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
+    """KL(P || Q) up to the constant of P: over all pairs, for tests. P is sparse, its sum n."""
+    chords = np.sum((Y[:, None, :] - Y[None, :, :]) ** 2, axis=2)
+    w = 1 / (1 + chords / bandwidth**2)
+    np.fill_diagonal(w, 0)
+    i, j = P.nonzero()
+    return float(np.log(w.sum()) - np.sum(P.data * np.log(w[i, j])) / P.sum())
+
+
+# ------------------------------------------------------------------ the forces, n-fold gradients
+
+
+def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.ndarray:
+    """n-fold gradient of the part of `neighbor_loss` with P, not yet tangent (n x 3)."""
+    square = np.float32(1 / bandwidth**2)
+
+    def part(block: slice) -> np.ndarray:
+        start, stop = P.indptr[block.start], P.indptr[block.stop]
+        columns = P.indices[start:stop]
+        ends = P.indptr[block.start : block.stop + 1]
+        difference = np.repeat(Y[block], np.diff(ends), axis=0)
+        difference -= Y.take(columns, axis=0)
+        w = np.einsum("ij,ij->i", difference, difference)
+        w *= square
+        w += 1
+        np.divide(P.data[start:stop], w, out=w)
+        shape = (block.stop - block.start, len(Y))
+        return np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
+
+    parts = workers.map(part, blocks(len(Y), ROWS_A_BLOCK))
+    return np.concatenate(list(parts)) * (-4 * square)
+
+
+def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray, float]:
+    """n-fold gradient of the rest of `neighbor_loss` (n x 3), and the sum of the kernel over pairs."""
+    found = list(workers.map(lambda b: field.at(Y[b]), blocks(len(Y), ROWS_A_BLOCK)))
+    n = len(Y)
+    pairs = sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n
+    pairs = max(pairs, 1e-3 * n)  # what interpolation may leave of points far from each other
+    return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
+
+
+class Anchors(NamedTuple):
+    """Points that speak for all in angles, with what they remember of each other."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    sums: Sums
+    softening: float
+
+
+def n_anchors(n: int) -> int:
+    """How many of n points serve as anchors: all of a few."""
+    return min(n, max(_N_ANCHORS, _PAIRS // n))
+
+
+def anchors_at(X: np.ndarray, Y: np.ndarray, softening: float) -> Anchors:
+    """The rows of X at Y as anchors; directions are rounded off, see `bearings`."""
+    legs = legs_of(X, X)
+    return Anchors(X, Y, apex_sums(legs, bearings(Y, Y, legs.mask, softening)), softening)
+
+
+def angle_force(
+    X: np.ndarray, Y: np.ndarray, anchors: Anchors, calibration: Calibration
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+    """n-fold gradient (b x 3) of the mean squared residual of points X at Y, from triples with anchors.
+
+    A point takes part as an apex over pairs of anchors, and as a leg at each anchor, with the others. Beside
+    the gradient: about its own slope (b), and the moments of the first kind.
+    """
+    legs = legs_of(X, anchors.X)
+    b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
+    sums = apex_sums(legs, b)
+    pulls = turning_pulls(legs, b, sums, calibration)
+    force = felt_by_apices(b.frame, pulls, Y @ anchors.Y.T)
+    mask = None if legs.mask is None else legs.mask.T
+    with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
+    as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
+    c = bearings(anchors.Y, Y, mask, anchors.softening)
+    pulls = turning_pulls(as_leg, c, anchors.sums, calibration)
+    force += felt_by_legs(c.frame, pulls)
+    m = len(anchors.X)
+    curvature = (4 * calibration.beta**2 / m) * row_dot(b.inverse_sine, b.inverse_sine)
+    return force / max(m * (m - 1), 1), curvature, map_moments(sums)
+
+
+class Angles:
+    """The angles' term of the descent: forces from anchors that are drawn anew each time."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        calibration: Calibration,
+        calibrated: bool,
+        rng: np.random.Generator,
+        workers: Workers,
+    ) -> None:
+        self.X, self.calibration, self.calibrated = X, calibration, calibrated
+        self._rng, self._workers = rng, workers
+        self._m = n_anchors(len(X))
+        sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
+        moments = [float(m.astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))]
+        self._a, self._aa = (m / max(moments[0], 1.0) for m in moments[1:])
+        variance = self._aa - self._a**2
+        # Where all cosines are equal there is nothing to keep: no force.
+        self.variance = variance if variance > _NO_VARIANCE else np.inf
+        self.loss = 0.0
+
+    def force(self, Y: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
+        """n-fold gradient of the first term of the objective (n x 3)."""
+        rows = self._rng.choice(len(Y), self._m, replace=False)
+        anchors = anchors_at(self.X[rows], Y[rows], _SOFTENING * bandwidth**2)
+
+        def part(block: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            force, curvature, moments = angle_force(
+                self.X[block], Y[block], anchors, self.calibration
+            )
+            return force, curvature, np.array([float(m.astype(np.float64).sum()) for m in moments])
+
+        found = list(self._workers.map(part, blocks(len(Y), ROWS_A_BLOCK // 2)))
+        self._learn(
+            sum(moments for _, _, moments in found) / (len(Y) * max(self._m * (self._m - 1), 1))
+        )
+        force = np.concatenate([force for force, _, _ in found])
+        force /= np.float32(self.variance)
+        curvature = np.concatenate([c for _, c, _ in found])[:, None] / self.variance
+        return force, curvature
+
+    def _learn(self, moments: Any) -> None:
+        """From the means of b, b^2 and ab over triples, the loss and the line through the cosines."""
+        # Numbers of Python's own: those of NumPy would turn what they multiply to double precision.
+        means = Moments(1.0, self._a, self._aa, *(float(m) for m in moments))
+        if self.calibrated:
+            self.calibration, _ = calibrate(means)
+        self.loss = float(np.sqrt(mean_square(means, self.calibration)))
+
+
+# ------------------------------------------------------------------ the descent
+
+
+class Sharpened(NamedTuple):
+    """Where the descent ended, and the kernel that it ended with."""
+
+    Y: np.ndarray
+    kernel: Kernel
+    history: list[float]
+    stopped: bool
+
+
+def final_bandwidth(n: int) -> float:
+    """About the distance between points; several of them where there are very many."""
+    return float(max(_NARROWING / n**0.25, _FINEST))
+
+
+def weight_of(detail: float, correlation: float) -> float:
+    """The factor of the neighbours' term, for a map of angles that correlates so with the data."""
+    explained = correlation**2 if np.isfinite(correlation) else 0.0
+    return float(_WEIGHT * detail * max(explained, _LEAST_EXPLAINED))
+
+
+def _schedule(n: int) -> Iterator[tuple[float, float, float]]:
+    """Bandwidth, exaggeration of the attraction and factor of the step, an iteration each."""
+    last = final_bandwidth(n)
+    for i in range(N_ITER):
+        progress = min(i / (_SETTLING * N_ITER), 1.0)
+        stage = min(int(progress * _N_STAGES), _N_STAGES - 1) / (_N_STAGES - 1)
+        bandwidth = last if stage == 1 else _COARSEST * (last / _COARSEST) ** stage
+        yield (
+            bandwidth,
+            _EXAGGERATION ** (1 - progress),
+            min((N_ITER - i) / (_FADING * N_ITER), 1.0),
+        )
+
+
+def sharpen(
+    Y: np.ndarray,
+    P: Any,
+    weight: float,
+    angles: Angles,
+    *,
+    workers: Workers,
+    report: Report,
+) -> Sharpened:
+    """Descend from Y (n x 3) by gradients with momentum, the bandwidth from coarse to fine."""
+    n = len(Y)
+    Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)  # grids are finer at their poles
+    stiffness = np.maximum(np.asarray(P.sum(axis=1)).reshape(n, 1), 1).astype(np.float32)
+    velocity = np.zeros_like(Y)
+    history: list[float] = []
+    kernel = Kernel(_COARSEST, workers)
+    stopped = False
+    for bandwidth, exaggeration, factor in _schedule(n):
+        if kernel.bandwidth != bandwidth:
+            kernel = Kernel(bandwidth, workers)
+        if len(history) % _ANGLES_EVERY == 0:
+            angle, angle_curvature = angles.force(Y, final_bandwidth(n))
+        force = attraction(P, Y, bandwidth, workers)
+        force *= np.float32(exaggeration)
+        force += repulsion(kernel.field(Y), Y, workers)[0]
+        force *= np.float32(weight)
+        force += angle
+        curvature = (
+            stiffness * (4 * weight * exaggeration / bandwidth**2)
+            + _ANGLE_CURVATURE * angle_curvature
+        )
+        factor *= weight / (weight + _TIMID)
+        velocity = _MOMENTUM * tangent(velocity, Y) - factor * tangent(force, Y) / curvature
+        velocity = velocity.astype(np.float32)
+        Y = normalize(Y + _limited(velocity, _LONGEST_STEP * bandwidth))
+        history.append(angles.loss)
+        if report(len(history), angles.loss, Y):
+            stopped = True
+            break
+    return Sharpened(Y, kernel, history, stopped)
+
+
+def _limited(step: np.ndarray, longest: float) -> np.ndarray:
+    length = np.sqrt(row_dot(step, step))[:, None]
+    return np.asarray(step * (longest / np.maximum(length, longest)))
+
+
+# ------------------------------------------------------------------ new points
+
+
+class Surroundings(NamedTuple):
+    """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    k: int
+    strength: Strength
+    field: Field
+    repulsion: float  # factor of the field's slope
+    anchors: Anchors
+    calibration: Calibration
+    variance: float
+    weight: float
+
+    def place(self, X: np.ndarray) -> np.ndarray:
+        """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
+
+        A point that equals one of the map's in the data goes where that one is.
+        """
+        search = Search(self.X)
+        found, distances = in_tiles(lambda tile: self._neighbors(search, tile), X)
+        # Among points far out the search is rounded, and may miss even an equal one.
+        twin = first_equal(self.X, X)
+        Y = self.Y[np.where(twin < 0, found[:, 0], twin)]
+        new = np.flatnonzero((twin < 0) & (distances[:, 0] > 0))
+        if len(new):
+            Y[new] = in_tiles(self._settle, X[new], found[new], distances[new])[0]
+        return np.asarray(Y)
+
+    def _neighbors(self, search: Search, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
+        found = [search(X[b], self.k) for b in blocks(len(X), rows)]
+        return in_order(self.X, X, np.concatenate(found))
+
+    def _settle(
+        self, X: np.ndarray, neighbors: np.ndarray, distances: np.ndarray
+    ) -> tuple[np.ndarray]:
+        """Go down from the neighbour that the others are nearest to, by a fixed number of steps.
+
+        From their middle a point whose neighbours lie in two groups would end between these.
+        """
+        bandwidth = final_bandwidth(len(self.Y))
+        # As strong as the sum of what a point pulls and of what it is pulled.
+        pull = 2 * self.strength(distances.mean(axis=1))[:, None].astype(np.float32)
+        around = self.Y[neighbors]
+        nearest = around[:, :_FIRST_PLACES]
+        cosines = np.einsum("bic,bjc->bij", nearest, nearest)
+        energy = np.log1p(2 / bandwidth**2 * np.maximum(1 - cosines, 0)).sum(axis=2)
+        Y = nearest[np.arange(len(X)), energy.argmin(axis=1)]
+        for _ in range(_STEPS_OF_NEW):
+            angle, slope, _ = angle_force(X, Y, self.anchors, self.calibration)
+            difference = around - Y[:, None, :]
+            w = 1 / (1 + np.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
+            toward = np.einsum("bk,bkc->bc", w.astype(np.float32), around) / self.k
+            force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
+            force = tangent(self.weight * force + angle / self.variance, Y)
+            curvature = np.maximum(pull, 1) * (4 * self.weight / bandwidth**2)
+            curvature += _ANGLE_CURVATURE * slope[:, None] / self.variance
+            step = _limited((-force / curvature).astype(np.float32), _LONGEST_STEP * bandwidth)
+            Y = normalize(Y + step)
+        return (Y,)
+
+
+def surroundings(
+    X: np.ndarray,
+    sharp: Sharpened,
+    anchors: np.ndarray,
+    k: int,
+    strength: Strength,
+    angles: Angles,
+    weight: float,
+    workers: Workers,
+) -> Surroundings:
+    """What new points need of a map of X (n x r); `anchors` are rows."""
+    Y, kernel = sharp.Y, sharp.kernel
+    bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
+    if kernel.bandwidth != bandwidth:  # stopped on the way
+        kernel = Kernel(bandwidth, workers)
+    field = kernel.field(Y)
+    _, pairs = repulsion(field, Y, workers)
+    return Surroundings(
+        X,
+        Y,
+        k,
+        strength,
+        field,
+        2 * len(Y) / pairs,
+        anchors_at(X[rows], Y[rows], _SOFTENING * bandwidth**2),
+        angles.calibration,
+        angles.variance,
+        weight,
+    )

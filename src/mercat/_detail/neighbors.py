@@ -1,0 +1,269 @@
+r"""Who is next to whom in the data: the nearest points, and the affinities made of them.
+
+The search is exact up to some tens of thousands of points: a matrix product a block of rows, then a
+selection in two steps. The columns are dealt into groups; the k groups with the smallest minima hold the k
+nearest points, so that only these groups are looked through. Beyond, points are sorted into cells around
+centres and looked for in the cells nearest to their own alone.
+
+An edge weighs the same for all neighbours of a point, and in all
+
+.. math:: p_{ij} = p_{ji} \propto \frac{1}{k r_i^2} + \frac{1}{k r_j^2}
+
+with r the mean distance of a point to its k neighbours: what is crowded in the data pulls more and stays
+crowded on the map.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from .._data.arrays import TILE, Workers, blocks
+
+N_NEIGHBORS = 30
+_GROUP = 32  # columns a group
+_ROWS = 64  # queries a block: their distances to some ten thousand points fit the cache
+_ALL_PAIRS_UP_TO = 60_000  # points that are all compared with all
+_POINTS_A_CELL = 500
+_CELLS_SEARCHED = 20
+_TRAINING = 20  # points a centre that centres are computed from
+_ROUNDS = 4  # of Lloyd's algorithm
+_SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
+
+
+class Search:
+    """Finds the nearest of some points, exactly, by matrix products.
+
+    Parameters
+    ----------
+    X : (n, r) array of float32
+        The points, centred so that differences keep their digits.
+    """
+
+    def __init__(self, X: np.ndarray) -> None:
+        n, r = X.shape
+        self.n_groups = -(-n // _GROUP)
+        # With |x|^2 / 2 beside x one product gives |x|^2 / 2 - x.q, which orders points as distances do.
+        self._columns = np.zeros((_GROUP * self.n_groups, r + 1), dtype=np.float32)
+        self._columns[:n, :r] = X
+        self._columns[:n, r] = 0.5 * np.einsum("ij,ij->i", X, X)
+        self._columns[n:, r] = np.inf
+        self.X = self._columns[:n, :r]
+
+    def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
+        """Indices (q x k) of the points nearest to each query, in no order.
+
+        `itself` is the index of each query among the points, to be left out.
+        """
+        D = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1) @ self._columns.T
+        if itself is not None:
+            D[np.arange(len(D)), itself] = np.inf
+        grouped = D.reshape(len(D), _GROUP, self.n_groups)
+        k_groups = min(k, self.n_groups)
+        groups = np.argpartition(grouped.min(axis=1), k_groups - 1, axis=1)[:, :k_groups]
+        candidates = np.take_along_axis(grouped, groups[:, None, :], axis=2).reshape(len(D), -1)
+        which = np.argpartition(candidates, k - 1, axis=1)[:, :k]
+        member, group = np.divmod(which, k_groups)
+        return np.asarray(np.take_along_axis(groups, group, axis=1) + self.n_groups * member)
+
+
+def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
+    """Indices (n x k) of the k nearest points of each point, the nearest first, itself left out."""
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    if len(X) > _ALL_PAIRS_UP_TO:
+        return _nearest_in_cells(X, k, rng, workers)
+    search = Search(X)
+
+    def part(block: slice) -> np.ndarray:
+        rows = np.arange(block.start, block.stop)
+        return in_order(X, X[block], search(X[block], k, rows))[0]
+
+    return np.concatenate(list(workers.map(part, blocks(len(X), _ROWS))))
+
+
+def in_order(
+    X: np.ndarray, queries: np.ndarray, found: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The points found (q x k), the nearest first, of equally near ones the first; and distances."""
+    found = np.sort(found, axis=1)
+    difference = X[found] - queries[:, None, :]
+    squared = np.einsum("qkr,qkr->qk", difference, difference)
+    order = np.argsort(squared, axis=1, kind="stable")
+    distances = np.sqrt(np.take_along_axis(squared, order, axis=1))
+    return np.take_along_axis(found, order, axis=1), distances
+
+
+def first_equal(X: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """The first row of X (n x r) that equals each query, or -1 (q)."""
+    codes = _codes(X)
+    order = np.argsort(codes, kind="stable")
+    wanted = _codes(queries)
+    at = np.searchsorted(codes, wanted, sorter=order)
+    candidate = order[np.minimum(at, len(order) - 1)]
+    equal = (X[candidate] == queries).all(axis=1)
+    return np.where(equal, candidate, -1)
+
+
+def _codes(X: np.ndarray) -> np.ndarray:
+    """A number for each row (n), the same for equal ones and hardly ever for others."""
+    rng = np.random.default_rng(0)
+    factors = 2 * rng.integers(1 << 62, size=(X.shape[1],), dtype=np.uint64) + 1
+    codes = np.zeros(len(X), dtype=np.uint64)
+    for k in range(X.shape[1]):
+        bits = (X[:, k] + np.float32(0)).view(np.uint32)  # of 0, also for -0
+        codes = (codes ^ bits) * factors[k]  # modulo 2**64
+        codes ^= codes >> np.uint64(29)
+    return codes
+
+
+def _nearest_in_cells(
+    X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers
+) -> np.ndarray:
+    """Nearest points among those in the nearest cells: a few are missed."""
+    n = len(X)
+    centres = _centres(X, n // _POINTS_A_CELL, rng, workers)
+    cell = _cells(X, centres, workers)
+    ends = np.cumsum(np.bincount(cell, minlength=len(centres)))
+    members = np.split(np.argsort(cell, kind="stable"), ends[:-1])
+    near_cells = Search(centres)
+
+    def part(c: int) -> np.ndarray:
+        rows, reach = members[c], _CELLS_SEARCHED
+        if not len(rows):
+            return np.empty((0, k), dtype=np.intp)
+        while True:  # cells may be small: go on to as many as hold k others
+            near = near_cells(centres[c : c + 1], min(reach, len(centres)))[0]
+            pool = np.sort(np.concatenate([members[c] for c in near]))
+            if len(pool) > k:
+                break
+            reach *= 2
+        search, own = Search(X[pool]), np.searchsorted(pool, rows)
+        found = [
+            in_order(X, X[rows[b]], pool[search(X[rows[b]], k, own[b])])[0]
+            for b in blocks(len(rows), 4 * _ROWS)
+        ]
+        return np.concatenate(found)
+
+    result = np.empty((n, k), dtype=np.intp)
+    for rows, found in zip(members, workers.map(part, range(len(centres))), strict=True):
+        result[rows] = found
+    return result
+
+
+def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
+    """Means of cells of a sample of the points, by a few rounds of Lloyd's algorithm."""
+    sample = X[np.sort(rng.choice(len(X), min(len(X), _TRAINING * n_cells), replace=False))]
+    centres = sample[np.sort(rng.choice(len(sample), n_cells, replace=False))]
+    for _ in range(_ROUNDS):
+        cell = _cells(sample, centres, workers)
+        sums = (
+            scipy.sparse.csr_array(
+                (np.ones(len(sample), np.float32), cell, np.arange(len(sample) + 1)),
+                shape=(len(sample), n_cells),
+            ).T
+            @ sample
+        )
+        counts = np.bincount(cell, minlength=n_cells)[:, None]
+        centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres).astype(np.float32)
+    return centres
+
+
+def _cells(X: np.ndarray, centres: np.ndarray, workers: Workers) -> np.ndarray:
+    """Index of the nearest centre to each point."""
+    search = Search(centres)
+    parts = workers.map(lambda b: search(X[b], 1)[:, 0], blocks(len(X), TILE))
+    return np.concatenate(list(parts))
+
+
+# ------------------------------------------------------------------ from neighbours to affinities
+
+
+def graph_of(indices: np.ndarray) -> scipy.sparse.csr_array:
+    """The graph (n x n) with an edge from each point to each of its neighbours."""
+    n, k = indices.shape
+    return scipy.sparse.csr_array(
+        (np.ones(n * k, np.float32), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
+    )
+
+
+def radii(X: np.ndarray, graph: Any, workers: Workers) -> np.ndarray:
+    """Mean distance of each point to its neighbours (n)."""
+
+    def part(block: slice) -> np.ndarray:
+        ends = graph.indptr[block.start : block.stop + 1]
+        others = graph.indices[ends[0] : ends[-1]]
+        degree = np.diff(ends)
+        difference = np.repeat(X[block], degree, axis=0)
+        difference -= X[others]
+        distance = np.sqrt(np.einsum("er,er->e", difference, difference)).astype(np.float64)
+        return np.asarray(np.add.reduceat(distance, ends[:-1] - ends[0]) / degree)
+
+    return np.concatenate(list(workers.map(part, blocks(len(X), 1024))))
+
+
+class Strength(NamedTuple):
+    """How much a point pulls at its neighbours: by the inverse square of its radius."""
+
+    unit: float  # the mean radius
+    factor: float  # that makes the sum over all points n / 2
+
+    def __call__(self, radius: np.ndarray) -> np.ndarray:
+        return self.factor / np.maximum(radius / self.unit, _SMALLEST_RADIUS) ** 2
+
+
+def strength_of(radius: np.ndarray) -> Strength:
+    """Such that the affinities of points of these radii have the sum n."""
+    raw = Strength(float(radius.mean()) or 1.0, 1.0)
+    return raw._replace(factor=len(radius) / (2 * float(raw(radius).sum())))
+
+
+def affinities(graph: Any, strength: np.ndarray) -> scipy.sparse.csr_array:
+    """Symmetric weights of the edges of a graph: each point's strength, shared by its edges."""
+    degree = np.diff(graph.indptr)
+    weight = np.repeat((strength / degree).astype(np.float32), degree)
+    one_way = scipy.sparse.csr_array((weight, graph.indices, graph.indptr), shape=graph.shape)
+    both = scipy.sparse.csr_array(one_way + one_way.T)
+    both.sort_indices()
+    return both
+
+
+def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
+    """How many neighbours to look for, or the graph that was given."""
+    most = n // 3
+    if neighbors is None:
+        return max(1, min(N_NEIGHBORS, most))
+    if not scipy.sparse.issparse(neighbors):
+        if neighbors > most:
+            raise ValueError(
+                f"neighbors must be at most a third of the number of points, {most}, got {neighbors}."
+            )
+        return int(neighbors)
+    graph = scipy.sparse.csr_array(neighbors)
+    if graph.shape != (n, n):
+        raise ValueError(
+            f"neighbors must be of shape ({n}, {n}), as X has {n} rows, got {graph.shape}."
+        )
+    bad = ~(np.isfinite(graph.data) & (graph.data >= 0))
+    if bad.any():
+        raise ValueError(
+            "neighbors must hold finite numbers of at least 0, whose size does not matter, "
+            f"got {graph.data[np.argmax(bad)]}."
+        )
+    degree = np.diff(graph.indptr)
+    own = np.repeat(np.arange(n), degree) == graph.indices
+    if own.any():
+        row = int(graph.indices[np.argmax(own)])
+        raise ValueError(
+            f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: take them out "
+            "with graph.setdiag(0); graph.eliminate_zeros()."
+        )
+    if not degree.all():
+        row = int(np.argmin(degree))
+        raise ValueError(
+            f"neighbors must name a neighbour for every point, got {int((degree == 0).sum())} empty rows, "
+            f"the first of them {row}: add graph.T to a graph of one direction, or give points without a "
+            "neighbour their nearest."
+        )
+    return graph

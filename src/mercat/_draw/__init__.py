@@ -1,0 +1,1 @@
+"""Parts of figures: axes, colours, labels, legends, marks."""

@@ -1,0 +1,288 @@
+"""The paper a map is drawn on: frame, graticule, the scale of stretch, the globe's shading."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._math.sphere import from_lonlat, normalize, to_lonlat
+from ..projections import inverse, lookup, project
+from .window import Window
+
+Floats = NDArray[np.float64]
+
+_LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
+_TEXT = "#5A6570"
+_SMALL = "x-small"
+# How many times larger than at the equator: the first row of which a map shows three numbers.
+_STRETCHES = (
+    (1, 1.5, 2, 3, 5, 10),
+    (1, 1.1, 1.25, 1.5, 2),
+    (1, 1.02, 1.05, 1.1),
+    (1, 1.005, 1.01, 1.02),
+    (1, 1.001, 1.002, 1.005),
+)
+
+
+def default_center(Y: Floats, projection: str) -> tuple[float, float]:
+    """Where to look when nobody says, in whole tens of degrees.
+
+    Discs look at the mean direction of the points. Maps with a seam keep the equator and turn
+    the seam to the middle of the widest gap, unless the far meridian is as empty.
+    """
+    if lookup(projection).faces:
+        longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
+        return _tens(longitude[0]), _tens(latitude[0])
+    longitude, _ = to_lonlat(Y)
+    # Points near the poles sit on every meridian, and do not mind where the cut is.
+    weight = np.hypot(Y[:, 0], Y[:, 1])
+    tens = np.rint(np.rad2deg(longitude) / 10).astype(int) % 36
+    count = np.bincount(tens, weight, minlength=36)
+    crowd = (np.roll(count, 1) + 2 * count + np.roll(count, -1)) / 4
+    empty = crowd <= crowd.min() + 0.002 * len(Y)
+    if empty[18] or empty.all():
+        return 0.0, 0.0
+    # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
+    steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
+    gap = np.minimum(steps, 36 - steps).min(axis=1)
+    seam = np.lexsort([crowd, -gap])[0]  # of two in the middle, the emptier one
+    return float((10 * seam) % 360 - 180), 0.0
+
+
+def _tens(angle: float) -> float:
+    return float(10 * np.rint(np.rad2deg(angle) / 10)) + 0.0
+
+
+def draw_frame(ax: Any, projection: str, center: Sequence[float], shown: Window) -> list[str]:
+    """Set up the axes for the window of a map; returns what there is to note."""
+    kind = lookup(projection)
+    if not kind.endless:
+        _draw_rim(ax, projection, framed=not shown.whole)
+    if kind.endless or not shown.whole:
+        _draw_edges(ax, projection, center, shown)
+    elif not kind.rim_is_point:
+        _name_parallels(ax, projection, center)
+    if kind.endless and not is_narrow(ax):
+        _draw_stretch(ax, shown.low[1], shown.high[1])
+    ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
+    ax.set_xlim(shown.low[0], shown.high[0])
+    ax.set_ylim(shown.low[1], shown.high[1])
+    ax.set_aspect("equal")
+    return [] if kind.endless else [describe_center(center)]
+
+
+def draw_plane(ax: Any, shown: Window) -> None:
+    """Set up the axes for an embedding in the plane, whose units mean nothing."""
+    ax.set_xlim(shown.low[0], shown.high[0])
+    ax.set_ylim(shown.low[1], shown.high[1])
+    ax.set_aspect("equal")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    _style_ticks(ax)
+
+
+def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats:
+    """Meridians and parallels of the data's own sphere in a window of the map.
+
+    Rows of NaN part one line from the next.
+    """
+    fine = np.deg2rad(np.linspace(-180, 180, 1441))
+    # Meridians stop short of the poles, where they would draw a knot.
+    short = np.deg2rad(np.linspace(-88, 88, 705))
+    around = np.arange(0, 360, shown.step)
+    lines = [
+        from_lonlat(fine, np.full(len(fine), lat))
+        for lat in np.deg2rad(_parallels(projection, shown.step))
+    ]
+    lines += [from_lonlat(np.full(len(short), lon), short) for lon in np.deg2rad(around)]
+    pieces = [np.full((1, 2), np.nan)]
+    for line in lines:
+        P = project(line, projection, center=center)
+        P[~shown.near(P)] = np.nan
+        if lookup(projection).two_sided:
+            P[np.linalg.norm(inverse(P, projection, center=center) - line, axis=1) > 1e-6] = np.nan
+        if np.isnan(P).all():
+            continue
+        # A step that is long on the map but short on the sphere crosses the seam.
+        jump = np.flatnonzero(np.linalg.norm(np.diff(P, axis=0), axis=1) > 1) + 1
+        P = np.insert(P, jump, np.nan, axis=0)
+        pieces += [P, pieces[0]]
+    return np.concatenate(pieces)
+
+
+def _parallels(projection: str, step: float) -> Floats:
+    north = np.arange(step, 90, step)
+    if lookup(projection).endless and step >= 15:  # its far north is drawn ever larger
+        north = np.union1d(north, [75, 85])
+    return np.concatenate([-north[::-1], [0], north])
+
+
+def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window) -> None:
+    """Name the parallels along the left edge and the meridians along the bottom."""
+    every = shown.step * (2 if _is_small(ax) else 1)
+    v = np.linspace(shown.low[1], shown.high[1], 2001)
+    left = inverse(np.column_stack([np.full(2001, shown.low[0]), v]), projection, center=center)
+    there = np.isfinite(left[:, 0])  # the window may reach over the rim of the map
+    _, latitude = to_lonlat(left[there])
+    found = crossings(v[there], np.rad2deg(latitude), _parallels(projection, every))
+    at, levels = _apart(*found, 0.03 * shown.size[1])
+    ax.set_yticks(at, [_degrees(level, "N", "S") for level in levels])
+
+    u = np.linspace(shown.low[0], shown.high[0], 2001)
+    bottom = inverse(np.column_stack([u, np.full(2001, shown.low[1])]), projection, center=center)
+    there = np.isfinite(bottom[:, 0])
+    longitude, _ = to_lonlat(bottom[there])
+    # Steps of more than half a turn are jumps from 180 to -180 degrees.
+    degrees = np.rad2deg(np.unwrap(longitude))
+    every *= 2 if shown.whole else 1
+    meridians = np.arange(-720, 720 + every, every)
+    at, levels = _apart(*crossings(u[there], degrees, meridians), 0.08 * shown.size[0])
+    ax.set_xticks(at, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
+    _style_ticks(ax)
+
+
+def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[float], list[float]]:
+    """Leave out the numbers that would run into the one before, where lines crowd at a rim."""
+    kept: list[tuple[float, float]] = []
+    for where, level in sorted(zip(at, levels, strict=True)):
+        if not kept or where - kept[-1][0] >= least:
+            kept.append((where, level))
+    return [where for where, _ in kept], [level for _, level in kept]
+
+
+def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], list[float]]:
+    """Where along x the curve y takes one of the levels, and which one."""
+    found: list[tuple[float, float]] = []
+    for level in levels if len(y) else []:
+        # Rounding must not hide a level that the curve starts or ends on.
+        gap = np.where(np.abs(y - level) < 1e-9, 0.0, y - level)
+        hits = np.flatnonzero((gap[:-1] == 0) | (gap[:-1] * gap[1:] < 0))
+        found += [
+            (float(x[k] + (x[k + 1] - x[k]) * gap[k] / (gap[k] - gap[k + 1])), float(level))
+            for k in hits
+            if gap[k] != gap[k + 1]
+        ]
+        if gap[-1] == 0:
+            found.append((float(x[-1]), float(level)))
+    return [at for at, _ in found], [level for _, level in found]
+
+
+def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
+    """Say along the right edge how many times larger than at the equator things are drawn."""
+    rows = [_stretches(row[::2] if _is_small(ax) else row, bottom, top) for row in _STRETCHES]
+    at, names = max(rows, key=lambda row: min(len(set(row[1])), 3))
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(at, names)
+    right.set_ylabel("stretch", fontsize=_SMALL, color=_TEXT)
+    _style_ticks(right)
+
+
+def _stretches(
+    factors: Sequence[float], bottom: float, top: float
+) -> tuple[list[float], list[str]]:
+    """Where between two heights Mercator stretches by one of the factors, and by which."""
+    found = [
+        (float(side * np.arccosh(factor)), f"\N{MULTIPLICATION SIGN}{factor:g}")
+        for factor in factors
+        for side in ((1,) if factor == 1 else (-1, 1))
+    ]
+    found = [(at, name) for at, name in found if bottom <= at <= top]
+    return [at for at, _ in found], [name for _, name in found]
+
+
+def _is_small(ax: Any) -> bool:
+    """Whether all the numbers of a full-size map would run into each other."""
+    return bool(min(ax.bbox.size) * 72 / ax.figure.dpi < 140)
+
+
+def is_narrow(ax: Any) -> bool:
+    """Whether a map should be left what little room there is."""
+    return bool(ax.bbox.width * 72 / ax.figure.dpi < 200)
+
+
+def _style_ticks(ax: Any) -> None:
+    ax.tick_params(labelsize=_SMALL, labelcolor=_TEXT, color=_LINE["color"], length=2.5, width=0.5)
+    for spine in ax.spines.values():
+        spine.set(color=_LINE["color"], linewidth=0.6)
+
+
+def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
+    """Draw where the map ends, and without a frame nothing around it."""
+    from matplotlib.patches import Polygon
+
+    edge = lookup(projection).rim()
+    assert edge is not None
+    if lookup(projection).two_sided:
+        _draw_shading(ax)
+    ax.add_patch(Polygon(edge, fill=False, edgecolor="#8A949E", linewidth=0.7, zorder=1.1))
+    if not framed:
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines[:].set_visible(False)
+        ax.patch.set_visible(False)
+
+
+def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
+    """Write the latitudes around the left half of the rim, outside of it."""
+    edge = lookup(projection).rim()
+    assert edge is not None
+    left = edge[edge[:, 0] < -1e-6]
+    left = left[np.argsort(left[:, 1])]
+    _, latitude = to_lonlat(inverse(left * (1 - 1e-7), projection, center=center))
+    at, levels = crossings(left[:, 1], np.rad2deg(latitude), _parallels(projection, 30))
+    for v, level in zip(at, levels, strict=True):
+        u = np.interp(v, left[:, 1], left[:, 0])
+        if u > 0.25 * edge[:, 0].min():  # at the top or the bottom: neither left nor right of it
+            continue
+        ax.annotate(
+            _degrees(level, "N", "S"),
+            (u, v),
+            xytext=(-3, np.sign(v) * 2),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=_SMALL,
+            color=_TEXT,
+            annotation_clip=True,
+        )
+
+
+def _draw_shading(ax: Any) -> None:
+    """A ball lit from the upper left."""
+    from matplotlib.patches import Circle
+
+    grid = np.linspace(-1, 1, 301)
+    u, v = np.meshgrid(grid, grid)
+    depth = np.sqrt(np.clip(1 - u**2 - v**2, 0, None))
+    light = np.clip(-0.42 * u + 0.48 * v + 0.77 * depth, 0, 1)
+    dark, bright = np.array([0.84, 0.87, 0.90]), np.array([0.985, 0.99, 1.0])
+    image = dark + (bright - dark) * light[..., None]
+    ball = ax.imshow(
+        image, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=0.1
+    )
+    ball.set_clip_path(Circle((0, 0), 1, transform=ax.transData))
+
+
+def write_note(ax: Any, sentences: Sequence[str]) -> None:
+    """Small print under the map, in lines about as long as the map is wide."""
+    if not sentences:
+        return
+    ax.apply_aspect()
+    label = ax.set_xlabel("", loc="left", fontsize=_SMALL, color=_TEXT, parse_math=False)
+    # A letter is about half as wide as the font is high.
+    letters = ax.bbox.width * 72 / ax.figure.dpi / (0.52 * label.get_fontsize())
+    label.set_text(textwrap.fill(" ".join(sentences), max(int(letters), 24)))
+
+
+def describe_center(center: Sequence[float]) -> str:
+    longitude = (center[0] + 180) % 360 - 180
+    return f"Centre {_degrees(longitude, 'E', 'W')}, {_degrees(center[1], 'N', 'S')}."
+
+
+def _degrees(angle: float, positive: str, negative: str) -> str:
+    side = "" if angle in (0, 180, -180) else positive if angle > 0 else negative
+    return f"{abs(angle):g}°{side}"

@@ -1,0 +1,48 @@
+"""New figures: axes of one map, a grid of them, and what is missing where matplotlib is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def new_axes(aspect: float) -> Axes:
+    import matplotlib.pyplot as plt
+
+    height = min(5.6 / aspect + 0.7, 6.3)
+    return plt.subplots(figsize=(7.2, height), layout=_layout())[1]
+
+
+def grid(n: int) -> NDArray[Any]:
+    """Axes for n panels: one row up to three, rows of about the same length beyond."""
+    import matplotlib.pyplot as plt
+
+    rows = 2 if n == 4 else -(-n // 3)
+    columns = -(-n // rows)
+    _, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(1.0 + 3.6 * columns, 3.2 * rows),
+        layout=_layout(),
+        squeeze=False,
+    )
+    for ax in axes.flat[n:]:
+        ax.remove()
+    return np.asarray(axes.flat[:n])
+
+
+def _layout() -> Any:
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+
+
+def require_matplotlib() -> None:
+    require("matplotlib", "mercat.plot", "plot")

@@ -1,0 +1,160 @@
+"""The part of the world that a map shows: all of it, or as much as holds the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..projections import lookup
+
+Floats = NDArray[np.float64]
+
+#: Mercator maps end here at the latest, where they are as high as wide: 85.05 degrees.
+MERCATOR_TOP = np.pi
+#: ... and a map of the world here at the earliest (45 degrees): the equator is no mere strip.
+MERCATOR_LEAST = float(np.arcsinh(1.0))
+
+EXTENTS = ("data", "world")
+_EDGE = 0.06  # around the world, 2 pi wide: points on its edge are drawn whole
+_MARGIN = 0.04  # around the data, of the longer side
+_LEAST = np.deg2rad(2.0)  # the shortest side there is: a single point gets some land around it
+_SQUAT, _TALL = 0.5, 4 / 3  # height over width, within which the window of the data stays
+# A window that would show this much of the world shows all of it.
+_MOST = 0.6
+# One point in so many may lie beyond each side of the window of the data, at its edge, ...
+_FEW = 200
+# ... if that makes it smaller than this part of the one that holds them all.
+_WORTH = 0.6
+_STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
+_CELLS = 24  # along each side, for the area that points cover
+
+
+@dataclass(frozen=True)
+class Window:
+    """A rectangle of the plane. A whole one shows the world, within its edge.
+
+    Points are drawn from `first` to `last`, which lie within its margin; those beyond at the edge.
+    """
+
+    low: Floats
+    high: Floats
+    whole: bool
+    first: Floats
+    last: Floats
+
+    @property
+    def size(self) -> Floats:
+        return np.asarray(self.high - self.low)
+
+    @property
+    def aspect(self) -> float:
+        """Width over height."""
+        width, height = self.size
+        return float(width / height)
+
+    @property
+    def step(self) -> float:
+        """Degrees from one line of the graticule to the next: at most eight lie in a row."""
+        if self.whole:
+            return 30
+        fits = [step for step in _STEPS if np.rad2deg(self.size.max()) <= 8 * step]
+        return fits[0] if fits else 30
+
+    def beyond(self, P: Floats) -> NDArray[np.bool_]:
+        """Which positions it does not hold."""
+        slack = 1e-9  # rounding takes no point off the rim of the world
+        return np.asarray(((self.first - slack > P) | (self.last + slack < P)).any(axis=1))
+
+    def near(self, P: Floats) -> NDArray[np.bool_]:
+        """Which positions lie in the window or less than half its size beside it."""
+        reach = self.size / 2
+        return np.asarray(((self.low - reach < P) & (self.high + reach > P)).all(axis=1))
+
+    def cover(self, P: Floats) -> float:
+        """The part of the window that the points fill, from 0 to 1, by their dense places.
+
+        It is the area over which points would have to be strewn evenly for two of them to
+        fall into the same small cell as often as they do. A few stray points do not count.
+        """
+        n = len(P)
+        cells = (np.clip((P - self.low) / self.size, 0, 1 - 1e-9) * _CELLS).astype(int)
+        counts = np.bincount(cells @ [_CELLS, 1])
+        together = np.sum(counts * (counts - 1)) / max(n * (n - 1), 1)
+        return float(1 / max(_CELLS**2 * together, 1))
+
+
+def check_extent(extent: Any) -> None:
+    """Raise an error that lists the extents if this is none of them."""
+    fraction = isinstance(extent, Real) and not isinstance(extent, bool)
+    if not (0 < float(extent) <= 1 if fraction else extent in EXTENTS):
+        raise ValueError(
+            f"extent must be {' or '.join(map(repr, EXTENTS))}, or a fraction above 0 and at most 1, "
+            f"got {extent!r}."
+        )
+
+
+def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
+    """What a map shows on which points lie at P.
+
+    The window of the data holds them all, with a margin, but for a few far ones without which it is much
+    smaller. Where it would take most of the world, it is the world.
+    """
+    world = _world(projection, P)
+    if extent == "world":
+        return world
+    inside = np.clip(P, *ends(projection))
+    low, high = _reach(inside) if extent == "data" else _middle(inside, float(extent))
+    width, height = np.maximum(high - low, _LEAST)
+    room = np.array([max(width, height / _TALL), max(height, width * _SQUAT)]) / 2
+    margin = 2 * _MARGIN * room.max()
+    middle = (low + high) / 2
+    first, last = np.clip([middle - room, middle + room], *ends(projection))
+    shown = Window(middle - room - margin, middle + room + margin, False, first, last)
+    return world if shown.size.prod() > _MOST * world.size.prod() else shown
+
+
+def _reach(P: Floats) -> tuple[Floats, Floats]:
+    """Lower left and upper right corner of the points, or of all but a few far ones."""
+    low, high = P.min(axis=0), P.max(axis=0)
+    if len(P) >= _FEW:
+        core = _middle(P, 1 - 2 / _FEW)
+        spare = (core[1] - core[0]) / 4  # what is just beyond the core is not far
+        near = np.maximum(low, core[0] - spare), np.minimum(high, core[1] + spare)
+        if np.prod(near[1] - near[0]) < _WORTH * np.prod(high - low):
+            return near
+    return low, high
+
+
+def _middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
+    """Corners between which this fraction of the points lies along each axis, as many below as above."""
+    few = int(len(P) * (1 - fraction) / 2 + 1e-9)
+    ordered = np.partition(P, [few, len(P) - few - 1], axis=0)
+    return ordered[few], ordered[len(P) - few - 1]
+
+
+def plane(P: Floats) -> Window:
+    """What to show of an embedding that is flat already."""
+    low, high = P.min(axis=0), P.max(axis=0)
+    margin = 0.03 * (high - low).max() or 1.0
+    return Window(low - margin, high + margin, False, low, high)
+
+
+def _world(projection: str, P: Floats) -> Window:
+    low, high = ends(projection)
+    if lookup(projection).endless:
+        low[1] = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
+        high[1] = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
+    edge = _EDGE * high[0] / np.pi
+    return Window(low - edge, high + edge, True, low, high)
+
+
+def ends(projection: str) -> Floats:
+    """Lower left and upper right corner of all that a map can hold."""
+    edge = lookup(projection).rim()
+    if edge is None:
+        return np.array([[-np.pi, -MERCATOR_TOP], [np.pi, MERCATOR_TOP]])
+    return np.array([edge.min(axis=0), edge.max(axis=0)])

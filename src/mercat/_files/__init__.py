@@ -1,0 +1,1 @@
+"""Models and other files: written atomically, read without trust."""

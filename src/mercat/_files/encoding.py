@@ -1,0 +1,84 @@
+"""Values as JSON, and back: arrays are kept aside and called by name, and nothing in it runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._solve.status import Status
+from .schema import TUPLES, check_names
+
+TYPES = ("<f4", "<f8", "<i4", "<i8")
+
+
+class Arrays:
+    """Values as JSON; the arrays among them are put aside, each once, and called by name."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, np.ndarray] = {}
+        self._names: dict[int, str] = {}
+
+    def encode(self, value: Any, name: str) -> Any:
+        """`value` as JSON. What is neither null, bool, int, text nor list is a dictionary of one key."""
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int | np.integer):
+            return int(value)
+        if isinstance(value, float | np.floating):
+            return float(value) if math.isfinite(value) else {"float": str(float(value))}
+        if isinstance(value, Status):
+            return {"status": value.name}
+        if isinstance(value, np.ndarray):
+            return self._encode_array(value, name)
+        if isinstance(value, dict):
+            return {"dict": {k: self.encode(v, f"{name}.{k}") for k, v in value.items()}}
+        if isinstance(value, list):
+            return [self.encode(v, f"{name}.{k}") for k, v in enumerate(value)]
+        kind = type(value).__name__
+        if TUPLES.get(kind) is type(value):
+            fields = value._asdict().items()
+            return {kind: {k: self.encode(v, f"{name}.{k}") for k, v in fields}}
+        if type(value) is tuple:
+            return {"tuple": self.encode(list(value), name)}
+        raise TypeError(f"A model with {name} of type {type(value).__name__} cannot be saved.")
+
+    def _encode_array(self, array: np.ndarray, name: str) -> Any:
+        if array.dtype.kind in "OU" and all(isinstance(v, str) for v in array.tolist()):
+            return {"names": [str(v) for v in array.tolist()]}
+        if array.dtype.str not in TYPES:
+            raise TypeError(f"A model with {name} of type {array.dtype} cannot be saved.")
+        if id(array) not in self._names:
+            self._names[id(array)] = f"{name}.npy"
+            self.members[f"{name}.npy"] = array
+        return {"array": self._names[id(array)]}
+
+
+def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value that `Arrays.encode` made this JSON of. Anything else is refused by ValueError."""
+    if isinstance(value, list):
+        return [decode(v, arrays) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise ValueError("its header is malformed.")
+    ((kind, content),) = value.items()
+    if kind == "dict" and isinstance(content, dict):
+        return {k: decode(v, arrays) for k, v in content.items()}
+    if kind == "float" and content in ("nan", "inf", "-inf"):
+        return float(content)
+    if kind == "status" and content in Status.__members__:
+        return Status[content]
+    if kind == "array" and isinstance(content, str):
+        if content not in arrays:
+            raise ValueError(f"its array {content[:60]!r} is absent.")
+        return arrays[content]
+    if kind == "names" and isinstance(content, list) and all(isinstance(v, str) for v in content):
+        return np.array(content, dtype=object)
+    if kind == "tuple" and isinstance(content, list):
+        return tuple(decode(content, arrays))
+    if kind in TUPLES and isinstance(content, dict):
+        check_names(kind, set(content), set(TUPLES[kind]._fields))
+        return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})
+    raise ValueError(f"its header holds {kind!r}: {str(content)[:60]!r}, which is not known here.")

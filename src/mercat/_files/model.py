@@ -1,0 +1,205 @@
+"""Fitted models in files that are safe to load: arrays and JSON, nothing that runs.
+
+A model file is a zip archive, as NumPy's .npz: `model.json` says what the model is, and each of its arrays
+is an .npy file beside it. Nothing is compressed, so that no part can be larger than the file. Loading
+checks sizes before it allocates, and every array's type, shape and values before there is a model: see
+`_files/schema.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercat import __version__
+
+from .._data.checks import warn_caller
+from .._estimator import Mercat
+from .._validation import check_parameters
+from .atomic import whole_file
+from .encoding import TYPES, Arrays, decode
+from .schema import check_names, check_state
+from .untrusted import read_array, reading, short
+
+VERSION = 1
+_FORMAT = "mercat model"
+HEADER = "model.json"
+_MOST_MEMBERS = 1000
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
+
+
+def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model to a file that is safe to load.
+
+    The file holds arrays and JSON, no code and no pickle. It is written whole or not at all; an existing
+    file is replaced.
+
+    Parameters
+    ----------
+    model : Mercat
+        A fitted model. Its `callback` must be None and its `random_state` an integer or None, since
+        neither functions nor generators can be kept.
+    path : path-like
+        Where to write; `.mercat` is a good ending.
+
+    Returns
+    -------
+    path : Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mercat, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> model = mercat.Mercat(random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = mercat.save(model, f"{folder}/map.mercat")
+    ...     again = mercat.load(path)
+    >>> bool((again.transform(X) == model.transform(X)).all())
+    True
+    """
+    return write_model(model, path)
+
+
+def load(path: str | os.PathLike[str]) -> Mercat:
+    """Read a model that `save`, or `mercat embed --save-model`, has written.
+
+    The model transforms to the same bits as the one that was saved. A file that is broken, hostile or of
+    a newer version raises ValueError, which says why.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    model : Mercat
+        The fitted model. A warning tells where the command line had prepared the data (``--log1p``,
+        ``--scale``): `transform` then expects rows prepared alike, which `mercat transform` does by itself.
+    """
+    model, notes = read_model(path)
+    if notes.get("prepared"):
+        warn_caller(
+            f"{path} was fitted to prepared data ({notes['prepared']}): prepare rows alike before "
+            "transform, or use `mercat transform`.",
+            UserWarning,
+        )
+    return model
+
+
+def write_model(
+    model: Mercat, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None
+) -> Path:
+    """As `save`, with notes (numbers, text, lists, arrays) that `read_model` gives back."""
+    if not isinstance(model, Mercat):
+        raise TypeError(f"model must be a Mercat, got {type(model).__name__}.")
+    check_is_fitted(model)
+    parameters = model.get_params()
+    if parameters["callback"] is not None:
+        raise ValueError("callback must be None to save a model: a function cannot be kept.")
+    if not isinstance(parameters["neighbors"], int | np.integer | None):
+        raise ValueError(
+            "neighbors must be an integer or None to save a model, got a graph, which is not kept: "
+            "set model.neighbors = None first; transform does not need it."
+        )
+    seed = parameters["random_state"]
+    if seed is not None and not isinstance(seed, int | np.integer):
+        raise ValueError(
+            f"random_state must be an integer or None to save a model, got {type(seed).__name__}."
+        )
+    state = {name: value for name, value in vars(model).items() if name not in parameters}
+    arrays = Arrays()
+    header = {
+        "format": _FORMAT,
+        "version": VERSION,
+        "mercat": __version__,
+        "parameters": arrays.encode(parameters, "parameters"),
+        "state": arrays.encode(state, "state"),
+        "notes": arrays.encode(dict(notes or {}), "notes"),
+    }
+    text = json.dumps(header, allow_nan=False, indent=1).encode("utf-8")
+    with whole_file(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
+        for name, array in arrays.members.items():
+            with archive.open(zipfile.ZipInfo(name, _EPOCH), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return Path(path)
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
+    """The model of a file, and the notes written with it."""
+    with reading(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                header, arrays = _read_archive(archive, os.path.getsize(path))
+            return _restore(header, arrays)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            raise ValueError(f"{path} is not a whole model file: {short(error)}") from error
+
+
+def _read_archive(
+    archive: zipfile.ZipFile, file_size: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays. Nothing is allocated that is larger than the file."""
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if HEADER not in names:
+        raise ValueError(f"it has no {HEADER}.")
+    if len(members) > _MOST_MEMBERS or len(set(names)) < len(names):
+        raise ValueError(f"it must have at most {_MOST_MEMBERS} parts, each of its own name.")
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("it has compressed parts, which models never have.")
+    if sum(member.file_size for member in members) > file_size:
+        raise ValueError("its parts claim to be larger than the file.")
+    header = json.loads(archive.read(HEADER).decode("utf-8"))
+    _check_version(header)
+    return header, {name: _read_array(archive, name) for name in names if name != HEADER}
+
+
+def _check_version(header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise ValueError(f"its {HEADER} is not that of a model.")
+    version = header.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"its version must be a positive integer, got {version!r}.")
+    if version > VERSION:
+        raise ValueError(
+            f"it was written by mercat {str(header.get('mercat'))[:20]} in version {version} of the model "
+            f"format, and mercat {__version__} reads versions up to {VERSION}: pip install --upgrade mercat"
+        )
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(name) as stream:
+        array = read_array(stream, archive.getinfo(name).file_size, name)
+    if array.dtype.str not in TYPES:
+        raise ValueError(f"{name} must hold one of the types {TYPES}, got {array.dtype}.")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _restore(
+    header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[Mercat, dict[str, Any]]:
+    parameters, state, notes = (
+        decode(header.get(part), arrays) for part in ("parameters", "state", "notes")
+    )
+    for part in (parameters, state, notes):
+        if not isinstance(part, dict):
+            raise ValueError("its header is malformed.")
+    check_names("the parameters", set(parameters), set(Mercat().get_params()))
+    model = Mercat(**parameters)
+    check_parameters(model)
+    check_state(model, state)
+    model.__dict__.update(state)
+    return model, notes

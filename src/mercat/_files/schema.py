@@ -1,0 +1,198 @@
+"""What a fitted model must look like, field by field: the rules that a file is held against.
+
+A field that a fit adds needs a line here, and `_files.model.VERSION` one more as soon as models have been
+released without it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercat import __version__
+
+from .._detail.descent import Anchors, Surroundings
+from .._detail.neighbors import Strength
+from .._detail.repulsion import Field
+from .._estimator import Mercat
+from .._math.angles import Calibration, Sums
+from .._reduce.components import FromDistances, Spectral
+from .._solve.fitted_map import Placer
+from .._solve.placement import Landmarks
+from .._solve.status import Status
+
+
+class Shape(NamedTuple):
+    """What an array must look like: letters of `sizes` mean the same number wherever they stand."""
+
+    sizes: str
+    kind: str = "f"
+    optional: bool = False  # None will do
+    missing: bool = False  # NaN will do
+    unit: bool = False  # rows are of length 1
+
+
+# A field must be an array of a shape, or of one of the types.
+RULES: dict[type, dict[str, Any]] = {
+    Mercat: {
+        "n_features_in_": int,
+        "feature_names_in_": Shape("d", "O"),
+        "embedding_": Shape("n 3", unit=True),
+        "landmarks_": Shape("l", "i"),
+        "loss_": float,
+        "correlation_": float,
+        "calibration_": tuple,
+        "point_loss_": Shape("n", missing=True),
+        "history_": Shape("h"),
+        "n_iter_": int,
+        "status_": Status,
+        "components_": Shape("r d", optional=True),
+        "mean_": Shape("d", optional=True),
+        "explained_variance_": Shape("v"),
+        "_n_features_out": int,
+        "_rotation": Shape("3 3", unit=True),
+        "_placer": Placer,
+    },
+    Placer: {"spectral": (Spectral, FromDistances), "against": (Landmarks, Surroundings)},
+    Spectral: {
+        "mean": Shape("d"),
+        "components": Shape("r d", optional=True),
+        "explained_variance": Shape("v"),
+        "unit": float,
+        "metric": str,
+    },
+    FromDistances: {
+        "mean": Shape("n"),
+        "axes": Shape("n r"),
+        "explained_variance": Shape("v"),
+        "unit": float,
+        "spread": float,
+    },
+    Landmarks: {
+        "X": Shape("L r"),
+        "Y": Shape("L 3", unit=True),
+        "frame": Shape("2 L 3", unit=True),
+        "sigma": Shape("2 L"),
+        "sigma12": Shape("L"),
+        "P": Shape("2 L r"),
+        "p": Shape("2 L"),
+        "T": Shape("2 L"),
+        "candidates": Shape("G 3", unit=True),
+        "C": Shape("2 S G"),
+        "C0": Shape("G"),
+        "calibration": Calibration,
+        "softening": float,
+        "n_apex_legs": int,
+    },
+    Calibration: {"alpha": float, "beta": float},
+    Surroundings: {
+        "X": Shape("n r"),
+        "Y": Shape("n 3", unit=True),
+        "k": int,
+        "strength": Strength,
+        "field": Field,
+        "repulsion": float,
+        "anchors": Anchors,
+        "calibration": Calibration,
+        "variance": float,
+        "weight": float,
+    },
+    Strength: {"unit": float, "factor": float},
+    Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
+    Anchors: {"X": Shape("A r"), "Y": Shape("A 3", unit=True), "sums": Sums, "softening": float},
+    Sums: {"M": Shape("2 A r"), "S": Shape("2 A"), "S12": Shape("A"), "t": Shape("2 A")},
+}
+TUPLES: dict[str, Any] = {kind.__name__: kind for kind in RULES if issubclass(kind, tuple)}
+_OPTIONAL_FIELDS = {"feature_names_in_"}
+_MAY_BE_NAN = {"loss_", "correlation_", "_placer.against.variance"}  # or infinite
+
+
+def check_state(model: Mercat, state: dict[str, Any]) -> None:
+    """Raise ValueError where a fit cannot have left this on a model of these parameters."""
+    rules = RULES[Mercat]
+    check_names("the state", set(state) | _OPTIONAL_FIELDS, set(rules))
+    sizes: dict[str, int] = {}
+    for name, value in state.items():
+        _check_value(name, value, rules[name], sizes)
+    _check_together(model, state, sizes)
+
+
+def check_names(where: str, got: set[str], expected: set[str]) -> None:
+    if got != expected:
+        absent, unknown = sorted(expected - got), sorted(got - expected)
+        raise ValueError(
+            f"{where} of this mercat, {__version__}, differ from those of the mercat that wrote it: "
+            f"lacking {absent or 'none'}, unknown {unknown or 'none'}."
+        )
+
+
+def _check_value(name: str, value: Any, rule: Any, sizes: dict[str, int]) -> None:
+    if isinstance(rule, Shape):
+        _check_array(name, value, rule, sizes)
+        return
+    if not isinstance(value, rule) or isinstance(value, bool):
+        raise ValueError(f"{name} is of the wrong type, {type(value).__name__}.")
+    if isinstance(value, float) and not math.isfinite(value) and name not in _MAY_BE_NAN:
+        raise ValueError(f"{name} must be finite, got {value}.")
+    for field, inner in RULES.get(type(value), {}).items():
+        _check_value(f"{name}.{field}", getattr(value, field), inner, sizes)
+
+
+def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> None:
+    if array is None and rule.optional:
+        return
+    letters = rule.sizes.split()
+    if not isinstance(array, np.ndarray) or array.ndim != len(letters):
+        raise ValueError(f"{name} must be an array of {len(letters)} dimensions.")
+    if array.dtype.kind != rule.kind:
+        raise ValueError(f"{name} must be of the kind {rule.kind!r}, got {array.dtype}.")
+    for letter, size in zip(letters, array.shape, strict=True):
+        expected = int(letter) if letter.isdigit() else sizes.setdefault(letter, size)
+        if size != expected:
+            raise ValueError(
+                f"{name} has the shape {array.shape}, of which {size} must be {expected}."
+            )
+    if rule.kind == "f" and not rule.missing and not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    if rule.unit and np.abs(np.linalg.norm(array, axis=-1) - 1).max(initial=0) > 1e-4:
+        raise ValueError(f"{name} must have rows of length 1.")
+
+
+def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """What no field shows alone."""
+    spectral = state["_placer"].spectral
+    n, d = sizes["n"], sizes.get("d", sizes["n"])
+    r, n_compared = sizes.get("r", d), sizes.get("L", 1)
+    if state["n_features_in_"] != d:
+        raise ValueError(f"n_features_in_ must be {d}, got {state['n_features_in_']}.")
+    distances = isinstance(spectral, FromDistances)
+    if distances != (model.metric == "precomputed"):
+        raise ValueError(f"its metric {model.metric!r} does not go with its components.")
+    if isinstance(spectral, Spectral):
+        if spectral.metric != model.metric:
+            raise ValueError(f"it has two metrics, {model.metric!r} and {spectral.metric!r}.")
+        if spectral.components is None and r != d:
+            raise ValueError(f"its landmarks must have {d} columns, got {r}.")
+    kept = r if distances or spectral.components is not None else 0
+    if sizes["v"] != kept:
+        raise ValueError(f"explained_variance_ must be of {kept} components, got {sizes['v']}.")
+    if sizes["h"] != state["n_iter_"]:
+        raise ValueError(
+            f"history_ must have n_iter_ entries, {state['n_iter_']}, got {sizes['h']}."
+        )
+    if not spectral.unit > 0:
+        raise ValueError(f"its unit of length must be positive, got {spectral.unit}.")
+    rows = state["landmarks_"]
+    if not 1 <= n_compared <= len(rows) or rows.min() < 0 or rows.max() >= n:
+        raise ValueError(f"landmarks_ must be rows of the {n} points.")
+    around = state["_placer"].against
+    if isinstance(around, Surroundings):
+        if not 1 <= around.k <= n:
+            raise ValueError(f"its number of neighbours must be in 1..{n}, got {around.k}.")
+        if not around.field.fits():
+            raise ValueError("its field does not have the size of its grid.")
+    pair = state["calibration_"]
+    if len(pair) != 2 or not all(isinstance(v, float) and math.isfinite(v) for v in pair):
+        raise ValueError("calibration_ must be two numbers.")

@@ -1,0 +1,1 @@
+"""Geometry of the sphere, and the angle loss: its definition, and the same in blocks."""

@@ -1,0 +1,469 @@
+r"""The definition: how well the angles of X are kept by Y on the sphere.
+
+For an apex i and two legs j, k let :math:`a_{jk} = \cos\angle X_j X_i X_k` and
+:math:`b_{jk} = \cos\angle Y_j Y_i Y_k`, the latter between geodesics. The loss is the root mean
+square of
+
+.. math:: a_{jk} - \alpha - \beta\, b_{jk}
+
+over all triples: the paper's loss for :math:`(\alpha, \beta) = (0, 1)`, the calibrated one for the
+:math:`(\alpha, \beta)` of the least-squares fit, where it equals
+:math:`\mathrm{sd}(a) \sqrt{1 - \mathrm{corr}(a, b)^2}`.
+
+`triple_cosines` and `angle_loss` say this over explicit triples, in plain NumPy. What follows them is
+the same sum in blocks, without ever forming a triple. At apex i stack the unit directions to the legs
+in data space as rows of :math:`A` (m x r) and in the tangent plane at :math:`Y_i` as rows of
+:math:`B` (m x 2). Then :math:`a = A A^T`, :math:`b = B B^T`, and every sum over pairs of legs is a sum
+over small matrices,
+
+.. math:: \sum a b = |A^T B|^2,\quad \sum b^2 = |B^T B|^2,\quad \sum b = |B^T 1|^2,
+
+so that all triples cost O(n^2 r) and not O(n^3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._data.arrays import (
+    Array,
+    blocks,
+    both,
+    inverse_sqrt,
+    namespace,
+    on_host,
+    row_dot,
+    thin_product,
+    widest,
+)
+from .sphere import squared_spacing, tangent_frame
+
+# ------------------------------------------------------------------ the readable definition
+
+
+def triple_cosines(X: np.ndarray, triples: np.ndarray) -> np.ndarray:
+    """Cosine of the angle at X[i] between X[j] and X[k], for rows (i, j, k) of `triples`.
+
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> triple_cosines(X, np.array([[0, 1, 2]]))
+    array([0.70710678])
+    """
+    i, j, k = triples.T
+    p, q = X[j] - X[i], X[k] - X[i]
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1)
+    return np.asarray(np.sum(p * q, 1) / lengths)
+
+
+def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
+    """Cosine of the angle at Y[i] between the geodesics to Y[j] and Y[k], by plane normals.
+
+    >>> Y = np.eye(3)  # an octant: three right angles
+    >>> spherical_triple_cosines(Y, np.array([[0, 1, 2]]))
+    array([0.])
+    """
+    i, j, k = triples.T
+    p, q = np.cross(Y[i], Y[j]), np.cross(Y[i], Y[k])
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1)
+    return np.asarray(np.sum(p * q, 1) / lengths)
+
+
+def angle_loss(
+    X: np.ndarray, Y: np.ndarray, triples: np.ndarray, alpha: float = 0.0, beta: float = 1.0
+) -> float:
+    """Root mean square of a - alpha - beta b over explicit triples."""
+    residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
+    return float(np.sqrt(np.mean(residual**2)))
+
+
+def angle_gradient(
+    X: np.ndarray, Y: np.ndarray, triples: np.ndarray, alpha: float = 0.0, beta: float = 1.0
+) -> np.ndarray:
+    """Gradient of the mean *squared* residual with respect to Y, tangent to the sphere.
+
+    With p, q the unit tangents at Y[i] to its legs and b = p . q, turning the leg at distance d by
+    a small step moves its tangent by the step's part across the geodesic over sin d.
+    """
+    i, j, k = triples.T
+    residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
+    pull = (-2 * beta / len(triples)) * residual[:, None]
+    gradient = np.zeros_like(Y)
+    for leg, other in ((j, k), (k, j)):
+        cos_d = np.sum(Y[i] * Y[leg], 1, keepdims=True)
+        tangent = Y[leg] - cos_d * Y[i]
+        sin_d = np.linalg.norm(tangent, axis=1, keepdims=True)
+        across = np.cross(Y[i], tangent / sin_d)
+        toward = Y[other] - np.sum(Y[i] * Y[other], 1, keepdims=True) * Y[i]
+        toward /= np.linalg.norm(toward, axis=1, keepdims=True)
+        step = pull * np.sum(across * toward, 1, keepdims=True) * across / sin_d
+        np.add.at(gradient, leg, step)
+        np.add.at(gradient, i, -cos_d * step)
+    return gradient
+
+
+# ------------------------------------------------------------------ the same in blocks
+
+
+class Legs(NamedTuple):
+    """The data's side of a block of b apices and m legs: constants while Y moves.
+
+    `X_apex` is b x r. `X_legs` has r + 1 columns, the last of them ones, so that one product gives a
+    weighted sum of legs and the sum of the weights; it is m x (r + 1) where the apices share their legs,
+    b x m x (r + 1) where each has its own. `inverse_distance` (b x m) is zero where two points coincide:
+    such a leg has no direction and takes no part. `mask` is 1 for the others, or None where all take
+    part.
+    """
+
+    X_apex: Array
+    X_legs: Array
+    inverse_distance: Array
+    mask: Array | None
+
+
+class Bearings(NamedTuple):
+    """The map's side: unit directions from each apex to each leg, in the tangent `frame` (2 x b x 3).
+
+    `B` is 2 x b x m, `inverse_sine` b x m, both zero for legs that take no part.
+    """
+
+    B: Array
+    inverse_sine: Array
+    frame: Array
+
+
+class Sums(NamedTuple):
+    """What an apex remembers of its legs: M = A^T B (2 x b x r), S = B^T B, t = B^T 1 (2 x b).
+
+    Of the symmetric S, `S` is the diagonal (2 x b) and `S12` (b) the rest.
+    """
+
+    M: Array
+    S: Array
+    S12: Array
+    t: Array
+
+
+class Calibration(NamedTuple):
+    """The line a = alpha + beta b that the cosines are measured against."""
+
+    alpha: float
+    beta: float
+
+
+ABSOLUTE = Calibration(0.0, 1.0)
+_ROUNDED_BY = 4.0  # units of rounding by which points that were equal may differ
+_LEAST_SOFTENING = 1e-14  # where all points of a map are in one place
+
+
+def _combine(weights: Array, P: Array) -> Array:
+    """Sum over legs: weights (2 x b x m) with points (m x c) shared or (b x m x c) owned, to 2 x b x c."""
+    return weights @ P if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
+
+
+def _dot(vectors: Array, P: Array) -> Array:
+    """Inner products: vectors (.. x b x c) with points (m x c) shared or (b x m x c) owned, to .. x b x m."""
+    return vectors @ P.T if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
+
+
+def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
+    """1 / |x_i - x_j| (b x m), zero where the points coincide or differ by no more than rounding.
+
+    Shared legs' distances come from inner products, one matrix product; where these cancel (points much
+    nearer to each other than to the origin) they are computed anew from the differences, or the products
+    are of double precision from the start.
+    """
+    xp = namespace(X_apex)
+    negligible = (_ROUNDED_BY * float(xp.finfo(X_apex.dtype).eps)) ** 2
+    if X_legs.ndim == 3:
+        difference = X_legs - X_apex[:, None, :]
+        squared = row_dot(difference, difference)
+        squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
+    elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
+        squared, norms = _squared_distances(X_apex, X_legs)
+        _mend_near(squared, norms, X_apex, X_legs, negligible)
+    else:
+        # A device is idle while it looks for near pairs, and quick in double precision: numbers of single
+        # precision lose nothing there that they had.
+        wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
+        squared, norms = _squared_distances(*wide)
+        squared = xp.astype(xp.where(squared <= negligible * norms, xp.inf, squared), X_apex.dtype)
+        return inverse_sqrt(squared)
+    zero = squared == 0
+    if bool(xp.any(zero)):
+        squared[zero] = xp.inf
+    return 1 / xp.sqrt(squared)
+
+
+def _squared_norms(X_apex: Array, X_legs: Array) -> Array:
+    """|x_i|^2 + |x_j|^2 (b x m)."""
+    return row_dot(X_apex, X_apex)[:, None] + row_dot(X_legs, X_legs)
+
+
+def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
+    """|x_i|^2 + |x_j|^2 - 2 x_i.x_j (b x m), and its positive part."""
+    norms = _squared_norms(X_apex, X_legs)
+    squared = X_apex @ X_legs.T
+    squared *= -2
+    squared += norms
+    return squared, norms
+
+
+def _mend_near(
+    squared: Array, norms: Array, X_apex: Array, X_legs: Array, negligible: float
+) -> None:
+    """Put squares of differences where inner products cancel, and 0 for a negligible part of the norms."""
+    xp = namespace(X_apex)
+    # A relative error of about eps / threshold remains where the inner products are trusted.
+    threshold = 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+    norms *= threshold
+    near = squared <= norms
+    rows, columns = xp.nonzero(near)
+    direct = [squared[near][:0]]
+    for some in blocks(rows.shape[0], 1 << 16):
+        i, j = rows[some], columns[some]
+        difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
+        direct.append(row_dot(difference, difference))
+    found = xp.concat(direct)
+    found[found <= norms[near] * (negligible / threshold)] = 0
+    squared[near] = found
+
+
+def legs_of(X_apex: Array, X_legs: Array) -> Legs:
+    """Prepare a block of apices and its legs."""
+    xp = namespace(X_apex)
+    inverse_distance = inverse_distances(X_apex, X_legs)
+    present = inverse_distance != 0
+    # On a device, asking costs more than a mask of ones.
+    all_there = on_host(present) and bool(xp.all(present))
+    mask = None if all_there else xp.astype(present, X_apex.dtype)
+    return legs_with_ones(X_apex, X_legs, inverse_distance)._replace(mask=mask)
+
+
+def legs_with_ones(X_apex: Array, X_legs: Array, inverse_distance: Array) -> Legs:
+    """`Legs` that all take part."""
+    xp = namespace(X_apex)
+    with_ones = xp.concat([X_legs, xp.ones_like(X_legs[..., :1])], axis=-1)
+    return Legs(X_apex, with_ones, xp.asarray(inverse_distance, copy=True), None)
+
+
+def _dot3(vectors: Array, P: Array) -> Array:
+    """`_dot` of points in space."""
+    return thin_product(vectors, P) if P.ndim == 2 else _dot(vectors, P)
+
+
+def bearings(
+    Y_apex: Array, Y_legs: Array, mask: Array | None, softening: float | None = None
+) -> Bearings:
+    r"""Directions from each apex to each leg along the sphere.
+
+    A direction has a jump where two points meet. `softening` rounds it off: the tangent is
+    :math:`c / \sqrt{|c|^2 + \varepsilon}`, with c the leg's place in the tangent plane, whose length is
+    the sine of the distance. By default epsilon is the rounding of the numbers, which bounds the gradient
+    at coincident and antipodal points and is felt nowhere else.
+    """
+    xp = namespace(Y_apex)
+    frame = tangent_frame(Y_apex)
+    B = _dot3(frame, Y_legs)
+    inverse_sine = inverse_length(B, xp.finfo(B.dtype).eps if softening is None else softening)
+    if mask is not None:
+        inverse_sine *= mask
+    B *= inverse_sine
+    return Bearings(B, inverse_sine, frame)
+
+
+def inverse_length(B: Array, softening: float) -> Array:
+    """1 / sqrt(|c|^2 + softening) of places c in tangent planes (2 x b x m)."""
+    squares, other = both(B * B)
+    squares += other
+    squares += softening
+    return inverse_sqrt(squares)
+
+
+def felt_by_places(g: Array, B: Array, inverse_sine: Array) -> Array:
+    """From a gradient g (overwritten) with respect to directions B = c / length to that with respect to c.
+
+    It is (g - B (B . g)) / length. A direction of length 1 is only turned; a rounded one also feels what
+    pulls along it.
+    """
+    along, other = both(g * B)
+    along += other
+    g -= B * along
+    g *= inverse_sine
+    return g
+
+
+def felt_by_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
+    """The part of `felt_by_places` (g is overwritten) that turns directions: all of it but for rounded ones.
+
+    What shortens rounded directions draws points together. A map that follows it ends at a higher loss.
+    """
+    swapped = namespace(B).flip(B, axis=0)
+    g *= swapped
+    other, across = both(g)
+    across -= other
+    across *= inverse_sine
+    pulls = swapped * across
+    pulls[0, ...] *= -1
+    return pulls
+
+
+def rounded(Y: Array, fraction: float) -> float:
+    """The softening of directions by a fraction of the squared spacing of the points Y.
+
+    In proportion, so that a map gains nothing by shrinking into the rounding, where all directions are short.
+    """
+    return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
+
+
+def apex_sums(legs: Legs, b: Bearings) -> Sums:
+    """A^T B, B^T B and B^T 1 at each apex of a block."""
+    weighted = _combine(b.B * legs.inverse_distance, legs.X_legs)
+    return Sums(
+        weighted[..., :-1] - weighted[..., -1:] * legs.X_apex,
+        row_dot(b.B, b.B),
+        row_dot(*both(b.B)),
+        b.B @ namespace(b.B).ones_like(b.inverse_sine[0, :]),
+    )
+
+
+def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
+    """Count, sum and sum of squares of a over ordered pairs of distinct legs: constants of X."""
+    X_legs, inverse_distance = legs.X_legs[..., :-1], legs.inverse_distance
+    xp = namespace(X_legs)
+    m, r = X_legs.shape[-2:]
+    A = X_legs - legs.X_apex[:, None, :]
+    A *= inverse_distance[:, :, None]
+    A_t = xp.permute_dims(A, (0, 2, 1))
+    # Copied, a small product is a quarter of the time of one that NumPy knows to be symmetric.
+    gram = A_t @ A if r <= m else A @ xp.asarray(A_t, copy=True)
+    total = xp.sum(A, axis=1)
+    valid = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
+    return (
+        valid * (valid - 1),
+        row_dot(total, total) - valid,
+        xp.sum(gram * gram, axis=(1, 2)) - valid,
+    )
+
+
+def map_moments(s: Sums) -> tuple[Array, Array, Array]:
+    """Sums of b, b^2 and ab over ordered pairs of distinct legs, for each apex."""
+    xp = namespace(s.t)
+    with_itself = xp.sum(s.S, axis=0)
+    b = xp.sum(s.t * s.t, axis=0)
+    bb = xp.sum(s.S * s.S, axis=0) + 2 * s.S12 * s.S12
+    ab = xp.sum(row_dot(s.M, s.M), axis=0)
+    return b - with_itself, bb - with_itself, ab - with_itself
+
+
+def direction_gradient(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
+    r"""Gradient of the summed squared residuals with respect to the directions (2 x b x m).
+
+    It is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T + \gamma B]`. The last term, with
+    :math:`\gamma = 1 - \alpha - \beta / 2`, is for the pairs of a leg with itself, which the sums hold and
+    the loss does not; it only pulls along directions.
+    """
+    xp = namespace(b.B)
+    alpha, beta = calibration
+    gamma = 1 - alpha - beta / 2
+    centred = xp.concat([s.M, -row_dot(s.M, legs.X_apex)[..., None]], axis=-1)
+    g = _dot(-4 * beta * centred, legs.X_legs)
+    g *= legs.inverse_distance
+    g += b.B * (4 * beta * (beta * s.S + gamma))[..., None]
+    g += xp.flip(b.B, axis=0) * (4 * beta * beta * s.S12)[:, None]
+    g += (4 * beta * alpha * s.t)[..., None]
+    return g
+
+
+def turning_pulls(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
+    """`direction_gradient` as the legs' places feel it (2 x b x m), as far as it turns directions."""
+    return felt_by_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+
+
+def felt_by_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
+    """Pulls on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
+    (U, V), (along_U, along_V) = both(frame), both(pulls)
+    if shared:
+        return along_U.T @ U + along_V.T @ V
+    return along_U[:, :, None] * U[:, None, :] + along_V[:, :, None] * V[:, None, :]
+
+
+def felt_by_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
+    """The same pulls on the apices (b x 3), with the cosines of their distances to the legs.
+
+    Moving an apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
+    """
+    (U, V), (along_U, along_V) = both(frame), both(row_dot(pulls, cosine))
+    return -along_U[:, None] * U - along_V[:, None] * V
+
+
+def apex_gradient(
+    legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: Sums, calibration: Calibration
+) -> tuple[Array, Array]:
+    """Gradient of the summed squared residuals at a block of apices, as far as it turns directions.
+
+    Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
+    tangent to the sphere.
+    """
+    pulls = turning_pulls(legs, b, s, calibration)
+    to_legs = felt_by_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
+    return felt_by_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs
+
+
+# ------------------------------------------------------------------ from sums to losses
+
+
+class Moments(NamedTuple):
+    """Sums over ordered pairs of distinct legs of 1, a, a^2, b, b^2 and ab; an array an apex or totals."""
+
+    count: Array
+    a: Array
+    aa: Array
+    b: Array
+    bb: Array
+    ab: Array
+
+
+def total(moments: Moments) -> Moments:
+    """The moments of all apices together, as Python floats."""
+    return Moments(*(float(m.sum()) for m in moments))
+
+
+def mean_square(m: Moments, calibration: Calibration) -> Array:
+    """Mean of (a - alpha - beta b)^2; zero where there is no pair."""
+    alpha, beta = calibration
+    squares = m.aa - 2 * alpha * m.a - 2 * beta * m.ab
+    squares = squares + alpha * alpha * m.count + 2 * alpha * beta * m.b + beta * beta * m.bb
+    squares = (squares + abs(squares)) / 2  # rounding leaves none below 0
+    return squares / (m.count + (m.count == 0))
+
+
+def calibrate(m: Moments) -> tuple[Calibration, float]:
+    """The least-squares line through the cosines of all triples, and their Pearson correlation."""
+    n = max(m.count, 1.0)
+    a, b = m.a / n, m.b / n
+    covariance = m.ab / n - a * b
+    variance_a = max(m.aa / n - a * a, 0.0)
+    variance_b = max(m.bb / n - b * b, 0.0)
+    beta = covariance / variance_b if variance_b > 0 else 0.0
+    spread = (variance_a * variance_b) ** 0.5
+    correlation = covariance / spread if spread > 0 else 0.0
+    return Calibration(a - beta * b, beta), min(max(correlation, -1.0), 1.0)
+
+
+class Verdict(NamedTuple):
+    """How well a map keeps the angles, measured against a line."""
+
+    calibration: Calibration
+    correlation: float  # Pearson's, of the cosines of all triples
+    loss: float  # root mean squared residual over all triples
+    point_loss: Array  # ... over the pairs of legs of each apex
+
+
+def verdict(m: Moments, line: Calibration | None = None) -> Verdict:
+    """What moments at each apex say, against a line, or the one that fits them best."""
+    all_triples = total(m)
+    best, correlation = calibrate(all_triples)
+    line = best if line is None else line
+    loss = float(np.sqrt(mean_square(all_triples, line)))
+    return Verdict(line, correlation, loss, np.sqrt(mean_square(m, line)))

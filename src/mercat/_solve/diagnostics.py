@@ -1,0 +1,93 @@
+"""What is found out about a map on the way to it; `trust.py` says in sentences what speaks against one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from .._data.arrays import Workers
+from .._reduce.components import largest_eigenvectors
+from .exact import AngleLoss
+
+_FAR = 0.1  # from the median, in units of the spread, is not in a crowd, ...
+_FEW_FAR = 0.05  # ... which has no larger share of the points beside it
+_ROWS_FOR_CUT = 500  # that tell what the components cut off ...
+_NOTHING = 1e-6  # ... of all the variance: less is rounding
+
+
+class Parts(NamedTuple):
+    """Parts of a graph of neighbours that no edge joins."""
+
+    number: int
+    apart: float  # share of the points outside the largest
+
+
+class Cut(NamedTuple):
+    """What components leave out."""
+
+    kept: float  # share of the variance that they have
+    largest: float  # variance of the largest one left out, over the mean of all left out
+
+
+class Unseen(NamedTuple):
+    """How a map fares with points that are no landmarks."""
+
+    to_landmarks: float  # correlation of the angles between points and landmarks
+    among: float  # ... and of those among points that are none
+
+
+class Evidence(NamedTuple):
+    """What was found out about a map on the way to it; None where there was nothing to find out."""
+
+    cut: Cut | None = None
+    crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
+    unseen: Unseen | None = None
+    parts: Parts | None = None  # of the graph of neighbours
+
+
+def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
+    """What the components leave out of some rows of the data; None if nothing.
+
+    `indices` are the numbers of the rows among all, and X_hat is theirs.
+    """
+    if X_hat.shape[1] == rows.shape[1]:
+        return None
+    some = slice(0, _ROWS_FOR_CUT)
+    gram = spectral.gram(rows[some], indices[some])
+    X_hat = X_hat[some].astype(np.float64)
+    rest = gram - X_hat @ X_hat.T
+    n_cut = min(len(gram) - 1, rows.shape[1]) - X_hat.shape[1]
+    left, whole = float(np.trace(rest)), float(np.trace(gram))
+    if n_cut < 1 or not left > _NOTHING * whole:
+        return None
+    largest = float(largest_eigenvectors(rest, 1)[0][0])
+    return Cut(float(np.sum(X_hat**2) / whole), largest / (left / n_cut))
+
+
+def crowding(X_hat: np.ndarray) -> float | None:
+    """The median distance of a point to the next in the rows that is not the same, in a crowd; None in none.
+
+    It is a crowd if all but a few points are much nearer to their median than the spread.
+    """
+    X = X_hat.astype(np.float64)
+    away, apart = X - np.median(X, axis=0), np.diff(X, axis=0)
+    if np.mean(np.einsum("ij,ij->i", away, away) > _FAR**2) > _FEW_FAR:
+        return None
+    distance = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    return float(np.median(distance[distance > 0])) if distance.any() else None
+
+
+def correlation_among(X_hat: np.ndarray, Y: np.ndarray, workers: Workers) -> float:
+    """Between the cosines of data and map over all triples of some points."""
+    loss = AngleLoss(X_hat.astype(np.float32), line=None, workers=workers)
+    return loss.judge(Y).correlation
+
+
+def parts_of(affinities: scipy.sparse.csr_array) -> Parts:
+    """Into how many parts a symmetric graph falls, and how many points are outside the largest."""
+    # Of a symmetric graph the strong components are the connected ones, found without a transposed copy.
+    count, part = connected_components(affinities, directed=True, connection="strong")
+    return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))

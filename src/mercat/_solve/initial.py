@@ -1,0 +1,58 @@
+"""First positions on the sphere: principal components, wrapped around it in one way or another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._math.sphere import from_lonlat, normalize
+
+
+def principal_scores(X_hat: np.ndarray, k: int) -> np.ndarray:
+    """Scores on the first k principal components (n x k), signs fixed."""
+    centred = X_hat - X_hat.mean(axis=0)
+    if centred.shape[1] < k:
+        centred = np.pad(centred, [(0, 0), (0, k - centred.shape[1])])
+    if centred.shape[0] < centred.shape[1]:  # the same scores from the smaller Gram matrix
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+        scores = (vectors * np.sqrt(np.maximum(values, 0)))[:, : -k - 1 : -1]
+    else:
+        scores = centred @ np.linalg.eigh(centred.T @ centred)[1][:, : -k - 1 : -1]
+    farthest = scores[np.abs(scores).argmax(axis=0), np.arange(k)]
+    return np.asarray(scores * np.where(farthest < 0, -1, 1))
+
+
+def wrapped_angles(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Longitude and colatitude of the paper: each component spread over [.2 pi, .8 pi]."""
+    plane = scores[:, :2]
+    low, width = plane.min(axis=0), np.ptp(plane, axis=0)
+    # A component without spread (one-dimensional data, equal points) goes to the middle.
+    unit = np.where(width > 0, (plane - low) / np.where(width > 0, width, 1), 0.5)
+    angles = 0.6 * np.pi * unit + 0.2 * np.pi
+    return angles[:, 0], angles[:, 1]
+
+
+def pca_positions(scores: np.ndarray) -> np.ndarray:
+    """The paper's initial unit vectors (n x 3), from scores on two or more principal components."""
+    longitude, colatitude = wrapped_angles(scores)
+    return np.asarray(from_lonlat(longitude, np.pi / 2 - colatitude))
+
+
+def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
+    """Three components seen from a point off their centre, along the last of them."""
+    spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
+    unit = scores[:, :3] / (spread if spread > 0 else 1.0)
+    return np.asarray(normalize(unit + np.array([0.0, 0.0, bend])))
+
+
+def many_positions(scores: np.ndarray) -> list[np.ndarray]:
+    """Starts from scores on three components that lead to different minima, the paper's first."""
+    deviation = scores.std(axis=0)
+    whitened = scores / np.where(deviation > 0, deviation, 1)
+    return [
+        pca_positions(scores),
+        pca_positions(scores[:, [1, 2, 0]]),
+        bent_positions(scores),
+        bent_positions(scores[:, [0, 2, 1]]),
+        bent_positions(scores[:, [1, 2, 0]]),
+        bent_positions(whitened),
+    ]

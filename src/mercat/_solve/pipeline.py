@@ -1,0 +1,325 @@
+"""From denoised data to a finished map: which points are solved together, which are placed, from where."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._data.arrays import TILE, Workers, blocks, to_numpy
+from .._data.source import Rows
+from .._detail.descent import N_ITER, Angles, sharpen, surroundings, weight_of
+from .._detail.neighbors import (
+    affinities,
+    graph_of,
+    nearest,
+    radii,
+    strength_of,
+)
+from .._math.angles import (
+    ABSOLUTE,
+    Calibration,
+    Moments,
+    Verdict,
+    calibrate,
+    mean_square,
+    total,
+    verdict,
+)
+from .._progress import Progress, reporter
+from .._reduce.components import (
+    FromDistances,
+    Spectral,
+    project_all,
+)
+from .algorithm1 import solve_algorithm1
+from .diagnostics import Evidence, Unseen, correlation_among, crowding, find_cut, parts_of
+from .exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
+from .fitted_map import Placement, Placer, judges
+from .initial import pca_positions, principal_scores
+from .placement import N_APEX_LEGS, as_type, prepare_landmarks
+from .starts import best_start
+from .status import Status
+
+_EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
+_MAX_ITER = 500
+_FOR_SAMPLES = 3  # times the tolerance, where a sample is solved that others are placed against
+_CROWD = 10_000  # points that stand for all when the map is turned
+_PERMUTED_UP_TO = 1_000_000
+# Landmarks that a point is compared with (the others speak through their sums): more for few points.
+_PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
+_EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
+_FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
+_BATCH_SIZE = 64
+_UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map is tried on
+
+
+class Plan(NamedTuple):
+    """What a solver is asked for, checked, and what it works with."""
+
+    rows: Rows
+    spectral: Spectral | FromDistances
+    solver: str
+    line: Calibration | None  # that angles are measured against; None: the best
+    init: str | np.ndarray
+    n_landmarks: int
+    max_iter: int | None
+    tol: float
+    callback: Callable[[int, float, Any], Any] | None
+    rng: np.random.Generator
+    progress: Progress
+    detail: float
+    neighbors: Any
+
+    @property
+    def workers(self) -> Workers:
+        return self.rows.workers
+
+    @property
+    def calibrated(self) -> bool:
+        return self.line is None
+
+
+class Solved(NamedTuple):
+    """A finished map.
+
+    `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
+    `landmarks` are the rows that others are placed against, and the positions `crowd` stand for all when
+    the map is turned. `evidence` is what speaks for it and against it.
+    """
+
+    fit: Fit
+    placement: Placement
+    landmarks: np.ndarray
+    crowd: np.ndarray
+    evidence: Evidence
+
+
+def solve(plan: Plan) -> Solved:
+    """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
+    n = plan.rows.shape[0]
+    sampled = plan.solver == "landmarks" or (plan.solver == "auto" and n > _EXACT_UP_TO)
+    solved = _solve_landmarks(plan) if sampled else _solve_all(plan)
+    if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
+        solved = _add_detail(solved, plan, sampled=sampled)
+    return solved
+
+
+def _solve_landmarks(plan: Plan) -> Solved:
+    """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
+    rows = plan.rows
+    n = rows.shape[0]
+    sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
+    chosen, unseen = sample[: plan.n_landmarks], sample[plan.n_landmarks :][:_UNSEEN]
+    near = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
+    X_hat = _projected(near[: len(chosen)], plan)
+    fit = _descend(X_hat, chosen, plan, careful=False)
+    compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
+    placement = _placement(X_hat, fit.Y, fit.verdict.calibration, plan, compared)
+    evidence = _evidence(near[: len(chosen)], X_hat, chosen, plan)
+    # All rows are placed, or the sample; `at` is where the sample is among them.
+    placed, at = rows, sample
+    if rows.lazy:
+        placed, at = Rows(near[np.argsort(sample)], plan.workers), np.argsort(np.argsort(sample))
+    fit = _place_all(placed, placement, fit, plan.progress)
+    if len(unseen) >= _FEWEST_UNSEEN:
+        others = slice(len(chosen), len(chosen) + len(unseen))
+        found = correlation_among(
+            _projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan.workers
+        )
+        evidence = evidence._replace(unseen=Unseen(fit.verdict.correlation, found))
+    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(at)]), evidence)
+
+
+def _evidence(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Evidence:
+    """What rows that were taken, with their numbers among all, tell of the data."""
+    return Evidence(find_cut(plan.rows.bring(plan.spectral), near, X_hat, indices), crowding(X_hat))
+
+
+def _projected(near: Any, plan: Plan) -> np.ndarray:
+    """X_hat of rows that were taken, in memory."""
+    return to_numpy(project_all(plan.rows.bring(plan.spectral), near, plan.workers))
+
+
+def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    # A permutation of very many rows would not fit in memory itself.
+    few = n <= _PERMUTED_UP_TO
+    return rng.permutation(n)[:size] if few else rng.choice(n, size, replace=False)
+
+
+def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -> Fit:
+    """Place and judge rows, a block at a time."""
+    n = rows.shape[0]
+    progress.phase("placing", n, "point")
+    share = placement.judges.share(n, rows.tile)
+    placement = rows.bring(placement._replace(judges=share))
+    Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
+    totals, start = Moments(*np.zeros(6)), 0
+    for Y_block, moments in rows.each(placement.block):
+        block = slice(start, start := start + len(Y_block))
+        Y[block] = Y_block
+        rows.store(placement.point_loss(moments), point_loss, block)
+        totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
+        progress.advance(len(Y_block))
+    line, (_, correlation) = fit.verdict.calibration, calibrate(totals)
+    loss = float(np.sqrt(mean_square(totals, line)))
+    return fit._replace(Y=Y, verdict=Verdict(line, correlation, loss, point_loss))
+
+
+def _solve_all(plan: Plan) -> Solved:
+    """Solve all points together; all of a few, or a sample of many, serve `transform`."""
+    given = plan.rows.take_all()
+    n = given.shape[0]
+    X_hat = _projected(given, plan)
+    evidence = _evidence(given, X_hat, np.arange(n), plan)
+    if plan.solver == "algorithm1":
+        fit = _run_algorithm1(X_hat, plan)
+    else:
+        fit = _descend(X_hat, np.arange(n), plan, careful=True)
+    sample = plan.rng.permutation(n)
+    chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
+    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.verdict.calibration, plan)
+    crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
+    return Solved(fit, placement, chosen, crowd, evidence)
+
+
+def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
+    """Sharpen the neighbourhoods of a finished map."""
+    fit, workers = solved.fit, plan.workers
+    X_hat = _projected(plan.rows.take_all(), plan).astype(np.float32)
+    if isinstance(plan.neighbors, int):
+        plan.progress.phase("neighbours", None, "")
+        graph = graph_of(nearest(X_hat, plan.neighbors, plan.rng, workers))
+    else:
+        graph = plan.neighbors
+    radius = radii(X_hat, graph, workers)
+    strength = strength_of(radius)
+    weight = weight_of(plan.detail, fit.verdict.correlation)
+    angles = Angles(X_hat, fit.verdict.calibration, plan.calibrated, plan.rng, workers)
+    plan.progress.phase("detail", N_ITER, "iteration")
+    before = len(fit.history)
+    report = reporter(plan.progress, plan.callback)
+    pulls = affinities(graph, strength(radius))
+    sharp = sharpen(
+        fit.Y,
+        pulls,
+        weight,
+        angles,
+        workers=workers,
+        report=lambda i, loss, Y: report(before + i, loss, Y),
+    )
+    k = max(1, round(graph.nnz / len(X_hat)))
+    placer = Placer(
+        plan.spectral,
+        surroundings(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
+    )
+    fit = Fit(
+        sharp.Y,
+        _judged(X_hat, sharp.Y, solved.landmarks if sampled else None, plan),
+        fit.history + sharp.history,
+        Status.CALLBACK if sharp.stopped else fit.status,
+    )
+    n = len(sharp.Y)
+    crowd = sharp.Y[np.sort(_sample(n, min(n, _CROWD), plan.rng))]
+    return solved._replace(
+        fit=fit,
+        placement=solved.placement._replace(placer=placer),
+        crowd=crowd,
+        evidence=solved.evidence._replace(parts=parts_of(pulls)),
+    )
+
+
+def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> Verdict:
+    """On Y, over all triples, or over all points as apices and landmarks as legs."""
+    if landmarks is None:
+        loss = AngleLoss(X_hat.astype(np.float64), line=plan.line, workers=plan.workers)
+        return loss.judge(Y.astype(np.float64))
+    legs = judges(X_hat[landmarks], Y[landmarks]).share(len(Y))
+    parts = plan.workers.map(lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), TILE))
+    moments = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
+    return verdict(moments, plan.line)
+
+
+def _placement(
+    X_hat: np.ndarray,
+    Y: np.ndarray,
+    line: Calibration,
+    plan: Plan,
+    n_apices: int | None = None,
+) -> Placement:
+    """What places points against these: a few of them are enough, but for the paper's loss."""
+    n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
+    landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs)
+    placer = Placer(plan.spectral, as_type(landmarks, np.float32))
+    return Placement(placer, judges(X_hat, Y).share(plan.rows.shape[0]), line)
+
+
+def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
+    """Solve these rows exactly, from the start that was asked for or the best that is found.
+
+    A sample need not be solved as carefully as all the data: another sample would differ by more.
+    """
+    plan.progress.phase("solving", None, "iteration")
+    descend = functools.partial(
+        solve_exact,
+        line=plan.line,
+        max_iter=_MAX_ITER if plan.max_iter is None else plan.max_iter,
+        tol=plan.tol if careful else _FOR_SAMPLES * plan.tol,
+        workers=plan.workers,
+    )
+    X_hat = X_hat.astype(np.float64 if careful else np.float32)
+    there = plan.rows.bring(X_hat)
+    about_all = AngleLoss(there, line=plan.line, workers=plan.workers)
+    if not isinstance(plan.init, str):
+        start = plan.init[rows]
+    elif plan.init == "pca":
+        start = pca_positions(_scores(X_hat, plan.spectral))
+    else:
+        start = best_start(
+            X_hat,
+            _scores(X_hat, plan.spectral),
+            about_all,
+            descend,
+            tol=plan.tol,
+            rng=plan.rng,
+            workers=plan.workers,
+        )
+    report = reporter(plan.progress, plan.callback)
+    roundings = POLISHED if careful else COARSE
+    return descend(there, start, report=report, roundings=roundings, sharing=about_all)
+
+
+def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:
+    """Scores on the first three principal components: of all data, wherever these were computed."""
+    if isinstance(spectral, Spectral) and spectral.components is None:
+        return principal_scores(X_hat.astype(np.float64), 3)
+    return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
+
+
+def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
+    n = len(X_hat)
+    full_batch = n <= _FULL_BATCH_UP_TO
+    max_iter = plan.max_iter or (1000 if full_batch else 250)
+    plan.progress.phase("solving", max_iter, "iteration")
+    start = (
+        pca_positions(_scores(X_hat, plan.spectral)) if isinstance(plan.init, str) else plan.init
+    )
+    Y, history, status = solve_algorithm1(
+        X_hat,
+        start,
+        max_iter=max_iter,
+        milestones=[round(0.35 * max_iter)],
+        batch_size=None if full_batch else _BATCH_SIZE,
+        rng=plan.rng,
+        workers=plan.workers,
+        report=reporter(plan.progress, plan.callback),
+    )
+    judged = np.arange(n)
+    if n > _EXACT_LOSS_UP_TO:
+        judged = plan.rng.permutation(n)[:_EXACT_LOSS_UP_TO]
+    found = AngleLoss(X_hat[judged], line=ABSOLUTE, workers=plan.workers).judge(Y[judged])
+    point_loss = np.full(n, np.nan)
+    point_loss[judged] = found.point_loss
+    return Fit(Y, found._replace(point_loss=point_loss), history, status)

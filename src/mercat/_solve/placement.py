@@ -1,0 +1,411 @@
+r"""Placing points one by one against landmarks that stay where they are.
+
+A point x at y takes part in two kinds of triples: as the apex over pairs of landmarks, and as a leg at
+each landmark l, paired with every other landmark. For the second kind everything that does not depend
+on x is summed once: with :math:`S_l, M_l, t_l` of `Sums` and a the direction from landmark l to x, the
+squared residuals of the leg's pairs are, up to a constant,
+
+.. math:: f_l(b) = \tfrac12 b^T \sigma_l b + K_l \cdot b, \qquad \sigma_l = 4 \beta^2 S_l, \quad
+          K_l = -4 \beta\, a^T M_l + 4 \alpha \beta\, t_l
+
+with b the bearing of y at l, so that a step costs O(1) a landmark. The energy of a point has two
+unknowns. Its global minimum is looked for among candidates (all leg terms at all candidates are one
+matrix product), then followed by BFGS. Nothing depends on the other points of a block: a point goes to
+the same place whatever company it arrives in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from .._data.arrays import (
+    TILE,
+    Array,
+    beside,
+    blocks,
+    both,
+    filled_up,
+    fused,
+    is_compiling,
+    like,
+    namespace,
+    on_host,
+    row_dot,
+    row_dots,
+    thin_product,
+)
+from .._math.angles import (
+    Bearings,
+    Calibration,
+    Moments,
+    Sums,
+    apex_sums,
+    bearings,
+    data_moments,
+    direction_gradient,
+    felt_by_apices,
+    felt_by_places,
+    inverse_distances,
+    inverse_length,
+    legs_of,
+    legs_with_ones,
+    map_moments,
+    rounded,
+)
+from .._math.sphere import fibonacci_grid, tangent, tangent_frame
+
+N_APEX_LEGS = 80  # legs of the placed point as an apex: so many of the first landmarks do
+_N_GRID = 128  # candidates spread over the sphere ...
+_N_TAKEN = 384  # ... and at landmarks, the last of them: dense where the map is
+_N_SCREEN = 128  # landmarks whose leg terms screen the candidates
+_N_KEPT = 4  # candidates whose full energy is compared ...
+_APART = 0.3  # ... at least so far from each other, in radians
+_FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
+_SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
+_SETTLED = 0.02  # radians
+_ROUNDING = 3e-6  # of an energy in single precision
+_LONGEST_STEP = 0.15  # radians
+# Of directions, see `rounded`, by the spacing of those that a point is compared with: less, and points gather
+# in clumps around these.
+_ROUNDED = 1.0
+
+
+class Landmarks(NamedTuple):
+    """Landmarks with what they remember of each other, ready to place points against."""
+
+    X: Array  # (L, r) data
+    Y: Array  # (L, 3) positions
+    frame: Array  # (2, L, 3) tangent frames
+    sigma: Array  # (2, L) the quadratic part of a leg's energy: on the diagonal ...
+    sigma12: Array  # (L,) ... and off it
+    P: Array  # (2, L, r) -4 beta M, the data part of its linear part
+    p: Array  # (2, L) P . x_l
+    T: Array  # (2, L) 4 alpha beta t, the constant part of its linear part
+    candidates: Array  # (G, 3)
+    C: Array  # (2, screened landmarks, G) bearings of the candidates at the landmarks
+    C0: Array  # (G,) quadratic parts at the candidates
+    calibration: Calibration
+    softening: float
+    n_apex_legs: int
+
+    def place(self, X: Array) -> Array:
+        """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
+
+        Most points settle within a few steps; those that do not are taken again for more. A point that
+        coincides with a landmark in the data goes where that landmark is.
+        """
+        xp = namespace(X)
+        Y, settled = self.place_roughly(X)
+        (again,) = xp.nonzero(~settled)
+        if again.shape[0] > 0:
+            rest, near = (filled_up(xp.take(a, again, axis=0)) for a in (X, Y))
+            further, _ = _bfgs(_energy_of(rest, self), near, *_SECOND_PASS)
+            # The row of `further` that belongs to each row of Y, where it was taken again.
+            row = xp.cumulative_sum(xp.astype(~settled, again.dtype)) - 1
+            row = xp.where(settled, xp.zeros_like(row), row)
+            Y = xp.where(settled[:, None], Y, xp.take(further, row, axis=0))
+        return Y
+
+    def place_roughly(self, X: Array) -> tuple[Array, Array]:
+        """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there."""
+        xp, n = namespace(X), X.shape[0]
+        X = filled_up(X)
+        energy = _energy_of(X, self)
+        Y, settled = _bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
+        coincides = energy.nearest == 0
+        if bool(xp.any(coincides)):
+            twin = xp.argmin(inverse_distances(X, self.X), axis=1)
+            Y = xp.where(coincides[:, None], xp.take(self.Y, twin, axis=0), Y)
+        return Y[:n, :], (settled | coincides)[:n]
+
+
+def prepare_landmarks(
+    X: Array,
+    Y: Array,
+    calibration: Calibration,
+    n_apices: int | None = None,
+    n_apex_legs: int = N_APEX_LEGS,
+) -> Landmarks:
+    """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
+
+    All of them speak, through the sums at the first `n_apices`, which alone a point is then compared with:
+    hardly less exact, and faster. The arrays are best in double precision; `Landmarks` of a lower one come
+    from `as_type`.
+    """
+    xp = namespace(X)
+    alpha, beta = calibration
+    n_landmarks = X.shape[0]
+    k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
+    softening = rounded(Y[:k, :], _ROUNDED)
+    legs = legs_of(X[:k, :], X)
+    s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
+    s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
+    taken = Y[max(0, n_landmarks - _N_TAKEN) :, :]
+    candidates = xp.concat([fibonacci_grid(_N_GRID, xp, **like(Y)), taken], axis=0)
+    X, Y = X[:k, :], Y[:k, :]
+    quadratic = 4 * beta * beta
+    sigma, sigma12 = quadratic * s.S, quadratic * s.S12
+    P = -4 * beta * s.M
+    screen = slice(0, min(_N_SCREEN, X.shape[0]))
+    c = bearings(Y[screen, :], candidates, None, softening)
+    c1, c2 = both(c.B)
+    C0 = 0.5 * (sigma[0, screen] @ (c1 * c1) + sigma[1, screen] @ (c2 * c2))
+    C0 += sigma12[screen] @ (c1 * c2)
+    return Landmarks(
+        X, Y, tangent_frame(Y), sigma, sigma12, P, row_dot(P, X), 4 * alpha * beta * s.t,
+        candidates, c.B, C0, calibration, softening, n_apex_legs,
+    )  # fmt: skip
+
+
+def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
+    """The landmarks in another precision."""
+    xp = namespace(landmarks.X)
+    arrays = {
+        name: xp.astype(value, dtype)
+        for name, value in landmarks._asdict().items()
+        if name not in ("calibration", "softening", "n_apex_legs")
+    }
+    return landmarks._replace(**arrays)
+
+
+@fused
+def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
+    """K (2 x b x L), inverse distances to the legs of an apex, and the least of all (b)."""
+    xp = namespace(X)
+    inverse_distance = inverse_distances(X, k.X)
+    K = X @ xp.matrix_transpose(k.P)
+    K -= k.p[:, None, :]
+    K *= inverse_distance
+    K += k.T[:, None, :]
+    near = xp.asarray(inverse_distance[:, : k.n_apex_legs], copy=True)
+    return K, near, xp.min(inverse_distance, axis=1)
+
+
+class _Energy:
+    """Energy of a block of b points as functions of their positions.
+
+    Where a point coincides with a landmark (`nearest`, an inverse distance, is zero) it is of no use.
+    """
+
+    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+        self.landmarks = landmarks
+        n_landmarks = landmarks.X.shape[0]
+        self.K, near, self.nearest = _linear_parts(X, landmarks)
+        m = near.shape[1]
+        self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
+        # The sampled pairs of the apex stand for all pairs of landmarks.
+        self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
+
+    def points(self) -> tuple[tuple[Array, int], ...]:
+        """The arrays that have an axis of points, and which."""
+        legs = self.apex_legs
+        return (self.K, 1), (legs.X_apex, 0), (legs.inverse_distance, 0)
+
+    def screen(self) -> Array:
+        """Leg energy at each candidate (b x G), from a sample of the landmarks."""
+        k = self.landmarks
+        m = k.C.shape[1]
+        E = self.K[0, :, :m] @ k.C[0, ...]
+        E += self.K[1, :, :m] @ k.C[1, ...]
+        E += k.C0
+        E *= k.X.shape[0] / m
+        return E
+
+    def best_candidate(self) -> Array:
+        """Where to begin (b x 3)."""
+        return _best_candidate(self)
+
+    def __call__(self, Y: Array) -> tuple[Array, Array]:
+        """Energy (b) and its tangent gradient (b x 3)."""
+        leg_energy, leg_gradient = self._as_leg(Y)
+        apex_energy, apex_gradient = self._as_apex(Y)
+        return leg_energy + apex_energy, tangent(leg_gradient + apex_gradient, Y)
+
+    def _as_leg(self, Y: Array) -> tuple[Array, Array]:
+        k = self.landmarks
+        xp = namespace(Y)
+        B = thin_product(Y, k.frame)
+        inverse_sine = inverse_length(B, k.softening)
+        B *= inverse_sine
+        g = B * k.sigma[:, None, :]
+        g += xp.flip(B, axis=0) * k.sigma12
+        g += self.K
+        # The gradient times the bearing has the quadratic part twice, the linear part once.
+        energy = xp.sum(row_dots((g, B), (self.K, B)), axis=0) / 2
+        return energy, _weighted_sum(felt_by_places(g, B, inverse_sine), k.frame)
+
+    def _as_apex(self, Y: Array) -> tuple[Array, Array]:
+        energy, Y_legs, b, s = self._apex_state(Y)
+        g = direction_gradient(self.apex_legs, b, s, self.landmarks.calibration)
+        pulls = felt_by_places(g, b.B, b.inverse_sine)
+        gradient = felt_by_apices(b.frame, pulls, thin_product(Y, Y_legs))
+        return energy, self.apex_weight * gradient
+
+    def as_apex(self, Y: Array) -> Array:
+        """Energy (b) of the points as apices alone."""
+        return self._apex_state(Y)[0]
+
+    def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, Sums]:
+        k = self.landmarks
+        legs, (alpha, beta) = self.apex_legs, k.calibration
+        Y_legs = k.Y[: legs.inverse_distance.shape[1], :]
+        b = bearings(Y, Y_legs, legs.mask, k.softening)
+        s = apex_sums(legs, b)
+        sum_b, sum_bb, sum_ab = map_moments(s)
+        energy = beta * beta * sum_bb - 2 * beta * sum_ab + 2 * alpha * beta * sum_b
+        return self.apex_weight * energy, Y_legs, b, s
+
+
+class _Energies:
+    """Energy of many points, one tile at a time.
+
+    All else that is done to the points is done to all of them at once: many short operations would have
+    the threads wait for each other, as Python lets only one of them begin an operation at a time.
+    """
+
+    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+        self.tiles = [_Energy(X[t, :], landmarks) for t in blocks(X.shape[0], TILE)]
+
+    def __call__(self, Y: Array) -> tuple[Array, ...]:
+        each = zip(self.tiles, blocks(Y.shape[0], TILE), strict=True)
+        return self._joined(energy(Y[t, :]) for energy, t in each)
+
+    @property
+    def nearest(self) -> Array:
+        return self._joined((energy.nearest,) for energy in self.tiles)[0]
+
+    def best_candidate(self) -> Array:
+        return self._joined((energy.best_candidate(),) for energy in self.tiles)[0]
+
+    @staticmethod
+    def _joined(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
+        return tuple(namespace(p[0]).concat(p, axis=0) for p in zip(*parts, strict=True))
+
+
+def _energy_of(X: Array, landmarks: Landmarks) -> _Energy | _Energies:
+    """The energy of points, all at once on a device, which is idle under small tiles."""
+    return _Energies(X, landmarks) if on_host(X) else _Energy(X, landmarks)
+
+
+def _weighted_sum(pulls: Array, frame: Array) -> Array:
+    """Pulls (2 x b x m) along frames (2 x m x 3) in space, written out where a compiler fuses it."""
+    (along_U, along_V), (U, V) = both(pulls), both(frame)
+    if not is_compiling(pulls):
+        return along_U @ U + along_V @ V
+    parts = [row_dots((along_U, U[None, :, k]), (along_V, V[None, :, k])) for k in range(3)]
+    return namespace(pulls).stack(parts, axis=1)
+
+
+@fused
+def _best_candidate(energy: _Energy) -> Array:
+    """The candidate of lowest energy, among the few lowest in leg energy that lie apart."""
+    legs = energy.screen()
+    xp = namespace(legs)
+    candidates = energy.landmarks.candidates
+    lowest = xp.full_like(legs[:, 0], xp.inf)
+    best = xp.zeros_like(energy.K[0, :, :3])
+    for _ in range(_N_KEPT):
+        index = xp.argmin(legs, axis=1)
+        Y = xp.take(candidates, index, axis=0)
+        E = xp.min(legs, axis=1) + energy.as_apex(Y)
+        better = lowest > E
+        best = xp.where(better[:, None], Y, best)
+        lowest = xp.where(better, E, lowest)
+        near = math.cos(_APART) < thin_product(Y, candidates)
+        legs = xp.where(near, xp.inf, legs)
+    return best
+
+
+def _bfgs(
+    energy: _Energy | _Energies, Y: Array, steps: int, first_step: float
+) -> tuple[Array, Array]:
+    """A fixed number of BFGS steps from Y, each point on its own; only a step down is taken.
+
+    Returns the positions, and whether a point has settled: a further step would be short, and the last one
+    did not lead up by more than rounding.
+    """
+    xp = namespace(Y)
+    # A step of no length, from no energy: the energy and the gradient where the point is.
+    E, g = xp.full_like(Y[:, 0], xp.inf), xp.zeros_like(Y)
+    H = xp.zeros((Y.shape[0], 3, 3), **like(Y))
+    Y, E, g, H, _ = _advance(energy, Y, E, g, H)
+    steepness = _length(g)
+    flat = steepness == 0
+    scale = xp.where(
+        flat, xp.zeros_like(E), first_step / xp.where(flat, xp.ones_like(E), steepness)
+    )
+    H = xp.eye(3, **like(Y))[None, :, :] * scale[:, None, None]
+    for _ in range(steps):
+        Y, E, g, H, level = _advance(energy, Y, E, g, H)
+    return Y, level & (_length(_newton_step(H, g, Y)) < _SETTLED)
+
+
+@fused
+def _advance(
+    energy: _Energy | _Energies, Y: Array, E: Array, g: Array, H: Array
+) -> tuple[Array, ...]:
+    """One BFGS step: position, energy, gradient, inverse Hessian; and whether it did not lead up."""
+    xp = namespace(Y)
+    tiny = xp.finfo(Y.dtype).smallest_normal
+    step = _newton_step(H, g, Y)
+    shorten = xp.minimum(_LONGEST_STEP / (_length(step) + tiny), xp.ones_like(E))
+    Y_new = Y + step * shorten[:, None]
+    Y_new = Y_new / _length(Y_new)[:, None]
+    E_new, g_new = energy(Y_new)
+    s, y = Y_new - Y, g_new - g
+    sy = row_dot(s, y)
+    curved = (sy > 1e-3 * _length(s) * _length(y)) & (sy > 1e6 * tiny)
+    rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
+    Hy = _times(H, y)
+    update = ((1 + row_dot(y, Hy) * rho) * rho)[:, None, None] * _outer(s, s)
+    update = update - rho[:, None, None] * (_outer(s, Hy) + _outer(Hy, s))
+    better = E_new <= E
+    level = E_new - E <= _ROUNDING * xp.abs(E)
+    stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
+    H = xp.where(curved[:, None, None], H + update, H * stretch[:, None, None])
+    Y = xp.where(better[:, None], Y_new, Y)
+    g = xp.where(better[:, None], g_new, g)
+    E = xp.where(better, E_new, E)
+    return Y, E, g, H, level
+
+
+def _length(vectors: Array) -> Array:
+    return namespace(vectors).sqrt(row_dot(vectors, vectors))
+
+
+def _outer(u: Array, v: Array) -> Array:
+    return u[:, :, None] * v[:, None, :]
+
+
+def _times(H: Array, v: Array) -> Array:
+    return (H @ v[:, :, None])[:, :, 0] if on_host(v) else row_dot(H, v[:, None, :])
+
+
+def _newton_step(H: Array, g: Array, Y: Array) -> Array:
+    return tangent(-_times(H, g), Y)
+
+
+def placed_moments(
+    X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int
+) -> Moments:
+    """Moments of placed points as apices over `n_legs` landmarks, counted from `start` around."""
+    xp = namespace(X)
+    n_landmarks = X_landmarks.shape[0]
+    chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
+    chosen = (chosen + start) % n_landmarks
+    legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks)))
+    return _moments(X, Y, legs)
+
+
+class _LegPoints(NamedTuple):
+    X: Array
+    Y: Array
+
+
+@fused
+def _moments(X: Array, Y: Array, points: _LegPoints) -> Moments:
+    legs = legs_of(X, points.X)
+    s = apex_sums(legs, bearings(Y, points.Y, legs.mask))
+    return Moments(*data_moments(legs), *map_moments(s))

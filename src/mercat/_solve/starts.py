@@ -1,0 +1,74 @@
+"""Where a descent begins: at the best of several starts, as few points and short descents can tell."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from .._data.arrays import Workers
+from .exact import COARSE, AngleLoss, Fit
+from .initial import many_positions, pca_positions
+from .placement import Landmarks, as_type, prepare_landmarks
+
+_VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
+_TRIED_FOR = 8  # iterations of every start, by which ...
+_PROMISING = 2  # ... so many are chosen
+_START_SAMPLE = 200  # points on which these are followed ...
+_ROUGHLY = 1e-3  # ... to this tolerance
+_JUDGED_BY = 500  # points that these place, by whose loss the start is judged
+_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
+
+
+def best_start(
+    X_hat: np.ndarray,
+    scores: np.ndarray,
+    about_all: AngleLoss,
+    descend: Callable[..., Fit],
+    *,
+    tol: float,
+    rng: np.random.Generator,
+    workers: Workers,
+) -> np.ndarray:
+    """Positions of all points from the best of several starts.
+
+    All are tried for some iterations on a few points, and the most promising followed to their minima. There
+    the few points place many others: how well these fare tells which minimum is a good one for all, and not
+    just for the few. The paper's own start is kept unless another is clearly better.
+    """
+    inline = Workers(1)  # a start is followed by one thread, several starts at a time
+    quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
+    if len(X_hat) <= _VERY_FEW:
+        fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
+        return min(fits, key=lambda fit: (fit.verdict.calibration.beta < 0, fit.verdict.loss)).Y
+    sample = rng.permutation(len(X_hat))[:_JUDGED_BY]
+    few, many = X_hat[sample[:_START_SAMPLE]], X_hat
+    about_few = AngleLoss(few, line=about_all.line, workers=workers)
+    about_many = about_all
+    if len(X_hat) > _JUDGED_BY:
+        many = X_hat[sample]
+        about_many = AngleLoss(many, line=about_all.line, workers=workers)
+    many = many.astype(np.float32)
+    rough = functools.partial(
+        quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), sharing=about_few
+    )
+
+    def follow(start: np.ndarray) -> tuple[float, Landmarks]:
+        fit = rough(start)
+        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.verdict.calibration)
+        landmarks = as_type(landmarks, np.float32)
+        judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
+        Y, _ = landmarks.place_roughly(many)
+        return judge.judge(Y).loss, landmarks
+
+    starts = many_positions(scores[sample[:_START_SAMPLE]])
+    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).verdict.loss, starts)
+    promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
+    found = list(workers.map(follow, [starts[k] for k in promising]))
+    # The loss of the paper's start as if it were a little lower.
+    handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
+    _, landmarks = found[np.argmin([loss for loss, _ in found] * handicap)]
+    placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
+    # The paper's start may be perfect as it is, as for points on a line.
+    return min((pca_positions(scores), placed), key=lambda Y: about_all.judge(Y).loss)
