@@ -93,8 +93,8 @@ def test_points_that_fit_on_a_sphere_are_recovered():
     rng = np.random.default_rng(3)
     truth = from_lonlat(rng.uniform(-0.15, 0.15, 80), rng.uniform(-0.15, 0.15, 80))
     fit = solve(truth, line=ABSOLUTE, tol=1e-7)
-    assert fit.verdict.loss < 0.006
-    assert fit.verdict.correlation > 0.9999
+    assert fit.angle_fit.loss < 0.006
+    assert fit.angle_fit.correlation > 0.9999
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
@@ -106,7 +106,7 @@ def test_loss_falls_and_history_tells(calibrated, digits):
             AngleLoss(X, line=None if calibrated else ABSOLUTE, workers=workers).evaluate(start)[0]
         )
     fit = solve(X, start, line=None if calibrated else ABSOLUTE)
-    assert fit.verdict.loss < initial - 0.005
+    assert fit.angle_fit.loss < initial - 0.005
     assert fit.status in (Status.CONVERGED, Status.PRECISION)
     assert len(fit.history) >= 10
     assert fit.history[-1] < fit.history[0]
@@ -115,7 +115,7 @@ def test_loss_falls_and_history_tells(calibrated, digits):
 
 def test_calibrated_correlation_exceeds_that_of_the_paper_loss(digits):
     X = digits[:300]
-    assert solve(X).verdict.correlation > solve(X, line=ABSOLUTE).verdict.correlation + 0.02
+    assert solve(X).angle_fit.correlation > solve(X, line=ABSOLUTE).angle_fit.correlation + 0.02
 
 
 def test_max_iter_and_callback_stop_the_descent(digits):
@@ -146,7 +146,7 @@ def test_a_start_that_is_perfect_is_kept_where_rounded_directions_lead_away():
     along = 0.1 * x
     circle = np.column_stack([np.cos(along), np.sin(along), np.zeros(6)])
     fit = solve(np.column_stack([x, np.zeros(6)]), circle)
-    assert fit.verdict.loss < 1e-6
+    assert fit.angle_fit.loss < 1e-6
     np.testing.assert_allclose(fit.Y, circle, atol=1e-12)
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -337,3 +338,15 @@ def test_an_interrupted_save_leaves_the_old_file(saved, tmp_path, monkeypatch):
         mercat.save(saved[0], path)
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("kind", ["plain", "landmarks", "detail", "precomputed"])
+def test_a_model_file_of_version_0_1_is_loaded_as_it_was(kind):
+    folder = Path(__file__).parent / "models"  # written by mercat 0.1.0, with what it computed
+    with np.load(folder / "expected.npz") as expected:
+        model = mercat.load(folder / f"{kind}.mercat")
+        np.testing.assert_array_equal(model.embedding_, expected[kind])
+        new = expected["new"]
+        if kind == "precomputed":
+            new = np.linalg.norm(new[:, None] - expected["X"][None], axis=2)
+        np.testing.assert_allclose(model.transform(new), expected[f"{kind}_new"], atol=1e-5)

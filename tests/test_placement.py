@@ -80,7 +80,7 @@ def test_finds_the_global_minimum(solved):
     """Against the best of a grid ten times finer than the candidates, to within that grid's spacing."""
     X, new, fit = solved
     new = new[:150]
-    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     Y = landmarks.place(new)
     energy = _Energy(new, landmarks)
     found, _ = energy(Y)
@@ -100,7 +100,7 @@ def test_finds_the_global_minimum(solved):
 
 def test_new_points_land_among_their_cluster(solved):
     X, new, fit = solved
-    Y = prepare_landmarks(X, fit.Y, fit.verdict.calibration).place(new)
+    Y = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration).place(new)
     nearest_in_data = np.linalg.norm(new[:, None] - X[None], axis=2).argmin(axis=1)
     distance = geodesic(Y, fit.Y[nearest_in_data])
     typical = geodesic(fit.Y, np.roll(fit.Y, 1, axis=0))
@@ -109,14 +109,14 @@ def test_new_points_land_among_their_cluster(solved):
 
 def test_a_point_equal_to_a_landmark_goes_where_it_is(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     Y = landmarks.place(np.vstack([X[7:8], new[:3], X[150:151]]))
     np.testing.assert_array_equal(Y[[0, 4]], fit.Y[[7, 150]])
 
 
 def test_single_precision_agrees_with_double(solved):
     X, new, fit = solved
-    double = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    double = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     single = as_type(double, np.float32)
     Y = single.place(new.astype(np.float32))
     assert Y.dtype == np.float32
@@ -127,7 +127,7 @@ def test_single_precision_agrees_with_double(solved):
 
 def test_place_does_not_depend_on_the_other_points(solved):
     X, new, fit = solved
-    landmarks = as_type(prepare_landmarks(X, fit.Y, fit.verdict.calibration), np.float32)
+    landmarks = as_type(prepare_landmarks(X, fit.Y, fit.angle_fit.calibration), np.float32)
     new = new.astype(np.float32)
     whole = landmarks.place(new)
     order = np.random.default_rng(0).permutation(len(new))
@@ -139,7 +139,7 @@ def test_place_does_not_depend_on_the_other_points(solved):
 
 def test_moments_of_placed_points_are_over_their_landmarks(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     Y = landmarks.place(new[:3])
     moments = placed_moments(new[:3], Y, X, fit.Y, start=190, n_legs=32)
     chosen = np.arange(190, 190 + 32) % 200
@@ -155,8 +155,8 @@ def test_works_in_the_namespace_of_its_arrays(solved):
     """The block functions use nothing but the array API: a strict implementation runs them."""
     strict = pytest.importorskip("array_api_strict")
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
-    foreign = prepare_landmarks(strict.asarray(X), strict.asarray(fit.Y), fit.verdict.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
+    foreign = prepare_landmarks(strict.asarray(X), strict.asarray(fit.Y), fit.angle_fit.calibration)
     Y = foreign.place(strict.asarray(new))
     assert namespace(Y).__name__.startswith("array_api_strict")
     np.testing.assert_allclose(np.asarray(Y), landmarks.place(new), atol=1e-6)
@@ -225,7 +225,7 @@ def test_screened_landmarks_stand_for_all(monkeypatch):
 
 def test_many_landmarks_are_sampled(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     assert landmarks.C.shape == (2, _placement._N_SCREEN, len(landmarks.candidates))
     energy = _Energy(new[:9], landmarks)
     assert energy.apex_legs.inverse_distance.shape == (9, _placement.N_APEX_LEGS)
@@ -266,13 +266,13 @@ def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
 
 def test_points_do_not_pile_up_on_landmarks(solved):
     X, new, fit = solved
-    Y = prepare_landmarks(X[:60], fit.Y[:60], fit.verdict.calibration).place(new)
+    Y = prepare_landmarks(X[:60], fit.Y[:60], fit.angle_fit.calibration).place(new)
     assert len(np.unique(Y.round(6), axis=0)) == len(np.unique(new, axis=0))
 
 
 def test_many_points_settle_at_once_and_landmarks_all(solved):
     X, new, fit = solved
-    landmarks = prepare_landmarks(X, fit.Y, fit.verdict.calibration)
+    landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     assert 0.2 < landmarks.place_roughly(new)[1].mean() < 1
     Y, settled = landmarks.place_roughly(X)
     np.testing.assert_array_equal(Y, fit.Y)

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from mercat import Mercat, metrics
 from mercat._data.arrays import Workers, row_dot, row_dots, thin_product, to_numpy
-from mercat._data.source import Rows
-from mercat._data.torch_source import DeviceRows, check_tensor, find_device, upload_all
+from mercat._data.source import RowSource
+from mercat._data.torch_source import TorchSource, check_tensor, find_device, upload_all
 from mercat._reduce.components import fit_spectral, project_all
 from mercat._solve.placement import placed_moments
 
@@ -54,13 +54,13 @@ def test_components_are_those_of_numpy(kind, metric, device):
     X = sp.csr_array(np.maximum(X, 0)) if kind == "csr" else np.abs(10 * X).astype(kind)
     with Workers(1) as workers:
         rng = np.random.default_rng(0)
-        rows = DeviceRows(X, workers, device)
-        here = fit_spectral(Rows(X, workers), 5, metric=metric, rng=rng)
+        rows = TorchSource(X, workers, device)
+        here = fit_spectral(RowSource(X, workers), 5, metric=metric, rng=rng)
         there = fit_spectral(rows, 5, metric=metric, rng=rng)
         np.testing.assert_allclose(there.components, here.components, atol=2e-3)
         np.testing.assert_allclose(there.mean, here.mean, rtol=1e-4, atol=1e-5)
         assert there.unit == pytest.approx(here.unit, rel=1e-4)
-        X_hat = project_all(rows.bring(here), rows.take(np.arange(50)), workers)
+        X_hat = project_all(rows.to_device(here), rows.take(np.arange(50)), workers)
         expected = project_all(here, X[:50], workers)
     np.testing.assert_allclose(to_numpy(X_hat), expected, atol=1e-4)
 

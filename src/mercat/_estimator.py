@@ -23,18 +23,18 @@ from ._data.arrays import (
     widest,
 )
 from ._data.checks import generator, warn_caller
-from ._data.source import Rows
-from ._data.torch_source import DeviceRows, find_device
+from ._data.source import RowSource
+from ._data.torch_source import TorchSource, find_device
 from ._math.angles import ABSOLUTE
 from ._math.orientation import equator_rotation
 from ._math.sphere import normalize
 from ._progress import Progress
-from ._reduce.components import FromDistances, Spectral, fit_distances, fit_spectral
-from ._solve.diagnostics import Evidence
-from ._solve.fitted_map import Placement, Placer
+from ._reduce.components import ComponentReducer, DistanceReducer, fit_distances, fit_spectral
+from ._solve.diagnostics import Diagnostics
+from ._solve.fitted_map import FittedMap, ScoredMap
 from ._solve.pipeline import Plan, Solved, solve
 from ._solve.status import Status
-from ._solve.trust import TrustWarning, doubts
+from ._solve.trust import TrustWarning, trust_warnings
 from ._validation import check_parameters, check_start, neighbors_of, validated
 
 
@@ -281,22 +281,22 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
             solved = solve(plan)
         self.components_ = self.mean_ = None  # of distances, which have no columns
-        if isinstance(spectral, Spectral):
+        if isinstance(spectral, ComponentReducer):
             self.components_, self.mean_ = spectral.components, spectral.mean
         self.explained_variance_ = spectral.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
         self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
         self.embedding_, self.point_loss_ = self._outcome(rows, solved, progress)
         self._n_features_out = 3
-        self.loss_ = float(fit.verdict.loss)
-        self.correlation_ = float(fit.verdict.correlation)
-        self.calibration_ = tuple(float(v) for v in fit.verdict.calibration)
+        self.loss_ = float(fit.angle_fit.loss)
+        self.correlation_ = float(fit.angle_fit.correlation)
+        self.calibration_ = tuple(float(v) for v in fit.angle_fit.calibration)
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
-        self._warn(solved.evidence)
+        self._warn(solved.diagnostics)
 
-    def _warn(self, evidence: Evidence) -> None:
+    def _warn(self, diagnostics: Diagnostics) -> None:
         """Say what speaks against the map."""
         if self.status_ is Status.MAX_ITER:
             given = "by default" if self.max_iter is None else f"now {self.max_iter}"
@@ -304,7 +304,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             warn_caller(f"{self.status_} {advice}", ConvergenceWarning)
         if self.neighbors is not None and self.detail == 0:
             warn_caller("neighbors has no effect at detail=0: raise detail.", UserWarning)
-        for sentence in doubts(self, evidence):
+        for sentence in trust_warnings(self, diagnostics):
             warn_caller(sentence, TrustWarning)
 
     @contextmanager
@@ -314,22 +314,22 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with progress, Workers(n_threads(self.n_jobs), progress.pulse) as workers:
             yield workers, progress
 
-    def _rows(self, X: Any, workers: Workers) -> Rows:
+    def _rows(self, X: Any, workers: Workers) -> RowSource:
         """How the rows of checked data are read."""
         if is_dask(X):
-            from ._data.dask_source import ChunkedRows
+            from ._data.dask_source import DaskSource
 
-            return ChunkedRows(X, workers)
+            return DaskSource(X, workers)
         device = find_device(self.device, X)
-        return Rows(X, workers) if device is None else DeviceRows(X, workers, device)
+        return RowSource(X, workers) if device is None else TorchSource(X, workers, device)
 
-    def _placed(self, rows: Rows, progress: Progress) -> Any:
+    def _placed(self, rows: RowSource, progress: Progress) -> Any:
         """Positions of all rows on the turned map."""
-        placer, dtype = rows.bring(self._placer), _output_type(rows)
+        placer, dtype = rows.to_device(self._placer), _output_type(rows)
         place = functools.partial(_place, placer, self._rotation, dtype)
         return rows.results(place, (3,), dtype, progress)
 
-    def _outcome(self, rows: Rows, solved: Solved, progress: Progress) -> tuple[Any, Any]:
+    def _outcome(self, rows: RowSource, solved: Solved, progress: Progress) -> tuple[Any, Any]:
         """Positions and losses of all points, or the promise of them."""
         fit, dtype = solved.fit, _output_type(rows)
         if len(fit.Y) < rows.shape[0]:  # a sample was placed
@@ -338,9 +338,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         turned = rows.empty(fit.Y.shape, dtype)
         for block in blocks(len(turned), rows.block):
             rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
-        return rows.returned(turned), rows.returned(fit.verdict.point_loss)
+        return rows.like_input(turned), rows.like_input(fit.angle_fit.point_loss)
 
-    def _denoise(self, rows: Rows, rng: np.random.Generator) -> Spectral | FromDistances:
+    def _denoise(
+        self, rows: RowSource, rng: np.random.Generator
+    ) -> ComponentReducer | DistanceReducer:
         if self.metric == "precomputed":
             return fit_distances(rows.X, self.n_spectral)
         return fit_spectral(rows, self.n_spectral, metric=self.metric, rng=rng)
@@ -380,11 +382,11 @@ def embed(X: Any, **parameters: Any) -> Any:
     return Mercat(**parameters).fit_transform(X)
 
 
-def _place(placer: Placer, rotation: np.ndarray, dtype: str, rows: Any, _: int) -> Any:
+def _place(placer: FittedMap, rotation: np.ndarray, dtype: str, rows: Any, _: int) -> Any:
     return _turned(placer.block(rows)[1], rotation, dtype)
 
 
-def _judge(placement: Placement, rows: Any, start: int) -> Any:
+def _judge(placement: ScoredMap, rows: Any, start: int) -> Any:
     return placement.point_loss(placement.block(rows, start)[1])
 
 
@@ -396,5 +398,5 @@ def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
     return xp.astype(turned, getattr(xp, dtype), copy=False)
 
 
-def _output_type(rows: Rows) -> str:
+def _output_type(rows: RowSource) -> str:
     return "float32" if str(rows.dtype).endswith("float32") else "float64"

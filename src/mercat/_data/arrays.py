@@ -58,7 +58,7 @@ def row_dots(*pairs: tuple[Array, Array]) -> Array:
     return namespace(pairs[0][0]).sum(sum(a * b for a, b in pairs), axis=-1)
 
 
-def both(pair: Array) -> tuple[Array, Array]:
+def unstack(pair: Array) -> tuple[Array, Array]:
     """The two parts of an array whose first axis has length 2."""
     return pair[0, ...], pair[1, ...]
 

@@ -33,7 +33,7 @@ import scipy.sparse
 from .._progress import Progress
 from .arrays import Workers, blocks
 from .checks import check_finite
-from .source import FAN_IN, ROWS_A_BLOCK, Rows, merged, rows_to_sum
+from .source import FAN_IN, ROWS_A_BLOCK, RowSource, merged, rows_to_sum
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def check_chunks(X: Any) -> Any:
     return X
 
 
-class ChunkedRows(Rows):
+class DaskSource(RowSource):
     """Rows of a Dask array."""
 
     lazy = True
@@ -85,7 +85,7 @@ class ChunkedRows(Rows):
         return _in_memory(self.X)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """The results of a function over all blocks, merged in the order that `Rows` has."""
+        """The results of a function over all blocks, merged in the order that `RowSource` has."""
         from dask.delayed import delayed
 
         size = rows_to_sum(self.shape[1], self.sparse)
@@ -123,7 +123,7 @@ class ChunkedRows(Rows):
             meta=np.empty((0, *shape), dtype=dtype),
         )
 
-    def returned(self, results: Any) -> Any:
+    def like_input(self, results: Any) -> Any:
         """Results in memory as a Dask array with the chunks of the rows."""
         import dask.array as da
 

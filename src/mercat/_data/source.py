@@ -56,7 +56,7 @@ def blocks_from(start: int, n: int, size: int) -> list[slice]:
     return [slice(0, first), *rest] if first else rest
 
 
-class Rows:
+class RowSource:
     """Rows of an array or a sparse matrix, in memory or mapped from disk, read on threads.
 
     `block` rows are placed at a time, `tile` of them judged by the same landmarks.
@@ -77,7 +77,7 @@ class Rows:
         """Whether single precision holds each number of the data."""
         return bool(np.can_cast(self.dtype, np.float32))
 
-    def bring(self, record: Any) -> Any:
+    def to_device(self, record: Any) -> Any:
         """An array, or a named tuple of them, to where the rows are computed with."""
         return record
 
@@ -127,6 +127,6 @@ class Rows:
             progress.advance(len(part))
         return out
 
-    def returned(self, results: Any) -> Any:
+    def like_input(self, results: Any) -> Any:
         """Results in memory as the kind of array that the user has given."""
         return results

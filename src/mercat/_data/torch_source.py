@@ -17,7 +17,7 @@ import scipy.sparse
 
 from .._extras import require
 from .arrays import TILE, Array, Workers, blocks, fusing, is_torch, to_numpy
-from .source import Rows, merged
+from .source import RowSource, merged
 
 _BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
 _MOST_ROWS = 1 << 18  # rows of a block that fill any GPU
@@ -116,7 +116,7 @@ def memory_advice(device: Any, rows: int) -> Iterator[None]:
         ) from error
 
 
-class DeviceRows(Rows):
+class TorchSource(RowSource):
     """Rows of a tensor, an array or a sparse matrix, computed with on a torch device."""
 
     def __init__(self, X: Any, workers: Workers, device: Any) -> None:
@@ -155,7 +155,7 @@ class DeviceRows(Rows):
         fitting = max(1024, int(_SHARE * free / (_BYTES_A_ROW + 4 * self.shape[1])))
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
 
-    def bring(self, record: Any) -> Any:
+    def to_device(self, record: Any) -> Any:
         """An array, or a named tuple of them, on the device."""
         move = upload if isinstance(record, np.ndarray) else upload_all
         return move(record, self.device)

@@ -33,16 +33,16 @@ import scipy.sparse
 from .._data.arrays import Workers, blocks, in_tiles, row_dot
 from .._data.source import ROWS_A_BLOCK
 from .._math.angles import (
+    ApexSums,
     Calibration,
     Legs,
     Moments,
-    Sums,
     apex_sums,
     bearings,
     calibrate,
     data_moments,
-    felt_by_apices,
-    felt_by_legs,
+    force_on_apices,
+    force_on_legs,
     legs_of,
     map_moments,
     mean_square,
@@ -127,7 +127,7 @@ class Anchors(NamedTuple):
 
     X: np.ndarray
     Y: np.ndarray
-    sums: Sums
+    sums: ApexSums
     softening: float
 
 
@@ -154,13 +154,13 @@ def angle_force(
     b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
     sums = apex_sums(legs, b)
     pulls = turning_pulls(legs, b, sums, calibration)
-    force = felt_by_apices(b.frame, pulls, Y @ anchors.Y.T)
+    force = force_on_apices(b.frame, pulls, Y @ anchors.Y.T)
     mask = None if legs.mask is None else legs.mask.T
     with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
     as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
     c = bearings(anchors.Y, Y, mask, anchors.softening)
     pulls = turning_pulls(as_leg, c, anchors.sums, calibration)
-    force += felt_by_legs(c.frame, pulls)
+    force += force_on_legs(c.frame, pulls)
     m = len(anchors.X)
     curvature = (4 * calibration.beta**2 / m) * row_dot(b.inverse_sine, b.inverse_sine)
     return force / max(m * (m - 1), 1), curvature, map_moments(sums)
@@ -304,7 +304,7 @@ def _limited(step: np.ndarray, longest: float) -> np.ndarray:
 # ------------------------------------------------------------------ new points
 
 
-class Surroundings(NamedTuple):
+class DetailPlacer(NamedTuple):
     """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
 
     X: np.ndarray
@@ -367,7 +367,7 @@ class Surroundings(NamedTuple):
         return (Y,)
 
 
-def surroundings(
+def detail_placer(
     X: np.ndarray,
     sharp: Sharpened,
     anchors: np.ndarray,
@@ -376,7 +376,7 @@ def surroundings(
     angles: Angles,
     weight: float,
     workers: Workers,
-) -> Surroundings:
+) -> DetailPlacer:
     """What new points need of a map of X (n x r); `anchors` are rows."""
     Y, kernel = sharp.Y, sharp.kernel
     bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
@@ -384,7 +384,7 @@ def surroundings(
         kernel = Kernel(bandwidth, workers)
     field = kernel.field(Y)
     _, pairs = repulsion(field, Y, workers)
-    return Surroundings(
+    return DetailPlacer(
         X,
         Y,
         k,

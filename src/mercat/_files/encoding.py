@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._solve.status import Status
-from .schema import TUPLES, check_names
+from .schema import TAGS, TUPLES, check_names
 
 TYPES = ("<f4", "<f8", "<i4", "<i8")
 
@@ -36,10 +36,9 @@ class Arrays:
             return {"dict": {k: self.encode(v, f"{name}.{k}") for k, v in value.items()}}
         if isinstance(value, list):
             return [self.encode(v, f"{name}.{k}") for k, v in enumerate(value)]
-        kind = type(value).__name__
-        if TUPLES.get(kind) is type(value):
+        if type(value) in TAGS:
             fields = value._asdict().items()
-            return {kind: {k: self.encode(v, f"{name}.{k}") for k, v in fields}}
+            return {TAGS[type(value)]: {k: self.encode(v, f"{name}.{k}") for k, v in fields}}
         if type(value) is tuple:
             return {"tuple": self.encode(list(value), name)}
         raise TypeError(f"A model with {name} of type {type(value).__name__} cannot be saved.")

@@ -13,14 +13,14 @@ import numpy as np
 
 from mercat import __version__
 
-from .._detail.descent import Anchors, Surroundings
+from .._detail.descent import Anchors, DetailPlacer
 from .._detail.neighbors import Strength
 from .._detail.repulsion import Field
 from .._estimator import Mercat
-from .._math.angles import Calibration, Sums
-from .._reduce.components import FromDistances, Spectral
-from .._solve.fitted_map import Placer
-from .._solve.placement import Landmarks
+from .._math.angles import ApexSums, Calibration
+from .._reduce.components import ComponentReducer, DistanceReducer
+from .._solve.fitted_map import FittedMap
+from .._solve.placement import LandmarkPlacer
 from .._solve.status import Status
 
 
@@ -53,24 +53,27 @@ RULES: dict[type, dict[str, Any]] = {
         "explained_variance_": Shape("v"),
         "_n_features_out": int,
         "_rotation": Shape("3 3", unit=True),
-        "_placer": Placer,
+        "_placer": FittedMap,
     },
-    Placer: {"spectral": (Spectral, FromDistances), "against": (Landmarks, Surroundings)},
-    Spectral: {
+    FittedMap: {
+        "spectral": (ComponentReducer, DistanceReducer),
+        "against": (LandmarkPlacer, DetailPlacer),
+    },
+    ComponentReducer: {
         "mean": Shape("d"),
         "components": Shape("r d", optional=True),
         "explained_variance": Shape("v"),
         "unit": float,
         "metric": str,
     },
-    FromDistances: {
+    DistanceReducer: {
         "mean": Shape("n"),
         "axes": Shape("n r"),
         "explained_variance": Shape("v"),
         "unit": float,
         "spread": float,
     },
-    Landmarks: {
+    LandmarkPlacer: {
         "X": Shape("L r"),
         "Y": Shape("L 3", unit=True),
         "frame": Shape("2 L 3", unit=True),
@@ -87,7 +90,7 @@ RULES: dict[type, dict[str, Any]] = {
         "n_apex_legs": int,
     },
     Calibration: {"alpha": float, "beta": float},
-    Surroundings: {
+    DetailPlacer: {
         "X": Shape("n r"),
         "Y": Shape("n 3", unit=True),
         "k": int,
@@ -101,10 +104,27 @@ RULES: dict[type, dict[str, Any]] = {
     },
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
-    Anchors: {"X": Shape("A r"), "Y": Shape("A 3", unit=True), "sums": Sums, "softening": float},
-    Sums: {"M": Shape("2 A r"), "S": Shape("2 A"), "S12": Shape("A"), "t": Shape("2 A")},
+    Anchors: {
+        "X": Shape("A r"),
+        "Y": Shape("A 3", unit=True),
+        "sums": ApexSums,
+        "softening": float,
+    },
+    ApexSums: {"M": Shape("2 A r"), "S": Shape("2 A"), "S12": Shape("A"), "t": Shape("2 A")},
 }
-TUPLES: dict[str, Any] = {kind.__name__: kind for kind in RULES if issubclass(kind, tuple)}
+# What model files call the record types: names stay as they were first written.
+_IN_FILES = {
+    FittedMap: "Placer",
+    LandmarkPlacer: "Landmarks",
+    DetailPlacer: "Surroundings",
+    ComponentReducer: "Spectral",
+    DistanceReducer: "FromDistances",
+    ApexSums: "Sums",
+}
+TUPLES: dict[str, Any] = {
+    _IN_FILES.get(kind, kind.__name__): kind for kind in RULES if issubclass(kind, tuple)
+}
+TAGS = {kind: name for name, kind in TUPLES.items()}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
 _MAY_BE_NAN = {"loss_", "correlation_", "_placer.against.variance"}  # or infinite
 
@@ -167,10 +187,10 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
     r, n_compared = sizes.get("r", d), sizes.get("L", 1)
     if state["n_features_in_"] != d:
         raise ValueError(f"n_features_in_ must be {d}, got {state['n_features_in_']}.")
-    distances = isinstance(spectral, FromDistances)
+    distances = isinstance(spectral, DistanceReducer)
     if distances != (model.metric == "precomputed"):
         raise ValueError(f"its metric {model.metric!r} does not go with its components.")
-    if isinstance(spectral, Spectral):
+    if isinstance(spectral, ComponentReducer):
         if spectral.metric != model.metric:
             raise ValueError(f"it has two metrics, {model.metric!r} and {spectral.metric!r}.")
         if spectral.components is None and r != d:
@@ -188,7 +208,7 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
     if not 1 <= n_compared <= len(rows) or rows.min() < 0 or rows.max() >= n:
         raise ValueError(f"landmarks_ must be rows of the {n} points.")
     around = state["_placer"].against
-    if isinstance(around, Surroundings):
+    if isinstance(around, DetailPlacer):
         if not 1 <= around.k <= n:
             raise ValueError(f"its number of neighbours must be in 1..{n}, got {around.k}.")
         if not around.field.fits():

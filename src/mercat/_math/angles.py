@@ -30,12 +30,12 @@ import numpy as np
 from .._data.arrays import (
     Array,
     blocks,
-    both,
     inverse_sqrt,
     namespace,
     on_host,
     row_dot,
     thin_product,
+    unstack,
     widest,
 )
 from .sphere import squared_spacing, tangent_frame
@@ -132,7 +132,7 @@ class Bearings(NamedTuple):
     frame: Array
 
 
-class Sums(NamedTuple):
+class ApexSums(NamedTuple):
     """What an apex remembers of its legs: M = A^T B (2 x b x r), S = B^T B, t = B^T 1 (2 x b).
 
     Of the symmetric S, `S` is the diagonal (2 x b) and `S12` (b) the rest.
@@ -274,33 +274,33 @@ def bearings(
 
 def inverse_length(B: Array, softening: float) -> Array:
     """1 / sqrt(|c|^2 + softening) of places c in tangent planes (2 x b x m)."""
-    squares, other = both(B * B)
+    squares, other = unstack(B * B)
     squares += other
     squares += softening
     return inverse_sqrt(squares)
 
 
-def felt_by_places(g: Array, B: Array, inverse_sine: Array) -> Array:
+def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
     """From a gradient g (overwritten) with respect to directions B = c / length to that with respect to c.
 
     It is (g - B (B . g)) / length. A direction of length 1 is only turned; a rounded one also feels what
     pulls along it.
     """
-    along, other = both(g * B)
+    along, other = unstack(g * B)
     along += other
     g -= B * along
     g *= inverse_sine
     return g
 
 
-def felt_by_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """The part of `felt_by_places` (g is overwritten) that turns directions: all of it but for rounded ones.
+def pull_back_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
+    """The part of `pull_back` (g is overwritten) that turns directions: all of it but for rounded ones.
 
     What shortens rounded directions draws points together. A map that follows it ends at a higher loss.
     """
     swapped = namespace(B).flip(B, axis=0)
     g *= swapped
-    other, across = both(g)
+    other, across = unstack(g)
     across -= other
     across *= inverse_sine
     pulls = swapped * across
@@ -316,13 +316,13 @@ def rounded(Y: Array, fraction: float) -> float:
     return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
 
 
-def apex_sums(legs: Legs, b: Bearings) -> Sums:
+def apex_sums(legs: Legs, b: Bearings) -> ApexSums:
     """A^T B, B^T B and B^T 1 at each apex of a block."""
     weighted = _combine(b.B * legs.inverse_distance, legs.X_legs)
-    return Sums(
+    return ApexSums(
         weighted[..., :-1] - weighted[..., -1:] * legs.X_apex,
         row_dot(b.B, b.B),
-        row_dot(*both(b.B)),
+        row_dot(*unstack(b.B)),
         b.B @ namespace(b.B).ones_like(b.inverse_sine[0, :]),
     )
 
@@ -346,7 +346,7 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     )
 
 
-def map_moments(s: Sums) -> tuple[Array, Array, Array]:
+def map_moments(s: ApexSums) -> tuple[Array, Array, Array]:
     """Sums of b, b^2 and ab over ordered pairs of distinct legs, for each apex."""
     xp = namespace(s.t)
     with_itself = xp.sum(s.S, axis=0)
@@ -356,7 +356,7 @@ def map_moments(s: Sums) -> tuple[Array, Array, Array]:
     return b - with_itself, bb - with_itself, ab - with_itself
 
 
-def direction_gradient(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
+def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibration) -> Array:
     r"""Gradient of the summed squared residuals with respect to the directions (2 x b x m).
 
     It is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T + \gamma B]`. The last term, with
@@ -375,30 +375,30 @@ def direction_gradient(legs: Legs, b: Bearings, s: Sums, calibration: Calibratio
     return g
 
 
-def turning_pulls(legs: Legs, b: Bearings, s: Sums, calibration: Calibration) -> Array:
+def turning_pulls(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibration) -> Array:
     """`direction_gradient` as the legs' places feel it (2 x b x m), as far as it turns directions."""
-    return felt_by_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+    return pull_back_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
 
 
-def felt_by_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
+def force_on_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
     """Pulls on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
-    (U, V), (along_U, along_V) = both(frame), both(pulls)
+    (U, V), (along_U, along_V) = unstack(frame), unstack(pulls)
     if shared:
         return along_U.T @ U + along_V.T @ V
     return along_U[:, :, None] * U[:, None, :] + along_V[:, :, None] * V[:, None, :]
 
 
-def felt_by_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
+def force_on_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
     """The same pulls on the apices (b x 3), with the cosines of their distances to the legs.
 
     Moving an apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
     """
-    (U, V), (along_U, along_V) = both(frame), both(row_dot(pulls, cosine))
+    (U, V), (along_U, along_V) = unstack(frame), unstack(row_dot(pulls, cosine))
     return -along_U[:, None] * U - along_V[:, None] * V
 
 
 def apex_gradient(
-    legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: Sums, calibration: Calibration
+    legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: ApexSums, calibration: Calibration
 ) -> tuple[Array, Array]:
     """Gradient of the summed squared residuals at a block of apices, as far as it turns directions.
 
@@ -406,8 +406,8 @@ def apex_gradient(
     tangent to the sphere.
     """
     pulls = turning_pulls(legs, b, s, calibration)
-    to_legs = felt_by_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
-    return felt_by_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs
+    to_legs = force_on_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
+    return force_on_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs
 
 
 # ------------------------------------------------------------------ from sums to losses
@@ -451,7 +451,7 @@ def calibrate(m: Moments) -> tuple[Calibration, float]:
     return Calibration(a - beta * b, beta), min(max(correlation, -1.0), 1.0)
 
 
-class Verdict(NamedTuple):
+class AngleFit(NamedTuple):
     """How well a map keeps the angles, measured against a line."""
 
     calibration: Calibration
@@ -460,10 +460,10 @@ class Verdict(NamedTuple):
     point_loss: Array  # ... over the pairs of legs of each apex
 
 
-def verdict(m: Moments, line: Calibration | None = None) -> Verdict:
+def angle_fit(m: Moments, line: Calibration | None = None) -> AngleFit:
     """What moments at each apex say, against a line, or the one that fits them best."""
     all_triples = total(m)
     best, correlation = calibrate(all_triples)
     line = best if line is None else line
     loss = float(np.sqrt(mean_square(all_triples, line)))
-    return Verdict(line, correlation, loss, np.sqrt(mean_square(m, line)))
+    return AngleFit(line, correlation, loss, np.sqrt(mean_square(m, line)))

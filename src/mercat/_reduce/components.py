@@ -15,7 +15,7 @@ import scipy.sparse
 
 from .._data.arrays import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
 from .._data.checks import generator
-from .._data.source import ROWS_A_BLOCK, VALUES_A_BLOCK, Rows
+from .._data.source import ROWS_A_BLOCK, VALUES_A_BLOCK, RowSource
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
@@ -23,7 +23,7 @@ _POWER_ITERATIONS = 6
 _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
-class Spectral(NamedTuple):
+class ComponentReducer(NamedTuple):
     """The way from a row of X to a row of X_hat: (x - mean) components^T / unit.
 
     `components` is None where the data are taken as they are.
@@ -196,8 +196,8 @@ class Centred(NamedTuple):
 
 
 def fit_spectral(
-    rows: Rows, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
-) -> Spectral:
+    rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
+) -> ComponentReducer:
     """Principal components of rows: the leading `n_spectral`, those above the noise ("auto"), or None."""
     n, d = rows.shape
     dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
@@ -208,7 +208,7 @@ def fit_spectral(
     if n_spectral is None:
         spread = float(np.sqrt(found.squares / n))
         unit = centred.unit * spread if spread > 0 else 1.0
-        return Spectral(centred.mean, None, np.empty(0), unit, metric)
+        return ComponentReducer(centred.mean, None, np.empty(0), unit, metric)
     if n_spectral == "auto":
         n_spectral = _signal_rank(rows, found, centred, rng)
     values, components = _leading_components(rows, found, centred, int(n_spectral), rng)
@@ -220,13 +220,13 @@ def fit_spectral(
     spread = float(np.sqrt(values.sum() / n))
     with np.errstate(over="ignore"):
         variance = values / (n - 1) * centred.unit**2
-    return Spectral(
+    return ComponentReducer(
         centred.mean, components, variance, centred.unit * spread if spread > 0 else 1.0, metric
     )
 
 
 def _leading_components(
-    rows: Rows, found: Scatter, centred: Centred, k: int, rng: np.random.Generator
+    rows: RowSource, found: Scatter, centred: Centred, k: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest squared singular values and their right singular vectors (k x d)."""
     n, d = rows.shape
@@ -267,7 +267,9 @@ def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
 
-def _signal_rank(rows: Rows, found: Scatter, centred: Centred, rng: np.random.Generator) -> int:
+def _signal_rank(
+    rows: RowSource, found: Scatter, centred: Centred, rng: np.random.Generator
+) -> int:
     """How many components stand above the noise, by ScreeNOT.
 
     Where both sides are large, a sample of rows stands for all of them.
@@ -331,7 +333,7 @@ def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.n
     """X_hat of all rows, in the units of the data's overall spread."""
     rng = generator(random_state)
     with Workers(1) as workers:
-        spectral = fit_spectral(Rows(X, workers), n_spectral, metric="euclidean", rng=rng)
+        spectral = fit_spectral(RowSource(X, workers), n_spectral, metric="euclidean", rng=rng)
         return np.asarray(project_all(spectral, X, workers))
 
 
@@ -352,7 +354,7 @@ def project_rows(spectral: Any, rows: Any) -> Array:
 # ------------------------------------------------------------------ precomputed distances
 
 
-class FromDistances(NamedTuple):
+class DistanceReducer(NamedTuple):
     """The way from distances to the training points to X_hat, by Gower's formula."""
 
     mean: np.ndarray  # (n,) mean squared distance of each training point, in units
@@ -375,7 +377,7 @@ class FromDistances(NamedTuple):
         return np.asarray(-0.5 * gram / self.spread**2)
 
 
-def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDistances:
+def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> DistanceReducer:
     """Classical scaling of a matrix of distances; directions of negative weight are left out."""
     n = len(distances)
     unit = float(distances.max()) or 1.0
@@ -393,4 +395,4 @@ def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> FromDi
     vectors = vectors * np.where(signs < 0, -1, 1)
     spread = float(np.sqrt(values.sum() / n)) or 1.0
     axes = vectors / np.sqrt(np.where(values > 0, values, 1))
-    return FromDistances(mean, axes, values / max(n - 1, 1) * unit**2, unit, spread)
+    return DistanceReducer(mean, axes, values / max(n - 1, 1) * unit**2, unit, spread)

@@ -39,7 +39,7 @@ class Unseen(NamedTuple):
     among: float  # ... and of those among points that are none
 
 
-class Evidence(NamedTuple):
+class Diagnostics(NamedTuple):
     """What was found out about a map on the way to it; None where there was nothing to find out."""
 
     cut: Cut | None = None

@@ -21,12 +21,13 @@ from .._data.arrays import (
     widest,
 )
 from .._math.angles import (
+    AngleFit,
+    ApexSums,
     Bearings,
     Calibration,
     Legs,
     Moments,
-    Sums,
-    Verdict,
+    angle_fit,
     apex_gradient,
     apex_sums,
     bearings,
@@ -37,7 +38,6 @@ from .._math.angles import (
     mean_square,
     rounded,
     total,
-    verdict,
 )
 from .._math.sphere import normalize
 from .._progress import Report
@@ -61,7 +61,7 @@ class Fit(NamedTuple):
     """What a solver hands back."""
 
     Y: np.ndarray
-    verdict: Verdict
+    angle_fit: AngleFit
     history: list[float]
     status: Status
 
@@ -121,7 +121,7 @@ class AngleLoss:
     def _block_legs(self, k: int) -> Legs:
         return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
 
-    def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, Sums]:
+    def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, ApexSums]:
         legs = self._block_legs(k)
         b = bearings(Y[self._blocks[k]], Y, legs.mask, softening)
         return (b if self._keep else None), apex_sums(legs, b)
@@ -132,7 +132,7 @@ class AngleLoss:
         k: int,
         softening: float | None,
         b: Bearings | None,
-        s: Sums,
+        s: ApexSums,
         line: Calibration,
     ) -> tuple[Array, Array]:
         legs, block = self._block_legs(k), self._blocks[k]
@@ -140,17 +140,17 @@ class AngleLoss:
             b = bearings(Y[block], Y, legs.mask, softening)
         return apex_gradient(legs, Y[block], Y, b, s, line)
 
-    def _moments(self, sums: Iterable[Sums]) -> Moments:
+    def _moments(self, sums: Iterable[ApexSums]) -> Moments:
         parts = [[to_numpy(m).astype(np.float64) for m in map_moments(s)] for s in sums]
         return Moments(
             *self._data_sums, *(np.concatenate(part) for part in zip(*parts, strict=True))
         )
 
-    def judge(self, Y: np.ndarray, softening: float | None = None) -> Verdict:
+    def judge(self, Y: np.ndarray, softening: float | None = None) -> AngleFit:
         """How well the points at Y (n x 3) keep the angles, over all triples."""
         Y = self._beside_data(Y)
         found = self._map(lambda k: self._sums(Y, k, softening), self._indices)
-        return verdict(self._moments(s for _, s in found), self.line)
+        return angle_fit(self._moments(s for _, s in found), self.line)
 
     def evaluate(self, Y: np.ndarray, softening: float | None = None) -> tuple[float, np.ndarray]:
         """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere.

@@ -8,23 +8,23 @@ import numpy as np
 
 from .._data.arrays import TILE, Array, namespace, widest
 from .._data.source import blocks_from
-from .._detail.descent import Surroundings
+from .._detail.descent import DetailPlacer
 from .._math.angles import Calibration, Moments, mean_square
-from .._reduce.components import FromDistances, Spectral, project_rows
-from .placement import Landmarks, placed_moments
+from .._reduce.components import ComponentReducer, DistanceReducer, project_rows
+from .placement import LandmarkPlacer, placed_moments
 
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
 _FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
 
 
-class Placer(NamedTuple):
+class FittedMap(NamedTuple):
     """All that places a row of X on the finished map, the same for training rows and new ones.
 
     A point is placed against landmarks, or, on a map with detail, by its neighbours as well.
     """
 
-    spectral: Spectral | FromDistances
-    against: Landmarks | Surroundings
+    spectral: ComponentReducer | DistanceReducer
+    against: LandmarkPlacer | DetailPlacer
 
     def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of some rows, before the map is turned."""
@@ -32,7 +32,7 @@ class Placer(NamedTuple):
         return X_hat, self.against.place(X_hat)
 
 
-def _within_reach(spectral: Spectral | FromDistances, rows: Any) -> Array:
+def _within_reach(spectral: ComponentReducer | DistanceReducer, rows: Any) -> Array:
     """X_hat of some rows in single precision, which must hold their squares."""
     X_hat = project_rows(spectral, rows)
     xp = namespace(X_hat)
@@ -45,7 +45,7 @@ def _within_reach(spectral: Spectral | FromDistances, rows: Any) -> Array:
     return xp.astype(X_hat, xp.float32)
 
 
-class Judges(NamedTuple):
+class LossSample(NamedTuple):
     """Landmarks as the legs of points: other ones for each tile, so that together they speak for all."""
 
     X: Array
@@ -63,27 +63,27 @@ class Judges(NamedTuple):
             judged.append([xp.astype(m, wide) for m in moments])
         return Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
 
-    def share(self, n: int, tile: int = TILE) -> Judges:
+    def share(self, n: int, tile: int = TILE) -> LossSample:
         """The same for n points in tiles: more legs for each where there are few."""
         return self._replace(n_legs=max(_LEGS_A_TILE, _LEGS_IN_ALL * tile // n), tile=tile)
 
 
-def judges(X_hat: np.ndarray, Y: np.ndarray) -> Judges:
+def loss_sample(X_hat: np.ndarray, Y: np.ndarray) -> LossSample:
     """Landmarks at Y, for very many points."""
-    return Judges(X_hat.astype(np.float32), Y.astype(np.float32), _LEGS_A_TILE, TILE)
+    return LossSample(X_hat.astype(np.float32), Y.astype(np.float32), _LEGS_A_TILE, TILE)
 
 
-class Placement(NamedTuple):
+class ScoredMap(NamedTuple):
     """Places rows and judges them there."""
 
-    placer: Placer
-    judges: Judges
+    placer: FittedMap
+    loss_sample: LossSample
     calibration: Calibration
 
     def block(self, rows: Any, start: int) -> tuple[Array, Moments]:
         """Positions of rows, the first of them number `start`, and their moments as apices."""
         X_hat, Y = self.placer.block(rows)
-        return Y, self.judges.moments(X_hat, Y, start)
+        return Y, self.loss_sample.moments(X_hat, Y, start)
 
     def point_loss(self, moments: Moments) -> Array:
         """The loss at each point."""

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._data.arrays import TILE, Workers, blocks, to_numpy
-from .._data.source import Rows
-from .._detail.descent import N_ITER, Angles, sharpen, surroundings, weight_of
+from .._data.source import RowSource
+from .._detail.descent import N_ITER, Angles, detail_placer, sharpen, weight_of
 from .._detail.neighbors import (
     affinities,
     graph_of,
@@ -20,24 +20,24 @@ from .._detail.neighbors import (
 )
 from .._math.angles import (
     ABSOLUTE,
+    AngleFit,
     Calibration,
     Moments,
-    Verdict,
+    angle_fit,
     calibrate,
     mean_square,
     total,
-    verdict,
 )
 from .._progress import Progress, reporter
 from .._reduce.components import (
-    FromDistances,
-    Spectral,
+    ComponentReducer,
+    DistanceReducer,
     project_all,
 )
 from .algorithm1 import solve_algorithm1
-from .diagnostics import Evidence, Unseen, correlation_among, crowding, find_cut, parts_of
+from .diagnostics import Diagnostics, Unseen, correlation_among, crowding, find_cut, parts_of
 from .exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
-from .fitted_map import Placement, Placer, judges
+from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .placement import N_APEX_LEGS, as_type, prepare_landmarks
 from .starts import best_start
@@ -59,8 +59,8 @@ _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map i
 class Plan(NamedTuple):
     """What a solver is asked for, checked, and what it works with."""
 
-    rows: Rows
-    spectral: Spectral | FromDistances
+    rows: RowSource
+    spectral: ComponentReducer | DistanceReducer
     solver: str
     line: Calibration | None  # that angles are measured against; None: the best
     init: str | np.ndarray
@@ -87,14 +87,14 @@ class Solved(NamedTuple):
 
     `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
     `landmarks` are the rows that others are placed against, and the positions `crowd` stand for all when
-    the map is turned. `evidence` is what speaks for it and against it.
+    the map is turned. `diagnostics` is what speaks for it and against it.
     """
 
     fit: Fit
-    placement: Placement
+    placement: ScoredMap
     landmarks: np.ndarray
     crowd: np.ndarray
-    evidence: Evidence
+    diagnostics: Diagnostics
 
 
 def solve(plan: Plan) -> Solved:
@@ -117,30 +117,35 @@ def _solve_landmarks(plan: Plan) -> Solved:
     X_hat = _projected(near[: len(chosen)], plan)
     fit = _descend(X_hat, chosen, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
-    placement = _placement(X_hat, fit.Y, fit.verdict.calibration, plan, compared)
-    evidence = _evidence(near[: len(chosen)], X_hat, chosen, plan)
+    placement = _placement(X_hat, fit.Y, fit.angle_fit.calibration, plan, compared)
+    diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
     # All rows are placed, or the sample; `at` is where the sample is among them.
     placed, at = rows, sample
     if rows.lazy:
-        placed, at = Rows(near[np.argsort(sample)], plan.workers), np.argsort(np.argsort(sample))
+        placed, at = (
+            RowSource(near[np.argsort(sample)], plan.workers),
+            np.argsort(np.argsort(sample)),
+        )
     fit = _place_all(placed, placement, fit, plan.progress)
     if len(unseen) >= _FEWEST_UNSEEN:
         others = slice(len(chosen), len(chosen) + len(unseen))
         found = correlation_among(
             _projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan.workers
         )
-        evidence = evidence._replace(unseen=Unseen(fit.verdict.correlation, found))
-    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(at)]), evidence)
+        diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
+    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(at)]), diagnostics)
 
 
-def _evidence(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Evidence:
+def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
     """What rows that were taken, with their numbers among all, tell of the data."""
-    return Evidence(find_cut(plan.rows.bring(plan.spectral), near, X_hat, indices), crowding(X_hat))
+    return Diagnostics(
+        find_cut(plan.rows.to_device(plan.spectral), near, X_hat, indices), crowding(X_hat)
+    )
 
 
 def _projected(near: Any, plan: Plan) -> np.ndarray:
     """X_hat of rows that were taken, in memory."""
-    return to_numpy(project_all(plan.rows.bring(plan.spectral), near, plan.workers))
+    return to_numpy(project_all(plan.rows.to_device(plan.spectral), near, plan.workers))
 
 
 def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -149,12 +154,12 @@ def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(n)[:size] if few else rng.choice(n, size, replace=False)
 
 
-def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -> Fit:
+def _place_all(rows: RowSource, placement: ScoredMap, fit: Fit, progress: Progress) -> Fit:
     """Place and judge rows, a block at a time."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    share = placement.judges.share(n, rows.tile)
-    placement = rows.bring(placement._replace(judges=share))
+    share = placement.loss_sample.share(n, rows.tile)
+    placement = rows.to_device(placement._replace(loss_sample=share))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
     for Y_block, moments in rows.each(placement.block):
@@ -163,9 +168,9 @@ def _place_all(rows: Rows, placement: Placement, fit: Fit, progress: Progress) -
         rows.store(placement.point_loss(moments), point_loss, block)
         totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
         progress.advance(len(Y_block))
-    line, (_, correlation) = fit.verdict.calibration, calibrate(totals)
+    line, (_, correlation) = fit.angle_fit.calibration, calibrate(totals)
     loss = float(np.sqrt(mean_square(totals, line)))
-    return fit._replace(Y=Y, verdict=Verdict(line, correlation, loss, point_loss))
+    return fit._replace(Y=Y, angle_fit=AngleFit(line, correlation, loss, point_loss))
 
 
 def _solve_all(plan: Plan) -> Solved:
@@ -173,16 +178,16 @@ def _solve_all(plan: Plan) -> Solved:
     given = plan.rows.take_all()
     n = given.shape[0]
     X_hat = _projected(given, plan)
-    evidence = _evidence(given, X_hat, np.arange(n), plan)
+    diagnostics = _diagnostics(given, X_hat, np.arange(n), plan)
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:
         fit = _descend(X_hat, np.arange(n), plan, careful=True)
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.verdict.calibration, plan)
+    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.angle_fit.calibration, plan)
     crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    return Solved(fit, placement, chosen, crowd, evidence)
+    return Solved(fit, placement, chosen, crowd, diagnostics)
 
 
 def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
@@ -196,8 +201,8 @@ def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
         graph = plan.neighbors
     radius = radii(X_hat, graph, workers)
     strength = strength_of(radius)
-    weight = weight_of(plan.detail, fit.verdict.correlation)
-    angles = Angles(X_hat, fit.verdict.calibration, plan.calibrated, plan.rng, workers)
+    weight = weight_of(plan.detail, fit.angle_fit.correlation)
+    angles = Angles(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng, workers)
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
     report = reporter(plan.progress, plan.callback)
@@ -211,9 +216,9 @@ def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
         report=lambda i, loss, Y: report(before + i, loss, Y),
     )
     k = max(1, round(graph.nnz / len(X_hat)))
-    placer = Placer(
+    placer = FittedMap(
         plan.spectral,
-        surroundings(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
+        detail_placer(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
     )
     fit = Fit(
         sharp.Y,
@@ -227,19 +232,19 @@ def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
         fit=fit,
         placement=solved.placement._replace(placer=placer),
         crowd=crowd,
-        evidence=solved.evidence._replace(parts=parts_of(pulls)),
+        diagnostics=solved.diagnostics._replace(parts=parts_of(pulls)),
     )
 
 
-def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> Verdict:
+def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
     """On Y, over all triples, or over all points as apices and landmarks as legs."""
     if landmarks is None:
         loss = AngleLoss(X_hat.astype(np.float64), line=plan.line, workers=plan.workers)
         return loss.judge(Y.astype(np.float64))
-    legs = judges(X_hat[landmarks], Y[landmarks]).share(len(Y))
+    legs = loss_sample(X_hat[landmarks], Y[landmarks]).share(len(Y))
     parts = plan.workers.map(lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), TILE))
     moments = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
-    return verdict(moments, plan.line)
+    return angle_fit(moments, plan.line)
 
 
 def _placement(
@@ -248,12 +253,12 @@ def _placement(
     line: Calibration,
     plan: Plan,
     n_apices: int | None = None,
-) -> Placement:
+) -> ScoredMap:
     """What places points against these: a few of them are enough, but for the paper's loss."""
     n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
     landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs)
-    placer = Placer(plan.spectral, as_type(landmarks, np.float32))
-    return Placement(placer, judges(X_hat, Y).share(plan.rows.shape[0]), line)
+    placer = FittedMap(plan.spectral, as_type(landmarks, np.float32))
+    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), line)
 
 
 def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
@@ -270,7 +275,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
         workers=plan.workers,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
-    there = plan.rows.bring(X_hat)
+    there = plan.rows.to_device(X_hat)
     about_all = AngleLoss(there, line=plan.line, workers=plan.workers)
     if not isinstance(plan.init, str):
         start = plan.init[rows]
@@ -291,9 +296,9 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
     return descend(there, start, report=report, roundings=roundings, sharing=about_all)
 
 
-def _scores(X_hat: np.ndarray, spectral: Spectral | FromDistances) -> np.ndarray:
+def _scores(X_hat: np.ndarray, spectral: ComponentReducer | DistanceReducer) -> np.ndarray:
     """Scores on the first three principal components: of all data, wherever these were computed."""
-    if isinstance(spectral, Spectral) and spectral.components is None:
+    if isinstance(spectral, ComponentReducer) and spectral.components is None:
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 

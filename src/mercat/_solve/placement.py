@@ -2,7 +2,7 @@ r"""Placing points one by one against landmarks that stay where they are.
 
 A point x at y takes part in two kinds of triples: as the apex over pairs of landmarks, and as a leg at
 each landmark l, paired with every other landmark. For the second kind everything that does not depend
-on x is summed once: with :math:`S_l, M_l, t_l` of `Sums` and a the direction from landmark l to x, the
+on x is summed once: with :math:`S_l, M_l, t_l` of `ApexSums` and a the direction from landmark l to x, the
 squared residuals of the leg's pairs are, up to a constant,
 
 .. math:: f_l(b) = \tfrac12 b^T \sigma_l b + K_l \cdot b, \qquad \sigma_l = 4 \beta^2 S_l, \quad
@@ -25,7 +25,6 @@ from .._data.arrays import (
     Array,
     beside,
     blocks,
-    both,
     filled_up,
     fused,
     is_compiling,
@@ -35,23 +34,24 @@ from .._data.arrays import (
     row_dot,
     row_dots,
     thin_product,
+    unstack,
 )
 from .._math.angles import (
+    ApexSums,
     Bearings,
     Calibration,
     Moments,
-    Sums,
     apex_sums,
     bearings,
     data_moments,
     direction_gradient,
-    felt_by_apices,
-    felt_by_places,
+    force_on_apices,
     inverse_distances,
     inverse_length,
     legs_of,
     legs_with_ones,
     map_moments,
+    pull_back,
     rounded,
 )
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
@@ -72,7 +72,7 @@ _LONGEST_STEP = 0.15  # radians
 _ROUNDED = 1.0
 
 
-class Landmarks(NamedTuple):
+class LandmarkPlacer(NamedTuple):
     """Landmarks with what they remember of each other, ready to place points against."""
 
     X: Array  # (L, r) data
@@ -127,11 +127,11 @@ def prepare_landmarks(
     calibration: Calibration,
     n_apices: int | None = None,
     n_apex_legs: int = N_APEX_LEGS,
-) -> Landmarks:
+) -> LandmarkPlacer:
     """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
 
     All of them speak, through the sums at the first `n_apices`, which alone a point is then compared with:
-    hardly less exact, and faster. The arrays are best in double precision; `Landmarks` of a lower one come
+    hardly less exact, and faster. The arrays are best in double precision; those of a lower one come
     from `as_type`.
     """
     xp = namespace(X)
@@ -141,7 +141,7 @@ def prepare_landmarks(
     softening = rounded(Y[:k, :], _ROUNDED)
     legs = legs_of(X[:k, :], X)
     s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
-    s = Sums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
+    s = ApexSums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
     taken = Y[max(0, n_landmarks - _N_TAKEN) :, :]
     candidates = xp.concat([fibonacci_grid(_N_GRID, xp, **like(Y)), taken], axis=0)
     X, Y = X[:k, :], Y[:k, :]
@@ -150,16 +150,16 @@ def prepare_landmarks(
     P = -4 * beta * s.M
     screen = slice(0, min(_N_SCREEN, X.shape[0]))
     c = bearings(Y[screen, :], candidates, None, softening)
-    c1, c2 = both(c.B)
+    c1, c2 = unstack(c.B)
     C0 = 0.5 * (sigma[0, screen] @ (c1 * c1) + sigma[1, screen] @ (c2 * c2))
     C0 += sigma12[screen] @ (c1 * c2)
-    return Landmarks(
+    return LandmarkPlacer(
         X, Y, tangent_frame(Y), sigma, sigma12, P, row_dot(P, X), 4 * alpha * beta * s.t,
         candidates, c.B, C0, calibration, softening, n_apex_legs,
     )  # fmt: skip
 
 
-def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
+def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
     """The landmarks in another precision."""
     xp = namespace(landmarks.X)
     arrays = {
@@ -171,7 +171,7 @@ def as_type(landmarks: Landmarks, dtype: Any) -> Landmarks:
 
 
 @fused
-def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
+def _linear_parts(X: Array, k: LandmarkPlacer) -> tuple[Array, Array, Array]:
     """K (2 x b x L), inverse distances to the legs of an apex, and the least of all (b)."""
     xp = namespace(X)
     inverse_distance = inverse_distances(X, k.X)
@@ -189,7 +189,7 @@ class _Energy:
     Where a point coincides with a landmark (`nearest`, an inverse distance, is zero) it is of no use.
     """
 
-    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+    def __init__(self, X: Array, landmarks: LandmarkPlacer) -> None:
         self.landmarks = landmarks
         n_landmarks = landmarks.X.shape[0]
         self.K, near, self.nearest = _linear_parts(X, landmarks)
@@ -234,20 +234,20 @@ class _Energy:
         g += self.K
         # The gradient times the bearing has the quadratic part twice, the linear part once.
         energy = xp.sum(row_dots((g, B), (self.K, B)), axis=0) / 2
-        return energy, _weighted_sum(felt_by_places(g, B, inverse_sine), k.frame)
+        return energy, _weighted_sum(pull_back(g, B, inverse_sine), k.frame)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
         energy, Y_legs, b, s = self._apex_state(Y)
         g = direction_gradient(self.apex_legs, b, s, self.landmarks.calibration)
-        pulls = felt_by_places(g, b.B, b.inverse_sine)
-        gradient = felt_by_apices(b.frame, pulls, thin_product(Y, Y_legs))
+        pulls = pull_back(g, b.B, b.inverse_sine)
+        gradient = force_on_apices(b.frame, pulls, thin_product(Y, Y_legs))
         return energy, self.apex_weight * gradient
 
     def as_apex(self, Y: Array) -> Array:
         """Energy (b) of the points as apices alone."""
         return self._apex_state(Y)[0]
 
-    def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, Sums]:
+    def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, ApexSums]:
         k = self.landmarks
         legs, (alpha, beta) = self.apex_legs, k.calibration
         Y_legs = k.Y[: legs.inverse_distance.shape[1], :]
@@ -265,7 +265,7 @@ class _Energies:
     the threads wait for each other, as Python lets only one of them begin an operation at a time.
     """
 
-    def __init__(self, X: Array, landmarks: Landmarks) -> None:
+    def __init__(self, X: Array, landmarks: LandmarkPlacer) -> None:
         self.tiles = [_Energy(X[t, :], landmarks) for t in blocks(X.shape[0], TILE)]
 
     def __call__(self, Y: Array) -> tuple[Array, ...]:
@@ -284,14 +284,14 @@ class _Energies:
         return tuple(namespace(p[0]).concat(p, axis=0) for p in zip(*parts, strict=True))
 
 
-def _energy_of(X: Array, landmarks: Landmarks) -> _Energy | _Energies:
+def _energy_of(X: Array, landmarks: LandmarkPlacer) -> _Energy | _Energies:
     """The energy of points, all at once on a device, which is idle under small tiles."""
     return _Energies(X, landmarks) if on_host(X) else _Energy(X, landmarks)
 
 
 def _weighted_sum(pulls: Array, frame: Array) -> Array:
     """Pulls (2 x b x m) along frames (2 x m x 3) in space, written out where a compiler fuses it."""
-    (along_U, along_V), (U, V) = both(pulls), both(frame)
+    (along_U, along_V), (U, V) = unstack(pulls), unstack(frame)
     if not is_compiling(pulls):
         return along_U @ U + along_V @ V
     parts = [row_dots((along_U, U[None, :, k]), (along_V, V[None, :, k])) for k in range(3)]

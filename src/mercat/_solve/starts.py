@@ -10,7 +10,7 @@ import numpy as np
 from .._data.arrays import Workers
 from .exact import COARSE, AngleLoss, Fit
 from .initial import many_positions, pca_positions
-from .placement import Landmarks, as_type, prepare_landmarks
+from .placement import LandmarkPlacer, as_type, prepare_landmarks
 
 _VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
 _TRIED_FOR = 8  # iterations of every start, by which ...
@@ -41,7 +41,7 @@ def best_start(
     quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
-        return min(fits, key=lambda fit: (fit.verdict.calibration.beta < 0, fit.verdict.loss)).Y
+        return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
     sample = rng.permutation(len(X_hat))[:_JUDGED_BY]
     few, many = X_hat[sample[:_START_SAMPLE]], X_hat
     about_few = AngleLoss(few, line=about_all.line, workers=workers)
@@ -54,16 +54,16 @@ def best_start(
         quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), sharing=about_few
     )
 
-    def follow(start: np.ndarray) -> tuple[float, Landmarks]:
+    def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
         fit = rough(start)
-        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.verdict.calibration)
+        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.angle_fit.calibration)
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
         Y, _ = landmarks.place_roughly(many)
         return judge.judge(Y).loss, landmarks
 
     starts = many_positions(scores[sample[:_START_SAMPLE]])
-    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).verdict.loss, starts)
+    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).angle_fit.loss, starts)
     promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
     found = list(workers.map(follow, [starts[k] for k in promising]))
     # The loss of the paper's start as if it were a little lower.

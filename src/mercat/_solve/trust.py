@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .diagnostics import Evidence
+    from .diagnostics import Diagnostics
 
 # The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
 LEAST_CORRELATION = 0.4
@@ -24,7 +24,7 @@ class TrustWarning(UserWarning):
     """The fit is done, but its map should not be trusted as it is. The message says why and what to do."""
 
 
-def doubts(model: Any, found: Evidence) -> Iterator[str]:
+def trust_warnings(model: Any, found: Diagnostics) -> Iterator[str]:
     """Sentences on what speaks against the map of a fitted model."""
     if model.correlation_ < LEAST_CORRELATION and model.loss_ <= ALL_ALIKE:
         yield (
