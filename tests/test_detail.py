@@ -13,6 +13,7 @@ from spheres import random_sphere
 
 from mercat import Mercat, Status, metrics
 from mercat._data.arrays import Workers
+from mercat._detail.affinities import affinities, radii, strength_of
 from mercat._detail.descent import (
     N_ITER,
     Angles,
@@ -25,7 +26,7 @@ from mercat._detail.descent import (
     repulsion,
     weight_of,
 )
-from mercat._detail.neighbors import affinities, graph_of, nearest, radii, strength_of
+from mercat._detail.neighbors import graph_of, nearest
 from mercat._detail.repulsion import Kernel
 from mercat._math.angles import ABSOLUTE, Calibration
 from mercat._math.sphere import tangent

@@ -8,16 +8,8 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from mercat._data.arrays import Workers
-from mercat._detail.neighbors import (
-    Search,
-    affinities,
-    check_neighbors,
-    first_equal,
-    graph_of,
-    nearest,
-    radii,
-    strength_of,
-)
+from mercat._detail.affinities import affinities, radii, strength_of
+from mercat._detail.neighbors import Search, check_neighbors, first_equal, graph_of, nearest
 
 
 def run(function, *arguments, n_jobs=1):

@@ -19,7 +19,8 @@ import mercat
 from mercat import Mercat, TrustWarning, embed
 from mercat._data.arrays import Workers
 from mercat._data.source import RowSource
-from mercat._detail.neighbors import affinities, graph_of, nearest
+from mercat._detail.affinities import affinities
+from mercat._detail.neighbors import graph_of, nearest
 from mercat._reduce.components import fit_distances, fit_spectral, project_all
 from mercat._solve.diagnostics import find_cut, parts_of
 

@@ -1,6 +1,6 @@
 r"""The dial: neighbours beside angles, by descent from the angles' own map.
 
-With P the affinities of neighbours in the data (`_detail/neighbors.py`) and
+With P the affinities of neighbours in the data (`_detail/affinities.py`) and
 :math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, what is minimised is
 
 .. math:: \frac{\mathrm{mean}\,(a - \alpha - \beta b)^2}{\mathrm{var}(a)}
@@ -51,7 +51,8 @@ from .._math.angles import (
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
-from .neighbors import Search, Strength, first_equal, in_order
+from .affinities import Strength
+from .neighbors import Search, first_equal, in_order
 from .repulsion import Field, Kernel
 
 N_ITER = 100

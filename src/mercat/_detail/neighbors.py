@@ -1,21 +1,14 @@
-r"""Who is next to whom in the data: the nearest points, and the affinities made of them.
+"""The nearest points of each point in the data.
 
 The search is exact up to some tens of thousands of points: a matrix product a block of rows, then a
 selection in two steps. The columns are dealt into groups; the k groups with the smallest minima hold the k
 nearest points, so that only these groups are looked through. Beyond, points are sorted into cells around
 centres and looked for in the cells nearest to their own alone.
-
-An edge weighs the same for all neighbours of a point, and in all
-
-.. math:: p_{ij} = p_{ji} \propto \frac{1}{k r_i^2} + \frac{1}{k r_j^2}
-
-with r the mean distance of a point to its k neighbours: what is crowded in the data pulls more and stays
-crowded on the map.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -30,7 +23,6 @@ _POINTS_A_CELL = 500
 _CELLS_SEARCHED = 20
 _TRAINING = 20  # points a centre that centres are computed from
 _ROUNDS = 4  # of Lloyd's algorithm
-_SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
 
 
 class Search:
@@ -177,56 +169,12 @@ def _cells(X: np.ndarray, centres: np.ndarray, workers: Workers) -> np.ndarray:
     return np.concatenate(list(parts))
 
 
-# ------------------------------------------------------------------ from neighbours to affinities
-
-
 def graph_of(indices: np.ndarray) -> scipy.sparse.csr_array:
     """The graph (n x n) with an edge from each point to each of its neighbours."""
     n, k = indices.shape
     return scipy.sparse.csr_array(
         (np.ones(n * k, np.float32), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
     )
-
-
-def radii(X: np.ndarray, graph: Any, workers: Workers) -> np.ndarray:
-    """Mean distance of each point to its neighbours (n)."""
-
-    def part(block: slice) -> np.ndarray:
-        ends = graph.indptr[block.start : block.stop + 1]
-        others = graph.indices[ends[0] : ends[-1]]
-        degree = np.diff(ends)
-        difference = np.repeat(X[block], degree, axis=0)
-        difference -= X[others]
-        distance = np.sqrt(np.einsum("er,er->e", difference, difference)).astype(np.float64)
-        return np.asarray(np.add.reduceat(distance, ends[:-1] - ends[0]) / degree)
-
-    return np.concatenate(list(workers.map(part, blocks(len(X), 1024))))
-
-
-class Strength(NamedTuple):
-    """How much a point pulls at its neighbours: by the inverse square of its radius."""
-
-    unit: float  # the mean radius
-    factor: float  # that makes the sum over all points n / 2
-
-    def __call__(self, radius: np.ndarray) -> np.ndarray:
-        return self.factor / np.maximum(radius / self.unit, _SMALLEST_RADIUS) ** 2
-
-
-def strength_of(radius: np.ndarray) -> Strength:
-    """Such that the affinities of points of these radii have the sum n."""
-    raw = Strength(float(radius.mean()) or 1.0, 1.0)
-    return raw._replace(factor=len(radius) / (2 * float(raw(radius).sum())))
-
-
-def affinities(graph: Any, strength: np.ndarray) -> scipy.sparse.csr_array:
-    """Symmetric weights of the edges of a graph: each point's strength, shared by its edges."""
-    degree = np.diff(graph.indptr)
-    weight = np.repeat((strength / degree).astype(np.float32), degree)
-    one_way = scipy.sparse.csr_array((weight, graph.indices, graph.indptr), shape=graph.shape)
-    both = scipy.sparse.csr_array(one_way + one_way.T)
-    both.sort_indices()
-    return both
 
 
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:

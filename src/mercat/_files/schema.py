@@ -13,8 +13,8 @@ import numpy as np
 
 from mercat import __version__
 
+from .._detail.affinities import Strength
 from .._detail.descent import Anchors, DetailPlacer
-from .._detail.neighbors import Strength
 from .._detail.repulsion import Field
 from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration

@@ -10,14 +10,9 @@ import numpy as np
 
 from .._data.arrays import TILE, Workers, blocks, to_numpy
 from .._data.source import RowSource
+from .._detail.affinities import affinities, radii, strength_of
 from .._detail.descent import N_ITER, Angles, detail_placer, sharpen, weight_of
-from .._detail.neighbors import (
-    affinities,
-    graph_of,
-    nearest,
-    radii,
-    strength_of,
-)
+from .._detail.neighbors import graph_of, nearest
 from .._math.angles import (
     ABSOLUTE,
     AngleFit,
