@@ -23,7 +23,7 @@ from benchmarks.harness import data, methods, peers, record
 from benchmarks.harness.measure import paper_loss
 from benchmarks.literal import seconds_a_step
 from mercat import Mercat, metrics
-from mercat._reduce.components import denoise
+from mercat._reduce.reducer import denoise
 
 RESULTS = Path(__file__).parent / "results" / "core.json"
 PEERS = ("umap", "tsne", "ncvis", "pacmap")

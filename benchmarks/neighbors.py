@@ -33,7 +33,7 @@ TURNS = 3
 
 
 def mercat(X: np.ndarray) -> np.ndarray:
-    from mercat._data.arrays import Workers, n_threads
+    from mercat._data.threads import Workers, n_threads
     from mercat._detail.neighbors import nearest
 
     with Workers(n_threads(-1)) as workers:

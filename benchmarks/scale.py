@@ -307,7 +307,7 @@ def gpu(arguments: argparse.Namespace) -> dict[str, Any]:
 def _all_triples(torch: Any, timed: Any, n: int) -> dict[str, float]:
     """The loss over all triples of n points and its gradient, once; and the exact solver."""
     from mercat import Mercat
-    from mercat._data.arrays import Workers
+    from mercat._data.threads import Workers
     from mercat._solve.exact import AngleLoss
 
     X, Y = torch.as_tensor(clusters(n)).cuda(), np.random.default_rng(0).normal(size=(n, 3))

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from benchmarks.harness import data, measure, methods, peers
 from benchmarks.harness.record import Store, stamp
-from mercat._reduce.components import denoise
+from mercat._reduce.reducer import denoise
 
 HERE = Path(__file__).resolve().parent
 METHODS = tuple(methods.METHODS)

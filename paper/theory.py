@@ -17,8 +17,8 @@ from benchmarks.harness import data, methods
 from benchmarks.harness.record import stamp
 from benchmarks.scale import exponent
 from mercat import datasets
-from mercat._data.arrays import Workers
-from mercat._math.angles import triple_cosines
+from mercat._data.threads import Workers
+from mercat._math.definition import triple_cosines
 from mercat._solve.algorithm1 import N_LEGS, batch_loss, draw_legs
 from mercat._solve.initial import pca_positions
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._data.arrays import Workers
+from mercat._data.threads import Workers
 from mercat._solve import algorithm1 as _algorithm1
 from mercat._solve.algorithm1 import (
     _angle_gradient,

@@ -13,8 +13,6 @@ from mercat._math.angles import (
     ABSOLUTE,
     Calibration,
     Moments,
-    angle_gradient,
-    angle_loss,
     apex_gradient,
     apex_sums,
     bearings,
@@ -25,8 +23,12 @@ from mercat._math.angles import (
     legs_with_ones,
     map_moments,
     mean_square,
-    spherical_triple_cosines,
     total,
+)
+from mercat._math.definition import (
+    angle_gradient,
+    angle_loss,
+    spherical_triple_cosines,
     triple_cosines,
 )
 from mercat._math.sphere import normalize

@@ -51,7 +51,9 @@ def test_what_computes_knows_nothing_of_what_shows(part):
     assert not graph()[part] & SHOWS
 
 
-@pytest.mark.parametrize("name", ["_math.sphere", "_math.angles", "_solve.placement"])
+@pytest.mark.parametrize(
+    "name", ["_math.definition", "_math.sphere", "_math.angles", "_solve.placement"]
+)
 def test_maths_needs_no_library_beyond_numpy(name):
     outside = {found for found in imports(modules()[name]) if not found.startswith(".")}
     assert outside <= {"__future__", "collections", "math", "typing", "numpy"}

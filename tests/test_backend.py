@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from kernels import blas_threads
 
-from mercat._data.arrays import TILE, Workers, blocks, in_tiles, namespace
+from mercat._data.arrays import TILE, blocks, in_tiles, namespace
+from mercat._data.threads import Workers
 
 
 def test_blocks_cover_the_range_once():

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from spheres import random_sphere
 
 from mercat import Mercat, Status, metrics
-from mercat._data.arrays import Workers
+from mercat._data.threads import Workers
 from mercat._detail.affinities import affinities, radii, strength_of
 from mercat._detail.descent import (
     N_ITER,

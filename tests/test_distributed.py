@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from mercat import Mercat
 from mercat._data import source as _rows
-from mercat._reduce import components as _spectral
+from mercat._reduce import components
 from mercat._solve import pipeline as _solvers
 
 da = pytest.importorskip("dask.array", reason='needs Dask: pip install "mercat[dask]"')
@@ -88,7 +88,7 @@ def test_so_few_points_that_all_are_placed_at_once_are_not_placed_again(monkeypa
 def test_parameters_mean_the_same(parameters, monkeypatch):
     parameters = dict(parameters)
     if parameters.pop("wide", False):
-        monkeypatch.setattr(_spectral, "_SMALL", 6)
+        monkeypatch.setattr(components, "_SMALL", 6)
     X = data()
     here, there = (mercat(**parameters).fit(rows) for rows in (X, chunked(X)))
     np.testing.assert_array_equal(there.embedding_, here.embedding_)

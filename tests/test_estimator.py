@@ -27,10 +27,11 @@ from spheres import random_sphere
 
 from mercat import Mercat, Status, embed
 from mercat._data import source as _rows
-from mercat._data.arrays import Workers
-from mercat._math.angles import ABSOLUTE, angle_loss, spherical_triple_cosines, triple_cosines
+from mercat._data.threads import Workers
+from mercat._math.angles import ABSOLUTE
+from mercat._math.definition import angle_loss, spherical_triple_cosines, triple_cosines
 from mercat._math.sphere import to_lonlat
-from mercat._reduce.components import denoise
+from mercat._reduce.reducer import denoise
 from mercat._solve.exact import AngleLoss
 
 

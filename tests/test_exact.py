@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._data.arrays import Workers
-from mercat._math.angles import (
-    ABSOLUTE,
+from mercat._data.threads import Workers
+from mercat._math.angles import ABSOLUTE, rounded
+from mercat._math.definition import (
     angle_gradient,
     angle_loss,
-    rounded,
     spherical_triple_cosines,
     triple_cosines,
 )

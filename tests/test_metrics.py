@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from mercat import metrics
 from mercat._math.sphere import geodesic
-from mercat._reduce import components as _spectral
+from mercat._reduce import components
 from mercat.metrics import (
     Report,
     Score,
@@ -244,7 +244,7 @@ def test_neighborhood_denoises_the_data(rng):
 
 
 def test_the_seed_also_serves_the_denoising(rng, monkeypatch):
-    monkeypatch.setattr(_spectral, "_SMALL", 20)  # beyond it components are found by random vectors
+    monkeypatch.setattr(components, "_SMALL", 20)  # beyond it, they are found by random vectors
     X = rng.normal(size=(80, 60))
     first, again, other = (
         neighborhood_preservation(X, X[:, :2], k=10, n_spectral=5, random_state=seed)

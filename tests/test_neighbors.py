@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
-from mercat._data.arrays import Workers
+from mercat._data.threads import Workers
 from mercat._detail.affinities import affinities, radii, strength_of
 from mercat._detail.neighbors import Search, check_neighbors, first_equal, graph_of, nearest
 

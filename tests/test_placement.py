@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._data.arrays import Workers, namespace
-from mercat._math.angles import ABSOLUTE, Calibration, spherical_triple_cosines, triple_cosines
+from mercat._data.arrays import namespace
+from mercat._data.threads import Workers
+from mercat._math.angles import ABSOLUTE, Calibration
+from mercat._math.definition import spherical_triple_cosines, triple_cosines
 from mercat._math.sphere import fibonacci_grid, geodesic, normalize, tangent_frame
 from mercat._solve import placement as _placement
 from mercat._solve.exact import solve_exact

@@ -11,7 +11,7 @@ from fingerprints import fingerprint
 from processes import python
 
 from mercat import embed
-from mercat._data.arrays import n_threads
+from mercat._data.threads import n_threads
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -161,7 +161,7 @@ def test_workers_of_joblib_share_the_cores(backend):
         """
 import json, sys
 from joblib import Parallel, delayed
-from mercat._data.arrays import n_threads
+from mercat._data.threads import n_threads
 counts = Parallel(n_jobs=2, backend=sys.argv[1])(delayed(n_threads)(k) for k in (-1, -1, None, 2, 3))
 print(json.dumps([n_threads(-1), *counts]))
 """,
@@ -193,7 +193,7 @@ def test_fork_and_spawn_give_what_one_process_gives(method):
         """
 import json, multiprocessing, sys
 from fingerprints import fingerprint
-from mercat._data.arrays import n_threads
+from mercat._data.threads import n_threads
 here = fingerprint(2, n=260)
 with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
     threads = pool.map(n_threads, [-1, 2])
@@ -212,7 +212,7 @@ def test_a_process_forked_amid_a_fit_can_fit():
     code = python("""
 import json, os, signal, threading
 from fingerprints import fingerprint
-from mercat._data.arrays import _single_threaded_blas
+from mercat._data.threads import _single_threaded_blas
 holder = threading.Thread(target=_single_threaded_blas._lock.acquire)
 holder.start()
 holder.join()

@@ -17,11 +17,13 @@ from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, TrustWarning, embed
-from mercat._data.arrays import Workers
 from mercat._data.source import RowSource
+from mercat._data.threads import Workers
 from mercat._detail.affinities import affinities
 from mercat._detail.neighbors import graph_of, nearest
-from mercat._reduce.components import fit_distances, fit_spectral, project_all
+from mercat._reduce.components import fit_components
+from mercat._reduce.distances import fit_distances
+from mercat._reduce.reducer import project_all
 from mercat._solve.diagnostics import find_cut, parts_of
 
 
@@ -100,7 +102,9 @@ def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
             few, every = (fit_distances(X, k) for k in (4, 64))
         else:
             few, every = (
-                fit_spectral(RowSource(X, workers), k, metric=metric, rng=np.random.default_rng(0))
+                fit_components(
+                    RowSource(X, workers), k, metric=metric, rng=np.random.default_rng(0)
+                )
                 for k in (4, 64)
             )
         cut = find_cut(few, X, project_all(few, X, workers), np.arange(400))
@@ -113,7 +117,7 @@ def test_rounding_is_not_cut():
     """Rows of rank 2 in three columns: what is left out of them is rounding, on which LAPACK gave up."""
     X = np.random.default_rng(0).normal(size=(60, 2)) @ np.ones((2, 3)) * [1, 2, 3]
     with Workers(1) as workers:
-        few = fit_spectral(
+        few = fit_components(
             RowSource(X, workers), 2, metric="euclidean", rng=np.random.default_rng(0)
         )
         assert few.components.shape[0] < 3

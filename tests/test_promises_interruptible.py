@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from mercat import Mercat, Status, _progress
-from mercat._data import arrays as _backend
-from mercat._data.arrays import Workers
+from mercat._data import threads
 from mercat._data.source import rows_to_place
+from mercat._data.threads import Workers
 from mercat._progress import Progress
 
 PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
@@ -156,13 +156,13 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
             waited_for.wait()
 
     with monkeypatch.context() as patch:
-        patch.setattr(_backend, "_hold_blas", let_go_late)
+        patch.setattr(threads, "_hold_blas", let_go_late)
         patch.setattr(
-            _backend, "threading", SimpleNamespace(Event=_Interrupted, Thread=threading.Thread)
+            threads, "threading", SimpleNamespace(Event=_Interrupted, Thread=threading.Thread)
         )
         with pytest.raises(KeyboardInterrupt), Workers(2):
             pass
-    holder = _backend._single_threaded_blas._holder
+    holder = threads._single_threaded_blas._holder
     monkeypatch.setattr(holder, "join", lambda: waited_for.set() or threading.Thread.join(holder))
     with Workers(2):
         pass
@@ -170,7 +170,7 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
 
 
 def test_a_hold_that_ctrl_c_cut_off_before_it_was_ended_is_ended_by_the_next_fit():
-    before, blas = blas_threads(), _backend._SingleThreadedBlas()
+    before, blas = blas_threads(), threads._SingleThreadedBlas()
     blas.__enter__()
     blas._inside = 0  # as if interrupted between the count and the word to the thread
 
@@ -186,19 +186,19 @@ def test_a_hold_that_ctrl_c_cut_off_before_it_was_ended_is_ended_by_the_next_fit
 
 
 def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):
-    main, hold = threading.main_thread(), _backend._hold_blas
+    main, hold = threading.main_thread(), threads._hold_blas
 
     def hold_late(held, leave):
         signal.pthread_kill(main.ident, signal.SIGINT)
         hold(held, leave)
 
-    holder = _backend._SingleThreadedBlas()
-    monkeypatch.setattr(_backend, "_hold_blas", hold_late)
+    holder = threads._SingleThreadedBlas()
+    monkeypatch.setattr(threads, "_hold_blas", hold_late)
     with pytest.raises(KeyboardInterrupt):
         holder.__enter__()
     holder._holder.join(timeout=30)
     assert not holder._holder.is_alive()
-    monkeypatch.setattr(_backend, "_hold_blas", hold)
+    monkeypatch.setattr(threads, "_hold_blas", hold)
     with holder:
         assert blas_threads() == {1}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernels import apart, most_apart
 
 from mercat import Mercat
-from mercat._data.arrays import Workers
+from mercat._data.threads import Workers
 from mercat._math.angles import ABSOLUTE
 from mercat._solve.exact import AngleLoss
 from mercat._solve.initial import pca_positions

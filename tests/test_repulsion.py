@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._data.arrays import Workers
+from mercat._data.threads import Workers
 from mercat._detail.repulsion import Kernel, _cubic
 from mercat._math.sphere import from_lonlat
 

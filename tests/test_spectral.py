@@ -9,17 +9,12 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.decomposition import PCA
 
 from mercat._data import source as _rows
-from mercat._data.arrays import Workers
-from mercat._reduce import components as _spectral
-from mercat._reduce.components import (
-    denoise,
-    fit_distances,
-    fit_spectral,
-    project_all,
-    project_rows,
-    screenot_rank,
-    screenot_threshold,
-)
+from mercat._data.threads import Workers
+from mercat._reduce import components
+from mercat._reduce.components import fit_components
+from mercat._reduce.distances import fit_distances
+from mercat._reduce.rank import screenot_rank, screenot_threshold
+from mercat._reduce.reducer import denoise, project_all, project_rows
 
 
 def low_rank(n: int, d: int, rank: int = 6, noise: float = 0.05, seed: int = 0) -> np.ndarray:
@@ -31,7 +26,7 @@ def low_rank(n: int, d: int, rank: int = 6, noise: float = 0.05, seed: int = 0) 
 def fit(X, n_spectral=5, metric="euclidean", n_jobs=2):
     with Workers(n_jobs) as workers:
         rng = np.random.default_rng(0)
-        return fit_spectral(_rows.RowSource(X, workers), n_spectral, metric=metric, rng=rng)
+        return fit_components(_rows.RowSource(X, workers), n_spectral, metric=metric, rng=rng)
 
 
 SHAPES = {"tall": (300, 40), "wide": (60, 200), "large": (130, 120)}
@@ -42,7 +37,7 @@ SHAPES = {"tall": (300, 40), "wide": (60, 200), "large": (130, 120)}
 def test_components_equal_those_of_pca(shape, kind, monkeypatch):
     """Over the three ways: covariance, Gram matrix, randomised (made to happen by a low limit)."""
     if shape == "large":
-        monkeypatch.setattr(_spectral, "_SMALL", 30)
+        monkeypatch.setattr(components, "_SMALL", 30)
     monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 4000)
     X = low_rank(*SHAPES[shape])
     if kind == "uint8":
@@ -131,14 +126,14 @@ def test_metrics_are_euclidean_distances_of_prepared_rows(metric, sparse):
 
 def test_rows_without_direction_go_to_the_origin_of_the_metric():
     X = np.vstack([np.eye(4), np.zeros((1, 4)), np.full((1, 4), 7.0)])
-    rows, offset = _spectral.prepare_rows(X, "correlation")
+    rows, offset = components.prepare_rows(X, "correlation")
     np.testing.assert_allclose((rows - offset[:, None])[4:], 0, atol=1e-12)
 
 
 def test_sparse_is_never_made_dense(monkeypatch):
     """Only the mean and thin products: no block of the matrix is turned into an array."""
     X = sp.random_array((3000, 2000), density=0.01, rng=np.random.default_rng(0), format="csr")
-    monkeypatch.setattr(_spectral, "_SMALL", 100)
+    monkeypatch.setattr(components, "_SMALL", 100)
     monkeypatch.setattr(sp.csr_array, "toarray", None)
     spectral = fit(X)
     assert project_rows(spectral, X[:10]).shape == (10, 5)
@@ -195,7 +190,7 @@ def test_auto_finds_the_rank_of_the_signal(shape):
 
 
 def test_auto_on_a_sample_of_rows_where_both_sides_are_large(monkeypatch):
-    monkeypatch.setattr(_spectral, "_SMALL", 100)
+    monkeypatch.setattr(components, "_SMALL", 100)
     assert fit(low_rank(400, 200, rank=4, noise=0.5), "auto").components.shape[0] == 4
 
 

@@ -11,10 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 from mercat import Mercat, metrics
-from mercat._data.arrays import Workers, row_dot, row_dots, thin_product, to_numpy
+from mercat._data.arrays import row_dot, row_dots, thin_product, to_numpy
 from mercat._data.source import RowSource
+from mercat._data.threads import Workers
 from mercat._data.torch_source import TorchSource, check_tensor, find_device, upload_all
-from mercat._reduce.components import fit_spectral, project_all
+from mercat._reduce.components import fit_components
+from mercat._reduce.reducer import project_all
 from mercat._solve.placement import placed_moments
 
 torch = pytest.importorskip("torch", reason="needs torch: make torch")
@@ -55,8 +57,8 @@ def test_components_are_those_of_numpy(kind, metric, device):
     with Workers(1) as workers:
         rng = np.random.default_rng(0)
         rows = TorchSource(X, workers, device)
-        here = fit_spectral(RowSource(X, workers), 5, metric=metric, rng=rng)
-        there = fit_spectral(rows, 5, metric=metric, rng=rng)
+        here = fit_components(RowSource(X, workers), 5, metric=metric, rng=rng)
+        there = fit_components(rows, 5, metric=metric, rng=rng)
         np.testing.assert_allclose(there.components, here.components, atol=2e-3)
         np.testing.assert_allclose(there.mean, here.mean, rtol=1e-4, atol=1e-5)
         assert there.unit == pytest.approx(here.unit, rel=1e-4)
@@ -199,7 +201,7 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
     def too_much(*_):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("mercat._solve.placement.Landmarks.place", too_much)
+    monkeypatch.setattr("mercat._solve.placement.LandmarkPlacer.place", too_much)
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "4000")
     with pytest.raises(
         MemoryError, match=r"blocks of 4000 rows.*MERCAT_DEVICE_ROWS to 1000 or less"

@@ -9,10 +9,10 @@ import numpy as np
 from benchmarks.harness import methods
 from benchmarks.harness.data import Data
 from mercat import metrics
-from mercat._data.arrays import Workers
+from mercat._data.threads import Workers
 from mercat._math.angles import ABSOLUTE
 from mercat._math.sphere import normalize
-from mercat._reduce.components import denoise
+from mercat._reduce.reducer import denoise
 from mercat._solve.exact import AngleLoss
 
 MEASURES = ("angle", "distance", "neighborhood", "density")

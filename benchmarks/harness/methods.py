@@ -40,8 +40,8 @@ def mercat_absolute(X, seed, neighbors):
 
 def mercat_algorithm1(X, seed, neighbors, max_iter=1000, milestones=(350,), batch_size=None):
     """The paper's Algorithm 1 with one of its schedules; by default that of the synthetic sets."""
-    from mercat._data.arrays import Workers, n_threads
-    from mercat._reduce.components import denoise
+    from mercat._data.threads import Workers, n_threads
+    from mercat._reduce.reducer import denoise
     from mercat._solve.algorithm1 import solve_algorithm1
     from mercat._solve.initial import pca_positions, principal_scores
 

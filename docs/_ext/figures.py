@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness.facing import facing
 from mercat import Mercat, datasets, metrics, plot, projections
-from mercat._math.angles import spherical_triple_cosines, triple_cosines
+from mercat._math.definition import spherical_triple_cosines, triple_cosines
 
 STYLE = {
     "font.size": 10,

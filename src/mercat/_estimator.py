@@ -12,24 +12,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._data.arrays import (
-    Workers,
-    blocks,
-    in_tiles,
-    is_dask,
-    like,
-    n_threads,
-    namespace,
-    widest,
-)
+from ._data.arrays import blocks, in_tiles, is_dask, like, namespace, widest
 from ._data.checks import generator, warn_caller
 from ._data.source import RowSource
+from ._data.threads import Workers, n_threads
 from ._data.torch_source import TorchSource, find_device
 from ._math.angles import ABSOLUTE
 from ._math.orientation import equator_rotation
 from ._math.sphere import normalize
 from ._progress import Progress
-from ._reduce.components import ComponentReducer, DistanceReducer, fit_distances, fit_spectral
+from ._reduce.components import ComponentReducer
+from ._reduce.reducer import fit_reducer
 from ._solve.diagnostics import Diagnostics
 from ._solve.fitted_map import FittedMap, ScoredMap
 from ._solve.pipeline import Plan, Solved, solve
@@ -263,7 +256,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with self._working() as (workers, progress):
             rows = self._rows(X, workers)
             progress.phase("denoising", None, "")
-            spectral = self._denoise(rows, rng)
+            spectral = fit_reducer(rows, self.n_spectral, metric=self.metric, rng=rng)
             plan = Plan(
                 rows=rows,
                 spectral=spectral,
@@ -339,13 +332,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         for block in blocks(len(turned), rows.block):
             rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
         return rows.like_input(turned), rows.like_input(fit.angle_fit.point_loss)
-
-    def _denoise(
-        self, rows: RowSource, rng: np.random.Generator
-    ) -> ComponentReducer | DistanceReducer:
-        if self.metric == "precomputed":
-            return fit_distances(rows.X, self.n_spectral)
-        return fit_spectral(rows, self.n_spectral, metric=self.metric, rng=rng)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

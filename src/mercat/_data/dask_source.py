@@ -31,9 +31,10 @@ import numpy as np
 import scipy.sparse
 
 from .._progress import Progress
-from .arrays import Workers, blocks
+from .arrays import blocks
 from .checks import check_finite
 from .source import FAN_IN, ROWS_A_BLOCK, RowSource, merged, rows_to_sum
+from .threads import Workers
 
 T = TypeVar("T")
 

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse
 
 from .._progress import Progress
-from .arrays import TILE, Workers, blocks
+from .arrays import TILE, blocks
+from .threads import Workers
 
 VALUES_A_BLOCK = 1 << 21
 ROWS_A_BLOCK = 4096  # rows that a thread places at a time ...

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse
 
 from .._extras import require
-from .arrays import TILE, Array, Workers, blocks, fusing, is_torch, to_numpy
+from .arrays import TILE, Array, blocks, fusing, is_torch, to_numpy
 from .source import RowSource, merged
+from .threads import Workers
 
 _BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
 _MOST_ROWS = 1 << 18  # rows of a block that fill any GPU

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import Workers, blocks
+from .._data.arrays import blocks
+from .._data.threads import Workers
 
 _SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
 

@@ -30,8 +30,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import Workers, blocks, in_tiles, row_dot
+from .._data.arrays import blocks, in_tiles, row_dot
 from .._data.source import ROWS_A_BLOCK
+from .._data.threads import Workers
 from .._math.angles import (
     ApexSums,
     Calibration,

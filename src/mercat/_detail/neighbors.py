@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import TILE, Workers, blocks
+from .._data.arrays import TILE, blocks
+from .._data.threads import Workers
 
 N_NEIGHBORS = 30
 _GROUP = 32  # columns a group

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.fft
 
-from .._data.arrays import Workers, blocks
+from .._data.arrays import blocks
+from .._data.threads import Workers
 
 _NODES_A_BANDWIDTH = 2.0  # the grid's fineness
 _FEWEST_ROWS = 12

@@ -18,7 +18,8 @@ from .._detail.descent import Anchors, DetailPlacer
 from .._detail.repulsion import Field
 from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration
-from .._reduce.components import ComponentReducer, DistanceReducer
+from .._reduce.components import ComponentReducer
+from .._reduce.distances import DistanceReducer
 from .._solve.fitted_map import FittedMap
 from .._solve.placement import LandmarkPlacer
 from .._solve.status import Status

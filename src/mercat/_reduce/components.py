@@ -13,14 +13,13 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from .._data.arrays import Array, Workers, blocks, in_tiles, like, namespace, to_numpy, widest
-from .._data.checks import generator
-from .._data.source import ROWS_A_BLOCK, VALUES_A_BLOCK, RowSource
+from .._data.arrays import Array, blocks, like, namespace, to_numpy, widest
+from .._data.source import VALUES_A_BLOCK, RowSource
+from .rank import screenot_rank
 
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
-_MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
 class ComponentReducer(NamedTuple):
@@ -195,7 +194,7 @@ class Centred(NamedTuple):
         return np.asarray(product / self.unit**2)
 
 
-def fit_spectral(
+def fit_components(
     rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
 ) -> ComponentReducer:
     """Principal components of rows: the leading `n_spectral`, those above the noise ("auto"), or None."""
@@ -283,116 +282,3 @@ def _signal_rank(
     mean = scatter(sample, centred.metric, centred.dtype, "none").mean
     values = scipy.linalg.eigvalsh(_gram(to_numpy(centred._replace(mean=mean).dense(sample))))
     return screenot_rank(np.sqrt(np.maximum(values, 0)), (len(chosen), d))
-
-
-def screenot_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
-    """Number of singular values above the ScreeNOT threshold, at least 2 where there are 2."""
-    above = int(np.sum(singular_values > screenot_threshold(singular_values, shape)))
-    return max(above, min(2, len(singular_values)))
-
-
-def screenot_threshold(
-    singular_values: np.ndarray, shape: tuple[int, int], max_rank: int | None = None
-) -> float:
-    r"""The hard threshold of Donoho, Gavish and Romanov (2023) for noise of unknown covariance.
-
-    The `max_rank` largest values may be signal: they are replaced by what the bulk below them foretells
-    (the edge of a spectrum falls off as a power 2/3 of the index). The threshold y then solves
-    :math:`y\, D'(y) / D(y) = -4` with the D-transform :math:`D = \varphi\,(\gamma \varphi + (1 - \gamma)/y)`,
-    :math:`\varphi(y) = \mathrm{mean}\; y / (y^2 - z^2)` over the noise values z.
-    """
-    values = np.sort(np.asarray(singular_values, dtype=np.float64))
-    p = len(values)
-    k = min(_MAX_SIGNAL_RANK, p // 4) if max_rank is None else max_rank
-    if p < 4 or values[-k - 1] == 0:
-        return 0.0
-    unit = values[-k - 1]
-    noise = values / unit
-    if k > 0:
-        step = noise[-k - 1] - noise[-2 * k - 1]
-        power = (1 - (np.arange(k) / k) ** (2 / 3)) / (2 ** (2 / 3) - 1)
-        noise[p - k :] = (noise[-k - 1] + power * step)[::-1]
-    gamma = min(shape) / max(shape)
-
-    def slope(y: float) -> float:
-        gap = y * y - noise * noise
-        phi, phi_slope = np.mean(y / gap), -np.mean((y * y + noise * noise) / gap**2)
-        other, other_slope = gamma * phi + (1 - gamma) / y, gamma * phi_slope - (1 - gamma) / y**2
-        return float(y * (phi_slope / phi + other_slope / other))
-
-    low, high = noise[-1], noise[-1] + 1.0
-    while slope(high) < -4:
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < -4 else (low, middle)
-    return float((low + high) / 2 * unit)
-
-
-def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.ndarray:
-    """X_hat of all rows, in the units of the data's overall spread."""
-    rng = generator(random_state)
-    with Workers(1) as workers:
-        spectral = fit_spectral(RowSource(X, workers), n_spectral, metric="euclidean", rng=rng)
-        return np.asarray(project_all(spectral, X, workers))
-
-
-def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
-    """X_hat of all rows of X, a block at a time."""
-    parts = blocks(X.shape[0], ROWS_A_BLOCK)
-    projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
-    return namespace(projected[0]).concat(projected)
-
-
-def project_rows(spectral: Any, rows: Any) -> Array:
-    """X_hat of rows, each independent of the others to the bit (where they are in memory)."""
-    if scipy.sparse.issparse(rows):  # multiplied a row at a time
-        return np.asarray(spectral.project(rows))
-    return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
-
-
-# ------------------------------------------------------------------ precomputed distances
-
-
-class DistanceReducer(NamedTuple):
-    """The way from distances to the training points to X_hat, by Gower's formula."""
-
-    mean: np.ndarray  # (n,) mean squared distance of each training point, in units
-    axes: np.ndarray  # (n, r) eigenvectors over square roots of eigenvalues
-    explained_variance: np.ndarray
-    unit: float
-    spread: float
-
-    def project(self, distances: Any) -> np.ndarray:
-        """X_hat (b x r) of points with the given distances (b x n) to the training points."""
-        squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
-        gram = -0.5 * (squares - squares.mean(axis=1, keepdims=True) - self.mean + self.mean.mean())
-        return np.asarray(gram @ self.axes / self.spread)
-
-    def gram(self, distances: Any, columns: np.ndarray) -> np.ndarray:
-        """Inner products of training points about their mean, in spreads; `columns` are their own."""
-        squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
-        mean = squares.mean(axis=1)
-        gram = squares[:, columns] - mean[:, None] - mean[None, :] + self.mean.mean()
-        return np.asarray(-0.5 * gram / self.spread**2)
-
-
-def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> DistanceReducer:
-    """Classical scaling of a matrix of distances; directions of negative weight are left out."""
-    n = len(distances)
-    unit = float(distances.max()) or 1.0
-    squares = (distances / unit) ** 2
-    mean = squares.mean(axis=0)
-    gram = -0.5 * (squares - mean[:, None] - mean[None, :] + mean.mean())
-    k = n if n_spectral is None or n_spectral == "auto" else min(int(n_spectral), n)
-    values, vectors = largest_eigenvectors(gram, k)
-    positive = max(1, int(np.sum(values > 1e-12 * values[:1] * n)))
-    if n_spectral == "auto":
-        k = screenot_rank(np.sqrt(values[:positive]), (n, positive))
-    k = min(k, positive)
-    values, vectors = values[:k], vectors[:, :k]
-    signs = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
-    vectors = vectors * np.where(signs < 0, -1, 1)
-    spread = float(np.sqrt(values.sum() / n)) or 1.0
-    axes = vectors / np.sqrt(np.where(values > 0, values, 1))
-    return DistanceReducer(mean, axes, values / max(n - 1, 1) * unit**2, unit, spread)

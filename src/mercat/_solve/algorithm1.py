@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._data.arrays import Workers, blocks
+from .._data.arrays import blocks
+from .._data.threads import Workers
 from .._math.angles import (
     ABSOLUTE,
     apex_gradient,

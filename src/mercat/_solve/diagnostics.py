@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from .._data.arrays import Workers
+from .._data.threads import Workers
 from .._reduce.components import largest_eigenvectors
 from .exact import AngleLoss
 

@@ -9,17 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from .._data.arrays import (
-    Array,
-    Workers,
-    beside,
-    blocks,
-    like,
-    namespace,
-    on_host,
-    to_numpy,
-    widest,
-)
+from .._data.arrays import Array, beside, blocks, like, namespace, on_host, to_numpy, widest
+from .._data.threads import Workers
 from .._math.angles import (
     AngleFit,
     ApexSums,

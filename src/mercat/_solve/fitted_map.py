@@ -10,7 +10,7 @@ from .._data.arrays import TILE, Array, namespace, widest
 from .._data.source import blocks_from
 from .._detail.descent import DetailPlacer
 from .._math.angles import Calibration, Moments, mean_square
-from .._reduce.components import ComponentReducer, DistanceReducer, project_rows
+from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments
 
 _LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
@@ -23,7 +23,7 @@ class FittedMap(NamedTuple):
     A point is placed against landmarks, or, on a map with detail, by its neighbours as well.
     """
 
-    spectral: ComponentReducer | DistanceReducer
+    spectral: Reducer
     against: LandmarkPlacer | DetailPlacer
 
     def block(self, rows: Any) -> tuple[Array, Array]:
@@ -32,7 +32,7 @@ class FittedMap(NamedTuple):
         return X_hat, self.against.place(X_hat)
 
 
-def _within_reach(spectral: ComponentReducer | DistanceReducer, rows: Any) -> Array:
+def _within_reach(spectral: Reducer, rows: Any) -> Array:
     """X_hat of some rows in single precision, which must hold their squares."""
     X_hat = project_rows(spectral, rows)
     xp = namespace(X_hat)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.arrays import TILE, Workers, blocks, to_numpy
+from .._data.arrays import TILE, blocks, to_numpy
 from .._data.source import RowSource
+from .._data.threads import Workers
 from .._detail.affinities import affinities, radii, strength_of
 from .._detail.descent import N_ITER, Angles, detail_placer, sharpen, weight_of
 from .._detail.neighbors import graph_of, nearest
@@ -24,11 +25,8 @@ from .._math.angles import (
     total,
 )
 from .._progress import Progress, reporter
-from .._reduce.components import (
-    ComponentReducer,
-    DistanceReducer,
-    project_all,
-)
+from .._reduce.components import ComponentReducer
+from .._reduce.reducer import Reducer, project_all
 from .algorithm1 import solve_algorithm1
 from .diagnostics import Diagnostics, Unseen, correlation_among, crowding, find_cut, parts_of
 from .exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
@@ -55,7 +53,7 @@ class Plan(NamedTuple):
     """What a solver is asked for, checked, and what it works with."""
 
     rows: RowSource
-    spectral: ComponentReducer | DistanceReducer
+    spectral: Reducer
     solver: str
     line: Calibration | None  # that angles are measured against; None: the best
     init: str | np.ndarray
@@ -291,7 +289,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
     return descend(there, start, report=report, roundings=roundings, sharing=about_all)
 
 
-def _scores(X_hat: np.ndarray, spectral: ComponentReducer | DistanceReducer) -> np.ndarray:
+def _scores(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray:
     """Scores on the first three principal components: of all data, wherever these were computed."""
     if isinstance(spectral, ComponentReducer) and spectral.components is None:
         return principal_scores(X_hat.astype(np.float64), 3)

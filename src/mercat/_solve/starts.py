@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._data.arrays import Workers
+from .._data.threads import Workers
 from .exact import COARSE, AngleLoss, Fit
 from .initial import many_positions, pca_positions
 from .placement import LandmarkPlacer, as_type, prepare_landmarks

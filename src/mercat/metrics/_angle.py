@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._data.arrays import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy
+from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy
 from .._data.checks import check_integer, generator
+from .._data.threads import Workers, n_threads
 from ._points import (
     BLOCK,
     N_POINTS,

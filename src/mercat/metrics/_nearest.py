@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .._data.arrays import Array, Workers, blocks, n_threads, namespace, row_dot, to_numpy, widest
+from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy, widest
+from .._data.threads import Workers, n_threads
 from ._points import Floats, Indices, Points, brought_to
 
 ROWS, COLUMNS = 64, 2**16  # a block of squared distances, 32 MB

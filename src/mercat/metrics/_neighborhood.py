@@ -80,7 +80,7 @@ def neighborhood_preservation(
     check_k(k, len(data))
     check_n_spectral(n_spectral)
     if n_spectral is not None:
-        from .._reduce.components import denoise
+        from .._reduce.reducer import denoise
 
         denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
         data = check_points(brought_to(denoised, data.coordinates), "X")

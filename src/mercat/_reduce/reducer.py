@@ -1,0 +1,48 @@
+"""X to X_hat, whatever the metric: which reducer is fitted, and how it is applied to rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from .._data.arrays import Array, blocks, in_tiles, namespace
+from .._data.checks import generator
+from .._data.source import ROWS_A_BLOCK, RowSource
+from .._data.threads import Workers
+from .components import ComponentReducer, fit_components
+from .distances import DistanceReducer, fit_distances
+
+Reducer = ComponentReducer | DistanceReducer
+
+
+def fit_reducer(
+    rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
+) -> Reducer:
+    """The reducer of a metric: classical scaling of distances, else principal components."""
+    if metric == "precomputed":
+        return fit_distances(rows.X, n_spectral)
+    return fit_components(rows, n_spectral, metric=metric, rng=rng)
+
+
+def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.ndarray:
+    """X_hat of all rows, in the units of the data's overall spread."""
+    rng = generator(random_state)
+    with Workers(1) as workers:
+        spectral = fit_components(RowSource(X, workers), n_spectral, metric="euclidean", rng=rng)
+        return np.asarray(project_all(spectral, X, workers))
+
+
+def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
+    """X_hat of all rows of X, a block at a time."""
+    parts = blocks(X.shape[0], ROWS_A_BLOCK)
+    projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
+    return namespace(projected[0]).concat(projected)
+
+
+def project_rows(spectral: Any, rows: Any) -> Array:
+    """X_hat of rows, each independent of the others to the bit (where they are in memory)."""
+    if scipy.sparse.issparse(rows):  # multiplied a row at a time
+        return np.asarray(spectral.project(rows))
+    return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
