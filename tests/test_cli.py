@@ -223,9 +223,9 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
     done("embed", tmp_path / "a.h5ad", "-o", tmp_path / "b.h5ad")
     again = anndata.read_h5ad(tmp_path / "b.h5ad")
     expected = Mercat(random_state=0).fit(X.astype(np.float32))
-    np.testing.assert_array_equal(again.obsm["X_mercat"], expected.embedding_)
+    np.testing.assert_array_equal(again.obsm["X_mercat_sphere"], expected.embedding_)
     np.testing.assert_array_equal(again.obs["mercat_loss"], expected.point_loss_)
-    assert again.obsm["X_mercat_map"].shape == (N, 2)
+    assert again.obsm["X_mercat"].shape == (N, 2)
     assert again.uns["kept"] == "yes"
     tl.mercat(adata, use_rep="X", random_state=0)
     assert again.uns["mercat"].keys() == adata.uns["mercat"].keys()
@@ -278,7 +278,7 @@ def test_pages_and_pictures_have_the_colours_that_scanpy_keeps(tmp_path, drawn):
     to = ("--html", tmp_path / "m.html", "--png", tmp_path / "m.png", "--force")
     done("embed", a, "--label", "kind", "--missing", "drop", *to)
     assert drawn == [colors, colors]
-    adata.obsm["X_mercat"] = mercat.embed(X)
+    adata.obsm["X_mercat_sphere"] = mercat.embed(X)
     adata.write_h5ad(b)
     done("view", b, "--label", "kind", "--no-open")
     assert drawn[2:] == [colors]

@@ -326,6 +326,23 @@ def test_anndata_is_read(read):
     )
 
 
+def test_of_a_map_the_unit_vectors_are_read_and_of_version_0_1_too(read):
+    anndata = pytest.importorskip("anndata")
+    Y, flat, loss = np.eye(4)[:, :3], np.ones((4, 2)), np.arange(4.0)
+    Y[3, 0] = 1
+    obs = pd.DataFrame({"mercat_loss": loss, "sharp_loss": -loss}, index=list("abcd"))
+    new = {"X_mercat": flat, "X_mercat_sphere": Y, "sharp": flat, "sharp_sphere": Y[::-1]}
+    old = {"X_mercat_map": flat, "X_mercat": Y, "sharp_map": flat, "sharp": Y[::-1]}
+    for name, obsm in {"new.h5ad": new, "old.h5ad": old}.items():
+        anndata.AnnData(Y, obs=obs, obsm=obsm).write_h5ad(read.folder / name)
+        found = read_embedding(read.folder / name, None, read.console)
+        np.testing.assert_array_equal(found.Y, Y)
+        np.testing.assert_array_equal(found.loss, loss)
+        found = read_embedding(read.folder / name, "sharp", read.console)
+        np.testing.assert_array_equal(found.Y, Y[::-1])
+        np.testing.assert_array_equal(found.loss, -loss)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.h5ad"])
 def test_a_column_called_index_leaves_the_names_of_the_rows_alone(read, name):
     anndata = pytest.importorskip("anndata")

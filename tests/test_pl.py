@@ -90,7 +90,18 @@ def test_genes_come_from_raw_layer_or_X_as_in_scanpy(embedded, calls):
     np.testing.assert_array_equal(values_of(calls), 2 * gene)
     pl.map(embedded, "depth", layer="double")  # a column is a column
     np.testing.assert_array_equal(values_of(calls), embedded.obs["depth"])
-    np.testing.assert_array_equal(calls[-1][0], embedded.obsm["X_mercat"])
+    np.testing.assert_array_equal(calls[-1][0], embedded.obsm["X_mercat_sphere"])
+
+
+def test_files_of_version_0_1_are_drawn_as_before(embedded, calls, offered):
+    old = embedded.copy()
+    old.obsm["X_mercat_map"] = old.obsm["X_mercat"]
+    old.obsm["X_mercat"] = old.obsm.pop("X_mercat_sphere")
+    pl.map(old, "depth")
+    np.testing.assert_array_equal(calls[-1][0], old.obsm["X_mercat"])
+    pl.explore(old, "page.html")
+    np.testing.assert_array_equal(offered["Y"], old.obsm["X_mercat"])
+    np.testing.assert_array_equal(offered["point_loss"], old.obs["mercat_loss"])
 
 
 def test_genes_of_backed_data_are_read_from_disk(embedded, tmp_path, calls):
@@ -139,8 +150,12 @@ def test_errors_name_parameter_rule_and_value(embedded):
         pl.map(embedded, "gene3", layer="double", use_raw=True)
     with pytest.raises(ValueError, match=r"basis must name a key of .*got 'umap': run mercat.tl"):
         pl.map(embedded, basis="umap")
-    with pytest.raises(ValueError, match=r"three columns, got 'mercat_map', .* \(60, 2\)"):
-        pl.globe(embedded, basis="mercat_map")
+    flat = embedded.copy()
+    flat.obsm["X_umap"] = flat.obsm["X_mercat"]
+    with pytest.raises(
+        ValueError, match=r"unit vectors, got 'umap', .* \(60, 2\), .* no 'X_umap_s"
+    ):
+        pl.globe(flat, basis="umap")
     with pytest.raises(ValueError, match="ax must be None for a list of colors"):
         pl.map(embedded, ["kind"], ax=plt.figure().add_subplot())
     with pytest.raises(ValueError, match="color must name at least one column or gene"):
@@ -186,7 +201,7 @@ def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
     assert list(offered["frame"]) == ["kind", "batch", "depth", "good"]
     assert caplog.messages == ["Columns that cannot be shown are left out: seen."]
     np.testing.assert_array_equal(offered["point_loss"], embedded.obs["mercat_loss"])
-    np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat"])
+    np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat_sphere"])
     assert offered["title"] == "Cells"
 
 

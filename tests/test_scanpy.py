@@ -45,15 +45,15 @@ def test_from_counts_to_the_explorer(cells, tmp_path):
     sc.pp.pca(cells, n_comps=20)
     mercat.tl.mercat(cells)
     assert cells.uns["mercat"]["params"]["use_rep"] == "X_pca"
-    kept = mercat.metrics.angle_preservation(cells.obsm["X_pca"], cells.obsm["X_mercat"])
+    kept = mercat.metrics.angle_preservation(cells.obsm["X_pca"], cells.obsm["X_mercat_sphere"])
     assert kept > 0.75
 
     (left, right) = sc.pl.embedding(
-        cells, "mercat_map", color=["branch", "gene7"], show=False, use_raw=False
+        cells, "mercat", color=["branch", "gene7"], show=False, use_raw=False
     )
     drawn = np.concatenate([c.get_offsets() for c in left.collections])
     np.testing.assert_allclose(
-        np.sort(drawn, axis=0), np.sort(cells.obsm["X_mercat_map"], axis=0), atol=1e-6
+        np.sort(drawn, axis=0), np.sort(cells.obsm["X_mercat"], axis=0), atol=1e-6
     )
     assert right.get_title() == "gene7"
     ax = mercat.pl.map(cells, "branch")  # in the colours that scanpy has just chosen
@@ -66,12 +66,12 @@ def test_from_counts_to_the_explorer(cells, tmp_path):
     assert page.stat().st_size > 10_000
     cells.write_h5ad(tmp_path / "cells.h5ad")
     back = anndata.read_h5ad(tmp_path / "cells.h5ad")
-    np.testing.assert_array_equal(back.obsm["X_mercat"], cells.obsm["X_mercat"])
+    np.testing.assert_array_equal(back.obsm["X_mercat_sphere"], cells.obsm["X_mercat_sphere"])
 
 
 def test_cells_that_come_with_scanpy():
     adata = sc.datasets.pbmc68k_reduced()
     mercat.tl.mercat(adata)
-    assert adata.obsm["X_mercat"].shape == (700, 3)
+    assert adata.obsm["X_mercat_sphere"].shape == (700, 3)
     mercat.pl.map(adata, ["bulk_labels", "CST3"])
     plt.close("all")

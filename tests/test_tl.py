@@ -32,10 +32,10 @@ def adata() -> anndata.AnnData:
 def test_writes_what_the_estimator_makes_of_the_components(adata):
     assert tl.mercat(adata) is None
     model = Mercat(random_state=0).fit(adata.obsm["X_pca"])
-    np.testing.assert_array_equal(adata.obsm["X_mercat"], model.embedding_)
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], model.embedding_)
     np.testing.assert_array_equal(adata.obs["mercat_loss"], model.point_loss_)
     flat = projections.project(model.embedding_, "mercator")
-    np.testing.assert_allclose(adata.obsm["X_mercat_map"], flat, atol=1e-6)
+    np.testing.assert_allclose(adata.obsm["X_mercat"], flat, atol=1e-6)
     about = adata.uns["mercat"]
     np.testing.assert_array_equal(about["calibration"], model.calibration_)
     assert about["loss"] == model.loss_
@@ -66,7 +66,7 @@ def test_dense_sparse_and_backed_data_are_the_same_data(make, tmp_path):
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     for data in (adata, backed):
         tl.mercat(data, n_spectral=10)
-        np.testing.assert_array_equal(data.obsm["X_mercat"], expected)
+        np.testing.assert_array_equal(data.obsm["X_mercat_sphere"], expected)
     assert backed.isbacked
 
 
@@ -81,16 +81,16 @@ def test_representations_other_than_arrays_are_embedded(adata, kind):
     adata.obsm["other"] = other[kind]
     tl.mercat(adata, use_rep="other")
     expected = Mercat(random_state=0).fit_transform(rep if kind == "frame" else other[kind])
-    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
 
 
 def test_key_added_names_all_fields(adata):
-    tl.mercat(adata, use_rep="X", key_added="sphere", n_landmarks=50, objective="absolute")
-    assert set(adata.obsm) == {"X_pca", "sphere", "sphere_map"}
-    assert list(adata.obs) == ["sphere_loss"]
-    assert list(adata.uns) == ["sphere"]
-    assert adata.uns["sphere"]["params"]["n_landmarks"] == 50
-    np.testing.assert_array_equal(adata.uns["sphere"]["calibration"], [0, 1])
+    tl.mercat(adata, use_rep="X", key_added="again", n_landmarks=50, objective="absolute")
+    assert set(adata.obsm) == {"X_pca", "again", "again_sphere"}
+    assert list(adata.obs) == ["again_loss"]
+    assert list(adata.uns) == ["again"]
+    assert adata.uns["again"]["params"]["n_landmarks"] == 50
+    np.testing.assert_array_equal(adata.uns["again"]["calibration"], [0, 1])
 
 
 @pytest.mark.filterwarnings(
@@ -105,8 +105,8 @@ def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
         mercat.tl.mercat(adata, detail=0.3)
     assert "adata.obsp['distances']" in caplog.text
     expected = Mercat(detail=0.3, neighbors=ring, random_state=0).fit_transform(adata.obsm["X_pca"])
-    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
-    assert not np.array_equal(adata.obsm["X_mercat"], adata.obsm["nearest"])
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
+    assert not np.array_equal(adata.obsm["X_mercat_sphere"], adata.obsm["nearest_sphere"])
     assert adata.uns["mercat"]["params"]["neighbors"] == "adata.obsp['distances']"
     assert "neighbors" not in adata.uns["nearest"]["params"]
 
@@ -118,7 +118,7 @@ def test_a_graph_of_another_representation_is_not_used(adata, caplog):
     tl.mercat(adata, detail=0.3)
     assert "are those of X_other, and X_pca is embedded: looking for others" in caplog.text
     expected = Mercat(detail=0.3, random_state=0).fit_transform(adata.obsm["X_pca"])
-    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
     assert "neighbors" not in adata.uns["mercat"]["params"]
 
 
@@ -141,7 +141,7 @@ def test_a_layer_is_embedded(adata):
     adata.layers["counts"] = adata.X * 2
     tl.mercat(adata, use_rep="counts")
     expected = Mercat(random_state=0).fit_transform(adata.X * 2)
-    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
 
 
 def test_a_layer_that_is_not_finite_is_named(adata):
@@ -154,7 +154,7 @@ def test_X_is_what_adata_calls_so(adata):
     expected = Mercat(random_state=0).fit_transform(adata.X)
     adata.obsm["X"] = adata.obsm["X_pca"]
     tl.mercat(adata, use_rep="X")
-    np.testing.assert_array_equal(adata.obsm["X_mercat"], expected)
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
 
 
 def test_a_copy_leaves_the_original_alone(adata):
@@ -171,7 +171,7 @@ def test_what_is_written_survives_a_file(adata, tmp_path):
     tl.mercat(adata, init=start, random_state=rng, max_iter=300, callback=lambda *_: False)
     adata.write_h5ad(tmp_path / "cells.h5ad")
     back = anndata.read_h5ad(tmp_path / "cells.h5ad")
-    np.testing.assert_array_equal(back.obsm["X_mercat"], adata.obsm["X_mercat"])
+    np.testing.assert_array_equal(back.obsm["X_mercat_sphere"], adata.obsm["X_mercat_sphere"])
     np.testing.assert_array_equal(back.uns["mercat"]["params"]["init"], start)
     assert back.uns["mercat"]["params"]["max_iter"] == 300
     assert "random_state" not in back.uns["mercat"]["params"]
@@ -189,12 +189,10 @@ def test_poles_lie_on_the_edge_of_the_map_and_are_counted(adata, monkeypatch, ca
     monkeypatch.setattr(tl.Mercat, "fit", fitted)
     few = adata[:4].copy()
     tl.mercat(few)
-    np.testing.assert_allclose(
-        few.obsm["X_mercat_map"][:, 1], [0, np.pi, -np.arcsinh(4 / 3), -np.pi]
-    )
+    np.testing.assert_allclose(few.obsm["X_mercat"][:, 1], [0, np.pi, -np.arcsinh(4 / 3), -np.pi])
     assert few.uns["mercat"]["n_beyond_map"] == 2
     assert caplog.messages == [
-        "2 points are beyond a latitude of 85.05 degrees: obsm['X_mercat_map'] has them on its edge."
+        "2 points are beyond a latitude of 85.05 degrees: obsm['X_mercat'] has them on its edge."
     ]
 
 
@@ -241,6 +239,17 @@ def test_errors_name_parameter_rule_and_value(adata, tmp_path):
         tl.mercat(backed, copy=True)
 
 
+def test_a_map_of_version_0_1_is_replaced_whole(adata):
+    tl.mercat(adata)
+    expected = adata.copy()
+    adata.obsm["X_mercat_map"] = adata.obsm["X_mercat"]
+    adata.obsm["X_mercat"] = adata.obsm.pop("X_mercat_sphere")
+    for key in (None, "X_mercat"):
+        again = tl.mercat(adata, key_added=key, copy=True)
+        assert set(again.obsm) == set(expected.obsm)
+        np.testing.assert_array_equal(again.obsm["X_mercat"], expected.obsm["X_mercat"])
+
+
 @pytest.mark.parametrize("key", ["X_pca", "pca", "mercat"])
 def test_key_added_replaces_nothing_but_a_map(adata, key):
     adata.uns["pca"] = {"variance": np.ones(12)}
@@ -261,5 +270,5 @@ def test_a_dense_graph_is_none_of_neighbours(adata):
 
 def test_a_map_without_losses_leaves_none_of_the_map_before(adata):
     tl.mercat(adata)
-    write_map(adata, adata.obsm["X_mercat"], None, {})
+    write_map(adata, adata.obsm["X_mercat_sphere"], None, {})
     assert "mercat_loss" not in adata.obs

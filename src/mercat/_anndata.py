@@ -18,7 +18,20 @@ from .projections import project
 if TYPE_CHECKING:
     from anndata import AnnData
 
+#: Where obsm has the flat map, so that ``sc.pl.embedding(adata, "mercat")`` draws it, and what uns calls it.
 KEY, SHORT = "X_mercat", "mercat"
+_SPHERE = "_sphere"
+
+
+def sphere_of(key: str) -> str:
+    """The key of the unit vectors that a flat map shows."""
+    return f"{key}{_SPHERE}"
+
+
+def map_of(adata: AnnData, sphere: str) -> str:
+    """The key of the map whose unit vectors these are; in files of version 0.1 it is their own."""
+    key = sphere.removesuffix(_SPHERE)
+    return key if key in adata.obsm else sphere
 
 
 def short_of(key: str) -> str:
@@ -39,11 +52,13 @@ def write_map(
     *,
     key: str = KEY,
 ) -> int:
-    """Unit vectors and a map in obsm, losses in obs, what is known in uns; how many lie beyond the map."""
+    """A map and unit vectors in obsm, losses in obs, what is known in uns; how many lie beyond the map."""
     flat = project(Y, "mercator")
     n_beyond = int((np.abs(flat[:, 1]) > MERCATOR_TOP).sum())
     flat[:, 1] = np.clip(flat[:, 1], -MERCATOR_TOP, MERCATOR_TOP)
-    adata.obsm[key], adata.obsm[f"{key}_map"] = Y, flat.astype(Y.dtype, copy=False)
+    if np.shape(adata.obsm.get(key))[1:] == (3,):  # of version 0.1, whose flat map had another name
+        adata.obsm.pop(f"{key}_map", None)
+    adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
     if loss is not None:
         adata.obs[loss_column(key)] = loss
     elif loss_column(key) in adata.obs:  # of the map that was there before
@@ -101,15 +116,20 @@ def embedding_keys(adata: AnnData) -> str:
 
 
 def sphere_key(adata: AnnData, basis: str) -> str:
-    """The key of obsm that `basis` stands for, which must hold unit vectors."""
+    """The key of the unit vectors of the map that `basis` stands for.
+
+    In files of version 0.1 they have the key of the map themselves.
+    """
     for key in (basis, f"X_{basis}"):
+        if sphere_of(key) in adata.obsm:
+            return sphere_of(key)
         if key in adata.obsm:
             shape = np.shape(adata.obsm[key])
             if len(shape) == 2 and shape[1] == 3:
                 return key
             raise ValueError(
-                f"basis must name unit vectors, of three columns, got {basis!r}, "
-                f"whose shape is {shape}."
+                f"basis must name a map by Mercat, or unit vectors, got {basis!r}, whose shape is "
+                f"{shape}, and there is no {sphere_of(key)!r}."
             )
     raise ValueError(
         f"basis must name a key of adata.obsm {embedding_keys(adata)}, got {basis!r}: "

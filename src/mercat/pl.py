@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import plot, viewer
-from ._anndata import column, loss_column, painted, require_anndata, sphere_key, stored_palette
+from ._anndata import (
+    column,
+    loss_column,
+    map_of,
+    painted,
+    require_anndata,
+    sphere_key,
+    stored_palette,
+)
 from ._draw.figure import grid, require_matplotlib
 
 if TYPE_CHECKING:
@@ -47,7 +55,8 @@ def map(
     color : str or list of str, optional
         Columns of ``adata.obs`` or genes to colour by; several make several panels.
     basis : str, default="mercat"
-        Which embedding: a key of ``adata.obsm``, with or without its ``X_``.
+        Which map: a key of ``adata.obsm``, with or without its ``X_``. Its unit vectors, under the same key
+        and ``_sphere``, are drawn; unit vectors that stand alone have a key of their own.
     layer : str, optional
         Layer to take genes from.
     use_raw : bool, optional
@@ -172,7 +181,7 @@ def explore(
     require_anndata(adata)
     key = sphere_key(adata, basis)
     Y = np.asarray(adata.obsm[key], dtype=np.float64)
-    lost = loss_column(key)
+    lost = loss_column(map_of(adata, key))
     loss = adata.obs.get(lost)
     names = _showable(adata, lost) if keys is None else list(dict.fromkeys(keys))
     if color is not None and color not in names:

@@ -17,6 +17,7 @@ from ._anndata import (
     representation,
     require_anndata,
     short_of,
+    sphere_of,
     write_map,
 )
 from ._data.checks import not_finite
@@ -74,11 +75,11 @@ def mercat(
         None, or the copy. These fields are written; another `key_added` than ``X_mercat`` stands in the place
         of both ``X_mercat`` and ``mercat``.
 
-        ``adata.obsm["X_mercat"]`` : array of shape (n, 3)
-            Unit vectors.
-        ``adata.obsm["X_mercat_map"]`` : array of shape (n, 2)
-            A Mercator map of them, for ``sc.pl.embedding(adata, "mercat_map")``. Points beyond a latitude
+        ``adata.obsm["X_mercat"]`` : array of shape (n, 2)
+            A Mercator map, for ``sc.pl.embedding(adata, "mercat")``. Points beyond a latitude
             of 85.05 degrees are laid on its edge; a warning is logged where there are any.
+        ``adata.obsm["X_mercat_sphere"]`` : array of shape (n, 3)
+            The unit vectors that it shows.
         ``adata.obs["mercat_loss"]`` : column of float
             The angle loss at each cell: where it is high, the map is not to be trusted.
         ``adata.uns["mercat"]`` : dict
@@ -92,8 +93,8 @@ def mercat(
     >>> X = np.random.default_rng(0).poisson(1.0, size=(100, 20)).astype("float32")
     >>> adata = anndata.AnnData(X)
     >>> mercat.tl.mercat(adata)
-    >>> adata.obsm["X_mercat"].shape, adata.obsm["X_mercat_map"].shape
-    ((100, 3), (100, 2))
+    >>> adata.obsm["X_mercat"].shape, adata.obsm["X_mercat_sphere"].shape
+    ((100, 2), (100, 3))
     """
     require_anndata(adata)
     name = KEY if key_added is None else _checked_key(key_added, adata)
@@ -120,7 +121,7 @@ def mercat(
         logger.warning(
             "%d points are beyond a latitude of 85.05 degrees: obsm[%r] has them on its edge.",
             n_beyond,
-            f"{name}_map",
+            name,
         )
     return target if copy else None
 
@@ -174,8 +175,10 @@ def _checked_key(key_added: Any, adata: AnnData) -> str:
             f"key_added must not be {SHORT!r}, by which what stands beside {KEY!r} is called."
         )
     kept = adata.uns.get(short_of(key_added))
+    there = [key in adata.obsm for key in (key_added, sphere_of(key_added))]
+    old = np.shape(adata.obsm.get(key_added))[1:] == (3,)  # unit vectors of version 0.1
     for where, is_map in (
-        ("obsm", key_added not in adata.obsm or np.shape(adata.obsm[key_added])[1:] == (3,)),
+        ("obsm", old or all(there) or not any(there)),
         ("uns", kept is None or (isinstance(kept, Mapping) and "n_beyond_map" in kept)),
     ):
         if not is_map:

@@ -88,15 +88,17 @@ def _of_frame(path: Path, console: Console) -> Embedding:
 def _of_anndata(path: Path, key: str | None) -> Embedding:
     import pandas as pd
 
-    from .._anndata import KEY, loss_column
+    from .._anndata import KEY, loss_column, map_of, sphere_of
 
     adata = load(path)
     key = key or KEY
+    if sphere_of(key) in adata.obsm:  # of a map, what it shows
+        key = sphere_of(key)
     if key not in adata.obsm:
         keys = listed(adata.obsm.keys()) or "none"
         raise BadInput(f"{path} has no obsm {key!r}. --embedding-key takes one of: {keys}.")
     obs = adata.obs
-    lost = loss_column(key)
+    lost = loss_column(map_of(adata, key))
     loss = obs[lost].to_numpy() if lost in obs else None
     meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != lost}
     ids = unused(str(obs.index.name or "index"), meta)
@@ -106,11 +108,12 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
 
 
 def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:
-    from .._anndata import KEY
+    from .._anndata import KEY, sphere_of
 
     if kind == ".npz" and key is None:
         arrays = loaded_npz(path)
-        key = next((name for name in ("Y", "embedding", KEY) if name in arrays), None)
+        names = ("Y", "embedding", sphere_of(KEY), KEY)
+        key = next((name for name in names if name in arrays), None)
     table = read_table(path, ReadOptions(key=key), console)
     return Embedding(path, table.dense(), None, table.meta)
 
