@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from .. import _kernels as kernels
 from .._data.arrays import blocks, in_tiles, row_dot
 from .._data.source import ROWS_A_BLOCK
 from .._data.threads import Workers
@@ -99,6 +100,8 @@ def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.
     square = np.float32(1 / bandwidth**2)
 
     def part(block: slice) -> np.ndarray:
+        if kernels.available():
+            return kernels.attraction(P, Y, bandwidth, block)
         start, stop = P.indptr[block.start], P.indptr[block.stop]
         columns = P.indices[start:stop]
         ends = P.indptr[block.start : block.stop + 1]
@@ -109,10 +112,10 @@ def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.
         w += 1
         np.divide(P.data[start:stop], w, out=w)
         shape = (block.stop - block.start, len(Y))
-        return np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
+        toward = np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
+        return toward * (-4 * square)
 
-    parts = workers.map(part, blocks(len(Y), ROWS_A_BLOCK))
-    return np.concatenate(list(parts)) * (-4 * square)
+    return np.concatenate(list(workers.map(part, blocks(len(Y), ROWS_A_BLOCK))))
 
 
 def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray, float]:

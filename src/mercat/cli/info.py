@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from .. import __version__
+from .. import _kernels as kernels
 from .._extras import not_installed
 from .._files.untrusted import reading
 from . import _options
@@ -73,6 +74,7 @@ def _installation() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
+        "kernels": kernels.describe(),
         "packages": packages,
     }
 

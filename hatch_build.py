@@ -1,0 +1,97 @@
+"""Builds the kernels in C into wheels and editable installs, with the compiler that is there.
+
+Without one, or if it fails, Mercat is installed without them and runs on NumPy alone; `mercat info` tells
+which. The variable MERCAT_WHEEL_FOR, one of the platform tags in CROSS, has the `ziglang` package compile for
+another machine instead, and then a failure is an error: tools/build_twice.py makes all wheels that way.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
+
+VARIABLE = "MERCAT_WHEEL_FOR"
+
+
+class Target(NamedTuple):
+    """A kind of machine, as the compiler and as Python call it."""
+
+    zig: str
+    system: str
+    machine: str
+
+
+CROSS = {
+    "manylinux_2_17_x86_64": Target("x86_64-linux-gnu.2.17", "linux", "x86_64"),
+    "manylinux_2_17_aarch64": Target("aarch64-linux-gnu.2.17", "linux", "aarch64"),
+    "macosx_11_0_x86_64": Target("x86_64-macos.11.0", "darwin", "x86_64"),
+    "macosx_11_0_arm64": Target("aarch64-macos.11.0", "darwin", "arm64"),
+    "win_amd64": Target("x86_64-windows-gnu", "win32", "AMD64"),
+}
+
+
+class KernelsHook(BuildHookInterface):
+    """Adds the library to a wheel; for an editable install, puts it beside its source."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel":
+            return
+        build = _builder(Path(self.root))
+        wanted = os.environ.get(VARIABLE)
+        try:
+            if wanted:
+                target = CROSS[wanted]
+                path = build.library(system=target.system)
+                zig = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig]
+                built = build.build(self._scratch() / path.name, zig, machine=target.machine)
+            elif version == "editable":
+                path = build.library()
+                if not path.exists():
+                    build.build(path)
+                return
+            else:
+                path = build.library()
+                built = build.build(self._scratch() / path.name)
+        except build.CannotBuild as error:
+            if wanted:
+                raise
+            self.app.display_warning(
+                f"Mercat's compiled kernels are left out, and NumPy does their work: {error}."
+            )
+            return
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{wanted or _platform()}"
+        build_data["force_include"][str(built)] = f"mercat/_kernels/{path.name}"
+
+    def _scratch(self) -> Path:
+        self._folder = tempfile.TemporaryDirectory()
+        return Path(self._folder.name)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
+
+def _builder(root: Path) -> ModuleType:
+    """The module that compiles, without importing Mercat."""
+    path = root / "src" / "mercat" / "_kernels" / "_build.py"
+    spec = importlib.util.spec_from_file_location("mercat_build", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _platform() -> str:
+    """The tag of this machine: a library that is built for it alone makes no promise for others."""
+    tags = (tag.platform for tag in sys_tags())
+    return next(tag for tag in tags if not tag.startswith(("manylinux", "musllinux")))

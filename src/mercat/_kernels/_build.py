@@ -1,0 +1,122 @@
+"""Compiles the kernels to a shared library: at installation, or in a source tree at first use.
+
+It needs nothing but a C compiler that takes the options of GCC: that of the variable CC, or the first found
+of cc, gcc and clang. The name of the library holds a hash of the source and of how it is compiled, so that
+one that fits is known by its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+# Sums keep the order that is written down, but for those marked "omp simd" (which needs no library); NaN and
+# infinity stay what they are.
+OPTIONS = [
+    "-std=gnu99",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fopenmp-simd",
+    "-ffp-contract=fast",
+    "-Wall",
+    "-Wextra",
+]
+# Sums must not depend on where in memory a row begins.
+GCC_ONLY = ["--param=vect-max-peeling-for-alignment=0"]
+# Levels of instructions, each with all kernels; `cpu.c` tells which of them a processor knows.
+LEVELS: dict[str, list[str]] = {
+    "any": [],
+    "avx2": ["-mavx2", "-mfma"],
+    "avx512": ["-mavx2", "-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"],
+}
+_ONCE = "cpu.c"
+
+
+class CannotBuild(Exception):
+    """There is no compiler, or it failed; the message says why."""
+
+
+def levels(machine: str) -> list[str]:
+    """The levels for a kind of processor: those beyond the first are those of x86-64."""
+    return list(LEVELS) if machine.lower() in ("x86_64", "amd64") else ["any"]
+
+
+def ending(system: str) -> str:
+    """How the name of a shared library ends."""
+    return {"darwin": "dylib", "win32": "dll"}.get(system, "so")
+
+
+def library(folder: Path = FOLDER, system: str = sys.platform) -> Path:
+    """Where the library that fits the source is, or would be."""
+    digest = hashlib.sha256(repr((OPTIONS, GCC_ONLY, LEVELS)).encode())
+    for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return folder / f"kernels-{digest.hexdigest()[:16]}.{ending(system)}"
+
+
+def compiler() -> list[str]:
+    """The command of the compiler that is there."""
+    if os.environ.get("CC"):
+        return shlex.split(os.environ["CC"])
+    for name in ("cc", "gcc", "clang"):
+        if found := shutil.which(name):
+            return [found]
+    raise CannotBuild("there is no C compiler (cc, gcc, clang, or the one that CC names)")
+
+
+def build(
+    target: Path,
+    command: Sequence[str] | None = None,
+    *,
+    machine: str = platform.machine(),
+    extra: Sequence[str] = (),
+) -> Path:
+    """Compile the source beside this file to `target`, which appears at once or not at all."""
+    command = compiler() if command is None else list(command)
+    with tempfile.TemporaryDirectory() as scratch:
+        objects: list[str] = []
+        jobs = []
+        gcc = _run([*command, "--version"]).lower().find("clang") < 0
+        options = [*OPTIONS, *(GCC_ONLY if gcc else []), *extra]
+        for level in levels(machine):
+            sources = {p.name for p in FOLDER.glob("*.c")} - {_ONCE}
+            for source in sorted(sources | ({_ONCE} if level == "any" else set())):
+                objects.append(str(Path(scratch) / f"{source}.{level}.o"))
+                define = [*LEVELS[level], f"-DLEVEL=_{level}", "-c", source, "-o", objects[-1]]
+                jobs.append([*command, *options, *define])
+        for job in jobs:
+            _run(job)
+        linked = str(Path(scratch) / target.name)
+        math = [] if target.suffix == ".dll" else ["-lm"]
+        _run([*command, "-shared", "-s", *extra, "-o", linked, *objects, *math])
+        try:
+            with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as beside:
+                beside.write(Path(linked).read_bytes())
+            Path(beside.name).chmod(0o755)
+            Path(beside.name).replace(target)
+        except OSError as error:
+            raise CannotBuild(f"{target.parent} cannot be written: {error}") from error
+    return target
+
+
+def _run(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CannotBuild(f"{command[0]} cannot be run: {error}") from error
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+        raise CannotBuild(f"{command[0]} failed: {lines[0]}")
+    return done.stdout

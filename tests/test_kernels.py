@@ -1,0 +1,178 @@
+"""The kernels in C beside their definitions in NumPy, and how they are built and found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from spheres import random_sphere
+
+from mercat import _kernels as kernels
+from mercat._data.arrays import blocks
+from mercat._data.threads import Workers
+from mercat._detail.descent import attraction
+from mercat._detail.repulsion import Field, Kernel
+from mercat._kernels import _build
+
+LIBRARY = kernels._load()
+pytestmark = pytest.mark.skipif(
+    LIBRARY.handle is None and not os.environ.get("CI"), reason=LIBRARY.reason
+)
+SIZES = [1, 2, 15, 16, 17, 33, 100]  # below, at and above the lanes of a vector
+LEVELS = list(_build.LEVELS)[: 1 + LIBRARY.handle.mercat_cpu_level()] if LIBRARY.handle else ["any"]
+
+
+@pytest.fixture(params=LEVELS)
+def level(request, monkeypatch):
+    """Each level of instructions that this processor knows."""
+    monkeypatch.setattr(kernels, "_load", lambda: LIBRARY._replace(level=request.param))
+    monkeypatch.setattr(kernels, "_wanted", True)
+    return request.param
+
+
+def by_numpy(function, *arguments):
+    """What the definition says."""
+    with kernels.switched(False):
+        return function(*arguments)
+
+
+def by_any_split(function, n: int) -> np.ndarray:
+    """What a kernel gives for all n rows, after comparing it with what it gives in parts."""
+    whole = function(slice(0, n))
+    for size in (1, 7, 16, 50):
+        parts = [function(block) for block in blocks(n, size)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+    return whole
+
+
+def a_graph(n: int, rng: np.random.Generator) -> sp.csr_array:
+    """Rows with none, one and many entries, weights of all sizes down to denormal ones."""
+    degree = rng.choice([0, 1, 2, 7, 16, 31, 64, 65], size=n)
+    weight = np.exp(rng.uniform(-103, 3, size=degree.sum())).astype(np.float32)
+    ends = np.concatenate([[0], np.cumsum(degree)])
+    return sp.csr_array((weight, rng.integers(n, size=len(weight)), ends), shape=(n, n))
+
+
+# ------------------------------------------------------------------ detail
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("bandwidth", [0.4, 0.012])
+def test_attraction(level, n, bandwidth):
+    rng = np.random.default_rng(n)
+    P, Y = a_graph(n, rng), random_sphere(n, n).astype(np.float32)
+    Y[n // 2 :] = Y[: n - n // 2]  # duplicates
+    workers = Workers(1)
+    expected = by_numpy(attraction, P, Y.astype(np.float64), bandwidth, workers)
+    found = by_any_split(lambda b: kernels.attraction(P, Y, bandwidth, b), n)
+    size = 4 / bandwidth**2 * np.asarray(P.sum(axis=1)).reshape(n, 1)
+    smallest = 4 / bandwidth**2 * np.finfo(np.float32).smallest_normal
+    assert (np.abs(found - expected) <= 1e-5 * size + smallest).all()
+    np.testing.assert_array_equal(attraction(P, Y, bandwidth, workers), found)
+
+
+def test_attraction_takes_wide_indices_and_other_layouts(level):
+    rng = np.random.default_rng(0)
+    P, Y = a_graph(50, rng), random_sphere(50, 0).astype(np.float32)
+    expected = kernels.attraction(P, Y, 0.1, slice(0, 50))
+    P.indices, P.indptr = P.indices.astype(np.int64), P.indptr.astype(np.int64)
+    found = kernels.attraction(P, np.asfortranarray(Y), 0.1, slice(0, 50))
+    np.testing.assert_array_equal(found, expected)
+
+
+def special_places(n: int) -> np.ndarray:
+    """Random places, the poles, the date line, the equator, places next to them, and duplicates."""
+    tiny = np.float32(1e-38)
+    odd = [[0, 0, 1], [0, 0, -1], [-1, 0, 0], [-1, -tiny, 0], [-1, tiny, 0], [1, 0, 0], [0, 1, 0]]
+    odd += [[0, -1, 0], [tiny, tiny, 1], [-1e-4, 1e-7, -1]]
+    return np.concatenate([random_sphere(n, 0), odd, random_sphere(n, 0)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("n", [0, *SIZES])
+def test_spreading(level, n):
+    Y = special_places(n) if n else np.empty((0, 3), dtype=np.float32)
+    kernel = Kernel(0.2, Workers(1))
+    expected = by_numpy(kernel.field, Y.astype(np.float64))
+    found = kernel.field(Y)
+    largest = np.abs(expected.values).max()
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-4 * largest, rtol=0)
+    grid = kernels.spread(Y, 10, 24, 14 * 24)
+    assert grid.sum() == pytest.approx(len(Y), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_reading(level, n):
+    Y = special_places(n)
+    kernel = Kernel(0.2, Workers(1))
+    field = kernel.field(Y)
+    wide = Field(field.values.astype(np.float64), field.n_rows, field.n_columns)
+    value, slope = by_numpy(wide.at, Y.astype(np.float64))
+    found = by_any_split(lambda b: np.column_stack(field.at(Y[b])), len(Y))
+    np.testing.assert_allclose(found[:, 0], value, rtol=1e-5)
+    steepest = np.abs(slope).max()
+    # Next to a pole east is what rounding makes it: there the length of the slope is compared.
+    off = np.hypot(Y[:, 0], Y[:, 1]) > 1e-3
+    np.testing.assert_allclose(found[off, 1:], slope[off], atol=2e-4 * steepest, rtol=0)
+    lengths = np.linalg.norm(found[:, 1:], axis=1)
+    assert np.isfinite(lengths).all()
+
+
+def test_places_that_are_no_numbers_touch_nothing_else(level):
+    Y = np.full((20, 3), np.nan, dtype=np.float32)
+    Y[::3] = np.inf
+    assert kernels.spread(Y, 10, 24, 14 * 24).shape == (14 * 24,)
+    assert kernels.read_field(np.ones(14 * 24), Y, 10, 24)[0].shape == (20,)
+
+
+# ------------------------------------------------------------------ building and finding
+
+
+def test_library_is_rebuilt_when_the_source_changes(tmp_path):
+    for path in _build.FOLDER.glob("*.[ch]"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert _build.library(tmp_path).name == _build.library().name
+    with (tmp_path / "descent.c").open("a") as source:
+        source.write("\n")
+    assert _build.library(tmp_path).name != _build.library().name
+
+
+def test_builds_of_several_processes_do_not_disturb_each_other(tmp_path):
+    target = tmp_path / _build.library().name
+    threads = [threading.Thread(target=_build.build, args=[target]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_bytes()[:4] == _build.library().read_bytes()[:4]
+
+
+def test_a_compiler_that_fails_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(_build.CannotBuild, match="false"):
+        _build.build(tmp_path / "kernels.so")
+    monkeypatch.setenv("CC", str(tmp_path / "none"))
+    with pytest.raises(_build.CannotBuild, match="cannot be run"):
+        _build.build(tmp_path / "kernels.so")
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(_build.CannotBuild, match="no C compiler"):
+        _build.build(tmp_path / "kernels.so")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0", "MERCAT_NATIVE is 0"), ("1", "compiled")])
+def test_variable_turns_kernels_off(value, expected):
+    code = "from mercat import _kernels; print(_kernels.available(), _kernels.describe())"
+    environment = {**os.environ, "MERCAT_NATIVE": value}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    available, _, words = done.stdout.partition(" ")
+    assert available == str(value == "1")
+    assert expected in words
