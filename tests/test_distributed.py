@@ -233,7 +233,7 @@ def test_a_scheduler_that_is_gone_is_an_error():
         (lambda X: X.rechunk({1: 5}), ValueError, r"all features in one chunk, got 3 .* X.rechunk"),
         (lambda X: X[X[:, 0] > 0], ValueError, r"chunks of known size.*compute_chunk_sizes"),
         (lambda X: X[:, 0], ValueError, "2 dimensions, got 1"),
-        (lambda X: X[:3], ValueError, "at least 4 rows, got 3"),
+        (lambda X: X[:3], ValueError, "n_samples=3"),
         (lambda X: X.astype(object), ValueError, "must hold numbers, got the type object"),
         (lambda X: X.astype(complex), ValueError, "must hold numbers, got the type complex128"),
         (lambda X: X[0].to_delayed()[0], TypeError, "must be a dask.array"),
@@ -245,7 +245,7 @@ def test_what_cannot_be_read_by_rows_is_refused(change, error, message):
 
 
 def test_precomputed_distances_belong_in_memory():
-    with pytest.raises(ValueError, match=r"metric='precomputed' needs the distances in memory"):
+    with pytest.raises(ValueError, match=r"^metric='precomputed'"):
         mercat(metric="precomputed").fit(da.zeros((2000, 2000)))
 
 

@@ -12,14 +12,23 @@ import scipy.sparse as sp
 
 from mercat import Mercat, metrics
 from mercat._data.arrays import row_dot, row_dots, thin_product, to_numpy
+from mercat._data.open import open_source
 from mercat._data.source import RowSource
 from mercat._data.threads import Workers
-from mercat._data.torch_source import TorchSource, check_tensor, find_device, upload_all
+from mercat._data.torch_source import (
+    TorchSource,
+    check_finite_tensor,
+    check_tensor,
+    find_device,
+    upload_all,
+)
 from mercat._reduce.components import fit_components
 from mercat._reduce.reducer import project_all
 from mercat._solve.placement import placed_moments
 
 torch = pytest.importorskip("torch", reason="needs torch: make torch")
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
 torch.set_num_threads(1)  # its threads wait in loops, which slows whatever runs beside them
 DEVICES = ["cpu"]
 DEVICES += ["cuda"] if torch.cuda.is_available() else []
@@ -213,24 +222,52 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        (
-            {"solver": "algorithm1", "objective": "absolute"},
-            "solver='algorithm1' needs device=None",
-        ),
-        ({"metric": "precomputed"}, "metric='precomputed' needs device=None"),
+        {"solver": "algorithm1", "objective": "absolute"},
+        {"metric": "precomputed"},
+        {"detail": 0.3},
     ],
+    ids=lambda parameters: next(iter(parameters)),
 )
-def test_what_does_not_run_on_a_device_says_so(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        mercat(device="cpu", **parameters).fit(np.ones((5, 5)))
+def test_what_does_not_run_on_a_device_says_so(parameters, monkeypatch):
+    named = f"^{next(iter(parameters))}"
+    for X in (np.ones((5, 5)), torch.ones((5, 5))):
+        with pytest.raises(ValueError, match=named):
+            mercat(device="cpu", **parameters).fit(X)
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "1000")  # nobody asks a GPU that is not there
+    with FakeTensorMode():
+        there = torch.ones((5, 5), device="cuda:0")
+        with pytest.raises(ValueError, match=named):
+            mercat(**parameters).fit(there)
+
+
+@pytest.mark.parametrize("parameters", [{"metric": "precomputed"}, {"detail": 0.3}], ids=str)
+def test_a_map_made_in_memory_says_so_to_tensors(parameters):
+    X = data(60)
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    given = D if "metric" in parameters else X
+    model = mercat(n_spectral=None, **parameters).fit(given)
+    Y = model.transform(torch.as_tensor(given))  # in host memory, as NumPy's
+    np.testing.assert_array_equal(Y, model.transform(given))
+    with pytest.raises(ValueError, match=f"^{next(iter(parameters))}"):
+        model.set_params(device="cpu").transform(torch.as_tensor(given))
+
+
+def test_a_tensor_on_another_gpu_is_not_at_home(monkeypatch):
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "1000")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    with FakeTensorMode(), Workers(1) as workers:
+        X = torch.ones((5, 5), device="cuda:0")
+        for name, at_home in {"cuda:0": True, "cuda": True, None: True, "cuda:1": False}.items():
+            assert open_source(X, name, workers)._resident == at_home
 
 
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (torch.full((9, 3), torch.nan), "NaN or infinity"),
         (torch.ones(9), "2 dimensions, got 1"),
         (
             torch.ones((9, 3), dtype=torch.complex64),
@@ -244,8 +281,16 @@ def test_tensors_that_are_no_data(X, message):
         check_tensor(X)
 
 
+def test_tensors_that_are_not_finite():
+    X = torch.ones((9, 3))
+    check_finite_tensor(X)
+    X[7, 1] = torch.nan
+    with pytest.raises(ValueError, match=r"X .* nan in row 7, column 1"):
+        check_finite_tensor(X)
+
+
 def test_too_few_rows_and_other_features(fitted):
-    with pytest.raises(ValueError, match="at least 4 rows, got 3"):
+    with pytest.raises(ValueError, match="n_samples=3"):
         mercat(device="cpu").fit(torch.ones((3, 2)))
     model = mercat(device="cpu").fit(torch.as_tensor(data()))
     with pytest.raises(ValueError, match="X has 11 features, but Mercat is expecting 12"):

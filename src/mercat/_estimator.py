@@ -12,23 +12,30 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._data.arrays import blocks, in_tiles, is_dask, like, namespace, widest
+from ._data.arrays import blocks, in_tiles, like, namespace, widest
 from ._data.checks import generator, warn_caller
+from ._data.open import open_source
 from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
-from ._data.torch_source import TorchSource, find_device
 from ._math.angles import ABSOLUTE
 from ._math.orientation import equator_rotation
 from ._math.sphere import normalize
+from ._parameters import DEFAULTS
 from ._progress import Progress
 from ._reduce.components import ComponentReducer
-from ._reduce.reducer import fit_reducer
+from ._reduce.reducer import Reducer, fit_reducer
 from ._solve.diagnostics import Diagnostics
 from ._solve.fitted_map import FittedMap, ScoredMap
-from ._solve.pipeline import Plan, Solved, solve
+from ._solve.pipeline import Plan, Solved, add_detail, solve
 from ._solve.status import Status
 from ._solve.trust import TrustWarning, trust_warnings
-from ._validation import check_parameters, check_start, neighbors_of, validated
+from ._validation import (
+    check_data,
+    check_init,
+    check_parameters,
+    neighbors_of,
+    require_supported,
+)
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -151,21 +158,21 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        objective: str = "calibrated",
-        detail: float = 0.0,
-        neighbors: Any = None,
-        n_spectral: int | str | None = 50,
-        metric: str = "euclidean",
-        solver: str = "auto",
-        n_landmarks: int = 1000,
-        init: Any = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        random_state: Any = None,
-        device: Any = None,
-        n_jobs: int | None = -1,
-        verbose: bool = False,
-        callback: Callable[[int, float, np.ndarray], Any] | None = None,
+        objective: str = DEFAULTS["objective"],
+        detail: float = DEFAULTS["detail"],
+        neighbors: Any = DEFAULTS["neighbors"],
+        n_spectral: int | str | None = DEFAULTS["n_spectral"],
+        metric: str = DEFAULTS["metric"],
+        solver: str = DEFAULTS["solver"],
+        n_landmarks: int = DEFAULTS["n_landmarks"],
+        init: Any = DEFAULTS["init"],
+        max_iter: int | None = DEFAULTS["max_iter"],
+        tol: float = DEFAULTS["tol"],
+        random_state: Any = DEFAULTS["random_state"],
+        device: Any = DEFAULTS["device"],
+        n_jobs: int | None = DEFAULTS["n_jobs"],
+        verbose: bool = DEFAULTS["verbose"],
+        callback: Callable[[int, float, np.ndarray], Any] | None = DEFAULTS["callback"],
     ) -> None:
         self.objective = objective
         self.detail = detail
@@ -232,9 +239,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Unit vectors.
         """
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
         with self._working() as (workers, progress):
-            return self._placed(self._rows(X, workers), progress)
+            return self._placed(self._open(X, workers, fitting=False), progress)
 
     # ------------------------------------------------------------------ the path
 
@@ -248,18 +254,17 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise
 
     def _fit_or_fail(self, X: Any) -> None:
-        init = check_parameters(self)
-        X = validated(self, X, reset=True)
-        check_start(init, X.shape[0])
-        neighbors = neighbors_of(self, X.shape[0])
+        check_parameters(self)
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
-            rows = self._rows(X, workers)
+            source = self._open(X, workers, fitting=True)
+            init = check_init(self.init, source.shape[0])
+            neighbors = neighbors_of(self, source.shape[0])
             progress.phase("denoising", None, "")
-            spectral = fit_reducer(rows, self.n_spectral, metric=self.metric, rng=rng)
+            reducer = fit_reducer(source, self.n_spectral, metric=self.metric, rng=rng)
             plan = Plan(
-                rows=rows,
-                spectral=spectral,
+                rows=source,
+                spectral=reducer,
                 solver=self.solver,
                 line=ABSOLUTE if self.objective == "absolute" else None,
                 init=init,
@@ -273,13 +278,29 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 neighbors=neighbors,
             )
             solved = solve(plan)
+            if self.detail > 0:
+                solved = add_detail(solved, plan)
+            self._keep(source, reducer, solved, progress)
+        self._warn(solved.diagnostics)
+
+    def _open(self, X: Any, workers: Workers, *, fitting: bool) -> RowSource:
+        """The rows of X, where they are, checked."""
+        source = open_source(X, self.device, workers)
+        require_supported(self, source, fitting=fitting)
+        check_data(self, X, source, fitting=fitting)
+        return source
+
+    def _keep(
+        self, source: RowSource, reducer: Reducer, solved: Solved, progress: Progress
+    ) -> None:
+        """Set the attributes of a finished fit."""
         self.components_ = self.mean_ = None  # of distances, which have no columns
-        if isinstance(spectral, ComponentReducer):
-            self.components_, self.mean_ = spectral.components, spectral.mean
-        self.explained_variance_ = spectral.explained_variance
+        if isinstance(reducer, ComponentReducer):
+            self.components_, self.mean_ = reducer.components, reducer.mean
+        self.explained_variance_ = reducer.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
         self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
-        self.embedding_, self.point_loss_ = self._outcome(rows, solved, progress)
+        self.embedding_, self.point_loss_ = self._outcome(source, solved, progress)
         self._n_features_out = 3
         self.loss_ = float(fit.angle_fit.loss)
         self.correlation_ = float(fit.angle_fit.correlation)
@@ -287,7 +308,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.history_ = np.array(fit.history)
         self.n_iter_ = len(fit.history)
         self.status_ = fit.status
-        self._warn(solved.diagnostics)
 
     def _warn(self, diagnostics: Diagnostics) -> None:
         """Say what speaks against the map."""
@@ -306,15 +326,6 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         progress = Progress(self.verbose)
         with progress, Workers(n_threads(self.n_jobs), progress.pulse) as workers:
             yield workers, progress
-
-    def _rows(self, X: Any, workers: Workers) -> RowSource:
-        """How the rows of checked data are read."""
-        if is_dask(X):
-            from ._data.dask_source import DaskSource
-
-            return DaskSource(X, workers)
-        device = find_device(self.device, X)
-        return RowSource(X, workers) if device is None else TorchSource(X, workers, device)
 
     def _placed(self, rows: RowSource, progress: Progress) -> Any:
         """Positions of all rows on the turned map."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import reprlib
 import sys
 import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from .._parameters import PARAMETERS, Choice, Integer, Number
 from .arrays import blocks
 
 LEAST_POINTS = 4  # of a map
@@ -20,16 +19,17 @@ UNIT_TOLERANCE = 2e-3
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """One of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        allowed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+    Choice(choices=choices).check(name, value)
 
 
-def check_integer(name: str, value: Any, least: int, more: str = "") -> None:
-    """A whole number, not below `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        got = reprlib.repr(value)  # short, also of an array
-        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {got}.")
+def check_integer(name: str, value: Any, least: int, *, none: bool = False) -> None:
+    """An integer of at least `least`, or None if that is allowed."""
+    Integer(least=least, none="allowed" if none else "").check(name, value)
+
+
+def check_at_least_zero(name: str, value: Any) -> None:
+    """A finite number, not negative."""
+    Number(least=0).check(name, value)
 
 
 def check_columns(X: Any) -> None:
@@ -88,8 +88,14 @@ def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return entries.row[bad], entries.col[bad]
 
 
+def as_floats(values: np.ndarray) -> np.ndarray:
+    """Values of a type that LAPACK has no routines for, bool or more than 64 bits, as float64."""
+    return values.astype(np.float64) if values.dtype.kind == "b" or values.itemsize > 8 else values
+
+
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
     """Distances of points to the training points; for `square`, of these to each other."""
+    distances = as_floats(distances)
     if square and distances.shape[0] != distances.shape[1]:
         raise ValueError(
             f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
@@ -112,31 +118,6 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             )
         if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
-
-
-def check_n_spectral(value: Any) -> None:
-    """How many principal components are kept."""
-    if value is not None and value != "auto":
-        check_integer("n_spectral", value, 1, " (or 'auto' or None)")
-
-
-def check_n_jobs(value: Any) -> None:
-    """A number of threads as joblib understands it."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value == 0:
-        raise ValueError(f"n_jobs must be a non-zero integer or None, got {value!r}.")
-
-
-def check_fraction(name: str, value: Any) -> None:
-    """A number in [0, 1)."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < 1:
-        raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
-
-
-def check_at_least_zero(name: str, value: Any) -> None:
-    """A finite number, not negative."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
 
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
@@ -173,8 +154,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise ValueError(
-            "random_state must be a non-negative integer, a numpy Generator or RandomState, or None, "
-            f"got {random_state!r}."
+            f"random_state must be {PARAMETERS['random_state'].rule}, got {random_state!r}."
         ) from None
 
 

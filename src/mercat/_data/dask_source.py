@@ -74,6 +74,9 @@ class DaskSource(RowSource):
         super().__init__(X, workers)
         self.sparse = scipy.sparse.issparse(X._meta)
 
+    def check_values(self, names: Any = None) -> None:
+        """Nothing yet: each chunk is checked when it is read."""
+
     def take(self, indices: np.ndarray) -> Any:
         """Some rows, in memory, in the order of their indices."""
         order = np.argsort(indices)

@@ -17,6 +17,7 @@ import scipy.sparse
 
 from .._progress import Progress
 from .arrays import TILE, blocks
+from .checks import check_finite
 from .threads import Workers
 
 VALUES_A_BLOCK = 1 << 21
@@ -64,6 +65,7 @@ class RowSource:
     """
 
     tile = TILE
+    device: Any = None  # the torch device that computes, if one does
     lazy = False  # whether what is done to each row waits until its result is asked for
 
     def __init__(self, X: Any, workers: Workers) -> None:
@@ -77,6 +79,10 @@ class RowSource:
     def exact_in_single(self) -> bool:
         """Whether single precision holds each number of the data."""
         return bool(np.can_cast(self.dtype, np.float32))
+
+    def check_values(self, names: Any = None) -> None:
+        """Raise ValueError for NaN and infinity; `names` are those of the columns."""
+        check_finite(self.X, names=names)
 
     def to_device(self, record: Any) -> Any:
         """An array, or a named tuple of them, to where the rows are computed with."""

@@ -50,13 +50,17 @@ def find_device(device: Any, X: Any) -> Any:
                 f"device={device!r} needs a GPU that torch can use, found {count} of them "
                 f"(torch {torch.__version__})."
             )
+        return torch.device(
+            "cuda", torch.cuda.current_device() if found.index is None else found.index
+        )
     if found.type == "mps" and not torch.backends.mps.is_available():
         raise RuntimeError(f"device={device!r} needs an Apple GPU that torch can use, found none.")
-    return found
+    # Tensors say "mps:0" and "cpu" of themselves.
+    return torch.device("mps", 0) if found.type == "mps" else torch.device("cpu")
 
 
 def check_tensor(X: Any, name: str = "X") -> Any:
-    """A tensor of numbers in two dimensions, all finite; those of less than single precision in that."""
+    """A dense tensor of numbers in two dimensions, in single precision if it has less."""
     import torch
 
     if X.is_sparse or X.layout is not torch.strided:
@@ -65,17 +69,24 @@ def check_tensor(X: Any, name: str = "X") -> Any:
         raise ValueError(f"{name} must have 2 dimensions, got {X.ndim}.")
     if X.dtype.is_complex:
         raise ValueError(f"{name} must hold numbers, got the type {X.dtype}.")
-    if X.dtype.is_floating_point:
-        for block in blocks(X.shape[0], max(1, _VALUES_TO_SUM // max(1, X.shape[1]))):
-            if bool(torch.isfinite(X[block].sum())):
-                continue
-            for i, j in torch.nonzero(~torch.isfinite(X[block]))[:1].tolist():
-                value, row = float(X[block][i, j]), block.start + i
-                raise ValueError(
-                    f"{name} must have no NaN or infinity, got {value} in row {row}, column {j}."
-                )
     X = X.detach()
     return X.float() if X.dtype.is_floating_point and X.element_size() < 4 else X
+
+
+def check_finite_tensor(X: Any, name: str = "X") -> None:
+    """Raise ValueError for NaN and infinity."""
+    import torch
+
+    if not X.dtype.is_floating_point:
+        return
+    for block in blocks(X.shape[0], max(1, _VALUES_TO_SUM // max(1, X.shape[1]))):
+        if bool(torch.isfinite(X[block].sum())):
+            continue
+        for i, j in torch.nonzero(~torch.isfinite(X[block]))[:1].tolist():
+            value, row = float(X[block][i, j]), block.start + i
+            raise ValueError(
+                f"{name} must have no NaN or infinity, got {value} in row {row}, column {j}."
+            )
 
 
 def upload(array: Any, device: Any) -> Array:
@@ -123,11 +134,18 @@ class TorchSource(RowSource):
     def __init__(self, X: Any, workers: Workers, device: Any) -> None:
         super().__init__(X, workers)
         self.device = device
-        self._resident = is_torch(X) and X.device.type == device.type
+        self._resident = is_torch(X) and X.device == device
         self.block = self._rows_from_memory()
         # As many tiles as it takes for all landmarks to be heard.
         self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 128).bit_length()))
         self._fused = device.type == "cuda" and self.shape[0] >= _FUSED_FROM
+
+    def check_values(self, names: Any = None) -> None:
+        """Raise ValueError for NaN and infinity; `names` are those of the columns."""
+        if is_torch(self.X):
+            check_finite_tensor(self.X)
+        else:
+            super().check_values(names)
 
     @property
     def exact_in_single(self) -> bool:
@@ -217,7 +235,7 @@ class TorchSource(RowSource):
             for part in parts:
                 yield self.X[part], part.start
             return
-        if self.device.type != "cuda":
+        if self.device.type != "cuda" or (is_torch(self.X) and self.X.device.type != "cpu"):
             for part in parts:
                 yield self._staged(self.X[part]), part.start
             return

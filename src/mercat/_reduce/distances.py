@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._data.checks import as_floats
 from .components import largest_eigenvectors
 from .rank import screenot_rank
 
@@ -35,7 +36,7 @@ class DistanceReducer(NamedTuple):
 
 def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> DistanceReducer:
     """Classical scaling of a matrix of distances; directions of negative weight are left out."""
-    n = len(distances)
+    n, distances = len(distances), as_floats(distances)
     unit = float(distances.max()) or 1.0
     squares = (distances / unit) ** 2
     mean = squares.mean(axis=0)

@@ -74,6 +74,12 @@ class Plan(NamedTuple):
     def calibrated(self) -> bool:
         return self.line is None
 
+    @property
+    def sampled(self) -> bool:
+        """Whether a sample is solved first and the other rows are placed against it."""
+        many = self.rows.shape[0] > _EXACT_UP_TO
+        return self.solver == "landmarks" or (self.solver == "auto" and many)
+
 
 class Solved(NamedTuple):
     """A finished map.
@@ -91,13 +97,8 @@ class Solved(NamedTuple):
 
 
 def solve(plan: Plan) -> Solved:
-    """Lay the rows on the sphere by one of the solvers, "auto" by their number."""
-    n = plan.rows.shape[0]
-    sampled = plan.solver == "landmarks" or (plan.solver == "auto" and n > _EXACT_UP_TO)
-    solved = _solve_landmarks(plan) if sampled else _solve_all(plan)
-    if plan.detail > 0 and solved.fit.status is not Status.CALLBACK:
-        solved = _add_detail(solved, plan, sampled=sampled)
-    return solved
+    """Place the rows on the sphere so that the angles are kept."""
+    return _solve_landmarks(plan) if plan.sampled else _solve_all(plan)
 
 
 def _solve_landmarks(plan: Plan) -> Solved:
@@ -183,8 +184,10 @@ def _solve_all(plan: Plan) -> Solved:
     return Solved(fit, placement, chosen, crowd, diagnostics)
 
 
-def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
-    """Sharpen the neighbourhoods of a finished map."""
+def add_detail(solved: Solved, plan: Plan) -> Solved:
+    """Sharpen the neighbourhoods of a finished map, unless the callback has stopped the fit."""
+    if solved.fit.status is Status.CALLBACK:
+        return solved
     fit, workers = solved.fit, plan.workers
     X_hat = _projected(plan.rows.take_all(), plan).astype(np.float32)
     if isinstance(plan.neighbors, int):
@@ -215,7 +218,7 @@ def _add_detail(solved: Solved, plan: Plan, *, sampled: bool) -> Solved:
     )
     fit = Fit(
         sharp.Y,
-        _judged(X_hat, sharp.Y, solved.landmarks if sampled else None, plan),
+        _judged(X_hat, sharp.Y, solved.landmarks if plan.sampled else None, plan),
         fit.history + sharp.history,
         Status.CALLBACK if sharp.stopped else fit.status,
     )

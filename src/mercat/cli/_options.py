@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from .._parameters import PARAMETERS, Choice, Integer, Number
 from ._outputs import PICTURES, TABLES
 from ._table import ReadOptions
 
@@ -19,18 +19,21 @@ PATH: Any = click.Path(path_type=Path)
 _ParamType: Any = click.ParamType  # generic in some versions of click, and not in others
 
 
-class AtLeastZero(_ParamType):
-    """A finite number, not negative."""
+class FiniteNumber(_ParamType):
+    """A number as a parameter of Mercat allows it."""
 
     name = "float"
+
+    def __init__(self, declared: Number) -> None:
+        self.declared = declared
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         try:
             number = float(value)
         except ValueError:
             self.fail(f"{value!r} is not a number.", param, ctx)
-        if not 0 <= number < math.inf:
-            self.fail(f"{value!r} is not a finite number of at least 0.", param, ctx)
+        if not self.declared.allows(number):
+            self.fail(f"must be {self.declared.rule}, got {value!r}.", param, ctx)
         return number
 
 
@@ -98,16 +101,6 @@ def _only_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     return value[0] if value else None
 
 
-def _metric(*names: str) -> Decorator:
-    return click.option(
-        "--metric",
-        type=click.Choice(names),
-        default=names[0],
-        show_default=True,
-        help="The geometry of the rows.",
-    )
-
-
 def seed(help: str) -> Decorator:
     """--seed, of what is drawn at random."""
     return click.option(
@@ -168,56 +161,36 @@ PREPARING: list[Decorator] = [
     ),
 ]
 
-_OF_ROWS = ("euclidean", "cosine", "correlation")
-# Parameters of Mercat by name. One more entry makes another of them an option of every command that fits.
-# Defaults and limits are written again, for help that does not wait for SciPy; a test compares them.
+
+def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
+    """The option of a parameter of Mercat, as it is declared; `settings` differ on the command line."""
+    declared = PARAMETERS[name]
+    option = option or "--" + name.replace("_", "-")
+    found: dict[str, Any] = {"default": declared.default, "help": declared.help}
+    found["show_default"] = declared.none if declared.default is None else True
+    if isinstance(declared, Choice):
+        found["type"] = click.Choice(declared.choices)
+    elif isinstance(declared, Integer) and declared.words:
+        words = {word: word for word in declared.words} | ({"none": None} if declared.none else {})
+        found["type"] = IntegerOr(declared.least, **words)
+    elif isinstance(declared, Integer):
+        found["type"] = click.IntRange(min=declared.least)
+    elif isinstance(declared, Number):
+        found["type"] = FiniteNumber(declared)
+    return click.option(option, name, **(found | settings))
+
+
+# Parameters of Mercat that are options of every command that fits: a name here makes one more of them.
 MODEL: dict[str, Decorator] = {
-    "objective": click.option(
-        "--objective",
-        type=click.Choice(["calibrated", "absolute"]),
-        default="calibrated",
-        show_default=True,
-        help="What is kept: the correlation of angles, or the paper's loss.",
-    ),
-    "detail": click.option(
-        "--detail",
-        type=AtLeastZero(),
-        default=0.0,
-        show_default=True,
-        help="How much neighbourhoods count beside angles: 0.03 is a little, 1 as much as in t-SNE.",
-    ),
-    "neighbors": click.option(
-        "--neighbors",
-        type=click.IntRange(min=1),
-        default=None,
-        help="Whose neighbourhoods, with --detail: so many nearest points. [default: 30]",
-    ),
-    "n_spectral": click.option(
-        "--n-spectral",
-        type=IntegerOr(1, auto="auto", none=None),
-        default=50,
-        show_default=True,
-        help="Principal components kept.",
-    ),
-    "metric": _metric(*_OF_ROWS, "precomputed"),
-    "n_landmarks": click.option(
-        "--n-landmarks",
-        type=click.IntRange(min=4),
-        default=1000,
-        show_default=True,
-        help="Points solved exactly; the others are placed against them.",
-    ),
-    "random_state": seed("The same seed gives the same map."),
-    "n_jobs": click.option(
-        "--n-jobs",
-        type=int,
-        callback=_nonzero,
-        default=-1,
-        show_default=True,
-        help="Threads; -1: all cores.",
-    ),
+    name: of_model(name)
+    for name in ("objective", "detail", "neighbors", "n_spectral", "metric", "n_landmarks")
+} | {
+    "random_state": seed(PARAMETERS["random_state"].help),
+    "n_jobs": of_model("n_jobs", type=int, callback=_nonzero),
 }
-METRIC = _metric(*_OF_ROWS)  # of the commands that measure
+METRIC = of_model(  # of the commands that measure
+    "metric", type=click.Choice(["euclidean", "cosine", "correlation"])
+)
 NEIGHBORS = click.option(
     "-k",
     type=click.IntRange(min=1),

@@ -11,7 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import mode
 
 from .._data.arrays import to_numpy
-from .._data.checks import check_n_spectral, generator
+from .._data.checks import generator
+from .._parameters import PARAMETERS
 from ._correlation import mean
 from ._nearest import nearest, ranks
 from ._points import (
@@ -78,7 +79,7 @@ def neighborhood_preservation(
     """
     data, embedding = check_pair(X, Y, geometry)
     check_k(k, len(data))
-    check_n_spectral(n_spectral)
+    PARAMETERS["n_spectral"].check("n_spectral", n_spectral)
     if n_spectral is not None:
         from .._reduce.reducer import denoise
 

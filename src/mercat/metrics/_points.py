@@ -122,9 +122,10 @@ def _checked(X: Any, name: str) -> Array:
             ensure_min_samples=LEAST_FOR_ANGLES,
             estimator=None,
         )
-    from .._data.torch_source import check_tensor
+    from .._data.torch_source import check_finite_tensor, check_tensor
 
     X = check_tensor(X, name)
+    check_finite_tensor(X, name)
     if X.shape[0] < LEAST_FOR_ANGLES or X.shape[1] < 1:
         raise ValueError(
             f"{name} must have {LEAST_FOR_ANGLES} rows and a column at least, got shape {tuple(X.shape)}."
@@ -197,7 +198,7 @@ def check_k(k: int, n: int) -> None:
 def sample_points(n: int, n_points: int | None, rng: np.random.Generator) -> Indices:
     """Which points to measure at: all of them, or `n_points` at random, in order."""
     if n_points is not None:
-        check_integer("n_points", n_points, 2, " (or None)")
+        check_integer("n_points", n_points, 2, none=True)
     if n_points is None or n_points >= n:
         return np.arange(n)
     return np.sort(rng.choice(n, n_points, replace=False))

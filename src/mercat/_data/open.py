@@ -1,0 +1,50 @@
+"""`open_source` decides once where the rows of X are and where they are computed with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from .arrays import is_dask, is_torch, to_numpy
+from .checks import check_columns
+from .source import RowSource
+from .threads import Workers
+from .torch_source import TorchSource, check_tensor, find_device
+
+
+def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
+    """The rows of X, on a torch device, in chunks of Dask or in memory; values are not read yet.
+
+    `device` is where to compute. If it is None, tensors are computed with where they are, those in host
+    memory as NumPy arrays.
+    """
+    if is_dask(X):
+        from .dask_source import DaskSource, check_chunks
+
+        return DaskSource(check_chunks(X), workers)
+    found = find_device(device, X)
+    if is_torch(X):
+        X = check_tensor(X)
+    if found is not None:
+        return TorchSource(X if is_torch(X) else _as_array(X), workers, found)
+    return RowSource(_as_array(to_numpy(X) if is_torch(X) else X), workers)
+
+
+def _as_array(X: Any) -> Any:
+    """Arrays, lists and data frames as a NumPy array or a CSR matrix of numbers."""
+    check_columns(X)
+    if np.ma.is_masked(X):
+        raise ValueError("X must have no masked values: fill them or leave those rows out.")
+    X = check_array(
+        X,
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite=False,  # checked by `RowSource.check_values`, which says where
+        estimator="Mercat",
+        input_name="X",
+    )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+    return X

@@ -1,0 +1,211 @@
+"""The parameters of `Mercat`, each declared once: default, allowed values, one line of help.
+
+Read by `Mercat` (defaults), by validation (allowed values), by the command line (options) and by the
+documentation (the table in docs/estimator.md). Imports no other library, so that `mercat --help` is fast.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """Default, rule and help of a parameter; `none` says what None means, if it is allowed."""
+
+    default: Any = None
+    help: str = ""
+    rule: str = ""
+    none: str = ""
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value obeys the rule; here, for values that are checked where they are used."""
+        del value
+        return True
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError with the parameter's name, its rule and the value, if it is not allowed."""
+        if value is None and self.none:
+            return
+        if not self.allows(value):
+            raise ValueError(f"{name} must be {self.rule}, got {reprlib.repr(value)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Parameter):
+    """One of a few words."""
+
+    choices: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        words = ", ".join(repr(word) for word in self.choices)
+        object.__setattr__(self, "rule", self.rule or f"one of {words}")
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.choices
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceOrArray(Choice):
+    """One of a few words, or an array that is checked where it is used."""
+
+    def allows(self, value: Any) -> bool:
+        return not isinstance(value, str) or value in self.choices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integer(Parameter):
+    """An integer of at least `least`, or one of a few words."""
+
+    least: int
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        also = [*map(repr, self.words), *(["None"] if self.none else [])]
+        rule = f"an integer of at least {self.least}{' (or ' + ' or '.join(also) + ')' if also else ''}"
+        object.__setattr__(self, "rule", self.rule or rule)
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in self.words
+        return _is_integer(value) and value >= self.least
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Parameter):
+    """A finite number of at least `least` and at most `most`, or below `below`."""
+
+    least: float
+    most: float = math.inf
+    below: float = math.inf
+
+    def __post_init__(self) -> None:
+        rule = f"a finite number of at least {self.least:g}"
+        if self.most < math.inf:
+            rule = f"a number in [{self.least:g}, {self.most:g}]"
+        elif self.below < math.inf:
+            rule = f"a number in [{self.least:g}, {self.below:g})"
+        object.__setattr__(self, "rule", self.rule or rule)
+
+    def allows(self, value: Any) -> bool:
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return False
+        return self.least <= float(value) <= self.most and float(value) < self.below
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jobs(Parameter):
+    """A number of threads as joblib counts them."""
+
+    rule: str = "a non-zero integer or None"
+
+    def allows(self, value: Any) -> bool:
+        return _is_integer(value) and value != 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(Parameter):
+    """A function to call."""
+
+    rule: str = "callable or None"
+
+    def allows(self, value: Any) -> bool:
+        return callable(value)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "objective": Choice(
+        default="calibrated",
+        choices=("calibrated", "absolute"),
+        help="What to preserve: the correlation of the angles, or the paper's loss.",
+    ),
+    "detail": Number(
+        default=0.0,
+        least=0,
+        most=1e6,  # angles have long had no influence; squares still fit single precision
+        help="Weight of neighbourhoods beside angles: 0.03 is a little, 1 about as much as in t-SNE.",
+    ),
+    "neighbors": Integer(
+        default=None,
+        least=1,
+        rule="an integer of at least 1, a scipy.sparse matrix whose entries are edges, or None",
+        none="min(30, n // 3)",
+        help="Number of nearest neighbours used when detail > 0.",
+    ),
+    "n_spectral": Integer(
+        default=50,
+        least=1,
+        words=("auto",),
+        none="the data as they are",
+        help="Number of principal components to keep.",
+    ),
+    "metric": Choice(
+        default="euclidean",
+        choices=("euclidean", "cosine", "correlation", "precomputed"),
+        help="The geometry of the rows.",
+    ),
+    "solver": Choice(
+        default="auto",
+        choices=("auto", "exact", "landmarks", "algorithm1"),
+        help="All points together, a sample first, or the paper's Algorithm 1.",
+    ),
+    "n_landmarks": Integer(
+        default=1000,
+        least=4,
+        help="Number of points solved exactly; the others are placed against them.",
+    ),
+    "init": ChoiceOrArray(
+        default="auto",
+        choices=("auto", "pca"),
+        rule="'auto', 'pca' or an array of shape (n, 3)",
+        help="Initial positions.",
+    ),
+    "max_iter": Integer(
+        default=None,
+        least=1,
+        none="500; 1000 or 250 for 'algorithm1'",
+        help="Maximum number of iterations of the solver.",
+    ),
+    "tol": Number(
+        default=1e-4,
+        least=0,
+        below=1,
+        help="Relative decrease of the loss per iteration below which the solver stops.",
+    ),
+    "random_state": Parameter(
+        default=None,
+        rule="a non-negative integer, a numpy Generator or RandomState, or None",
+        none="a different map in each fit",
+        help="The same seed gives the same map.",
+    ),
+    "device": Parameter(
+        default=None,
+        rule="None, 'cpu', 'cuda', 'cuda:<number>' or 'mps'",
+        none="NumPy, or the device of X",
+        help="Where to compute, through torch.",
+    ),
+    "n_jobs": Jobs(
+        default=-1,
+        none="1",
+        help="Number of threads; -1 for all cores.",
+    ),
+    "verbose": Parameter(
+        default=False,
+        rule="a bool",
+        help="Show progress bars.",
+    ),
+    "callback": Function(
+        default=None,
+        none="no callback",
+        help="Called with (iteration, loss, Y) after each iteration; return true to stop.",
+    ),
+}
+DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMETERS.items()}
