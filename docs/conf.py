@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[:0] = [str(HERE / "_ext"), str(ROOT)]
+sys.path[:0] = [str(HERE / "_ext"), str(ROOT / "tools"), str(ROOT)]
 os.environ.setdefault("MPLBACKEND", "Agg")
 (HERE / "generated" / "pages").mkdir(parents=True, exist_ok=True)  # for html_extra_path
 

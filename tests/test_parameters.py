@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,14 +143,3 @@ def test_algorithm1_runs_in_memory_and_its_maps_anywhere():
 @pytest.mark.parametrize("parameters", [{}, {"detail": 0.3}, {"metric": "precomputed"}, ALGORITHM1])
 def test_everything_runs_in_memory(parameters):
     require_supported(Mercat(**parameters), MEMORY, fitting=True)
-
-
-# ------------------------------------------------------------------ the page
-
-
-def test_the_table_of_the_documentation_is_the_declared_one():
-    root = Path(__file__).parents[1]
-    sys.path.insert(0, str(root / "docs" / "_ext"))
-    from parameters import PAGE, filled
-
-    assert (root / PAGE).read_text("utf-8") == filled(), "run: python docs/_ext/parameters.py"

@@ -34,26 +34,32 @@ def declared() -> dict[str, set[str]]:
     return found
 
 
-def justified() -> dict[str, list[str]]:
-    """The cells of the tables by package."""
-    rows = {}
+def justified() -> dict[str, dict[str, str]]:
+    """The cells of the tables by package and by the heading of their column."""
+    rows: dict[str, dict[str, str]] = {}
+    heading: list[str] = []
     for line in (ROOT / "docs" / "dependencies.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| ") and cells[0] != "package":
-            assert cells[0] not in rows, f"{cells[0]} is listed twice"
-            rows[cells[0]] = cells
+        if not line.startswith("|") or set("".join(cells)) <= set("-:"):
+            continue
+        if "package" in cells:
+            heading = cells
+            continue
+        row = dict(zip(heading, cells, strict=True))
+        assert row["package"] not in rows, f"{row['package']} is listed twice"
+        rows[row["package"]] = row
     return rows
 
 
 def test_the_table_lists_exactly_what_is_required_and_where():
-    listed = {name: set(cells[1].split(", ")) for name, cells in justified().items()}
+    listed = {name: set(row["extra"].split(", ")) for name, row in justified().items()}
     assert listed == declared()
 
 
 def test_every_row_says_what_for_licence_and_replacement():
-    for name, cells in justified().items():
-        assert len(cells) == 5, name
-        assert all(cells[2:]), name
+    for name, row in justified().items():
+        assert len(row) == 5, name
+        assert all(row[column] for column in row if column != "extra"), name
 
 
 def locked() -> dict[str, tuple[str, int]]:

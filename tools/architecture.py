@@ -1,6 +1,6 @@
-"""Draw which part of Mercat imports which, from the imports themselves: docs/images/architecture.svg.
+"""Draw which part of Mercat imports which, from the imports themselves.
 
-    python tools/architecture.py
+    python tools/architecture.py imports.svg
 
 A part is a folder or a file of `src/mercat`. An arrow leads to a part that is imported; arrows that others
 imply are left out. A part imports only from the rows below it.
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "mercat"
-PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 WIDTH, ROW, BOX, HEIGHT = 860, 62, 106, 26
 
 
@@ -126,4 +126,4 @@ def drawing(imported: dict[str, set[str]]) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawing(graph()))
+    Path(sys.argv[1]).write_text(drawing(graph()), "utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import architecture
 import explorers
 import figures
 from sphinx.util import logging
@@ -20,6 +21,7 @@ def generate(app: Any) -> None:
     for name, make in (("figures", figures), ("explorers", explorers)):
         logger.info("making %s...", name)
         make.write(folder)
+    (folder / "architecture.svg").write_text(architecture.drawing(architecture.graph()), "utf-8")
 
 
 def setup(app: Any) -> dict[str, bool]:

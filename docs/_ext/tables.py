@@ -16,20 +16,27 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks.detail import CLOSE, SHORT_DIAL, WHOLE, summarize
 from benchmarks.detail import SETS as DIAL_SETS
 from benchmarks.harness.data import SETS
 from benchmarks.harness.measure import MEASURES
 from benchmarks.harness.methods import title
+from mercat._parameters import PARAMETERS
 from paper import claims, markdown
 from paper.experiment import METHODS
 from paper.markdown import best, seconds
 from paper.numbers import Number, collect, shown
 
 NOT_YET = "*Not measured yet.*\n"
-PAGES = ("README.md", "docs/beside.md", "docs/detail.md", "docs/howto/large-data.md")
+PAGES = (
+    "README.md",
+    "docs/beside.md",
+    "docs/detail.md",
+    "docs/estimator.md",
+    "docs/howto/large-data.md",
+)
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
 
 
@@ -55,6 +62,7 @@ def fragments() -> dict[str, str]:
         "dial": dial_table(dial),
         "sizes": sizes_table(dial),
         "peers": peers_table(dial),
+        "parameters": parameters_table(),
     }
 
 
@@ -353,6 +361,17 @@ def peers_table(found: Mapping[str, Any]) -> str:
         close.append(entry["good"])
     table = _table(["data", "beside", "detail", *NAMES.values()], rows)
     return table + f"\nIn {sum(close)} of {len(close)} no margin is below -{shown(CLOSE)}.\n"
+
+
+def parameters_table() -> str:
+    """Name, default, allowed values and meaning of each parameter of `Mercat`, as declared."""
+    rows = []
+    for name, declared in PARAMETERS.items():
+        default = f"`{declared.default!r}`"
+        if declared.default is None and declared.none:
+            default += f": {declared.none}"
+        rows.append([f"`{name}`", default, declared.rule, declared.help])
+    return _table(["parameter", "default", "allowed values", "meaning"], rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
