@@ -1,5 +1,7 @@
-# `make demo` and `make test` need nothing but Python 3.11 or newer and make.
-PYTHON ?= python3.11
+# `make demo` and `make test` need nothing but make and any Python from 3.11 on: the first that is found.
+SUPPORTED = import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$name -c '$(SUPPORTED)' 2>/dev/null && echo $$name && break; done)
 VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
@@ -19,20 +21,21 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 # Doctests of the package and of the guides are collected by pytest with the tests.
-pytest: $(VENV)/.dev browser js/node_modules
+pytest: $(VENV)/.dev js/node_modules
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
+	@sh tools/ensure_chromium.sh --find >/dev/null || echo "The browser tests were skipped: run 'make browser' first."
 
 # The same, and which lines and branches no test reaches.
-coverage: $(VENV)/.dev browser js/node_modules
+coverage: $(VENV)/.dev js/node_modules
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered
 
 # The properties that hold for any data, each tried on 2500 data sets.
 nightly: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) -o faulthandler_timeout=3600 tests/test_properties.py
 
-# Chromium for the viewer's tests: installed where that is possible; elsewhere says what is missing.
+# Chromium for the viewer's tests: installs Debian's package as root; elsewhere says what is missing.
 browser:
-	-sh tools/ensure_chromium.sh
+	sh tools/ensure_chromium.sh
 
 js/node_modules: js/package-lock.json
 	-cd js && npm ci --no-audit --no-fund
@@ -89,6 +92,7 @@ mutants: $(VENV)-mutants/.done
 	$(VENV)-mutants/bin/mutmut results
 
 $(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer on the PATH: name one, as in 'make PYTHON=/path/to/python3'."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: pyproject.toml | $(VENV)/bin/python

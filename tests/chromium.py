@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -23,11 +21,7 @@ def find_chromium():
     for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
         if name and shutil.which(name):
             return shutil.which(name)
-    tool = Path(__file__).parents[1] / "tools" / "ensure_chromium.sh"
-    if not tool.exists():
-        return missing("No Chromium on the PATH, and no tools/ensure_chromium.sh to install it.")
-    done = subprocess.run(["sh", str(tool)], capture_output=True, text=True, timeout=300)
-    return done.stdout.strip() if done.returncode == 0 else missing(done.stderr.strip())
+    return missing("No Chromium: run `make browser`, or name one in the variable CHROMIUM.")
 
 
 @pytest.fixture(scope="module")

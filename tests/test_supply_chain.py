@@ -101,3 +101,23 @@ def test_locked_versions_are_those_that_are_allowed():
 def test_javascript_is_locked_with_hashes():
     packages = json.loads((ROOT / "js" / "package-lock.json").read_text())["packages"]
     assert all("integrity" in about for name, about in packages.items() if name)
+
+
+# ------------------------------------------------------------------ conda
+
+
+def test_the_recipe_of_conda_requires_what_the_package_requires():
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8")
+    run = recipe.split("\n  run:\n")[1].split("\n  run_constraints:\n")[0]
+    listed = {line.strip(" -").replace(" ", "") for line in run.splitlines()}
+    python = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert f'python_min: "{python}"' in recipe
+    assert listed == {"python>=${{python_min}}", *PROJECT["project"]["dependencies"]}
+
+
+def test_the_version_is_the_same_everywhere():
+    import mercat
+
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8")
+    assert f'version: "{mercat.__version__}"' in recipe
+    assert f"version: {mercat.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that the viewer's browser tests have a Chromium: prints its path, or says what is missing.
+# Prints the path of a Chromium for the viewer's tests. Installs one where it can, but not with --find.
 set -eu
 
 find_chromium() {
@@ -10,6 +10,10 @@ find_chromium() {
 }
 
 find_chromium && exit 0
+if [ "${1:-}" = --find ]; then
+    echo "No Chromium: run 'make browser', or name one in the variable CHROMIUM." >&2
+    exit 1
+fi
 
 if ! command -v apt-get >/dev/null; then
     echo "No Chromium: put one on the PATH or name it in the variable CHROMIUM (there is no apt-get here)." >&2
