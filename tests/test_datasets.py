@@ -142,16 +142,16 @@ def test_spiked_signal_shows_above_one():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: datasets.smiley(7), "n_samples must be an integer of at least 8, got 7"),
-        (lambda: datasets.circle(2.5), "n_samples must be an integer of at least 1, got 2.5"),
-        (lambda: datasets.circle(noise=-1), "noise must be a finite number of at least 0, got -1"),
-        (lambda: datasets.unif5(random_state="x"), r"random_state must be .*, got 'x'"),
-        (lambda: datasets.spiked(10, 0, [2]), "d must be an integer of at least 1, got 0"),
+        (lambda: datasets.smiley(7), "^n_samples .*got 7"),
+        (lambda: datasets.circle(2.5), r"^n_samples .*got 2\.5"),
+        (lambda: datasets.circle(noise=-1), "^noise .*got -1"),
+        (lambda: datasets.unif5(random_state="x"), r"^random_state .*got 'x'"),
+        (lambda: datasets.spiked(10, 0, [2]), "^d .*got 0"),
         (lambda: datasets.spiked(10, 5, [1, 2]), r"positive and descending, got \[1.0, 2.0\]"),
         (lambda: datasets.spiked(10, 5, [0]), "positive and descending"),
         (lambda: datasets.spiked(1, 5, [2, 1]), r"1 to n = 1 strengths, got shape \(2,\)"),
-        (lambda: datasets.spiked(4, 5, [2], U=np.ones((4, 1))), "U must have orthonormal columns"),
-        (lambda: datasets.mammoth(".", size="1k"), "size must be one of '10k', '50k', got '1k'"),
+        (lambda: datasets.spiked(4, 5, [2], U=np.ones((4, 1))), "^U .*orthonormal"),
+        (lambda: datasets.mammoth(".", size="1k"), "^size .*got '1k'"),
     ],
 )
 def test_bad_parameters_are_named(call, message):
@@ -176,7 +176,7 @@ def test_dataset_is_a_pair_that_survives_copies():
 
 @pytest.mark.parametrize("load", LOADERS)
 def test_a_missing_file_says_what_to_download(load, tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"has none of .*https://"):
+    with pytest.raises(FileNotFoundError, match="https://"):
         load(tmp_path)
     monkeypatch.delenv("MERCAT_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match=r"MERCAT_DATA.*https://"):
@@ -214,13 +214,13 @@ def test_prepared_files_are_used_as_they_are(load, name, tmp_path):
 def test_prepared_files_are_checked_and_never_unpickled(tmp_path):
     path = tmp_path / "mine.npz"
     np.savez(path, X=np.eye(2), labels=np.array(["a", None], dtype=object))
-    with pytest.raises(ValueError, match="pickled objects are not loaded"):
+    with pytest.raises(ValueError, match="pickle"):
         datasets.from_npz(path)
     np.savez(path, X=np.eye(2))
-    with pytest.raises(ValueError, match=r"must hold the array labels, got \['X'\]"):
+    with pytest.raises(ValueError, match=r"labels.*\['X'\]"):
         datasets.from_npz(path)
     np.savez(path, X=np.eye(2), labels=[1])
-    with pytest.raises(ValueError, match=r"n labels, got \(2, 2\) and \(1,\)"):
+    with pytest.raises(ValueError, match=r"\(2, 2\).*\(1,\)"):
         datasets.from_npz(path)
 
 
@@ -255,10 +255,10 @@ def test_mnist_from_idx(tmp_path, compressed):
 def test_mnist_from_a_broken_idx(tmp_path):
     path = tmp_path / "train-images-idx3-ubyte"
     path.write_bytes(idx(IMAGES)[:-1])
-    with pytest.raises(ValueError, match=r"cut short: 29 values for the shape \(5, 2, 3\)"):
+    with pytest.raises(ValueError, match=r"29.*\(5, 2, 3\)"):
         datasets.mnist_even(tmp_path)
     path.write_bytes(b"<html>")
-    with pytest.raises(ValueError, match="not an IDX file"):
+    with pytest.raises(ValueError, match="IDX"):
         datasets.mnist_even(tmp_path)
 
 
@@ -301,7 +301,7 @@ def test_mammoth_from_json(tmp_path):
     assert X.tolist() == points
     assert labels.tolist() == [0, 1, 1]
     parts.write_text(json.dumps({"labelOffsets": [1]}))
-    with pytest.raises(ValueError, match="must label 3 points, got 1"):
+    with pytest.raises(ValueError, match=r"3.*got 1"):
         datasets.mammoth(tmp_path)
     (tmp_path / "mammoth_3d_50k.json").write_text(json.dumps(points[:1]))
     assert datasets.mammoth(tmp_path, size="50k").X.tolist() == points[:1]
@@ -363,7 +363,7 @@ def test_tabula_sapiens_keeps_one_assay_and_no_mitochondrion(tmp_path):
     everything = datasets.tabula_sapiens_blood(tmp_path, protein_coding=False)
     assert everything.feature_names.tolist() == GENES[:3]
     write_h5ad(path, {**obs, "assay": "Smart-seq2"}, index=ids)
-    with pytest.raises(ValueError, match=r"must hold cells of the assay .*, got none"):
+    with pytest.raises(ValueError, match="assay"):
         datasets.tabula_sapiens_blood(tmp_path, protein_coding=False)
 
 
@@ -376,13 +376,13 @@ def test_genes_can_be_listed_or_in_a_file_elsewhere(tmp_path):
     other = tmp_path / "other.gtf"
     other.write_text(GTF)
     assert datasets.pancreas(tmp_path, protein_coding=other).X.shape == (3, 3)
-    with pytest.raises(ValueError, match="got none of them: the data has Coding, Noncoding, mt-A"):
+    with pytest.raises(ValueError, match="Coding, Noncoding, mt-A"):
         datasets.pancreas(tmp_path, protein_coding=["ENSMUSG1"])
 
 
 def test_missing_annotation_is_named(tmp_path):
     write_h5ad(tmp_path / "pancreas.h5ad", {"day": list("abc")})
-    with pytest.raises(ValueError, match=r"with 'clusters_fig3_final', got \['day', 'name'\]"):
+    with pytest.raises(ValueError, match=r"clusters_fig3_final.*\['day', 'name'\]"):
         datasets.pancreas(tmp_path, protein_coding=False)
 
 
@@ -459,10 +459,10 @@ def test_hela_from_a_table_of_counts(tmp_path, corner):
     logged = datasets.hela_cell_cycle(tmp_path).X
     np.testing.assert_allclose(logged, np.log1p([[5000, 5000], [7500, 2500]]), rtol=1e-6)
     phases.write_text("cell,stage\nAAA,G1\n")
-    with pytest.raises(ValueError, match=r"columns cell, phase, got \['cell', 'stage'\]"):
+    with pytest.raises(ValueError, match=r"cell, phase.*\['cell', 'stage'\]"):
         datasets.hela_cell_cycle(tmp_path)
     phases.write_text("cell,phase\nTTT,G1\n")
-    with pytest.raises(ValueError, match="must name cells"):
+    with pytest.raises(ValueError, match="cell"):
         datasets.hela_cell_cycle(tmp_path)
 
 
@@ -470,5 +470,5 @@ def test_ragged_tables_are_refused(tmp_path):
     name = "GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt"
     (tmp_path / name).write_text("GENE,A,B\nx,1,2\ny,1\n")
     (tmp_path / "hela_phases.csv").write_text("cell,phase\nA,G1\n")
-    with pytest.raises(ValueError, match="length is not that of its header"):
+    with pytest.raises(ValueError, match="header"):
         datasets.hela_cell_cycle(tmp_path)

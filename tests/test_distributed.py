@@ -217,7 +217,7 @@ def test_a_scheduler_that_is_gone_is_an_error():
         client._timeout = 1  # how long it looks for a scheduler that it lost
         try:
             scheduler.kill()
-            with pytest.raises(RuntimeError, match="scheduler did not answer; nothing was fitted"):
+            with pytest.raises(RuntimeError, match="scheduler"):
                 model.fit(chunked(data()))
         finally:
             client.close(timeout=1)
@@ -230,13 +230,13 @@ def test_a_scheduler_that_is_gone_is_an_error():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda X: X.rechunk({1: 5}), ValueError, r"all features in one chunk, got 3 .* X.rechunk"),
-        (lambda X: X[X[:, 0] > 0], ValueError, r"chunks of known size.*compute_chunk_sizes"),
-        (lambda X: X[:, 0], ValueError, "2 dimensions, got 1"),
+        (lambda X: X.rechunk({1: 5}), ValueError, r"^X .*got 3 .*X\.rechunk"),
+        (lambda X: X[X[:, 0] > 0], ValueError, r"^X .*compute_chunk_sizes"),
+        (lambda X: X[:, 0], ValueError, "^X .*got 1"),
         (lambda X: X[:3], ValueError, "n_samples=3"),
-        (lambda X: X.astype(object), ValueError, "must hold numbers, got the type object"),
-        (lambda X: X.astype(complex), ValueError, "must hold numbers, got the type complex128"),
-        (lambda X: X[0].to_delayed()[0], TypeError, "must be a dask.array"),
+        (lambda X: X.astype(object), ValueError, "^X .*object"),
+        (lambda X: X.astype(complex), ValueError, "^X .*complex128"),
+        (lambda X: X[0].to_delayed()[0], TypeError, "^X .*dask"),
     ],
 )
 def test_what_cannot_be_read_by_rows_is_refused(change, error, message):
@@ -254,10 +254,10 @@ def test_missing_values_are_found_where_they_are(value):
     X = data()
     model = mercat().fit(X)
     X[801, 3] = value
-    with pytest.raises(ValueError, match=rf"no NaN or infinity, got {value} in row 801, column 3:"):
+    with pytest.raises(ValueError, match=rf"^X .*{value} in row 801, column 3"):
         mercat().fit(chunked(X))
     lazy = model.transform(chunked(X))
-    with pytest.raises(ValueError, match=rf"no NaN or infinity, got {value} in row 801, column 3:"):
+    with pytest.raises(ValueError, match=rf"^X .*{value} in row 801, column 3"):
         lazy.compute()
 
 

@@ -138,7 +138,7 @@ def test_algorithm1_ends_above_the_exact_loss():
 def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
     X, start = digits[:200], random_sphere(200)
     one = Mercat(init=start, random_state=0, max_iter=1, tol=0.0)
-    with pytest.warns(ConvergenceWarning, match=r"Raise max_iter \(now 1\)"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         Y1 = one.fit_transform(X)
     with pytest.warns(ConvergenceWarning):
         Y2 = clone(one).set_params(init=7 * start).fit_transform(X)
@@ -185,9 +185,7 @@ def test_new_points_land_beside_their_like(digits):
 
 
 def test_points_beyond_all_measure_are_refused(fitted):
-    with pytest.raises(
-        ValueError, match=r"X must lie within 1e\+12 times the spread .* got a point at"
-    ):
+    with pytest.raises(ValueError, match=r"^X .*1e\+12"):
         fitted.transform(np.full((1, 64), 1e100))
 
 
@@ -428,14 +426,14 @@ def test_positions_that_no_map_can_start_from_are_refused(init):
         (np.ones((5, 2)) * 1j, "[Cc]omplex"),
         (np.array([["a", "b"]] * 5), "could not convert string to float|dtype='numeric'"),
         (np.ones(5), "[12]D array"),
-        (np.ma.masked_less(np.arange(20.0).reshape(10, 2), 3), "no masked values"),
+        (np.ma.masked_less(np.arange(20.0).reshape(10, 2), 3), "^X .*masked"),
         (
             np.zeros((5, 2), dtype="datetime64[s]"),
-            r"X must hold numbers, got the type datetime64\[s\]",
+            r"^X .*datetime64\[s\]",
         ),
         (
             np.arange(20.0).reshape(10, 2) * 1e200,
-            r"below 1e150 in size, got 1\.9e\+201 in column 1: divide",
+            r"^X .*1e150.*1\.9e\+201 in column 1",
         ),
     ],
 )
@@ -455,9 +453,7 @@ def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, co
     X = np.random.default_rng(0).normal(size=(1500, 3))
     model = Mercat(random_state=0).fit(container(X))
     X[1203, 2] = X[1400, 0] = value
-    message = (
-        f"X must have no NaN or infinity, got {value} in row 1203, column {column}: fill it in"
-    )
+    message = f"got {value} in row 1203, column {column}:"
     for call in (model.transform, Mercat().fit):
         with pytest.raises(ValueError, match=re.escape(message)):
             call(container(X))
@@ -467,7 +463,7 @@ def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, co
     ("change", "message"),
     [
         (lambda D: D[:, :5], "square matrix"),
-        (lambda D: D - 1, "Negative values .* distances, .* at least 0, got"),
+        (lambda D: D - 1, "Negative values"),
         (lambda D: D + np.triu(np.ones_like(D)), "must be symmetric"),
         (lambda D: D + np.eye(len(D)), "zero diagonal"),
     ],
@@ -574,9 +570,7 @@ def test_the_papers_loss_is_kept_by_placed_points(digits):
 def test_a_column_without_numbers_is_named(column, kind):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
     frame["kind of cell"] = column
-    with pytest.raises(
-        ValueError, match=rf"X must hold numbers, got the column 'kind of cell' of type ({kind})"
-    ):
+    with pytest.raises(ValueError, match=rf"^X .*'kind of cell' of type ({kind})"):
         Mercat().fit(frame)
 
 

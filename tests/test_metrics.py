@@ -415,15 +415,13 @@ def test_a_rounded_map_is_measured_on_the_sphere(clouds, rounded):
 @pytest.mark.parametrize("measure", PAIRED)
 def test_bad_input_is_named(measure, clouds):
     X, Y = clouds
-    with pytest.raises(ValueError, match="same number of rows, got 120 and 119"):
+    with pytest.raises(ValueError, match=r"X and Y.*120 and 119"):
         measure(X, Y[:-1])
-    with pytest.raises(ValueError, match=r"length 1 .* differs from 1 by 0.5"):
+    with pytest.raises(ValueError, match=r"^Y .*0\.5"):
         measure(X, 1.5 * Y, geometry="sphere")
-    with pytest.raises(ValueError, match=r'3 columns with geometry="sphere", got 2'):
+    with pytest.raises(ValueError, match=r'^Y .*geometry="sphere", got 2'):
         measure(X, Y[:, :2], geometry="sphere")
-    with pytest.raises(
-        ValueError, match=r"geometry must be one of 'auto', 'sphere', 'euclidean', got 'ball'"
-    ):
+    with pytest.raises(ValueError, match=r"^geometry .*got 'ball'"):
         measure(X, Y, geometry="ball")
     with pytest.raises(ValueError, match="X contains NaN"):
         measure(np.where(X > 2, np.nan, X), Y)
@@ -442,12 +440,12 @@ def test_sparse_data_is_refused(clouds):
     ("call", "message"),
     [
         (lambda X, Y: neighborhood_preservation(X, Y, k=120), "points, 120, got 120"),
-        (lambda X, Y: density_preservation(X, Y, k=0), "k must be at least 1"),
+        (lambda X, Y: density_preservation(X, Y, k=0), r"^k .*1"),
         (lambda X, Y: trustworthiness(X, Y, k=60), "less than half .*, 120, got 60"),
         (lambda X, Y: continuity(X, Y, k=60), "less than half .*, 120, got 60"),
         (lambda X, Y: knn_accuracy(Y, np.zeros(7)), r"shape \(120,\), got shape \(7,\)"),
-        (lambda X, Y: knn_accuracy(Y, [np.nan] * 120), "labels must not be missing"),
-        (lambda X, Y: centroid_preservation(X, Y, [None] * 120), "labels must not be missing"),
+        (lambda X, Y: knn_accuracy(Y, [np.nan] * 120), "^labels .*missing"),
+        (lambda X, Y: centroid_preservation(X, Y, [None] * 120), "^labels .*missing"),
     ],
 )
 def test_bad_parameters_are_named(call, message, clouds):
@@ -474,7 +472,7 @@ def test_numbers_of_the_measures_are_whole(measure, name, least, value, clouds):
 
 @pytest.mark.parametrize("measure", PAIRED)
 def test_seeds_are_checked(measure, clouds):
-    with pytest.raises(ValueError, match=r"random_state must be a non-negative integer.*got 'x'"):
+    with pytest.raises(ValueError, match=r"^random_state .*got 'x'"):
         measure(*clouds, random_state="x")
 
 
@@ -517,13 +515,13 @@ def test_report_leaves_rows_without_a_label_out_of_the_measures_of_classes():
         X[known], Y[known], labels[known]
     )
     assert found["angle_preservation"] == whole["angle_preservation"]
-    with pytest.raises(ValueError, match="the class of at least 3 points, got 2"):
+    with pytest.raises(ValueError, match=r"^labels .*3 points, got 2"):
         metrics.report(X, Y, [None] * 88 + ["a", "b"])
 
 
 def test_measurements_are_no_classes():
     X = np.random.default_rng(0).normal(size=(90, 4))
-    with pytest.raises(ValueError, match="labels must be classes, got numbers of which 90 of 90"):
+    with pytest.raises(ValueError, match=r"^labels .*90 of 90"):
         metrics.report(X, X[:, :2], X[:, 0])
     assert knn_accuracy(X[:, :2], np.repeat([0.5, 1.5, 2.5], 30)) >= 0
 
@@ -583,9 +581,9 @@ def test_class_connectivity_on_the_sphere_and_bad_input():
     assert metrics.class_connectivity(ring, halves, k=2) == 1
     quarters = (np.arange(60) // 15) % 2
     assert metrics.class_connectivity(ring, quarters, k=2) == 0.5
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match=r"^k .*1"):
         metrics.class_connectivity(ring, halves, k=0)
-    with pytest.raises(ValueError, match="labels must hold one label a row"):
+    with pytest.raises(ValueError, match=r"^labels "):
         metrics.class_connectivity(ring, halves[:5])
 
 
@@ -593,5 +591,5 @@ def test_class_connectivity_on_the_sphere_and_bad_input():
 @pytest.mark.parametrize("k", ["a", 2.5, None])
 def test_neighbours_are_counted_in_whole_numbers(measure, k):
     X = np.random.default_rng(0).normal(size=(40, 3))
-    with pytest.raises(ValueError, match=rf"k must be at least 1 and less than .*40, got {k!r}"):
+    with pytest.raises(ValueError, match=rf"^k .*40, got {k!r}"):
         measure(X, X, k=k)

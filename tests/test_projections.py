@@ -238,13 +238,11 @@ def test_bad_vectors_are_refused(Y, message):
 
 def test_bad_arguments_are_named():
     Y = [[1.0, 0, 0]]
-    with pytest.raises(
-        ValueError, match=r"projection must be one of 'mercator', 'lambert'.*'merc'"
-    ):
+    with pytest.raises(ValueError, match=r"^projection .*got 'merc'"):
         project(Y, "merc")
-    with pytest.raises(ValueError, match=r"latitude from -90 to 90, got \(0, 91\)"):
+    with pytest.raises(ValueError, match=r"^center .*got \(0, 91\)"):
         project(Y, center=(0, 91))
-    with pytest.raises(ValueError, match=r"center must be \(longitude, latitude\), got 3"):
+    with pytest.raises(ValueError, match=r"^center .*got 3"):
         project(Y, center=3)
-    with pytest.raises(ValueError, match=r"P must have shape \(n, 2\), got \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"^P .*got \(1, 3\)"):
         inverse(Y)

@@ -72,5 +72,5 @@ def test_uniform_points_and_few_points_are_fine():
 
 
 def test_unknown_method_is_named():
-    with pytest.raises(ValueError, match=r"method must be one of 'refined', 'grid', got 'best'\."):
+    with pytest.raises(ValueError, match=r"^method .*got 'best'"):
         equator_rotation(random_sphere(5), method="best")

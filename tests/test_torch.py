@@ -185,22 +185,20 @@ def test_what_is_made_is_made_on_the_device(device):
 
 @pytest.mark.parametrize("name", ["gpu", "xpu", "meta", 7.5])
 def test_device_must_be_one_that_is_known(name):
-    with pytest.raises(ValueError, match=r"device must be None, 'cpu', 'cuda', .* or 'mps', got"):
+    with pytest.raises(ValueError, match=r"^device must"):
         mercat(device=name).fit(data())
 
 
 def test_a_device_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(
-        RuntimeError, match=r"device='cuda' needs a GPU that torch can use, found 0"
-    ):
+    with pytest.raises(RuntimeError, match=r"^device='cuda' .*found 0"):
         mercat(device="cuda").fit(data())
-    with pytest.raises(RuntimeError, match=r"device='mps' needs an Apple GPU"):
+    with pytest.raises(RuntimeError, match=r"^device='mps'"):
         mercat(device="mps").fit(data())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(RuntimeError, match=r"device='cuda:1' needs a GPU .* found 1 of them"):
+    with pytest.raises(RuntimeError, match=r"^device='cuda:1' .*found 1"):
         find_device("cuda:1", None)
 
 
@@ -212,12 +210,10 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
 
     monkeypatch.setattr("mercat._solve.placement.LandmarkPlacer.place", too_much)
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "4000")
-    with pytest.raises(
-        MemoryError, match=r"blocks of 4000 rows.*MERCAT_DEVICE_ROWS to 1000 or less"
-    ):
+    with pytest.raises(MemoryError, match=r"4000 rows.*MERCAT_DEVICE_ROWS to 1000"):
         model.transform(data())
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "many")
-    with pytest.raises(ValueError, match=r"MERCAT_DEVICE_ROWS must be an integer .* got 'many'"):
+    with pytest.raises(ValueError, match=r"^MERCAT_DEVICE_ROWS .*got 'many'"):
         model.transform(data())
 
 
@@ -268,12 +264,12 @@ def test_a_tensor_on_another_gpu_is_not_at_home(monkeypatch):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (torch.ones(9), "2 dimensions, got 1"),
+        (torch.ones(9), "^X .*got 1"),
         (
             torch.ones((9, 3), dtype=torch.complex64),
-            "must hold numbers, got the type torch.complex64",
+            "^X .*complex64",
         ),
-        (torch.eye(9).to_sparse(), "must be a dense tensor"),
+        (torch.eye(9).to_sparse(), "^X .*dense"),
     ],
 )
 def test_tensors_that_are_no_data(X, message):
@@ -369,15 +365,11 @@ def test_measures_of_tensors_do_not_see_the_scale(device, fitted, scale):
 def test_a_bad_tensor_is_named_by_the_measures(device, which):
     pair = {name: torch.randn(20, 3, device=device) for name in ("X", "Y")}
     pair[which][3, 1] = torch.nan
-    with pytest.raises(
-        ValueError, match=f"{which} must have no NaN or infinity, got nan in row 3, column 1"
-    ):
+    with pytest.raises(ValueError, match=f"^{which} .*nan in row 3, column 1"):
         metrics.angle_preservation(**pair)
     pair[which] = pair[which][:2]
     pair[which][:] = 1
-    with pytest.raises(
-        ValueError, match=rf"{which} must have 3 rows and a column at least.*\(2, 3\)"
-    ):
+    with pytest.raises(ValueError, match=rf"^{which} .*\(2, 3\)"):
         metrics.angle_preservation(**pair)
 
 
