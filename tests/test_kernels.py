@@ -18,6 +18,7 @@ from mercat._data.threads import Workers
 from mercat._detail.descent import attraction
 from mercat._detail.repulsion import Field, Kernel
 from mercat._kernels import _build
+from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 
 LIBRARY = kernels._load()
 pytestmark = pytest.mark.skipif(
@@ -127,6 +128,84 @@ def test_places_that_are_no_numbers_touch_nothing_else(level):
     Y[::3] = np.inf
     assert kernels.spread(Y, 10, 24, 14 * 24).shape == (14 * 24,)
     assert kernels.read_field(np.ones(14 * 24), Y, 10, 24)[0].shape == (20,)
+
+
+# ------------------------------------------------------------------ angles
+
+
+def awkward(b: int, m: int, r: int, dtype) -> tuple[np.ndarray, ...]:
+    """Apices and legs with duplicates among them, on the map and in the data, some far and some tiny."""
+    rng = np.random.default_rng([b, m, r])
+    X = rng.normal(size=(b + m, r)) * np.exp(rng.uniform(-6, 6, size=(b + m, 1)))
+    Y = random_sphere(b + m, m)
+    X[b:][: b // 2] = X[: b // 2][:m]  # coinciding in the data ...
+    Y[b:][: b // 3] = Y[: b // 3][:m]  # ... and on the map
+    Y[-1] = -Y[0]
+    Y[0] = [0, 0, -1]
+    return tuple(a.astype(dtype) for a in (X[:b], X[b:], Y[:b], Y[b:]))
+
+
+def close(found, expected, dtype) -> None:
+    """Equal to rounding, in units of the largest of each row."""
+    expected = np.asarray(expected)
+    size = np.abs(expected).max(axis=-1, keepdims=True) if expected.ndim else np.abs(expected)
+    tolerance = 2e-4 if dtype == np.float32 else 1e-11
+    assert np.isfinite(found).all()
+    assert (np.abs(found - expected) <= tolerance * (size + 1e-30)).all()
+
+
+def angles_by_kernels(X_apex, X_legs, Y_apex, Y_legs, softening):
+    legs = legs_of(X_apex, X_legs)
+    b, s = directions(legs, Y_apex, Y_legs, softening)
+    line = Calibration(0.1, 0.8)
+    return legs, b, s, data_moments(legs), apex_gradient(legs, Y_apex, Y_legs, b, s, line)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("softening", [1e-3, None])
+@pytest.mark.parametrize(
+    ("b", "m", "r"), [(1, 1, 1), (2, 17, 3), (5, 16, 50), (33, 100, 7), (3, 40, 41)]
+)
+def test_angles(level, b, m, r, softening, dtype):
+    arrays = awkward(b, m, r, dtype)
+    wide = [a.astype(np.float64) for a in arrays]
+    eps = float(np.finfo(dtype).eps) if softening is None else softening
+    found = angles_by_kernels(*arrays, softening)
+    expected = by_numpy(angles_by_kernels, *wide, eps)
+    # Of single precision a few pairs are found to coincide that double precision tells apart.
+    same = (found[0].inverse_distance == 0) == (expected[0].inverse_distance == 0)
+    assert same.all()
+    np.testing.assert_allclose(found[0].inverse_distance, expected[0].inverse_distance, rtol=2e-4)
+    if softening is None:  # what is within rounding of a jump may be on either side of it
+        return
+    for got, want in zip([*found[1], *found[2]], [*expected[1], *expected[2]], strict=True):
+        close(got, want, dtype)
+    rounding = (2e-6 if dtype == np.float32 else 1e-13) * m * m
+    for got, want in zip(found[3], expected[3], strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=rounding)
+    scale = m + np.abs(expected[4][1]).max()
+    for got, want in zip(found[4], expected[4], strict=True):
+        assert np.abs(got - want).max() <= (1e-3 if dtype == np.float32 else 1e-10) * scale
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_apex_does_not_depend_on_others(level, dtype):
+    X_apex, X_legs, Y_apex, Y_legs = awkward(60, 37, 11, dtype)
+    near = legs_of(X_apex, X_legs).inverse_distance
+    ones = np.ones((60, 37), dtype=dtype)
+
+    def part(rows: slice) -> np.ndarray:
+        B, sine, frame, S, S12, t, _ = kernels.bearings(
+            Y_apex[rows], Y_legs, ones[rows], 1e-3, near[rows]
+        )
+        force, _ = kernels.turning_forces(
+            Y_apex[rows], Y_legs, near[rows], (B, sine, frame), (S, S12, t), B + 1, (0.1, 0.8)
+        )
+        moments = kernels.data_moments(X_apex[rows], X_legs, near[rows])
+        pairs = (a.transpose(1, 0, 2).reshape(len(sine), -1) for a in (B, frame))
+        return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments])
+
+    by_any_split(part, 60)
 
 
 # ------------------------------------------------------------------ building and finding

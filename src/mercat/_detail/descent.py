@@ -39,16 +39,14 @@ from .._math.angles import (
     Calibration,
     Legs,
     Moments,
-    apex_sums,
+    apex_gradient,
     bearings,
     calibrate,
     data_moments,
-    force_on_apices,
-    force_on_legs,
+    directions,
     legs_of,
     map_moments,
     mean_square,
-    turning_pulls,
 )
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
@@ -144,7 +142,7 @@ def n_anchors(n: int) -> int:
 def anchors_at(X: np.ndarray, Y: np.ndarray, softening: float) -> Anchors:
     """The rows of X at Y as anchors; directions are rounded off, see `bearings`."""
     legs = legs_of(X, X)
-    return Anchors(X, Y, apex_sums(legs, bearings(Y, Y, legs.mask, softening)), softening)
+    return Anchors(X, Y, directions(legs, Y, Y, softening)[1], softening)
 
 
 def angle_force(
@@ -156,19 +154,16 @@ def angle_force(
     the gradient: about its own slope (b), and the moments of the first kind.
     """
     legs = legs_of(X, anchors.X)
-    b = bearings(Y, anchors.Y, legs.mask, anchors.softening)
-    sums = apex_sums(legs, b)
-    pulls = turning_pulls(legs, b, sums, calibration)
-    force = force_on_apices(b.frame, pulls, Y @ anchors.Y.T)
+    b, sums = directions(legs, Y, anchors.Y, anchors.softening)
+    to_apices, _ = apex_gradient(legs, Y, anchors.Y, b, sums, calibration)
     mask = None if legs.mask is None else legs.mask.T
     with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
     as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
     c = bearings(anchors.Y, Y, mask, anchors.softening)
-    pulls = turning_pulls(as_leg, c, anchors.sums, calibration)
-    force += force_on_legs(c.frame, pulls)
+    _, to_legs = apex_gradient(as_leg, anchors.Y, Y, c, anchors.sums, calibration)
     m = len(anchors.X)
     curvature = (4 * calibration.beta**2 / m) * row_dot(b.inverse_sine, b.inverse_sine)
-    return force / max(m * (m - 1), 1), curvature, map_moments(sums)
+    return (to_apices + to_legs) / max(m * (m - 1), 1), curvature, map_moments(sums)
 
 
 class Angles:

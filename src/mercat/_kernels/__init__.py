@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+_PADDED = 16  # numbers: whole vectors of the widest instructions
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
 
 
@@ -131,3 +132,107 @@ def read_field(
     Y, field = _exactly(Y, np.float32), _exactly(field, np.float32)
     _load()("read_field", len(Y), Y, n_rows, n_columns, field, value, slope)
     return value, slope
+
+
+# ------------------------------------------------------------------ angles at a block of apices
+
+
+def take(*arrays: Any) -> bool:
+    """Whether the kernels run, and take these arrays: NumPy's, all of single or all of double precision."""
+    first = arrays[0]
+    return (
+        isinstance(first, np.ndarray)
+        and first.dtype in (np.float32, np.float64)
+        and all(isinstance(a, np.ndarray) and a.dtype == first.dtype for a in arrays)
+        and available()
+    )
+
+
+def inverse_distances(
+    X_apex: np.ndarray, X_legs: np.ndarray, negligible: float, threshold: float
+) -> np.ndarray:
+    """See `_math.angles.inverse_distances`, of legs (m x r) that apices (b x r) share."""
+    dtype = X_apex.dtype
+    X_apex, X_legs = _exactly(X_apex, dtype), _exactly(X_legs, dtype)
+    (b, r), m = X_apex.shape, len(X_legs)
+    result = np.asarray(X_apex @ X_legs.T)
+    norms = [np.vecdot(X, X) for X in (X_apex, X_legs)]
+    _load()(
+        f"inverse_distances_{dtype}",
+        b, m, r, X_apex, X_legs, r, *norms, negligible, threshold, result,
+    )  # fmt: skip
+    return result
+
+
+def bearings(
+    Y_apex: np.ndarray,
+    Y_legs: np.ndarray,
+    mask: np.ndarray | None,
+    softening: float,
+    inverse_distance: np.ndarray | None = None,
+) -> tuple[np.ndarray, ...]:
+    """Directions from apices (b x 3) to legs (m x 3) that they share, with their sums.
+
+    As `_math.angles.bearings` has them: B, inverse_sine and frame; and of `apex_sums` S, S12, t and the
+    weights that M is the sum of.
+    """
+    dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
+    ones = np.ones(m, dtype=dtype)
+    present = ones if mask is None else _exactly(mask, dtype)
+    near = ones if inverse_distance is None else _exactly(inverse_distance, dtype)
+    shapes = (2, b, m), (b, m), (2, b, 3), (2, b), (b,), (2, b), (2, b, m)
+    found = tuple(np.empty(shape, dtype=dtype) for shape in shapes)
+    _load()(
+        f"bearings_{dtype}",
+        b, m, _exactly(Y_apex, dtype), _exactly(Y_legs.T, dtype), present, _stride(present),
+        softening, near, _stride(near), *found,
+    )  # fmt: skip
+    return found
+
+
+def _stride(array: np.ndarray) -> int:
+    """From a row to the next; 0 where there is but one for all."""
+    return array.shape[1] if array.ndim == 2 else 0
+
+
+def turning_forces(
+    Y_apex: np.ndarray,
+    Y_legs: np.ndarray,
+    inverse_distance: np.ndarray,
+    bearings: tuple[np.ndarray, ...],
+    sums: tuple[np.ndarray, ...],
+    products: np.ndarray,
+    line: tuple[float, float],
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `_math.angles.apex_gradient`: forces on the apices (b x 3) and on the legs (m x 3).
+
+    `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` are those of M with what
+    leads from the apices to the legs in the data (2 x b x m).
+    """
+    dtype = Y_apex.dtype
+    b, m = inverse_distance.shape
+    to_apices, to_legs = np.empty((b, 3), dtype=dtype), np.zeros((3, m), dtype=dtype)
+    arrays = (_exactly(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
+    _load()(
+        f"turning_forces_{dtype}",
+        b, m, _exactly(Y_apex, dtype), _exactly(Y_legs.T, dtype), *arrays,
+        float(line[0]), float(line[1]), to_apices, to_legs,
+    )  # fmt: skip
+    return to_apices, to_legs.T
+
+
+def data_moments(
+    X_apex: np.ndarray, X_legs: np.ndarray, inverse_distance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """See `_math.angles.data_moments`, of legs (m x at least r) that apices (b x r) share."""
+    dtype = X_apex.dtype
+    (b, r), (m, stride) = X_apex.shape, X_legs.shape
+    width = -(-min(m, r) // _PADDED) * _PADDED
+    size = -(-max(m, r) // 4) * 4 * width + width * width + r
+    found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
+    _load()(
+        f"data_moments_{dtype}",
+        b, m, r, _exactly(X_apex, dtype), _exactly(X_legs, dtype), stride,
+        _exactly(inverse_distance, dtype), width, np.empty(size, dtype=dtype), *found,
+    )  # fmt: skip
+    return found[0], found[1], found[2]

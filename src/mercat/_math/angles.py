@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import _kernels as kernels
 from .._data.arrays import (
     Array,
     blocks,
@@ -103,6 +104,8 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
         difference = X_legs - X_apex[:, None, :]
         squared = row_dot(difference, difference)
         squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
+    elif kernels.take(X_apex, X_legs):
+        return kernels.inverse_distances(X_apex, X_legs, negligible, _trusted(X_apex))
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
         _mend_near(squared, norms, X_apex, X_legs, negligible)
@@ -133,13 +136,19 @@ def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
     return squared, norms
 
 
+def _trusted(X: Array) -> float:
+    """The part of the norms above which distances from inner products are trusted.
+
+    A relative error of about eps over it remains.
+    """
+    return 3e-3 if namespace(X).finfo(X.dtype).eps > 1e-10 else 1e-8
+
+
 def _mend_near(
     squared: Array, norms: Array, X_apex: Array, X_legs: Array, negligible: float
 ) -> None:
     """Put squares of differences where inner products cancel, and 0 for a negligible part of the norms."""
-    xp = namespace(X_apex)
-    # A relative error of about eps / threshold remains where the inner products are trusted.
-    threshold = 3e-3 if xp.finfo(X_apex.dtype).eps > 1e-10 else 1e-8
+    xp, threshold = namespace(X_apex), _trusted(X_apex)
     norms *= threshold
     near = squared <= norms
     rows, columns = xp.nonzero(near)
@@ -186,10 +195,13 @@ def bearings(
     the sine of the distance. By default epsilon is the rounding of the numbers, which bounds the gradient
     at coincident and antipodal points and is felt nowhere else.
     """
-    xp = namespace(Y_apex)
+    if softening is None:
+        softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
+    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs):
+        return Bearings(*kernels.bearings(Y_apex, Y_legs, mask, softening)[:3])
     frame = tangent_frame(Y_apex)
     B = _dot3(frame, Y_legs)
-    inverse_sine = inverse_length(B, xp.finfo(B.dtype).eps if softening is None else softening)
+    inverse_sine = inverse_length(B, softening)
     if mask is not None:
         inverse_sine *= mask
     B *= inverse_sine
@@ -240,19 +252,46 @@ def rounded(Y: Array, fraction: float) -> float:
     return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
 
 
+def _sum_of_legs(weights: Array, legs: Legs) -> Array:
+    """Weighted sum of what leads from each apex to its legs in the data (2 x b x r)."""
+    weighted = _combine(weights, legs.X_legs)
+    return weighted[..., :-1] - weighted[..., -1:] * legs.X_apex
+
+
+def _products_with_legs(vectors: Array, legs: Legs) -> Array:
+    """Inner products of vectors at the apices (2 x b x r) with what leads to the legs (2 x b x m)."""
+    offset = -row_dot(vectors, legs.X_apex)[..., None]
+    return _dot(namespace(vectors).concat([vectors, offset], axis=-1), legs.X_legs)
+
+
 def apex_sums(legs: Legs, b: Bearings) -> ApexSums:
     """A^T B, B^T B and B^T 1 at each apex of a block."""
-    weighted = _combine(b.B * legs.inverse_distance, legs.X_legs)
     return ApexSums(
-        weighted[..., :-1] - weighted[..., -1:] * legs.X_apex,
+        _sum_of_legs(b.B * legs.inverse_distance, legs),
         row_dot(b.B, b.B),
         row_dot(*unstack(b.B)),
         b.B @ namespace(b.B).ones_like(b.inverse_sine[0, :]),
     )
 
 
+def directions(
+    legs: Legs, Y_apex: Array, Y_legs: Array, softening: float | None = None
+) -> tuple[Bearings, ApexSums]:
+    """`bearings` and `apex_sums`, at one go."""
+    if softening is None:
+        softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
+    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, legs.X_legs):
+        arguments = Y_apex, Y_legs, legs.mask, softening, legs.inverse_distance
+        *found, S, S12, t, weights = kernels.bearings(*arguments)
+        return Bearings(*found), ApexSums(_sum_of_legs(weights, legs), S, S12, t)
+    b = bearings(Y_apex, Y_legs, legs.mask, softening)
+    return b, apex_sums(legs, b)
+
+
 def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     """Count, sum and sum of squares of a over ordered pairs of distinct legs: constants of X."""
+    if legs.X_legs.ndim == 2 and kernels.take(legs.X_apex, legs.X_legs):
+        return kernels.data_moments(legs.X_apex, legs.X_legs, legs.inverse_distance)
     X_legs, inverse_distance = legs.X_legs[..., :-1], legs.inverse_distance
     xp = namespace(X_legs)
     m, r = X_legs.shape[-2:]
@@ -290,8 +329,7 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
     xp = namespace(b.B)
     alpha, beta = calibration
     gamma = 1 - alpha - beta / 2
-    centred = xp.concat([s.M, -row_dot(s.M, legs.X_apex)[..., None]], axis=-1)
-    g = _dot(-4 * beta * centred, legs.X_legs)
+    g = _products_with_legs(-4 * beta * s.M, legs)
     g *= legs.inverse_distance
     g += b.B * (4 * beta * (beta * s.S + gamma))[..., None]
     g += xp.flip(b.B, axis=0) * (4 * beta * beta * s.S12)[:, None]
@@ -329,6 +367,10 @@ def apex_gradient(
     Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
     tangent to the sphere.
     """
+    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
+        products, sums = _products_with_legs(s.M, legs), (s.S, s.S12, s.t)
+        near = legs.inverse_distance
+        return kernels.turning_forces(Y_apex, Y_legs, near, b, sums, products, calibration)
     pulls = turning_pulls(legs, b, s, calibration)
     to_legs = force_on_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
     return force_on_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs

@@ -16,9 +16,8 @@ from .._data.threads import Workers
 from .._math.angles import (
     ABSOLUTE,
     apex_gradient,
-    apex_sums,
-    bearings,
     data_moments,
+    directions,
     legs_of,
     map_moments,
 )
@@ -54,8 +53,7 @@ def batch_loss(
     def part(block: slice) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
         i, j = apices[block], legs[block]
         prepared = legs_of(X[i], X[j])
-        b = bearings(Y[i], Y[j], prepared.mask)
-        s = apex_sums(prepared, b)
+        b, s = directions(prepared, Y[i], Y[j])
         to_apices, to_legs = apex_gradient(prepared, Y[i], Y[j], b, s, ABSOLUTE)
         count, _, aa = data_moments(prepared)
         _, bb, ab = map_moments(s)

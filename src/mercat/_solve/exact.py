@@ -20,10 +20,10 @@ from .._math.angles import (
     Moments,
     angle_fit,
     apex_gradient,
-    apex_sums,
     bearings,
     calibrate,
     data_moments,
+    directions,
     legs_of,
     map_moments,
     mean_square,
@@ -114,8 +114,8 @@ class AngleLoss:
 
     def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, ApexSums]:
         legs = self._block_legs(k)
-        b = bearings(Y[self._blocks[k]], Y, legs.mask, softening)
-        return (b if self._keep else None), apex_sums(legs, b)
+        b, s = directions(legs, Y[self._blocks[k]], Y, softening)
+        return (b if self._keep else None), s
 
     def _gradient(
         self,

@@ -41,10 +41,10 @@ from .._math.angles import (
     Bearings,
     Calibration,
     Moments,
-    apex_sums,
     bearings,
     data_moments,
     direction_gradient,
+    directions,
     force_on_apices,
     inverse_distances,
     inverse_length,
@@ -140,7 +140,7 @@ def prepare_landmarks(
     k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
     softening = rounded(Y[:k, :], _ROUNDED)
     legs = legs_of(X[:k, :], X)
-    s = apex_sums(legs, bearings(Y[:k, :], Y, legs.mask, softening))
+    _, s = directions(legs, Y[:k, :], Y, softening)
     s = ApexSums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
     taken = Y[max(0, n_landmarks - _N_TAKEN) :, :]
     candidates = xp.concat([fibonacci_grid(_N_GRID, xp, **like(Y)), taken], axis=0)
@@ -251,8 +251,7 @@ class _Energy:
         k = self.landmarks
         legs, (alpha, beta) = self.apex_legs, k.calibration
         Y_legs = k.Y[: legs.inverse_distance.shape[1], :]
-        b = bearings(Y, Y_legs, legs.mask, k.softening)
-        s = apex_sums(legs, b)
+        b, s = directions(legs, Y, Y_legs, k.softening)
         sum_b, sum_bb, sum_ab = map_moments(s)
         energy = beta * beta * sum_bb - 2 * beta * sum_ab + 2 * alpha * beta * sum_b
         return self.apex_weight * energy, Y_legs, b, s
@@ -407,5 +406,5 @@ class _LegPoints(NamedTuple):
 @fused
 def _moments(X: Array, Y: Array, points: _LegPoints) -> Moments:
     legs = legs_of(X, points.X)
-    s = apex_sums(legs, bearings(Y, points.Y, legs.mask))
+    _, s = directions(legs, Y, points.Y)
     return Moments(*data_moments(legs), *map_moments(s))

@@ -1,0 +1,173 @@
+/* The kernels of angles.c in one precision, REAL. There are b apices with m legs each, which they share; what
+   belongs to the two axes of a tangent plane has a first axis of length 2. Legs on the map, `Y_legs`, lie by
+   coordinates (3 x m), so that lanes run along them. */
+
+#define DOT3(a, x, y, z) ((a)[0] * (x) + (a)[1] * (y) + (a)[2] * (z))
+
+/* From inner products (b x m, overwritten) to inverse distances, zero where points coincide. Where the inner
+   products cancel, the square of the difference is taken instead. */
+KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *X_legs, int64_t stride,
+                             const REAL *norms_apex, const REAL *norms_legs, double negligible_, double threshold_,
+                             REAL *result)
+{
+    const REAL negligible = (REAL)negligible_, threshold = (REAL)threshold_;
+    for (int64_t i = 0; i < b; i++) {
+        REAL *row = result + i * m, own = norms_apex[i];
+        int near = 0;
+#pragma omp simd reduction(+ : near)
+        for (int64_t j = 0; j < m; j++) {
+            REAL norms = own + norms_legs[j], squared = norms - 2 * row[j];
+            int close = squared <= threshold * norms;
+            near += close;
+            row[j] = close ? -1 : 1 / ROOT(squared);
+        }
+        for (int64_t j = 0; near > 0 && j < m; j++) {
+            if (!(row[j] < 0))
+                continue;
+            const REAL *x = X_apex + i * r, *y = X_legs + j * stride;
+            REAL squared = 0;
+#pragma omp simd reduction(+ : squared)
+            for (int64_t k = 0; k < r; k++)
+                squared += (x[k] - y[k]) * (x[k] - y[k]);
+            row[j] = squared <= negligible * (own + norms_legs[j]) ? 0 : 1 / ROOT(squared);
+            near--;
+        }
+    }
+}
+
+/* Tangent vectors U, V at y: see `tangent_frame`. */
+static inline void JOIN(frame_at_, REAL)(const REAL *y, REAL *U, REAL *V)
+{
+    REAL sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a;
+    U[0] = 1 + sign * y[0] * y[0] * a;
+    U[1] = sign * c;
+    U[2] = -sign * y[0];
+    V[0] = c;
+    V[1] = sign + y[1] * y[1] * a;
+    V[2] = -y[1];
+}
+
+/* `bearings`, and of `apex_sums` S, S12, t and the weights that M needs. Mask and inverse distances have a row for
+   each apex, or one for all (then the stride is 0). */
+KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *mask, int64_t mask_stride,
+                    double softening_, const REAL *inverse_distance, int64_t distance_stride, REAL *B,
+                    REAL *inverse_sine, REAL *frame, REAL *S, REAL *S12, REAL *t, REAL *weights)
+{
+    const REAL softening = (REAL)softening_, *x = Y_legs, *y = Y_legs + m, *z = Y_legs + 2 * m;
+    for (int64_t i = 0; i < b; i++) {
+        REAL *U = frame + 3 * i, *V = frame + 3 * (b + i), *sine = inverse_sine + i * m;
+        REAL *B1 = B + i * m, *B2 = B + (b + i) * m, *W1 = weights + i * m, *W2 = weights + (b + i) * m;
+        const REAL *there = mask + i * mask_stride, *near = inverse_distance + i * distance_stride;
+        REAL s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0;
+        JOIN(frame_at_, REAL)(Y_apex + 3 * i, U, V);
+#pragma omp simd reduction(+ : s1, s2, s12, t1, t2)
+        for (int64_t j = 0; j < m; j++) {
+            REAL c1 = DOT3(U, x[j], y[j], z[j]), c2 = DOT3(V, x[j], y[j], z[j]);
+            REAL inverse = there[j] / ROOT(c1 * c1 + c2 * c2 + softening);
+            c1 *= inverse;
+            c2 *= inverse;
+            sine[j] = inverse;
+            B1[j] = c1;
+            B2[j] = c2;
+            W1[j] = c1 * near[j];
+            W2[j] = c2 * near[j];
+            s1 += c1 * c1;
+            s2 += c2 * c2;
+            s12 += c1 * c2;
+            t1 += c1;
+            t2 += c2;
+        }
+        S[i] = s1;
+        S[b + i] = s2;
+        S12[i] = s12;
+        t[i] = t1;
+        t[b + i] = t2;
+    }
+}
+
+/* `direction_gradient` from the products of M with the legs (2 x b x m), as far as it turns directions, and the
+   forces: on the apices (b x 3), and on the legs by coordinates (3 x m), to which it is added. */
+KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *inverse_distance,
+                          const REAL *B, const REAL *inverse_sine, const REAL *frame, const REAL *S, const REAL *S12,
+                          const REAL *t, const REAL *products, double alpha, double beta, REAL *to_apices, REAL *to_legs)
+{
+    const REAL *x = Y_legs, *y = Y_legs + m, *z = Y_legs + 2 * m;
+    REAL *fx = to_legs, *fy = to_legs + m, *fz = to_legs + 2 * m;
+    const REAL four = (REAL)(4 * beta), quadratic = (REAL)(4 * beta * beta), own = (REAL)(4 * beta * (1 - alpha - beta / 2));
+    for (int64_t i = 0; i < b; i++) {
+        const REAL *U = frame + 3 * i, *V = frame + 3 * (b + i), *Y = Y_apex + 3 * i;
+        const REAL *B1 = B + i * m, *B2 = B + (b + i) * m, *P1 = products + i * m, *P2 = products + (b + i) * m;
+        const REAL *sine = inverse_sine + i * m, *near = inverse_distance + i * m;
+        REAL c1 = quadratic * S[i] + own, c2 = quadratic * S[b + i] + own, c12 = quadratic * S12[i];
+        REAL d1 = (REAL)(4 * alpha * beta) * t[i], d2 = (REAL)(4 * alpha * beta) * t[b + i], along_U = 0, along_V = 0;
+#pragma omp simd reduction(+ : along_U, along_V)
+        for (int64_t j = 0; j < m; j++) {
+            REAL g1 = c1 * B1[j] + c12 * B2[j] + d1 - four * near[j] * P1[j];
+            REAL g2 = c2 * B2[j] + c12 * B1[j] + d2 - four * near[j] * P2[j];
+            REAL across = (g2 * B1[j] - g1 * B2[j]) * sine[j];
+            REAL u = -B2[j] * across, v = B1[j] * across, cosine = DOT3(Y, x[j], y[j], z[j]);
+            along_U += u * cosine;
+            along_V += v * cosine;
+            fx[j] += u * U[0] + v * V[0];
+            fy[j] += u * U[1] + v * V[1];
+            fz[j] += u * U[2] + v * V[2];
+        }
+        for (int k = 0; k < 3; k++)
+            to_apices[3 * i + k] = -along_U * U[k] - along_V * V[k];
+    }
+}
+
+/* `data_moments`: of b apices the number, the sum and the sum of squares of the cosines. With A the directions to the
+   legs in the data (m x r), the last is |A'A|^2 = |AA'|^2, whichever is smaller. `scratch` has room for the rows of
+   A, or its columns, padded to `width` >= min(m, r), for `width`^2 sums and for r more. */
+KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *X_legs, int64_t stride,
+                        const REAL *inverse_distance, int64_t width, REAL *scratch, REAL *count, REAL *sum, REAL *squares)
+{
+    const int by_legs = r > m;
+    const int64_t length = by_legs ? r : m, used = by_legs ? m : r, rows = (length + 3) / 4 * 4;
+    REAL *A = scratch, *gram = A + rows * width, *total = gram + width * width;
+    memset(A, 0, sizeof(REAL) * rows * width);
+    for (int64_t i = 0; i < b; i++) {
+        const REAL *x = X_apex + i * r, *near = inverse_distance + i * m;
+        int64_t valid = 0;
+        memset(gram, 0, sizeof(REAL) * width * width);
+        memset(total, 0, sizeof(REAL) * r);
+        for (int64_t j = 0; j < m; j++) {
+            const REAL *leg = X_legs + j * stride;
+            const REAL scale = near[j];
+            valid += scale != 0;
+            for (int64_t k = 0; k < r; k++) {
+                REAL a = (leg[k] - x[k]) * scale;
+                A[by_legs ? k * width + j : j * width + k] = a;
+                total[k] += a;
+            }
+        }
+        for (int64_t l = 0; l < rows; l += 4) {
+            const REAL *a0 = A + l * width, *a1 = a0 + width, *a2 = a1 + width, *a3 = a2 + width;
+            for (int64_t p = 0; p < used; p++) {
+                const REAL s0 = a0[p], s1 = a1[p], s2 = a2[p], s3 = a3[p];
+                REAL *g = gram + p * width;
+#pragma omp simd
+                for (int64_t q = p / 16 * 16; q < width; q++)
+                    g[q] += s0 * a0[q] + s1 * a1[q] + s2 * a2[q] + s3 * a3[q];
+            }
+        }
+        double all = 0, diagonal = 0, length_of_total = 0;
+        for (int64_t p = 0; p < used; p++) {
+            const REAL *g = gram + p * width;
+            double beyond = 0;
+            diagonal += (double)g[p] * g[p];
+#pragma omp simd reduction(+ : beyond)
+            for (int64_t q = p + 1; q < used; q++)
+                beyond += (double)g[q] * g[q];
+            all += beyond;
+        }
+        for (int64_t k = 0; k < r; k++)
+            length_of_total += (double)total[k] * total[k];
+        count[i] = (REAL)(valid * (valid - 1));
+        sum[i] = (REAL)(length_of_total - valid);
+        squares[i] = (REAL)(2 * all + diagonal - valid);
+    }
+}
+
+#undef DOT3
