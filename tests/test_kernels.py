@@ -16,6 +16,7 @@ from mercat import _kernels as kernels
 from mercat._data.arrays import blocks
 from mercat._data.threads import Workers
 from mercat._detail.descent import attraction
+from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
 from mercat._kernels import _build
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
@@ -128,6 +129,52 @@ def test_places_that_are_no_numbers_touch_nothing_else(level):
     Y[::3] = np.inf
     assert kernels.spread(Y, 10, 24, 14 * 24).shape == (14 * 24,)
     assert kernels.read_field(np.ones(14 * 24), Y, 10, 24)[0].shape == (20,)
+
+
+# ------------------------------------------------------------------ neighbours
+
+
+@pytest.mark.parametrize(
+    ("q", "n", "k"), [(1, 1, 1), (3, 63, 5), (7, 64, 63), (5, 700, 30), (2, 65, 1)]
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_smallest(level, q, n, k, whole, monkeypatch):
+    rng = np.random.default_rng(n)
+    left, right = (rng.normal(size=(m, 9)).astype(np.float32) for m in (q, n))
+    right[n // 2 :] = right[: n - n // 2]  # ties
+    left[0] *= 1e-38  # denormal products
+    monkeypatch.setattr(kernels, "_PRODUCTS", 1 << 19 if whole else 100)
+    itself = np.arange(q) % n
+    D = left @ right.T
+    found = kernels.smallest(left, right, k, None)
+    assert all(len(set(row)) == k for row in found.tolist())
+    np.testing.assert_allclose(
+        np.sort(np.take_along_axis(D, found, 1)), np.sort(D)[:, :k], rtol=1e-5, atol=1e-6
+    )
+    if k < n:
+        found = kernels.smallest(left, right, k, itself)
+        D[np.arange(q), itself] = np.inf
+        assert not (found == itself[:, None]).any()
+        np.testing.assert_allclose(
+            np.sort(np.take_along_axis(D, found, 1)), np.sort(D)[:, :k], rtol=1e-5, atol=1e-6
+        )
+
+
+def test_smallest_says_when_there_are_not_enough(level):
+    right = np.ones((5, 2), dtype=np.float32)
+    right[2:] = np.inf, np.nan
+    assert kernels.smallest(np.ones((1, 2), dtype=np.float32), right, 2, None) is not None
+    assert kernels.smallest(np.ones((1, 2), dtype=np.float32), right, 3, None) is None
+
+
+@pytest.mark.parametrize("k", [1, 2, 16, 33])
+def test_in_order(level, k):
+    rng = np.random.default_rng(k)
+    X = rng.integers(3, size=(50, 2)).astype(np.float32)  # many equal distances, exact in any order
+    queries, found = X[:17], np.array([rng.permutation(50)[:k] for _ in range(17)])
+    expected = by_numpy(in_order, X, queries, found)
+    for got, want in zip(in_order(X, queries, found), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 # ------------------------------------------------------------------ angles

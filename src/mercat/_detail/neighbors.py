@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from .. import _kernels as kernels
 from .._data.arrays import TILE, blocks
 from .._data.threads import Workers
 
 N_NEIGHBORS = 30
 _GROUP = 32  # columns a group
-_ROWS = 64  # queries a block: their distances to some ten thousand points fit the cache
+_ROWS = 64  # queries a block: their distances to some thousand points fit the cache
 _ALL_PAIRS_UP_TO = 60_000  # points that are all compared with all
 _POINTS_A_CELL = 500
 _CELLS_SEARCHED = 20
@@ -50,7 +51,12 @@ class Search:
 
         `itself` is the index of each query among the points, to be left out.
         """
-        D = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1) @ self._columns.T
+        with_one = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1)
+        if kernels.available():
+            found = kernels.smallest(with_one, self._columns[: len(self.X)], k, itself)
+            if found is not None:
+                return found
+        D = with_one @ self._columns.T
         if itself is not None:
             D[np.arange(len(D)), itself] = np.inf
         grouped = D.reshape(len(D), _GROUP, self.n_groups)
@@ -80,6 +86,8 @@ def in_order(
     X: np.ndarray, queries: np.ndarray, found: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The points found (q x k), the nearest first, of equally near ones the first; and distances."""
+    if kernels.take(X, queries):
+        return kernels.in_order(X, queries, found)
     found = np.sort(found, axis=1)
     difference = X[found] - queries[:, None, :]
     squared = np.einsum("qkr,qkr->qk", difference, difference)

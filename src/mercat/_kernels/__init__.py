@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _PADDED = 16  # numbers: whole vectors of the widest instructions
+_PRODUCTS = 1 << 19  # numbers that are selected from at a time, while the cache of a core has them
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
 
 
@@ -132,6 +133,40 @@ def read_field(
     Y, field = _exactly(Y, np.float32), _exactly(field, np.float32)
     _load()("read_field", len(Y), Y, n_rows, n_columns, field, value, slope)
     return value, slope
+
+
+# ------------------------------------------------------------------ neighbours
+
+
+def smallest(
+    left: np.ndarray, right: np.ndarray, k: int, itself: np.ndarray | None
+) -> np.ndarray | None:
+    """Columns (q x k) of the k smallest entries of each row of left @ right.T, in no order.
+
+    All but the column `itself` of each row. None where a row has not k numbers below infinity.
+    """
+    q, n = len(left), len(right)
+    if itself is None:
+        itself = np.full(q, -1)
+    itself = _exactly(itself, np.int64)
+    values = np.full((q, k), np.inf, dtype=np.float32)
+    indices = np.full((q, k), -1, dtype=np.int64)
+    for start in range(0, n, max(_PADDED, _PRODUCTS // q)):
+        part = right[start : start + max(_PADDED, _PRODUCTS // q)]
+        D = _exactly(left @ part.T, np.float32)
+        _load()("smallest", q, len(part), D, start, itself, k, values, indices)
+    return None if (indices[:, 0] < 0).any() else indices
+
+
+def in_order(
+    X: np.ndarray, queries: np.ndarray, found: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `_detail.neighbors.in_order`."""
+    found = found.astype(np.int64, order="C")
+    distances = np.empty(found.shape, dtype=np.float32)
+    X, queries = _exactly(X, np.float32), _exactly(queries, np.float32)
+    _load()("in_order", *found.shape, X.shape[1], X, queries, found, distances)
+    return found, distances
 
 
 # ------------------------------------------------------------------ angles at a block of apices

@@ -1,0 +1,71 @@
+/* The nearest of many points: `_detail/neighbors.py` defines it. A heap holds the k nearest so far of a point, the
+   farthest of them first. */
+
+#include "kernels.h"
+
+#define STEP 64 /* columns that are compared at a time with the farthest so far */
+
+static void push(float value, int64_t index, int64_t k, float *values, int64_t *indices)
+{
+    int64_t at = 0;
+    for (int64_t child = 1; child < k; child = 2 * at + 1) { /* in place of the farthest, down to where it belongs */
+        child += child + 1 < k && values[child + 1] > values[child];
+        if (!(values[child] > value))
+            break;
+        values[at] = values[child];
+        indices[at] = indices[child];
+        at = child;
+    }
+    values[at] = value;
+    indices[at] = index;
+}
+
+/* Offers the columns first, first + 1, ... of each row of D (rows x columns) to the row's heap (k values and
+   indices), which begins with infinities; all but the column `itself`. */
+KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, const int64_t *itself, int64_t k,
+                 float *values, int64_t *indices)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *row = D + i * columns;
+        float *heap = values + i * k;
+        for (int64_t start = 0; start < columns; start += STEP) {
+            int64_t stop = start + STEP < columns ? start + STEP : columns;
+            float farthest = heap[0];
+            int any = 0;
+#pragma omp simd reduction(| : any)
+            for (int64_t j = start; j < stop; j++)
+                any |= row[j] < farthest;
+            for (int64_t j = start; any && j < stop; j++)
+                if (row[j] < heap[0] && first + j != itself[i])
+                    push(row[j], first + j, k, heap, indices + i * k);
+        }
+    }
+}
+
+/* Sorts the points found (rows x k indices into X) of each query by their distance, then by their index. */
+KERNEL(in_order)(int64_t rows, int64_t k, int64_t r, const float *X, const float *queries, int64_t *found,
+                 float *distances)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *q = queries + i * r;
+        int64_t *index = found + i * k;
+        float *distance = distances + i * k;
+        for (int64_t l = 0; l < k; l++) {
+            const int64_t which = index[l];
+            const float *x = X + which * r;
+            float squared = 0;
+#pragma omp simd reduction(+ : squared)
+            for (int64_t c = 0; c < r; c++)
+                squared += (x[c] - q[c]) * (x[c] - q[c]);
+            int64_t at = l;
+            for (; at > 0 && (distance[at - 1] > squared || (distance[at - 1] == squared && index[at - 1] > which)); at--) {
+                distance[at] = distance[at - 1];
+                index[at] = index[at - 1];
+            }
+            distance[at] = squared;
+            index[at] = which;
+        }
+        for (int64_t l = 0; l < k; l++)
+            distance[l] = sqrtf(distance[l]);
+    }
+}
