@@ -107,6 +107,19 @@ def test_spreading(level, n):
     assert grid.sum() == pytest.approx(len(Y), rel=1e-6)
 
 
+@pytest.mark.parametrize("bandwidth", [0.5, 0.11, 0.03])
+def test_field_by_the_table(level, bandwidth):
+    Y = special_places(300)
+    expected = by_numpy(lambda: Kernel(bandwidth, Workers(1)).field(Y).values)
+    kernel = Kernel(bandwidth, Workers(1))
+    found = kernel.field(Y).values
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.max())
+    table = kernel._table
+    assert [m for g in table.groups for m in range(g.start, g.stop)] == list(range(len(table.low)))
+    with Workers(3) as workers:
+        np.testing.assert_array_equal(Kernel(bandwidth, workers).field(Y).values, found)
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_reading(level, n):
     Y = special_places(n)

@@ -11,7 +11,8 @@ on the difference of longitudes :math:`\lambda` alone,
 whose Fourier coefficients are a geometric series, :math:`s^2 \rho^{|m|} / \sqrt{A^2 - B^2}` with
 :math:`\rho = B / (A + \sqrt{A^2 - B^2})`: for each frequency one real matrix takes the latitudes of the
 charge to those of the field. Both halves of the globe being alike, even and odd parts go separately,
-through matrices of half the size.
+through matrices of half the size. (The kernels in C take a table of both halves instead, without what is
+negligible, which is most of it.)
 
 A meridian goes on beyond the pole, on the other side of the globe, so that interpolation knows no edge.
 """
@@ -33,6 +34,8 @@ _POINTS_A_BLOCK = 1 << 13, 1 << 17  # at least and at most: each block fills a g
 _NEGLIGIBLE = (
     1e-20  # smaller coefficients would only slow the products down, as denormal numbers do
 )
+_LEAST = 1e-10  # of the largest coefficient: smaller ones are left out of the table
+_N_GROUPS = 32  # of frequencies, for threads
 _GHOSTS = 2  # rows beyond each pole that interpolation reaches
 
 
@@ -54,10 +57,12 @@ class Kernel:
         self.n_rows = 2 * half
         self.n_columns = scipy.fft.next_fast_len(4 * half, real=True)
         self.n_columns += self.n_columns % 2  # the far side of the pole lies on the grid
-        self._even, self._odd = self._matrices(half)
+        self._table = self._fill_table(half) if kernels.available() else None
+        if self._table is None:
+            self._even, self._odd = self._matrices(half)
 
-    def _matrices(self, half: int) -> tuple[np.ndarray, np.ndarray]:
-        """Matrices (frequency, latitude, latitude) for the even and the odd part of a field."""
+    def _coefficients(self, half: int) -> tuple[np.ndarray, np.ndarray]:
+        """From northern latitudes to all, the coefficient of frequency 0 and the ratio of one to the next."""
         latitude = (np.arange(self.n_rows) + 0.5) * (np.pi / self.n_rows) - np.pi / 2
         here, there = latitude[:half, None], latitude[None, :]
         less = self.bandwidth**2 + 4 * np.sin((here - there) / 2) ** 2  # A - B
@@ -65,6 +70,51 @@ class Kernel:
         root = np.sqrt(less * more)
         rho = (more - less) / (less + more + 2 * root)
         first = self.bandwidth**2 / (root * (1 - rho**self.n_columns)) * self.n_columns
+        return first, rho
+
+    def _fill_table(self, half: int) -> Table:
+        """The coefficients of all frequencies that are not negligible, for the kernels in C."""
+        power, rho = self._coefficients(half)
+        count = self.n_columns // 2 + 1
+        rho = np.maximum(rho, 1e-30)
+        least = _LEAST * power.max()
+        number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies that are not, from 0 on
+        number = np.clip(np.ceil(number), 0, count).astype(np.int32)
+        frequencies = np.arange(count)
+        low, high = (np.empty((count, half), dtype=np.int32) for _ in range(2))
+        for i, reach in enumerate(
+            number
+        ):  # from both ends, to the first latitude that has the frequency
+            before, after = (np.maximum.accumulate(r) for r in (reach, reach[::-1]))
+            low[:, i] = np.searchsorted(before, frequencies, side="right")
+            high[:, i] = self.n_rows - np.searchsorted(after, frequencies, side="right")
+        high = np.maximum(high, low)
+        offset = np.concatenate([[0], np.cumsum(high - low, dtype=np.int64).ravel()[:-1]])
+        size = int((high - low).sum(dtype=np.int64))
+        # Elimination of the equations of splines, whose ends differ for even and odd frequencies.
+        sign = np.where(np.arange(kernels.LANES) % 2, -1.0, 1.0)
+        factors = np.empty((self.n_rows, kernels.LANES))
+        factors[0] = 1 / (4 + sign)
+        for j in range(1, self.n_rows):
+            factors[j] = 1 / (4 - factors[j - 1] + (sign if j == self.n_rows - 1 else 0))
+        overlap_of_columns = (2 + np.cos(2 * np.pi * frequencies / self.n_columns)) / 3
+        table = Table(
+            low,
+            high,
+            offset,
+            np.empty(size, dtype=np.float32),
+            factors.astype(np.float32),
+            (1 / overlap_of_columns**2).astype(np.float32),
+            _groups((high - low).sum(axis=1)),
+        )
+        alias = power * rho**self.n_columns
+        rows = blocks(half, 8)
+        list(self._workers.map(lambda b: kernels.fill_table(rho, power, alias, table, b), rows))
+        return table
+
+    def _matrices(self, half: int) -> tuple[np.ndarray, np.ndarray]:
+        """Matrices (frequency, latitude, latitude) for the even and the odd part of a field."""
+        first, rho = self._coefficients(half)
         count = self.n_columns // 2 + 1
         even, odd = (np.empty((count, half, half), dtype=np.float32) for _ in range(2))
 
@@ -128,18 +178,50 @@ class Kernel:
 
     def _convolve(self, padded: np.ndarray) -> np.ndarray:
         """The field of a charge, both with the rows beyond the poles."""
-        half, turn = self.n_rows // 2, self.n_columns // 2
+        turn = self.n_columns // 2
         charge = padded[_GHOSTS:-_GHOSTS]
         charge[:_GHOSTS] += np.roll(padded[:_GHOSTS][::-1], turn, axis=1)
         charge[-_GHOSTS:] += np.roll(padded[-_GHOSTS:][::-1], turn, axis=1)
+        field = (
+            self._by_halves(charge) if self._table is None else self._by_table(charge, self._table)
+        )
+        before = np.roll(field[:_GHOSTS][::-1], turn, axis=1)
+        after = np.roll(field[-_GHOSTS:][::-1], turn, axis=1)
+        return np.concatenate([before, field, after])
+
+    def _by_halves(self, charge: np.ndarray) -> np.ndarray:
+        half = self.n_rows // 2
         north, south = charge[:half], charge[: half - 1 : -1]
         parts = (self._even, north + south), (self._odd, north - south)
         even, odd = self._workers.map(lambda part: _filter(*part), parts)
         field = np.concatenate([even + odd, (even - odd)[::-1]])
         field *= 0.5
-        before = np.roll(field[:_GHOSTS][::-1], turn, axis=1)
-        after = np.roll(field[-_GHOSTS:][::-1], turn, axis=1)
-        return np.concatenate([before, field, after])
+        return field
+
+    def _by_table(self, charge: np.ndarray, table: Table) -> np.ndarray:
+        spectrum = np.ascontiguousarray(scipy.fft.rfft(charge, axis=1))
+        filtered = self._workers.map(
+            lambda some: kernels.filter_spectrum(table, some, spectrum), table.groups
+        )
+        list(filtered)
+        return np.asarray(scipy.fft.irfft(spectrum, n=self.n_columns, axis=1))
+
+
+class Table(NamedTuple):
+    """The kernel between northern latitudes and all, by frequencies, without what is negligible.
+
+    Row i of frequency m has entries `low` to `high` (frequency x latitude each), in `values` from `offset`
+    on. `factors` and `scale` turn a field at the nodes into coefficients of splines. `groups` of frequencies
+    are about the same work.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    offset: np.ndarray
+    values: np.ndarray
+    factors: np.ndarray
+    scale: np.ndarray
+    groups: list[slice]
 
 
 class Field(NamedTuple):
@@ -166,6 +248,20 @@ class Field(NamedTuple):
         x, y = x / cosine, y / cosine
         slope = [-z * x * north - y * east, -z * y * north + x * east, cosine * north]
         return value, np.stack(slope, axis=1)
+
+
+def _groups(work: np.ndarray) -> list[slice]:
+    """Slices of frequencies that are about a thirtieth of the work each, of even numbers up to `LANES`."""
+    groups, start = [], 0
+    while start < len(work):
+        stop = start + 2
+        while (
+            stop - start < kernels.LANES and work[start : stop + 2].sum() < work.sum() / _N_GROUPS
+        ):
+            stop += 2
+        groups.append(slice(start, min(stop, len(work))))
+        start = stop
+    return groups
 
 
 def _stencil(Y: np.ndarray, n_rows: int, n_columns: int) -> _Stencil:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-_PADDED = 16  # numbers: whole vectors of the widest instructions
+LANES = 16  # numbers that are worked on together: the width of the widest instructions
 _PRODUCTS = 1 << 19  # numbers that are selected from at a time, while the cache of a core has them
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
 
@@ -36,15 +36,19 @@ class _Library(NamedTuple):
 
     def __call__(self, name: str, *arguments: Any) -> None:
         """Run a kernel. Arrays go as pointers, integers as int64, floats as double: as C declares them."""
-        function: Callable[..., None] = getattr(self.handle, f"mercat_{name}_{self.level}")
-        function(*(_c_value(argument) for argument in arguments))
+        function: Any = getattr(self.handle, f"mercat_{name}_{self.level}")
+        if function.argtypes is None:
+            function.restype = None
+            function.argtypes = [_C_TYPES[type(argument)] for argument in arguments]
+        function(*(_address(a) if isinstance(a, np.ndarray) else a for a in arguments))
 
 
-def _c_value(argument: Any) -> Any:
-    if isinstance(argument, np.ndarray):
-        assert argument.flags.c_contiguous
-        return ctypes.c_void_p(argument.ctypes.data)
-    return ctypes.c_double(argument) if isinstance(argument, float) else ctypes.c_int64(argument)
+_C_TYPES = {np.ndarray: ctypes.c_void_p, int: ctypes.c_int64, float: ctypes.c_double}
+
+
+def _address(array: np.ndarray) -> int:
+    assert array.flags.c_contiguous
+    return int(array.__array_interface__["data"][0])
 
 
 @functools.cache
@@ -135,6 +139,28 @@ def read_field(
     return value, slope
 
 
+def fill_table(
+    rho: np.ndarray, power: np.ndarray, alias: np.ndarray, table: Any, rows: slice
+) -> None:
+    """Enter the kernel at some latitudes into a `_detail.repulsion.Table`; see repulsion.c."""
+    n_frequencies, half = table.low.shape
+    _load()(
+        "fill_table", rows.start, rows.stop, half, n_frequencies, rho, power, alias,
+        table.low, table.high, table.offset, table.values,
+    )  # fmt: skip
+
+
+def filter_spectrum(table: Any, frequencies: slice, spectrum: np.ndarray) -> None:
+    """From the spectrum of a charge to that of its field, in place, at up to `LANES` frequencies."""
+    n_frequencies, half = table.low.shape
+    first, count = frequencies.start, frequencies.stop - frequencies.start
+    scratch = np.empty((2 * LANES + 4) * 2 * half, dtype=np.float32)
+    _load()(
+        "filter", first, count, half, n_frequencies, table.low, table.high, table.offset, table.values,
+        table.factors, table.scale, spectrum.view(np.float32), scratch,
+    )  # fmt: skip
+
+
 # ------------------------------------------------------------------ neighbours
 
 
@@ -151,8 +177,8 @@ def smallest(
     itself = _exactly(itself, np.int64)
     values = np.full((q, k), np.inf, dtype=np.float32)
     indices = np.full((q, k), -1, dtype=np.int64)
-    for start in range(0, n, max(_PADDED, _PRODUCTS // q)):
-        part = right[start : start + max(_PADDED, _PRODUCTS // q)]
+    for start in range(0, n, max(LANES, _PRODUCTS // q)):
+        part = right[start : start + max(LANES, _PRODUCTS // q)]
         D = _exactly(left @ part.T, np.float32)
         _load()("smallest", q, len(part), D, start, itself, k, values, indices)
     return None if (indices[:, 0] < 0).any() else indices
@@ -262,7 +288,7 @@ def data_moments(
     """See `_math.angles.data_moments`, of legs (m x at least r) that apices (b x r) share."""
     dtype = X_apex.dtype
     (b, r), (m, stride) = X_apex.shape, X_legs.shape
-    width = -(-min(m, r) // _PADDED) * _PADDED
+    width = -(-min(m, r) // LANES) * LANES
     size = -(-max(m, r) // 4) * 4 * width + width * width + r
     found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
     _load()(

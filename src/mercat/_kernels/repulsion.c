@@ -1,0 +1,222 @@
+/* The field of all points on a grid: `_detail/repulsion.py` defines it. */
+
+#include "kernels.h"
+
+#define LANES 16
+#define GHOSTS 2
+#define PI 3.14159265358979323846f
+
+/* Within two units of rounding of that of the C library, and without branches (polynomial of the library Cephes). */
+static inline float arctan2(float y, float x)
+{
+    float u = fabsf(x), v = fabsf(y);
+    float large = u > v ? u : v, small = u > v ? v : u;
+    float t = small / (large > 0 ? large : 1);
+    int far = t > 0.41421356f;
+    t = far ? (t - 1) / (t + 1) : t;
+    float z = t * t;
+    float p = ((8.05374449538e-2f * z - 1.38776856032e-1f) * z + 1.99777106478e-1f) * z - 3.33329491539e-1f;
+    float angle = p * z * t + t + (far ? PI / 4 : 0);
+    angle = v > u ? PI / 2 - angle : angle;
+    angle = x < 0 ? PI - angle : angle;
+    return y < 0 ? -angle : angle;
+}
+
+static inline float clamped(float value, float low, float high)
+{
+    value = value > low ? value : low; /* also where it is not a number */
+    return value < high ? value : high;
+}
+
+/* Weights of the nodes -1, 0, 1, 2 at a place between 0 and 1, of the value and of the slope. */
+static inline void cubic(float t, float value[4], float slope[4])
+{
+    float u = 1 - t;
+    value[0] = u * u * u / 6;
+    value[1] = (4 - t * t * (6 - 3 * t)) / 6;
+    value[2] = (4 - u * u * (6 - 3 * u)) / 6;
+    value[3] = t * t * t / 6;
+    slope[0] = -u * u / 2;
+    slope[1] = t * (3 * t - 4) / 2;
+    slope[2] = u * (4 - 3 * u) / 2;
+    slope[3] = t * t / 2;
+}
+
+/* Where LANES points fall on the grid. */
+struct places {
+    int32_t row[LANES], column[LANES]; /* the second of four each; rows counted with those beyond the pole */
+    float down[LANES], right[LANES];
+};
+
+static void locate(const float *Y, int64_t count, int64_t n_rows, int64_t n_columns, struct places *p)
+{
+    float x[LANES], y[LANES], z[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const float *here = Y + 3 * (l < count ? l : 0); /* always all lanes: each has the same bits then */
+        x[l] = here[0];
+        y[l] = here[1];
+        z[l] = here[2];
+    }
+    float rows = n_rows / PI, columns = n_columns / (2 * PI), half = n_columns / 2.0f;
+#pragma omp simd
+    for (int l = 0; l < LANES; l++) {
+        float row = (arctan2(z[l], sqrtf(x[l] * x[l] + y[l] * y[l])) + PI / 2) * rows - 0.5f + GHOSTS;
+        float column = clamped(arctan2(y[l], x[l]) * columns, -half, half);
+        row = clamped(row, GHOSTS - 0.5f, n_rows + GHOSTS - 0.5f);
+        float above = floorf(row), left = floorf(column);
+        p->down[l] = row - above;
+        p->right[l] = column - left;
+        p->row[l] = (int32_t)above;
+        p->column[l] = (int32_t)left;
+    }
+}
+
+static inline int64_t around(int64_t column, int64_t n_columns)
+{
+    column += column < 0 ? n_columns : 0;
+    return column >= n_columns ? column - n_columns : column;
+}
+
+/* Adds a unit charge for each of n points Y to a grid of n_rows + 2 GHOSTS rows. */
+KERNEL(spread)(int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, double *grid)
+{
+    struct places p;
+    float down[4], right[4], slope[4];
+    for (int64_t start = 0; start < n; start += LANES) {
+        int64_t count = n - start < LANES ? n - start : LANES;
+        locate(Y + 3 * start, count, n_rows, n_columns, &p);
+        for (int l = 0; l < count; l++) {
+            cubic(p.down[l], down, slope);
+            cubic(p.right[l], right, slope);
+            for (int c = 0; c < 4; c++) {
+                double *cell = grid + (p.row[l] - 1) * n_columns + around(p.column[l] + c - 1, n_columns);
+                for (int r = 0; r < 4; r++)
+                    cell[r * n_columns] += down[r] * right[c];
+            }
+        }
+    }
+}
+
+/* Value and gradient (n x 3) of a field on such a grid at n points Y. */
+KERNEL(read_field)(int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, const float *grid, float *value,
+                   float *slope)
+{
+    struct places p;
+    float down[4], right[4], along_down[4], along_right[4];
+    float rows = n_rows / PI, columns = n_columns / (2 * PI), least = 1e-3f / n_rows;
+    for (int64_t start = 0; start < n; start += LANES) {
+        int64_t count = n - start < LANES ? n - start : LANES;
+        locate(Y + 3 * start, count, n_rows, n_columns, &p);
+        for (int l = 0; l < count; l++) {
+            float level = 0, along = 0, across = 0;
+            cubic(p.down[l], down, along_down);
+            cubic(p.right[l], right, along_right);
+            int64_t at[4];
+            for (int c = 0; c < 4; c++)
+                at[c] = around(p.column[l] + c - 1, n_columns);
+            for (int r = 0; r < 4; r++) {
+                const float *cell = grid + (p.row[l] - 1 + r) * n_columns;
+                float sum = 0, change = 0;
+                for (int c = 0; c < 4; c++) {
+                    sum += cell[at[c]] * right[c];
+                    change += cell[at[c]] * along_right[c];
+                }
+                level += down[r] * sum;
+                along += along_down[r] * sum;
+                across += down[r] * change;
+            }
+            const float *here = Y + 3 * (start + l);
+            float *g = slope + 3 * (start + l), z = here[2];
+            float cosine = sqrtf(here[0] * here[0] + here[1] * here[1]);
+            cosine = cosine > least ? cosine : least;
+            float x = here[0] / cosine, y = here[1] / cosine;
+            float north = along * rows, east = across * columns / cosine;
+            value[start + l] = level;
+            g[0] = -z * x * north - y * east;
+            g[1] = -z * y * north + x * east;
+            g[2] = cosine * north;
+        }
+    }
+}
+
+/* The kernel between latitudes, K_m[i][j] for frequency m, falls with m and with the distance of i and j. Of row i < half
+   the table has the entries low <= j < high, from `offset` on; south of the equator the same numbers count from the
+   other end. Fills in rows first <= i < last from power = K_0 and what K_m / K_(m-1) is, rho, with the `alias` that a grid of
+   so many longitudes cannot tell from it; all are half x n, and overwritten. */
+KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequencies, const double *rho, double *power,
+                   double *alias, const int32_t *low, const int32_t *high, const int64_t *offset, float *table)
+{
+    for (int64_t i = first; i < last; i++) {
+        const double *ratio = rho + i * 2 * half;
+        double *p = power + i * 2 * half, *a = alias + i * 2 * half;
+        for (int64_t m = 0; m < n_frequencies; m++) {
+            const int64_t row = m * half + i, from = low[row], to = high[row];
+            float *K = table + offset[row] - from;
+            for (int64_t j = from; j < to; j++) {
+                K[j] = (float)(p[j] + a[j]);
+                p[j] *= ratio[j];
+                a[j] /= ratio[j];
+            }
+        }
+    }
+}
+
+/* Solves the equations of splines along n nodes, 6 x = (1 4 1) y, for LANES frequencies at a time; `factors` come from
+   elimination. */
+static void to_splines(int64_t n, const float *factors, float *x)
+{
+    for (int l = 0; l < LANES; l++)
+        x[l] = 6 * x[l] * factors[l];
+    for (int64_t j = 1; j < n; j++)
+        for (int l = 0; l < LANES; l++)
+            x[j * LANES + l] = (6 * x[j * LANES + l] - x[(j - 1) * LANES + l]) * factors[j * LANES + l];
+    for (int64_t j = n - 2; j >= 0; j--)
+        for (int l = 0; l < LANES; l++)
+            x[j * LANES + l] -= factors[j * LANES + l] * x[(j + 1) * LANES + l];
+}
+
+/* Takes the spectrum of a charge (n rows, n_frequencies complex numbers each) to that of its field, in place: `count` frequencies
+   from the even number `first` on, at most LANES. `factors` are n x LANES, `scale` a number for each frequency; `scratch` has room
+   for (2 LANES + 4) n numbers. */
+KERNEL(filter)(int64_t first, int64_t count, int64_t half, int64_t n_frequencies, const int32_t *low, const int32_t *high,
+               const int64_t *offset, const float *table, const float *factors, const float *scale, float *spectrum,
+               float *scratch)
+{
+    const int64_t n = 2 * half;
+    float *part[2] = {scratch, scratch + n * LANES};
+    float *x = scratch + 2 * n * LANES, *y = x + n, *mirrored_x = y + n, *mirrored_y = mirrored_x + n;
+    for (int64_t j = 0; j < n; j++)
+        for (int l = 0; l < LANES; l++)
+            for (int c = 0; c < 2; c++)
+                part[c][j * LANES + l] = l < count ? spectrum[2 * (j * n_frequencies + first + l) + c] : 0;
+    to_splines(n, factors, part[0]);
+    to_splines(n, factors, part[1]);
+    for (int64_t l = 0; l < count; l++) {
+        for (int64_t j = 0; j < n; j++) {
+            x[j] = mirrored_x[n - 1 - j] = part[0][j * LANES + l] * scale[first + l];
+            y[j] = mirrored_y[n - 1 - j] = part[1][j * LANES + l] * scale[first + l];
+        }
+        for (int64_t i = 0; i < half; i++) {
+            const int64_t row = (first + l) * half + i, from = low[row], to = high[row];
+            const float *K = table + offset[row] - from;
+            float a = 0, b = 0, c = 0, d = 0;
+#pragma omp simd reduction(+ : a, b, c, d)
+            for (int64_t j = from; j < to; j++) {
+                a += K[j] * x[j];
+                b += K[j] * y[j];
+                c += K[j] * mirrored_x[j];
+                d += K[j] * mirrored_y[j];
+            }
+            part[0][i * LANES + l] = a;
+            part[1][i * LANES + l] = b;
+            part[0][(n - 1 - i) * LANES + l] = c;
+            part[1][(n - 1 - i) * LANES + l] = d;
+        }
+    }
+    to_splines(n, factors, part[0]);
+    to_splines(n, factors, part[1]);
+    for (int64_t j = 0; j < n; j++)
+        for (int l = 0; l < count; l++)
+            for (int c = 0; c < 2; c++)
+                spectrum[2 * (j * n_frequencies + first + l) + c] = part[c][j * LANES + l];
+}
