@@ -20,6 +20,8 @@ from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
 from mercat._kernels import _build
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
+from mercat._math.sphere import normalize
+from mercat._solve.placement import _Energy, as_type, prepare_landmarks
 
 LIBRARY = kernels._load()
 pytestmark = pytest.mark.skipif(
@@ -266,6 +268,60 @@ def test_an_apex_does_not_depend_on_others(level, dtype):
         return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments])
 
     by_any_split(part, 60)
+
+
+# ------------------------------------------------------------------ placement
+
+
+def landmarks_and_points(L: int, r: int, n_apices: int | None, n_legs: int):
+    rng = np.random.default_rng([L, r])
+    X = rng.normal(size=(L + 70, r)) * np.linspace(3, 0.3, r)
+    Y = normalize(np.pad(X[:L], [(0, 0), (0, 3)])[:, :3] + 1e-3)
+    landmarks = prepare_landmarks(X[:L], Y, Calibration(0.1, 0.7), n_apices, n_legs)
+    points = X[L:].copy()
+    points[:3] = X[1]  # duplicates of a landmark ...
+    points[3:6] = points[6]  # ... and of each other
+    return landmarks, points
+
+
+@pytest.mark.parametrize(
+    ("L", "r", "n_apices", "n_legs"),
+    [(5, 1, None, 5), (40, 3, None, 17), (150, 50, 100, 80), (64, 16, 33, 33), (4, 2, None, 80)],
+)
+def test_placement(level, L, r, n_apices, n_legs):
+    double, points = landmarks_and_points(L, r, n_apices, n_legs)
+    landmarks = as_type(double, np.float32)
+    points = points.astype(np.float32)
+    expected, found = by_numpy(landmarks.place, points), landmarks.place(points)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(found[:3], expected[:3])
+    assert (found[3:6] == found[6]).all()
+    # Rounding may lead to another minimum that is as good.
+    energy = _Energy(points.astype(np.float64), double)
+    at, best = (energy(Y.astype(np.float64))[0][3:] for Y in (found, expected))
+    spread = np.ptp(energy.screen()[3:], axis=1)
+    assert (np.abs(at - best) <= 1e-3 * spread).mean() > 0.9
+    assert (at <= best + 0.05 * spread).all()
+    # Roughly, both agree on who has settled.
+    there, here = (by_numpy(landmarks.place_roughly, points), landmarks.place_roughly(points))
+    assert (there[1] == here[1]).mean() > 0.9
+
+
+def test_a_point_is_placed_whatever_comes_with_it(level):
+    landmarks, points = landmarks_and_points(150, 20, 100, 77)
+    landmarks, X = as_type(landmarks, np.float32), points.astype(np.float32)
+    energy = _Energy(X, landmarks)
+    legs = landmarks.X[:77], landmarks.Y[:77]
+    L = landmarks
+    packed = kernels.landmarks_of(L.frame, L.sigma, L.sigma12, *legs, L.candidates)
+    settings = (L.softening, 0.1, 0.7, energy.apex_weight, 0.955, 0.15, 3e-6, 0.02, 0.03, 0.01)
+
+    def part(rows: slice) -> np.ndarray:
+        K, near = energy.K[:, rows].copy(), energy.apex_legs.inverse_distance[rows]
+        E = energy.screen()[rows].copy()
+        return kernels.place(packed, X[rows], K, near, E, settings, (4, 4, 6))[0]
+
+    assert np.isfinite(by_any_split(part, len(X))[3:]).all()
 
 
 # ------------------------------------------------------------------ building and finding

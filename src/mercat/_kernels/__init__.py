@@ -297,3 +297,51 @@ def data_moments(
         _exactly(inverse_distance, dtype), width, np.empty(size, dtype=dtype), *found,
     )  # fmt: skip
     return found[0], found[1], found[2]
+
+
+# ------------------------------------------------------------------ placement
+
+
+class Landmarks(NamedTuple):
+    """A `_solve.placement.LandmarkPlacer` as placement.c reads it."""
+
+    legs: np.ndarray  # (9, L) frames and sigmas
+    Y_apex: np.ndarray  # (3, m)
+    X_apex: np.ndarray  # (m, r), filled up with zeros
+    Xt_apex: np.ndarray  # (r, m), filled up with zeros
+    candidates: np.ndarray  # (3, G)
+
+
+def landmarks_of(
+    frame: np.ndarray, sigma: np.ndarray, sigma12: np.ndarray, X: np.ndarray, Y: np.ndarray,
+    candidates: np.ndarray,
+) -> Landmarks:  # fmt: skip
+    """Frames (2 x L x 3) and sigmas (2 x L, L) of landmarks; data X and places Y of the legs of an apex."""
+    m, r = X.shape
+    padded = np.zeros((-(-m // LANES) * LANES, -(-r // LANES) * LANES), dtype=np.float32)
+    padded[:m, :r] = X
+    legs = [*frame[0].T, *frame[1].T, *sigma, sigma12]
+    return Landmarks(
+        np.stack(legs).astype(np.float32),
+        _exactly(Y.T, np.float32),
+        padded,
+        np.ascontiguousarray(padded.T),
+        _exactly(candidates.T, np.float32),
+    )
+
+
+def place(
+    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, E: np.ndarray,
+    settings: tuple[float, ...], steps: tuple[int, int, int],
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Positions (b x 3) of points X (b x r), and whether they have settled; see placement.c."""
+    (b, r), m, L = X.shape, near.shape[1], K.shape[2]
+    padded, width = landmarks.X_apex.shape
+    scratch = np.empty(7 * padded + 2 * width, dtype=np.float32)
+    Y, settled = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.int8)
+    _load()(
+        "place",
+        b, L, m, r, width, padded, E.shape[1], *steps, np.array(settings, dtype=np.float32),
+        *landmarks, *(_exactly(a, np.float32) for a in (X, K, near)), E, scratch, Y, settled,
+    )  # fmt: skip
+    return Y, settled.astype(bool)

@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from .. import _kernels as kernels
 from .._data.arrays import (
     TILE,
     Array,
@@ -96,6 +97,8 @@ class LandmarkPlacer(NamedTuple):
         Most points settle within a few steps; those that do not are taken again for more. A point that
         coincides with a landmark in the data goes where that landmark is.
         """
+        if self._by_kernels(X):
+            return self._placed_in_c(X, _SECOND_PASS[0])[0]
         xp = namespace(X)
         Y, settled = self.place_roughly(X)
         (again,) = xp.nonzero(~settled)
@@ -110,15 +113,56 @@ class LandmarkPlacer(NamedTuple):
 
     def place_roughly(self, X: Array) -> tuple[Array, Array]:
         """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there."""
-        xp, n = namespace(X), X.shape[0]
+        if self._by_kernels(X):
+            return self._placed_in_c(X, 0)
+        n = X.shape[0]
         X = filled_up(X)
         energy = _energy_of(X, self)
         Y, settled = _bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
-        coincides = energy.nearest == 0
+        Y, settled = self._join_twins(X, energy.nearest == 0, Y, settled)
+        return Y[:n, :], settled[:n]
+
+    def _join_twins(
+        self, X: Array, coincides: Array, Y: Array, settled: Array
+    ) -> tuple[Array, Array]:
+        """Put points that coincide with a landmark in the data where that is."""
+        xp = namespace(X)
         if bool(xp.any(coincides)):
             twin = xp.argmin(inverse_distances(X, self.X), axis=1)
             Y = xp.where(coincides[:, None], xp.take(self.Y, twin, axis=0), Y)
-        return Y[:n, :], (settled | coincides)[:n]
+        return Y, settled | coincides
+
+    def _by_kernels(self, X: Array) -> bool:
+        return on_host(X) and X.dtype == "float32" and kernels.take(X, self.X)
+
+    def _placed_in_c(self, X: Array, more_steps: int) -> tuple[Array, Array]:
+        """As `place_roughly`, with so many more steps for points that have not settled."""
+        xp, n, m = namespace(X), X.shape[0], min(self.n_apex_legs, self.X.shape[0])
+        legs = self.X[:m, :], self.Y[:m, :]
+        landmarks = kernels.landmarks_of(
+            self.frame, self.sigma, self.sigma12, *legs, self.candidates
+        )
+        limits = (
+            math.cos(_APART),
+            _LONGEST_STEP,
+            _ROUNDING,
+            _SETTLED,
+            _FIRST_PASS[1],
+            _SECOND_PASS[1],
+        )
+        steps = _N_KEPT, _FIRST_PASS[0], more_steps
+        found = []
+        for t in blocks(n, TILE):
+            tile = filled_up(X[t, :])
+            energy = _Energy(tile, self)
+            settings = self.softening, *self.calibration, energy.apex_weight, *limits
+            near = energy.apex_legs.inverse_distance
+            Y, settled = kernels.place(
+                landmarks, tile, energy.K, near, energy.screen(), settings, steps
+            )
+            found.append(self._join_twins(tile, energy.nearest == 0, Y, settled))
+        Y, settled = (xp.concat(parts)[:n, ...] for parts in zip(*found, strict=True))
+        return Y, settled
 
 
 def prepare_landmarks(

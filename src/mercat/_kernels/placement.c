@@ -1,0 +1,249 @@
+/* Placing points against landmarks: `_solve/placement.py` defines it. One point after the other, each from the best
+   candidate to the minimum of its energy. */
+
+#include <float.h>
+#include <string.h>
+
+#include "kernels.h"
+
+/* A point as a leg at L landmarks: rows of `legs` are the coordinates of their frames U and V, then sigma (two) and
+   sigma12; K1 and K2 are its own. As an apex over m legs: rows of `Y` are their coordinates, of `X` the data
+   (m rows of `width` numbers, zeros at the end), of `Xt` the same by columns (`padded` numbers each). */
+struct landmarks {
+    int64_t L, m, r, width, padded;
+    const float *legs, *Y, *X, *Xt;
+    float softening, alpha, beta, apex_weight;
+};
+
+struct point {
+    const float *x, *K1, *K2, *near;
+    float *scratch; /* 7 padded + 2 width numbers */
+};
+
+static void tangent_frame(const float *y, float *U, float *V)
+{
+    float sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a;
+    U[0] = 1 + sign * y[0] * y[0] * a, U[1] = sign * c, U[2] = -sign * y[0];
+    V[0] = c, V[1] = sign + y[1] * y[1] * a, V[2] = -y[1];
+}
+
+/* out1, out2 = sums over rows of A (n x width, n padded with zeros to a multiple of 4) with weights w1, w2. */
+static void weighted_sums(int64_t n, int64_t width, const float *A, const float *w1, const float *w2, float *out1,
+                          float *out2)
+{
+    memset(out1, 0, sizeof(float) * width);
+    memset(out2, 0, sizeof(float) * width);
+    for (int64_t i = 0; i < n; i += 4) {
+        const float *a = A + i * width, *b = a + width, *c = b + width, *d = c + width;
+#pragma omp simd
+        for (int64_t k = 0; k < width; k++) {
+            out1[k] += w1[i] * a[k] + w1[i + 1] * b[k] + w1[i + 2] * c[k] + w1[i + 3] * d[k];
+            out2[k] += w2[i] * a[k] + w2[i + 1] * b[k] + w2[i + 2] * c[k] + w2[i + 3] * d[k];
+        }
+    }
+}
+
+/* Energy of a point at y as an apex; its gradient in space is added to g, unless that is NULL. */
+static float as_apex(const struct landmarks *k, const struct point *p, const float y[3], float *g)
+{
+    const int64_t m = k->m, width = k->width, padded = k->padded;
+    const float *Y1 = k->Y, *Y2 = Y1 + m, *Y3 = Y2 + m, alpha = k->alpha, beta = k->beta;
+    float *B1 = p->scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
+    float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
+    float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, w1 = 0, w2 = 0;
+    tangent_frame(y, U, V);
+#pragma omp simd reduction(+ : s1, s2, s12, t1, t2, w1, w2)
+    for (int64_t j = 0; j < m; j++) {
+        float c1 = U[0] * Y1[j] + U[1] * Y2[j] + U[2] * Y3[j], c2 = V[0] * Y1[j] + V[1] * Y2[j] + V[2] * Y3[j];
+        float inverse = 1 / sqrtf(c1 * c1 + c2 * c2 + k->softening);
+        c1 *= inverse;
+        c2 *= inverse;
+        sine[j] = inverse;
+        B1[j] = c1;
+        B2[j] = c2;
+        W1[j] = c1 * p->near[j];
+        W2[j] = c2 * p->near[j];
+        s1 += c1 * c1;
+        s2 += c2 * c2;
+        s12 += c1 * c2;
+        t1 += c1;
+        t2 += c2;
+        w1 += W1[j];
+        w2 += W2[j];
+    }
+    weighted_sums(m, width, k->X, W1, W2, M1, M2);
+    float own = s1 + s2, ab = 0, m1 = 0, m2 = 0;
+#pragma omp simd reduction(+ : ab, m1, m2)
+    for (int64_t i = 0; i < k->r; i++) {
+        M1[i] -= w1 * p->x[i];
+        M2[i] -= w2 * p->x[i];
+        ab += M1[i] * M1[i] + M2[i] * M2[i];
+        m1 += M1[i] * p->x[i];
+        m2 += M2[i] * p->x[i];
+    }
+    float b = t1 * t1 + t2 * t2, bb = s1 * s1 + s2 * s2 + 2 * s12 * s12;
+    float energy = beta * beta * (bb - own) - 2 * beta * (ab - own) + 2 * alpha * beta * (b - own);
+    if (g) {
+        weighted_sums(k->r, padded, k->Xt, M1, M2, P1, P2);
+        float along_U = 0, along_V = 0, gamma = 1 - alpha - beta / 2;
+        float q1 = 4 * beta * (beta * s1 + gamma), q2 = 4 * beta * (beta * s2 + gamma), q12 = 4 * beta * beta * s12;
+        float d1 = 4 * alpha * beta * t1, d2 = 4 * alpha * beta * t2;
+#pragma omp simd reduction(+ : along_U, along_V)
+        for (int64_t j = 0; j < m; j++) {
+            float g1 = q1 * B1[j] + q12 * B2[j] + d1 - 4 * beta * p->near[j] * (P1[j] - m1);
+            float g2 = q2 * B2[j] + q12 * B1[j] + d2 - 4 * beta * p->near[j] * (P2[j] - m2);
+            float along = g1 * B1[j] + g2 * B2[j], cosine = y[0] * Y1[j] + y[1] * Y2[j] + y[2] * Y3[j];
+            along_U += (g1 - B1[j] * along) * sine[j] * cosine;
+            along_V += (g2 - B2[j] * along) * sine[j] * cosine;
+        }
+        for (int c = 0; c < 3; c++)
+            g[c] -= k->apex_weight * (along_U * U[c] + along_V * V[c]);
+    }
+    return k->apex_weight * energy;
+}
+
+/* Energy of a point at y as a leg, and its gradient in space. */
+static float as_leg(const struct landmarks *k, const struct point *p, const float y[3], float g[3])
+{
+    const int64_t L = k->L;
+    const float *U1 = k->legs, *U2 = U1 + L, *U3 = U2 + L, *V1 = U3 + L, *V2 = V1 + L, *V3 = V2 + L;
+    const float *sigma1 = V3 + L, *sigma2 = sigma1 + L, *sigma12 = sigma2 + L;
+    float energy = 0, gx = 0, gy = 0, gz = 0;
+#pragma omp simd reduction(+ : energy, gx, gy, gz)
+    for (int64_t j = 0; j < L; j++) {
+        float b1 = y[0] * U1[j] + y[1] * U2[j] + y[2] * U3[j], b2 = y[0] * V1[j] + y[1] * V2[j] + y[2] * V3[j];
+        float inverse = 1 / sqrtf(b1 * b1 + b2 * b2 + k->softening);
+        b1 *= inverse;
+        b2 *= inverse;
+        float g1 = b1 * sigma1[j] + b2 * sigma12[j] + p->K1[j], g2 = b2 * sigma2[j] + b1 * sigma12[j] + p->K2[j];
+        energy += (g1 + p->K1[j]) * b1 + (g2 + p->K2[j]) * b2;
+        float along = g1 * b1 + g2 * b2;
+        g1 = (g1 - b1 * along) * inverse;
+        g2 = (g2 - b2 * along) * inverse;
+        gx += g1 * U1[j] + g2 * V1[j];
+        gy += g1 * U2[j] + g2 * V2[j];
+        gz += g1 * U3[j] + g2 * V3[j];
+    }
+    g[0] = gx;
+    g[1] = gy;
+    g[2] = gz;
+    return energy / 2;
+}
+
+static float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+static float energy_at(const struct landmarks *k, const struct point *p, const float y[3], float g[3])
+{
+    float energy = as_leg(k, p, y, g);
+    energy += as_apex(k, p, y, g);
+    float out = dot(g, y);
+    for (int c = 0; c < 3; c++)
+        g[c] -= out * y[c];
+    return energy;
+}
+
+static void newton_step(const float H[9], const float g[3], const float y[3], float step[3])
+{
+    for (int c = 0; c < 3; c++)
+        step[c] = -dot(H + 3 * c, g);
+    float out = dot(step, y);
+    for (int c = 0; c < 3; c++)
+        step[c] -= out * y[c];
+}
+
+/* A fixed number of BFGS steps from y, as `_bfgs` has them; returns whether the point has settled. */
+static int descend(const struct landmarks *k, const struct point *p, float y[3], int64_t steps, float first_step,
+                   const float *limits)
+{
+    const float longest = limits[0], rounding = limits[1], settled = limits[2];
+    float g[3], H[9] = {0}, step[3], y_new[3], g_new[3], s[3], d[3], Hd[3];
+    float length = sqrtf(dot(y, y));
+    for (int c = 0; c < 3; c++)
+        y[c] /= length;
+    float E = energy_at(k, p, y, g), steepness = sqrtf(dot(g, g));
+    H[0] = H[4] = H[8] = steepness == 0 ? 0 : first_step / steepness;
+    int level = 1;
+    for (int64_t t = 0; t < steps; t++) {
+        newton_step(H, g, y, step);
+        float shorten = longest / (sqrtf(dot(step, step)) + FLT_MIN);
+        shorten = shorten < 1 ? shorten : 1;
+        for (int c = 0; c < 3; c++)
+            y_new[c] = y[c] + step[c] * shorten;
+        length = sqrtf(dot(y_new, y_new));
+        for (int c = 0; c < 3; c++)
+            y_new[c] /= length;
+        float E_new = energy_at(k, p, y_new, g_new);
+        for (int c = 0; c < 3; c++) {
+            s[c] = y_new[c] - y[c];
+            d[c] = g_new[c] - g[c];
+        }
+        float sd = dot(s, d);
+        int better = E_new <= E;
+        if (sd > 1e-3f * sqrtf(dot(s, s)) * sqrtf(dot(d, d)) && sd > 1e6f * FLT_MIN) {
+            for (int c = 0; c < 3; c++)
+                Hd[c] = dot(H + 3 * c, d);
+            float rho = 1 / sd, stretch = (1 + dot(d, Hd) * rho) * rho;
+            for (int a = 0; a < 3; a++)
+                for (int b = 0; b < 3; b++)
+                    H[3 * a + b] += stretch * s[a] * s[b] - rho * (s[a] * Hd[b] + Hd[a] * s[b]);
+        } else
+            for (int c = 0; c < 9; c++)
+                H[c] *= better ? 2.0f : 0.25f;
+        level = E_new - E <= rounding * fabsf(E);
+        if (better) {
+            memcpy(y, y_new, sizeof y_new);
+            memcpy(g, g_new, sizeof g_new);
+            E = E_new;
+        }
+    }
+    newton_step(H, g, y, step);
+    return level && sqrtf(dot(step, step)) < settled;
+}
+
+/* The candidate of lowest energy, among the `kept` lowest in leg energy (G numbers, overwritten) that lie apart. */
+static void best_candidate(const struct landmarks *k, const struct point *p, int64_t G, const float *candidates,
+                           float *legs, int64_t kept, float near, float y[3])
+{
+    const float *x = candidates, *y2 = x + G, *z = y2 + G;
+    float lowest = INFINITY;
+    y[0] = y[1] = y[2] = 0;
+    for (int64_t round = 0; round < kept; round++) {
+        float least = INFINITY;
+        int64_t at = 0;
+#pragma omp simd reduction(min : least)
+        for (int64_t c = 0; c < G; c++)
+            least = legs[c] < least ? legs[c] : least;
+        while (at < G - 1 && legs[at] > least)
+            at++;
+        float there[3] = {x[at], y2[at], z[at]};
+        float E = legs[at] + as_apex(k, p, there, NULL);
+        if (lowest > E) {
+            lowest = E;
+            memcpy(y, there, sizeof there);
+        }
+#pragma omp simd
+        for (int64_t c = 0; c < G; c++)
+            legs[c] = near < there[0] * x[c] + there[1] * y2[c] + there[2] * z[c] ? INFINITY : legs[c];
+    }
+}
+
+/* Places b points: K is 2 x b x L, `near` b x m, E the leg energy at the candidates (b x G), overwritten. `settings` are
+   softening, alpha, beta and the weight of the apex, cos of how far candidates lie apart, the longest step, rounding,
+   when a point has settled, and the first steps of both passes; points that have not settled take the second. */
+KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t G, int64_t kept,
+              int64_t steps, int64_t more_steps, const float *settings, const float *legs, const float *Y_apex,
+              const float *X_apex, const float *Xt_apex, const float *candidates, const float *X, const float *K,
+              const float *near, float *E, float *scratch, float *Y, int8_t *settled)
+{
+    const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
+                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3]};
+    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* what pads rows is zero, and stays so */
+    for (int64_t i = 0; i < b; i++) {
+        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
+        float *y = Y + 3 * i;
+        best_candidate(&k, &p, G, candidates, E + i * G, kept, settings[4], y);
+        settled[i] = (int8_t)descend(&k, &p, y, steps, settings[8], settings + 5);
+        if (!settled[i] && more_steps > 0)
+            settled[i] = (int8_t)descend(&k, &p, y, more_steps, settings[9], settings + 5);
+    }
+}
