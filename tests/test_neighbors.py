@@ -142,3 +142,19 @@ def test_bad_graphs_are_refused():
     empty = sp.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3))
     with pytest.raises(ValueError, match=r"got 1 empty rows, the first of them 2:"):
         check_neighbors(empty, 3)
+
+
+def test_zeros_on_the_diagonal_are_no_self_loops():
+    """As scanpy stores them; zeros elsewhere are the distances of duplicates, and edges."""
+    graph = ring(5)
+    graph.data[2] = 0
+    rows, columns = graph.nonzero()
+    rows = np.concatenate([[2], rows, np.arange(5)])
+    columns = np.concatenate([[3], columns, np.arange(5)])
+    with_zeros = sp.csr_array((np.r_[0.0, np.ones(4), np.zeros(5)], (rows, columns)))
+    assert with_zeros.nnz == 10
+    checked = check_neighbors(with_zeros, 5)
+    np.testing.assert_array_equal(checked.indptr, graph.indptr)
+    np.testing.assert_array_equal(checked.indices, graph.indices)
+    with pytest.raises(ValueError, match="5 empty rows"):
+        check_neighbors(sp.csr_array((np.zeros(5), (np.arange(5), np.arange(5)))), 5)

@@ -186,6 +186,14 @@ def graph_of(indices: np.ndarray) -> scipy.sparse.csr_array:
     )
 
 
+def _entries(graph: scipy.sparse.csr_array, kept: np.ndarray) -> scipy.sparse.csr_array:
+    """The graph of some of the stored entries; zeros among them stay stored."""
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return scipy.sparse.csr_array(
+        (graph.data[kept], graph.indices[kept], before[graph.indptr]), shape=graph.shape
+    )
+
+
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
     """How many neighbours to look for, or the graph that was given."""
     most = n // 3
@@ -208,14 +216,17 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
             "neighbors must hold finite numbers of at least 0, whose size does not matter, "
             f"got {graph.data[np.argmax(bad)]}."
         )
-    degree = np.diff(graph.indptr)
-    own = np.repeat(np.arange(n), degree) == graph.indices
-    if own.any():
-        row = int(graph.indices[np.argmax(own)])
+    own = np.repeat(np.arange(n), np.diff(graph.indptr)) == graph.indices
+    loops = own & (graph.data != 0)
+    if loops.any():
+        row = int(graph.indices[np.argmax(loops)])
         raise ValueError(
             f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: take them out "
             "with graph.setdiag(0); graph.eliminate_zeros()."
         )
+    if own.any():  # the distance of a point to itself, as scanpy stores it beyond some 8,000 cells
+        graph = _entries(graph, ~own)
+    degree = np.diff(graph.indptr)
     if not degree.all():
         row = int(np.argmin(degree))
         raise ValueError(
