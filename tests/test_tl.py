@@ -93,55 +93,145 @@ def test_key_added_names_all_fields(adata):
     np.testing.assert_array_equal(adata.uns["again"]["calibration"], [0, 1])
 
 
-@pytest.mark.filterwarnings(
-    "ignore::mercat.TrustWarning"
-)  # neighbours that the data know nothing of
-def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
+def with_graph(adata, k: int = 10, rep: str = "X_pca", key: str = "neighbors", **params):
+    """As sc.pp.neighbors leaves it: distances with zeros on the diagonal, and a record."""
+    metric = params.get("metric", "euclidean")
+    X = np.asarray(adata.obsm.get(rep, adata.X))[:, : params.get("n_pcs")]
+    found = kneighbors_graph(X, k, mode="distance", metric=metric).tocoo()
     n = adata.n_obs
-    ring = sparse.csr_array(np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), 2, axis=1))
+    graph = sparse.csr_matrix(
+        (np.r_[found.data, np.zeros(n)], (np.r_[found.row, :n], np.r_[found.col, :n])), (n, n)
+    )
+    distances = "distances" if key == "neighbors" else f"{key}_distances"
+    adata.obsp[distances] = graph
+    adata.uns[key] = {
+        "distances_key": distances,
+        "params": {"n_neighbors": k + 1, "metric": metric, "use_rep": rep, **params},
+    }
+    return graph
+
+
+def uses_graph(adata, **parameters) -> bool:
+    tl.mercat(adata, detail=0.3, **parameters)
+    return "neighbors" in adata.uns["mercat"]["params"]
+
+
+def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
     mercat.tl.mercat(adata, detail=0.3, key_added="nearest")
-    adata.obsp["distances"] = ring
+    graph = with_graph(adata, 7)
     with caplog.at_level("INFO"):
         mercat.tl.mercat(adata, detail=0.3)
-    assert "adata.obsp['distances']" in caplog.text
-    expected = Mercat(detail=0.3, neighbors=ring, random_state=0).fit_transform(adata.obsm["X_pca"])
-    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
+    assert "Using the neighbours of adata.obsp['distances']" in caplog.text
+    model = Mercat(detail=0.3, neighbors=graph, random_state=0)
+    np.testing.assert_array_equal(
+        adata.obsm["X_mercat_sphere"], model.fit_transform(adata.obsm["X_pca"])
+    )
     assert not np.array_equal(adata.obsm["X_mercat_sphere"], adata.obsm["nearest_sphere"])
     assert adata.uns["mercat"]["params"]["neighbors"] == "adata.obsp['distances']"
     assert "neighbors" not in adata.uns["nearest"]["params"]
 
 
-def test_a_graph_of_another_representation_is_not_used(adata, caplog):
-    n = adata.n_obs
-    adata.obsp["distances"] = sparse.csr_array(np.roll(np.eye(n), 1, axis=1))
-    adata.uns["neighbors"] = {"params": {"n_neighbors": np.array([2]), "use_rep": "X_other"}}
-    tl.mercat(adata, detail=0.3)
-    assert "are those of X_other, and X_pca is embedded: looking for others" in caplog.text
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda a: with_graph(a, rep="X_other"), "those of X_other, and X_pca is embedded"),
+        (lambda a: with_graph(a, n_pcs=5), "5 components"),
+        (lambda a: with_graph(a, metric="cosine"), "metric cosine"),
+        (lambda a: a.obsm.update(X_pca=a.obsm["X_pca"][::-1].copy()), "other distances"),
+        (lambda a: a.obsm.update(X_pca=a.X[:, 5:17]), "other distances"),
+        (lambda a: a.uns.pop("neighbors") and a.obsp["distances"].data.fill(1), "other distances"),
+    ],
+    ids=["representation", "n_pcs", "metric", "order", "components", "foreign"],
+)
+def test_a_graph_that_does_not_fit_is_told_of_and_not_used(adata, caplog, spoil, reason):
+    adata.obsm["X_other"] = adata.X[:, 12:24]
+    with_graph(adata)
+    assert uses_graph(adata)
+    spoil(adata)
+    assert not uses_graph(adata)
+    assert reason in caplog.text
+    assert "looking for others" in caplog.text
     expected = Mercat(detail=0.3, random_state=0).fit_transform(adata.obsm["X_pca"])
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
-    assert "neighbors" not in adata.uns["mercat"]["params"]
 
 
-@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_a_graph_of_more_cells_is_told_of(adata, caplog):
-    graph = kneighbors_graph(adata.obsm["X_pca"], 10)
-    adata.obsp["distances"] = sparse.csr_matrix(graph)
-    adata.uns["neighbors"] = {"params": {"n_neighbors": 11, "use_rep": "X_pca"}}
-    half = adata[: adata.n_obs // 2].copy()
-    tl.mercat(half, detail=0.3)
-    assert "neighbours a cell, and was made with 10: cells were left out since" in caplog.text
-    few = adata[::15].copy()
-    with pytest.raises(
-        ValueError, match=r"obsp\['distances'\] must name a neighbour for every cell"
+def test_a_graph_of_more_cells_is_told_of_and_not_used(adata, caplog):
+    with_graph(adata)
+    assert uses_graph(adata[:-1].copy())  # one cell less takes hardly an edge away
+    assert not uses_graph(adata[: adata.n_obs // 2].copy())
+    assert "per cell, of 10 at first" in caplog.text
+    assert not uses_graph(adata[::15].copy())
+    assert "cells without one" in caplog.text
+
+
+def test_a_graph_without_a_record_is_used_if_its_distances_fit(adata):
+    with_graph(adata)
+    del adata.uns["neighbors"]
+    assert uses_graph(adata)
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # kinds that no edge joins
+@pytest.mark.parametrize("genes", [30, 60])
+def test_what_scanpy_looks_at_by_default_depends_on_the_number_of_genes(genes):
+    X = counts(n_genes=genes)
+    adata = anndata.AnnData(X, obsm={"X_pca": X[:, :12] - X[:, :12].mean(axis=0)})
+    with_graph(adata, rep="X_pca" if genes > 50 else "X", use_rep=None)
+    assert uses_graph(adata, use_rep="X_pca") == (genes > 50)
+    assert uses_graph(adata, use_rep="X") == (genes <= 50)
+
+
+def test_neighbors_key_names_the_graph(adata):
+    with_graph(adata)
+    graph = with_graph(adata, 5, key="five")
+    tl.mercat(adata, detail=0.3, neighbors_key="five")
+    assert adata.uns["mercat"]["params"]["neighbors"] == "adata.obsp['five_distances']"
+    model = Mercat(detail=0.3, neighbors=graph, random_state=0)
+    np.testing.assert_array_equal(
+        adata.obsm["X_mercat_sphere"], model.fit_transform(adata.obsm["X_pca"])
+    )
+    with pytest.raises(ValueError, match=r"neighbors_key must be .*neighbors, five.*got 'six'"):
+        tl.mercat(adata, detail=0.3, neighbors_key="six")
+    with pytest.raises(ValueError, match="neighbors_key must name neighbours of what is embedded"):
+        tl.mercat(adata, detail=0.3, neighbors_key="five", use_rep="X")
+    with pytest.raises(ValueError, match="neighbors_key must be None unless detail"):
+        tl.mercat(adata, neighbors_key="five")
+    with pytest.raises(ValueError, match="neighbors_key must be None unless detail"):
+        tl.mercat(adata, detail=0.3, neighbors=5, neighbors_key="five")
+
+
+def test_n_pcs_takes_the_first_components(adata, caplog):
+    with_graph(adata, n_pcs=5)
+    assert uses_graph(adata, n_pcs=5)
+    assert adata.uns["mercat"]["params"]["n_pcs"] == 5
+    tl.mercat(adata, n_pcs=5)
+    first = np.ascontiguousarray(adata.obsm["X_pca"][:, :5])
+    np.testing.assert_array_equal(
+        adata.obsm["X_mercat_sphere"], Mercat(random_state=0).fit_transform(first)
+    )
+    tl.mercat(adata, n_pcs=0)
+    assert adata.uns["mercat"]["params"]["use_rep"] == "X"
+    for n_pcs, use_rep, rule in (
+        (13, None, "at most 12"),
+        (3, "X", "None for adata.X"),
+        (0, "X_pca", "an integer of at least 1"),
+        (2.5, None, "an integer"),
     ):
-        tl.mercat(few, detail=0.3)
+        with pytest.raises(ValueError, match=f"n_pcs must be {rule}"):
+            tl.mercat(adata, n_pcs=n_pcs, use_rep=use_rep)
 
 
 def test_a_layer_is_embedded(adata):
     adata.layers["counts"] = adata.X * 2
-    tl.mercat(adata, use_rep="counts")
     expected = Mercat(random_state=0).fit_transform(adata.X * 2)
+    tl.mercat(adata, use_rep="counts")
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
+    adata.obsm["counts"] = adata.obsm["X_pca"]  # of the same name, and not meant
+    tl.mercat(adata, layer="counts")
+    np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
+    with pytest.raises(ValueError, match=r"layer must be one of \['counts'\], got 'raw'"):
+        tl.mercat(adata, layer="raw")
+    with pytest.raises(ValueError, match="layer must be None where use_rep is given"):
+        tl.mercat(adata, layer="counts", use_rep="X")
 
 
 def test_a_layer_that_is_not_finite_is_named(adata):

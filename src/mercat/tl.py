@@ -20,7 +20,8 @@ from ._anndata import (
     sphere_of,
     write_map,
 )
-from ._data.checks import not_finite
+from ._data.checks import check_integer, not_finite
+from ._scanpy import neighbors_graph
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["mercat"]
 
 logger = logging.getLogger(__name__)
-_FEW_GENES = 50  # up to which scanpy looks for neighbours in X itself
-_GRAPH = "distances"  # where scanpy keeps who is whose neighbour
 
 
 def mercat(
     adata: AnnData,
     *,
     use_rep: str | None = None,
+    layer: str | None = None,
+    n_pcs: int | None = None,
     n_spectral: int | str | None = 50,
     detail: float = 0.0,
+    neighbors_key: str | None = None,
     random_state: Any = 0,
     key_added: str | None = None,
     copy: bool = False,
@@ -52,14 +54,24 @@ def mercat(
     use_rep : str, optional
         What to embed: ``"X"``, or a key of ``adata.obsm`` or ``adata.layers``. By default ``"X_pca"`` where
         there is one, and ``"X"`` elsewhere; which of them it was is logged and written to the parameters.
+    layer : str, optional
+        Embed this layer of ``adata.layers``, in place of `use_rep`.
+    n_pcs : int, optional
+        Embed the first `n_pcs` columns of ``X_pca``, or of the key of ``adata.obsm`` that `use_rep` names;
+        by default all. 0 means ``adata.X``, as in scanpy.
     n_spectral : int, "auto" or None, default=50
         Number of principal components of it that are kept, as in `Mercat`; all of them, where it has
         fewer columns. "auto" looks for the noise among the components, which needs ``use_rep="X"``:
         in ``X_pca`` the noise has been cut off already.
     detail : float, default=0.0
         How much neighbourhoods count beside angles, as in `Mercat`. Where ``sc.pp.neighbors`` has been run
-        on what is embedded, its graph (``adata.obsp["distances"]``) is used, which is logged; pass
-        `neighbors` for another.
+        on what is embedded, its graph (``adata.obsp["distances"]``) is used, which is logged. A graph that
+        does not fit is not used, and a warning is logged: one of another representation, number of
+        components or metric, one that has lost edges as cells were left out, or one whose distances are
+        no longer those of the data. Pass `neighbors` for another graph or number.
+    neighbors_key : str, optional
+        Use the graph that ``sc.pp.neighbors(adata, key_added=neighbors_key)`` made, with `detail`. It is an
+        error if it does not fit.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
@@ -100,12 +112,18 @@ def mercat(
     name = KEY if key_added is None else _checked_key(key_added, adata)
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
-    source, X = _representation(adata, use_rep)
+    if neighbors_key is not None and (not detail or "neighbors" in parameters):
+        raise ValueError(
+            "neighbors_key must be None unless detail is above 0 and neighbors is not given, got "
+            f"{neighbors_key!r}."
+        )
+    source, X = _representation(adata, use_rep, layer, n_pcs)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
-    reused = bool(detail and "neighbors" not in parameters and _is_graph_of(adata, source))
-    if reused:
-        logger.info("Using the neighbours of adata.obsp[%r].", _GRAPH)
-        parameters["neighbors"] = _graph(adata)
+    found = None
+    if detail and "neighbors" not in parameters:
+        found = _neighbors(adata, X, source, parameters.get("metric", "euclidean"), neighbors_key)
+    if found is not None:
+        parameters["neighbors"] = found[1]
     parameters = {
         "n_spectral": n_spectral,
         "detail": detail,
@@ -114,8 +132,12 @@ def mercat(
     }
     model = Mercat(**parameters).fit(X)
     target = adata.copy() if copy else adata
-    params = {"neighbors": f"adata.obsp[{_GRAPH!r}]"} if reused else {}
-    about = about_model(model, use_rep=source, **params)
+    about = about_model(
+        model,
+        use_rep=source,
+        **({} if n_pcs is None else {"n_pcs": n_pcs}),
+        **({} if found is None else {"neighbors": found[0]}),
+    )
     n_beyond = write_map(target, model.embedding_, model.point_loss_, about, key=name)
     if n_beyond:
         logger.warning(
@@ -126,43 +148,28 @@ def mercat(
     return target if copy else None
 
 
-def _is_graph_of(adata: AnnData, source: str) -> bool:
-    """Whether scanpy's graph is there, and of what is embedded."""
-    if not hasattr(adata.obsp.get(_GRAPH), "tocsr"):  # none, or a dense one: all are neighbours
-        return False
-    params = adata.uns.get("neighbors", {}).get("params")
-    if params is None:  # not made by scanpy: whoever put it there knows
-        return True
-    components = params.get("n_pcs") != 0 and adata.n_vars > _FEW_GENES
-    of = params.get("use_rep") or ("X_pca" if components else "X")  # as scanpy has it
-    if of != source:
-        logger.warning(
-            "The neighbours of adata.obsp[%r] are those of %s, and %s is embedded: looking for others. Pass "
-            "neighbors=adata.obsp[%r] if they are meant.",
-            _GRAPH, of, source, _GRAPH,
-        )  # fmt: skip
-    return bool(of == source)
-
-
-def _graph(adata: AnnData) -> Any:
-    """scanpy's graph, which must still be whole."""
-    graph = adata.obsp[_GRAPH]
-    degree = np.diff(graph.tocsr().indptr)
-    params = adata.uns.get("neighbors", {}).get("params", {})
-    expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
-    mend = "run sc.pp.neighbors again, or pass neighbors=30"
-    if len(degree) and degree.min() == 0:
+def _neighbors(
+    adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
+) -> tuple[str, Any] | None:
+    """scanpy's graph and where it is kept, if it fits what is embedded."""
+    found = neighbors_graph(adata, X, source, metric, neighbors_key)
+    if found is None:
+        return None
+    where = f"adata.obsp[{found.key!r}]"
+    if not found.misfit:
+        logger.info("Using the neighbours of %s.", where)
+        return where, found.matrix
+    mend = f"run sc.pp.neighbors again, or pass neighbors={where} if they are meant"
+    if neighbors_key is not None:
         raise ValueError(
-            f"adata.obsp[{_GRAPH!r}] must name a neighbour for every cell, got {int((degree == 0).sum())} "
-            f"without one. If cells were left out after sc.pp.neighbors, {mend}."
+            f"neighbors_key must name neighbours of what is embedded, got {neighbors_key!r}: those of "
+            f"{where} {found.misfit}. To use a graph, {mend}."
         )
-    if degree.mean() < 0.75 * expected:
-        logger.warning(
-            "adata.obsp[%r] has %.1f neighbours a cell, and was made with %d: cells were left out since. "
-            "To see theirs, %s.",
-            _GRAPH, degree.mean(), expected, mend,
-        )  # fmt: skip
-    return graph
+    logger.warning(
+        "The neighbours of %s %s: looking for others. To use a graph, %s.",
+        where, found.misfit, mend,
+    )  # fmt: skip
+    return None
 
 
 def _checked_key(key_added: Any, adata: AnnData) -> str:
@@ -189,22 +196,52 @@ def _checked_key(key_added: Any, adata: AnnData) -> str:
     return key_added
 
 
-def _representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any]:
+def _representation(
+    adata: AnnData, use_rep: str | None, layer: str | None = None, n_pcs: int | None = None
+) -> tuple[str, Any]:
     """The name of what is embedded, and its rows in memory."""
-    try:
-        source, X, where = representation(adata, use_rep)
-    except KeyError as error:
-        or_X = "" if adata.X is None else "'X', "
-        raise ValueError(
-            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)} or of adata.layers, got "
-            f"{error}."
-        ) from None
+    if n_pcs is not None:
+        check_integer("n_pcs", n_pcs, 0 if use_rep is None else 1)
+    if layer is not None:
+        if use_rep is not None:
+            raise ValueError(
+                f"layer must be None where use_rep is given, got {layer!r} and use_rep={use_rep!r}."
+            )
+        if layer not in adata.layers:
+            raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
+        source, X, where = layer, adata.layers[layer], f"adata.layers[{layer!r}]"
+    else:
+        source, X, where = _named_representation(adata, "X" if n_pcs == 0 else use_rep)
+    if n_pcs:
+        X = _first_columns(X, n_pcs, where)
     if hasattr(X, "to_memory"):  # a sparse matrix in a file
         X = X.to_memory()
     elif not hasattr(X, "tocsr"):
         X = np.asarray(X)
     _check_finite(where, X, adata)
     return source, X
+
+
+def _named_representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any, str]:
+    try:
+        return representation(adata, use_rep)
+    except KeyError as error:
+        or_X = "" if adata.X is None else "'X', "
+        raise ValueError(
+            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)} or of adata.layers, got "
+            f"{error}."
+        ) from None
+
+
+def _first_columns(X: Any, n_pcs: int, where: str) -> Any:
+    """The first components of a representation."""
+    if not where.startswith("adata.obsm"):
+        raise ValueError(f"n_pcs must be None for {where}, which has no components, got {n_pcs}.")
+    if n_pcs > X.shape[1]:
+        raise ValueError(
+            f"n_pcs must be at most {X.shape[1]}, the number of columns of {where}, got {n_pcs}."
+        )
+    return X.iloc[:, :n_pcs] if hasattr(X, "iloc") else X[:, :n_pcs]
 
 
 def _check_finite(name: str, X: Any, adata: AnnData) -> None:

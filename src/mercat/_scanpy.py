@@ -1,0 +1,135 @@
+"""What scanpy records of its graphs of neighbours, and whether a graph fits what is embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.spatial.distance
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+NEIGHBORS = "neighbors"  # where scanpy keeps its record if nobody says otherwise
+_FEW_GENES = 50  # up to which scanpy looks for neighbours in X itself
+_ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
+_MOST_LOST = 0.05  # share of the edges that may be missing, such as those between duplicates
+_EDGES = 1000  # whose lengths are compared with the distances in the data
+_MATCH, _MOST_OTHERS = (
+    0.01,
+    0.05,
+)  # relative difference, and share of the edges that may differ by more
+
+
+class Graph(NamedTuple):
+    """A graph of neighbours in `adata.obsp`, and why it does not fit; empty if it does."""
+
+    key: str
+    matrix: Any
+    misfit: str
+
+
+def neighbors_graph(
+    adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
+) -> Graph | None:
+    """The graph that scanpy made, held against the rows X of `source`; None if there is none.
+
+    Raises ValueError if `neighbors_key` names no graph.
+    """
+    record = adata.uns.get(NEIGHBORS if neighbors_key is None else neighbors_key)
+    record = record if isinstance(record, Mapping) else {}
+    key = str(record.get("distances_key", "distances"))
+    if neighbors_key is not None and not (record and key in adata.obsp):
+        made = [
+            str(name)
+            for name, entry in adata.uns.items()
+            if isinstance(entry, Mapping) and "distances_key" in entry
+        ]
+        raise ValueError(
+            "neighbors_key must be a key of adata.uns under which sc.pp.neighbors left its record "
+            f"({', '.join(made) or 'there is none'}), got {neighbors_key!r}."
+        )
+    graph = adata.obsp.get(key)
+    if not scipy.sparse.issparse(graph):  # none, or a dense one: all are neighbours
+        return None
+    params = record.get("params", {})
+    misfit = _misfit(adata, graph, params, X, source, metric)
+    return Graph(key, _without_loops(graph), misfit)
+
+
+def _misfit(
+    adata: AnnData, graph: Any, params: Mapping[str, Any], X: Any, source: str, metric: Any
+) -> str:
+    """Why a graph of these parameters is not one of the rows X; empty if it is."""
+    if params:
+        of = _source_of(adata, params)
+        if of != source:
+            return f"are those of {of}, and {source} is embedded"
+        n_pcs = params.get("n_pcs")
+        if n_pcs and of in adata.obsm and int(n_pcs) != X.shape[1]:
+            return f"are those of {n_pcs} components (n_pcs={n_pcs}), and {X.shape[1]} are embedded"
+    made_by = _named(params.get("metric", "euclidean"))
+    if made_by != _named(metric):
+        return f"are those by the metric {made_by}, and {metric} is used here"
+    degree = _degrees(graph)
+    expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
+    if degree.min(initial=1) == 0:
+        return (
+            f"leave {int((degree == 0).sum())} cells without one, as if cells were left out since"
+        )
+    if degree.mean() < (1 - _MOST_LOST) * expected:
+        return (
+            f"are {degree.mean():.1f} per cell, of {expected} at first, as if cells were left out "
+            "since"
+        )
+    if not _lengths_match(graph, X, made_by):
+        return f"have other distances than those of {source}, as if it had changed since"
+    return ""
+
+
+def _source_of(adata: AnnData, params: Mapping[str, Any]) -> str:
+    """What scanpy looked for neighbours in."""
+    if params.get("use_rep"):
+        return str(params["use_rep"])
+    return "X" if params.get("n_pcs") == 0 or adata.n_vars <= _FEW_GENES else "X_pca"
+
+
+def _named(metric: Any) -> Any:
+    return _ALIASES.get(metric, metric) if isinstance(metric, str) else metric
+
+
+def _degrees(graph: Any) -> np.ndarray:
+    """Number of neighbours of each point, itself not counted."""
+    entries = graph.tocoo()
+    return np.bincount(entries.row[entries.row != entries.col], minlength=graph.shape[0])
+
+
+def _without_loops(graph: Any) -> Any:
+    """The graph with zeros in place of the distances of cells to themselves, which may be rounded."""
+    if not graph.diagonal().any():
+        return graph
+    entries = graph.tocoo(copy=True)
+    entries.data[entries.row == entries.col] = 0
+    return entries.tocsr()
+
+
+def _lengths_match(graph: Any, X: Any, metric: Any) -> bool:
+    """Whether the entries of a graph are distances between the rows X, by a sample of them."""
+    entries = graph.tocoo()
+    edges = np.flatnonzero(entries.row != entries.col)
+    if len(edges) > _EDGES:
+        edges = edges[np.random.default_rng(0).choice(len(edges), _EDGES, replace=False)]
+    name = "cityblock" if metric == "manhattan" else metric
+    distance = name if callable(name) else getattr(scipy.spatial.distance, name)
+    ends = (_dense(X, index[edges]) for index in (entries.row, entries.col))
+    expected = np.array([float(distance(a, b)) for a, b in zip(*ends, strict=True)])
+    gap = np.abs(entries.data[edges] - expected)
+    unit = np.maximum(expected, np.median(expected))  # rounding of short ones is not relative
+    return bool(np.mean(gap > _MATCH * unit) <= _MOST_OTHERS)
+
+
+def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
+    taken = X.tocsr()[rows].toarray() if scipy.sparse.issparse(X) else np.asarray(X)[rows]
+    return np.asarray(taken, dtype=np.float64)
