@@ -110,6 +110,13 @@ def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
     raise KeyError(key)
 
 
+def in_memory(X: Any) -> Any:
+    """Numbers of an AnnData object as an array or a sparse matrix in memory."""
+    if hasattr(X, "to_memory"):  # a sparse matrix in a file
+        return X.to_memory()
+    return X if hasattr(X, "tocsr") else np.asarray(X)
+
+
 def embedding_keys(adata: AnnData) -> str:
     """The keys of obsm, in brackets, for messages."""
     return f"({', '.join(adata.obsm.keys()) or 'which has none'})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +14,31 @@ from ._anndata import (
     SHORT,
     about_model,
     embedding_keys,
+    in_memory,
+    map_of,
     representation,
     require_anndata,
     short_of,
+    sphere_key,
     sphere_of,
     write_map,
 )
 from ._data.checks import check_integer, not_finite
+from ._files.packed import pack, unpack
+from ._ingest import (
+    PCA,
+    angle_losses,
+    neighborhoods,
+    query_rows,
+    reference_rows,
+    transferred,
+)
 from ._scanpy import neighbors_graph
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["mercat"]
+__all__ = ["ingest", "mercat", "model"]
 
 logger = logging.getLogger(__name__)
 
@@ -95,8 +107,10 @@ def mercat(
         ``adata.obs["mercat_loss"]`` : column of float
             The angle loss at each cell: where it is high, the map is not to be trusted.
         ``adata.uns["mercat"]`` : dict
-            ``params``, ``calibration`` (alpha and beta), ``loss``, ``correlation``, ``status``, and
-            ``n_beyond_map``, the number of points on the edge of the map.
+            ``params``, ``calibration`` (alpha and beta), ``loss``, ``correlation``, ``status``,
+            ``n_beyond_map``, the number of points on the edge of the map, and ``model``, the bytes of the
+            fitted model, for `mercat.tl.model` and `mercat.tl.ingest`. With `detail` it holds the
+            components of all cells.
 
     Examples
     --------
@@ -130,22 +144,216 @@ def mercat(
         "random_state": random_state,
         **parameters,
     }
-    model = Mercat(**parameters).fit(X)
+    fitted = Mercat(**parameters).fit(X)
     target = adata.copy() if copy else adata
     about = about_model(
-        model,
+        fitted,
         use_rep=source,
-        **({} if n_pcs is None else {"n_pcs": n_pcs}),
+        **({} if layer is None else {"layer": layer}),
+        **({} if not n_pcs else {"n_pcs": n_pcs}),
         **({} if found is None else {"neighbors": found[0]}),
     )
-    n_beyond = write_map(target, model.embedding_, model.point_loss_, about, key=name)
+    about["model"] = pack(fitted)
+    _write(target, fitted.embedding_, fitted.point_loss_, about, name)
+    return target if copy else None
+
+
+def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
+    """The model that `mercat.tl.mercat` fitted to the cells.
+
+    It is kept in ``adata.uns`` and so in files of `adata`, and read from there as safely as by
+    `mercat.load`. Its `transform` takes rows of what was embedded; `mercat.tl.ingest` makes such rows of
+    new cells.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Annotated data with a map.
+    basis : str, default="mercat"
+        Which map: its key in ``adata.obsm``, with or without its ``X_``.
+
+    Returns
+    -------
+    model : Mercat
+        The fitted model.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import mercat
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(100, 20)).astype("float32")
+    >>> adata = anndata.AnnData(X)
+    >>> mercat.tl.mercat(adata)
+    >>> mercat.tl.model(adata).transform(X[:2]).shape
+    (2, 3)
+    """
+    require_anndata(adata)
+    return _kept_model(adata, map_of(adata, sphere_key(adata, basis)), "adata")
+
+
+def ingest(
+    query: AnnData,
+    reference: AnnData,
+    *,
+    obs: str | Sequence[str] | Mapping[str, str] | None = None,
+    basis: str = "mercat",
+    n_neighbors: int = 15,
+    copy: bool = False,
+) -> AnnData | None:
+    """Place new cells on the map of a reference, as `sc.tl.ingest` does with UMAP.
+
+    The query is brought into the representation that the reference's map was made of. For ``X_pca`` its
+    expression is centred by the reference's means and projected on the reference's axes; genes are matched
+    by name, and those that the query lacks count as average. Each cell is placed on its own: the result does
+    not depend on the other cells of the query.
+
+    Normalise, log and scale the query as the reference before. What can be checked is: values that are
+    counts on one side alone, or below zero on one side alone, raise an error; very different totals per
+    cell are warned of.
+
+    Parameters
+    ----------
+    query : AnnData
+        New cells.
+    reference : AnnData
+        Cells with a map by `mercat.tl.mercat`, of ``X_pca``, ``X`` or a layer. Of another representation,
+        such as one by scVI, the query must have its own, in the same space, under the same key.
+    obs : str, list of str or dict, optional
+        Columns of ``reference.obs`` whose labels are transferred: each cell gets the label of most of the
+        nearest cells of the reference, in the data. A dict gives the names of the new columns, as in
+        ``{"cell_type": "predicted"}``.
+    basis : str, default="mercat"
+        Which map of the reference: its key in ``obsm``, with or without its ``X_``.
+    n_neighbors : int, default=15
+        Number of nearest reference cells that labels and fit are judged by.
+    copy : bool, default=False
+        Whether to write to a copy of `query` and return it.
+
+    Returns
+    -------
+    query : AnnData or None
+        None, or the copy. These fields are written, under the names of the reference's map:
+
+        ``query.obsm["X_mercat"]``, ``query.obsm["X_mercat_sphere"]``
+            The flat map, and the unit vectors that it shows.
+        ``query.obsm["X_pca"]``
+            The components, where the reference's map was made of such.
+        ``query.obs["mercat_loss"]`` : column of float
+            The angle loss at each cell, comparable to that of the reference.
+        ``query.obs["mercat_fit"]`` : column of float in (0, 1]
+            How well a cell fits among the reference's: the share of these that are at least as far from
+            their nearest neighbours. About uniform for cells of the same kinds, near 0 for cells that the
+            reference has no like of.
+        ``query.obs[name]``, ``query.obs[f"{name}_confidence"]``
+            For each column of `obs`, the label, and the share of the neighbours that have it.
+        ``query.uns["mercat"]`` : dict
+            ``params`` of the reference's map, and ``reference`` with ``n_obs``, ``n_neighbors`` and
+            ``missing_genes``.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import mercat
+    >>> rng = np.random.default_rng(0)
+    >>> kind = np.arange(120) % 3
+    >>> X = rng.poisson(rng.gamma(1.0, 2.0, size=(3, 20))[kind]).astype("float32")
+    >>> adata = anndata.AnnData(X, obs={"kind": kind.astype(str)})
+    >>> reference, query = adata[:90].copy(), adata[90:].copy()
+    >>> mercat.tl.mercat(reference)
+    >>> mercat.tl.ingest(query, reference, obs={"kind": "predicted"})
+    >>> float((query.obs["predicted"] == query.obs["kind"]).mean())
+    1.0
+    """
+    for cells in (query, reference):
+        require_anndata(cells)
+    if copy and query.isbacked:
+        raise ValueError("copy must be False for backed data, got True; use query.to_memory().")
+    check_integer("n_neighbors", n_neighbors, 1)
+    columns = _label_columns(obs, query, reference)
+    key = map_of(reference, sphere_key(reference, basis))
+    fitted = _kept_model(reference, key, "reference")
+    params = reference.uns[short_of(key)]["params"]
+    if key not in query.obsm:
+        _checked_key(key, query)
+    rows = query_rows(query, reference, params)
+    _check_finite("query's representation", rows.X, query)
+    Y = fitted.transform(rows.X)
+    near = neighborhoods(fitted, reference_rows(reference, params), rows.X, n_neighbors)
+    losses = angle_losses(fitted, rows.X, Y)
+    target = query.copy() if copy else query
+    if params["use_rep"] == PCA:
+        target.obsm[PCA] = rows.components
+    about = {
+        "params": dict(params),
+        "calibration": np.array(fitted.calibration_),
+        "reference": {
+            "n_obs": reference.n_obs,
+            "n_neighbors": near.indices.shape[1],
+            "missing_genes": np.array(rows.missing, dtype=str),
+        },
+    }
+    _write(target, Y, losses, about, key)
+    target.obs[f"{short_of(key)}_fit"] = near.fit
+    for name, new in columns.items():
+        target.obs[new], target.obs[f"{new}_confidence"] = transferred(
+            reference.obs[name], near.indices
+        )
+        if f"{name}_colors" in reference.uns:
+            target.uns[f"{new}_colors"] = reference.uns[f"{name}_colors"]
+    return target if copy else None
+
+
+def _label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:
+    """Columns of the reference, and what they will be called in the query."""
+    if obs is None:
+        return {}
+    names = [obs] if isinstance(obs, str) else list(obs)
+    for name in names:
+        if name not in reference.obs:
+            raise ValueError(
+                f"obs must name columns of reference.obs ({', '.join(reference.obs.columns)}), got "
+                f"{name!r}."
+            )
+        if reference.obs[name].dtype.kind in "fiumM":
+            raise ValueError(
+                f"obs must name columns of labels, got {name!r} of type {reference.obs[name].dtype}: make "
+                "it a category if its values are labels."
+            )
+    if isinstance(obs, Mapping):
+        return {name: str(obs[name]) for name in names}
+    for name in names:
+        if name in query.obs and f"{name}_confidence" not in query.obs:
+            raise ValueError(
+                f"obs must not name a column that query.obs has already, got {name!r}: pass "
+                f"obs={{{name!r}: 'predicted'}} to write another."
+            )
+    return {name: name for name in names}
+
+
+def _kept_model(adata: AnnData, key: str, name: str) -> Mercat:
+    """The model of a map, from uns."""
+    about = adata.uns.get(short_of(key))
+    if not isinstance(about, Mapping) or "model" not in about:
+        prepared = isinstance(about, Mapping) and about.get("prepared")
+        why = f", as its data were prepared by the command line ({prepared})" if prepared else ""
+        raise ValueError(
+            f"{name}.uns[{short_of(key)!r}] must hold the model of the map, got none{why}: run "
+            f"mercat.tl.mercat({name}) again."
+        )
+    return unpack(about["model"])
+
+
+def _write(
+    adata: AnnData, Y: np.ndarray, loss: np.ndarray, about: dict[str, Any], key: str
+) -> None:
+    """Write a map, and tell where some of its points are beyond the flat one."""
+    n_beyond = write_map(adata, Y, loss, about, key=key)
     if n_beyond:
         logger.warning(
             "%d points are beyond a latitude of 85.05 degrees: obsm[%r] has them on its edge.",
             n_beyond,
-            name,
+            key,
         )
-    return target if copy else None
 
 
 def _neighbors(
@@ -214,10 +422,7 @@ def _representation(
         source, X, where = _named_representation(adata, "X" if n_pcs == 0 else use_rep)
     if n_pcs:
         X = _first_columns(X, n_pcs, where)
-    if hasattr(X, "to_memory"):  # a sparse matrix in a file
-        X = X.to_memory()
-    elif not hasattr(X, "tocsr"):
-        X = np.asarray(X)
+    X = in_memory(X)
     _check_finite(where, X, adata)
     return source, X
 

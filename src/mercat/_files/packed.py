@@ -1,0 +1,37 @@
+"""A fitted model as an array of bytes, for containers that hold arrays, such as `uns` of AnnData."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from .._estimator import Mercat
+from .model import read_model, write_model
+
+
+def pack(model: Mercat) -> np.ndarray:
+    """The file of a model as bytes, without what a file cannot hold and `transform` does not need."""
+    kept = copy.copy(model)
+    kept.set_params(callback=None, verbose=False, device=None, init="auto")
+    if scipy.sparse.issparse(kept.neighbors):
+        kept.set_params(neighbors=None)
+    if not isinstance(kept.random_state, int | np.integer | None):
+        kept.set_params(random_state=None)
+    with tempfile.TemporaryDirectory() as folder:
+        return np.fromfile(write_model(kept, Path(folder) / "map.mercat"), dtype=np.uint8)
+
+
+def unpack(content: Any) -> Mercat:
+    """The model of `pack`, checked as any model file."""
+    content = np.asarray(content)
+    if content.dtype != np.uint8 or content.ndim != 1:
+        raise ValueError(f"a model must be bytes, got {content.dtype} of shape {content.shape}.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "map.mercat"
+        content.tofile(path)
+        return read_model(path)[0]

@@ -1,0 +1,313 @@
+"""New cells on the map of a reference: genes matched by name, places, how well they fit, labels."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ._anndata import in_memory, representation
+from ._data.arrays import TILE, Workers, blocks, in_tiles, n_threads
+from ._detail.neighbors import Search, in_order
+from ._math.angles import mean_square
+from ._math.sphere import normalize
+from ._reduce.components import project_all
+from ._solve.fitted_map import LossSample
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+    from ._estimator import Mercat
+
+logger = logging.getLogger("mercat.tl")
+PCA = "X_pca"
+_LEAST_GENES = 0.5  # share of the reference's genes that a query must have
+_CHECKED = 200  # cells whose components are computed anew ...
+_AGREE = 0.01  # ... and may differ from those stored by so much of their spread
+_COMPARED = 500  # cells of each side whose values are compared
+_ALIKE = 3.0  # most that totals per cell may differ by, as a factor
+_REFERENCE_CELLS = 2000  # that a cell's distance to its neighbours is ranked among
+_NAMED = 5  # genes
+
+
+class Query(NamedTuple):
+    """The rows of a query in the reference's representation, and the genes that it lacks."""
+
+    X: Any
+    missing: list[str]
+    components: Any = None  # all of them, where X has the first ones
+
+
+# ------------------------------------------------------------------ rows in the reference's representation
+
+
+def query_rows(query: AnnData, reference: AnnData, params: Mapping[str, Any]) -> Query:
+    """The rows of the query as the reference's map was made of its own."""
+    source, layer = str(params["use_rep"]), params.get("layer")
+    if layer is not None:
+        return _gene_rows(query, reference, str(layer))
+    if source == PCA:
+        found = _components(query, reference)
+        n_pcs = params.get("n_pcs")
+        return found._replace(components=found.X, X=found.X[:, :n_pcs])
+    if source == "X" or (source in reference.layers and source not in reference.obsm):
+        return _gene_rows(query, reference, None if source == "X" else source)
+    return Query(_shared_space(query, reference, source, params.get("n_pcs")), [])
+
+
+def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
+    """The rows that the reference's map was made of."""
+    layer, n_pcs = params.get("layer"), params.get("n_pcs")
+    if layer is not None:
+        return in_memory(reference.layers[layer])
+    X = in_memory(representation(reference, str(params["use_rep"]))[1])
+    return X[:, :n_pcs]
+
+
+def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -> Any:
+    """A representation that query and reference share, as one that a model of both has made."""
+    if source not in query.obsm:
+        raise ValueError(
+            f"query must have obsm[{source!r}], in the space of reference.obsm[{source!r}], which the map "
+            "was made of."
+        )
+    X = in_memory(query.obsm[source])
+    if X.shape[1] != reference.obsm[source].shape[1]:
+        raise ValueError(
+            f"query.obsm[{source!r}] must have {reference.obsm[source].shape[1]} columns, as that of the "
+            f"reference, got {X.shape[1]}."
+        )
+    logger.info("Taking query.obsm[%r] as it is: it must be in the space of the reference.", source)
+    return X[:, :n_pcs]
+
+
+def _gene_rows(query: AnnData, reference: AnnData, layer: str | None) -> Query:
+    """Expression of the reference's genes in the reference's order; those that are missing as its mean."""
+    at, missing = _matched(query, reference, np.arange(reference.n_vars))
+    own, theirs = _matrix(reference, layer, "reference"), _matrix(query, layer, "query")
+    found = theirs[:, at[at >= 0]]
+    _check_alike(found, own[:, np.flatnonzero(at >= 0)], layer)
+    if not missing:
+        return Query(found, [])
+    mean = np.asarray(own[:, np.flatnonzero(at < 0)].mean(axis=0), dtype=np.float64).ravel()
+    back = np.empty(len(at), dtype=np.intp)
+    back[np.concatenate([np.flatnonzero(at >= 0), np.flatnonzero(at < 0)])] = np.arange(len(at))
+    filled = np.broadcast_to(mean, (query.n_obs, len(mean)))
+    if not scipy.sparse.issparse(found):
+        return Query(np.concatenate([found, filled], axis=1)[:, back], missing)
+    joined = scipy.sparse.hstack([found, scipy.sparse.csr_array(filled)], format="csc")
+    return Query(scipy.sparse.csr_array(joined[:, back]), missing)
+
+
+def _components(query: AnnData, reference: AnnData) -> Query:
+    """The query in the components of scanpy's PCA of the reference."""
+    if "PCs" not in reference.varm:
+        raise ValueError(
+            "reference.varm must have 'PCs', as sc.pp.pca leaves them: the map was made of its components, "
+            "and new cells cannot be brought there without their axes."
+        )
+    params = reference.uns.get("pca", {}).get("params", {})
+    axes = np.asarray(reference.varm["PCs"], dtype=np.float64)
+    genes = np.flatnonzero((axes != 0).any(axis=1))
+    axes, layer = axes[genes], params.get("layer")
+    own = _matrix(reference, layer, "reference")[:, genes]
+    mean = np.asarray(own.mean(axis=0), dtype=np.float64).ravel()
+    if not params.get("zero_center", True):
+        mean[:] = 0
+    _check_components(own, mean, axes, reference.obsm[PCA], layer)
+    at, missing = _matched(query, reference, genes)
+    here = np.flatnonzero(at >= 0)
+    if missing:
+        lost = 1 - float(np.sum(axes[here] ** 2) / np.sum(axes**2))
+        logger.warning("They carry %.0f %% of the weight of the components.", 100 * lost)
+    theirs = _matrix(query, layer, "query")[:, at[here]]
+    _check_alike(theirs, own[:, here], layer)
+    X = _projected(theirs, mean[here], axes[here]).astype(np.asarray(reference.obsm[PCA]).dtype)
+    if PCA in query.obsm and not _agree(X, query.obsm[PCA]):
+        raise ValueError(
+            f"query must have no components of its own, got obsm[{PCA!r}] that are not those of the "
+            "reference, in which the query is placed: delete them, or keep them under another name."
+        )
+    return Query(X, missing)
+
+
+def _projected(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    parts = [
+        np.asarray(X[b] @ axes) - mean @ axes for b in blocks(X.shape[0], 4096)
+    ]  # rows on their own, dense ones of a block at most
+    return np.concatenate(parts) if parts else np.empty((0, axes.shape[1]))
+
+
+def _check_components(
+    own: Any, mean: np.ndarray, axes: np.ndarray, stored: Any, layer: str | None
+) -> None:
+    """Raise unless the reference's components follow from its expression and axes as they are."""
+    stored = np.asarray(stored)
+    rows = np.linspace(0, len(stored) - 1, min(_CHECKED, len(stored))).astype(int)
+    where = "reference.X" if layer is None else f"reference.layers[{layer!r}]"
+    if stored.shape[1] != axes.shape[1] or not _agree(
+        _projected(own[rows], mean, axes), stored[rows]
+    ):
+        raise ValueError(
+            f"reference.obsm[{PCA!r}] must follow from {where} and reference.varm['PCs'], got others: "
+            f"{where} has changed since sc.pp.pca. Run it and mercat.tl.mercat again."
+        )
+
+
+def _agree(a: np.ndarray, b: Any) -> bool:
+    b = np.asarray(b)
+    return a.shape == b.shape and bool(np.abs(a - b).max(initial=0) <= _AGREE * np.std(b))
+
+
+def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Where each of some genes of the reference is in the query, or -1; the names of those."""
+    for name, adata in (("query", query), ("reference", reference)):
+        if not adata.var_names.is_unique:
+            raise ValueError(
+                f"{name}.var_names must be unique, since genes are matched by name: call "
+                f"{name}.var_names_make_unique() first."
+            )
+    names = reference.var_names[genes]
+    at = np.asarray(query.var_names.get_indexer(names))
+    missing = [str(name) for name in names[at < 0]]
+    shown = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
+    if len(names) - len(missing) < _LEAST_GENES * len(names):
+        raise ValueError(
+            f"query must have at least half of the {len(names)} genes of the reference's map, got "
+            f"{len(names) - len(missing)}: {shown} are missing. Are they named alike (symbols, Ensembl)?"
+        )
+    if missing:
+        logger.warning(
+            "%d of the %d genes of the reference's map are missing in the query (%s): they count as average.",
+            len(missing), len(names), shown,
+        )  # fmt: skip
+    return at, missing
+
+
+def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
+    """X or a layer in memory, with columns that can be taken."""
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"{name}.layers must have {layer!r}, which the map was made of.")
+    X = adata.X if layer is None else adata.layers[layer]
+    if X is None:
+        raise ValueError(f"{name}.X must hold expression, got none.")
+    X = in_memory(X)
+    return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X
+
+
+def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
+    """Raise where the values of a query were clearly prepared in another way than the reference's.
+
+    Whole numbers and numbers below zero are told apart with certainty. Totals per cell differ between kinds
+    of cells, too, and are only warned of.
+    """
+    where = "X" if layer is None else f"layers[{layer!r}]"
+    a, b = _some_rows(query), _some_rows(reference)
+    kinds = {
+        "whole numbers, as counts are": [bool((x == np.round(x)).all() and x.any()) for x in (a, b)],
+        "numbers below 0, as scaled genes have": [bool((x < 0).any()) for x in (a, b)],
+    }
+    for kind, (ours, theirs) in kinds.items():
+        if ours != theirs:
+            one, other = ("query", "reference") if ours else ("reference", "query")
+            raise ValueError(
+                f"query.{where} must be prepared as reference.{where}: {one}.{where} holds {kind}, and "
+                f"{other}.{where} does not. Normalise, log and scale both in the same way."
+            )
+    totals = [float(np.median(x.sum(axis=1))) for x in (a, b)]
+    if min(totals) > 0 and max(totals) > _ALIKE * min(totals):
+        logger.warning(
+            "The totals of query.%s, %.3g per cell, differ much from those of reference.%s, %.3g: make sure "
+            "that both were normalised and logged in the same way.",
+            where, totals[0], where, totals[1],
+        )  # fmt: skip
+
+
+def _some_rows(X: Any) -> np.ndarray:
+    rows = np.linspace(0, X.shape[0] - 1, min(_COMPARED, X.shape[0])).astype(int)
+    taken = scipy.sparse.csr_array(X)[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+    return np.asarray(taken, dtype=np.float64)
+
+
+# ------------------------------------------------------------------ places, fit, labels
+
+
+class Neighborhoods(NamedTuple):
+    """The reference cells nearest to each query cell, the nearest first, and how well each one fits."""
+
+    indices: np.ndarray
+    fit: np.ndarray
+
+
+def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighborhoods:
+    """In the geometry of the model, denoised.
+
+    The fit of a cell is the share of the reference's cells that are at least as far from their own k nearest
+    others as it is from its k nearest: about uniform for cells of the same kinds, near 0 for strangers.
+    """
+    spectral = model._placer.spectral
+    with Workers(n_threads(model.n_jobs)) as workers:
+        theirs, ours = (
+            np.asarray(project_all(spectral, X, workers)).astype(np.float32)
+            for X in (reference, query)
+        )
+        k = min(k, len(theirs) - 1)
+        search = Search(theirs)
+
+        def near(block: slice) -> tuple[np.ndarray, ...]:
+            def part(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                return in_order(theirs, rows, search(rows, k))
+
+            return in_tiles(part, ours[block])
+
+        sample = np.linspace(0, len(theirs) - 1, min(_REFERENCE_CELLS, len(theirs))).astype(int)
+
+        def among(block: slice) -> np.ndarray:
+            rows = sample[block]
+            found = search(theirs[rows], k, rows)
+            return np.asarray(in_order(theirs, theirs[rows], found)[1].mean(axis=1))
+
+        found = list(workers.map(near, blocks(len(ours), TILE)))
+        usual = np.sort(np.concatenate(list(workers.map(among, blocks(len(sample), TILE)))))
+    indices, distances = (np.concatenate(part) for part in zip(*found, strict=True))
+    farther = len(usual) - np.searchsorted(usual, distances.mean(axis=1), side="left")
+    return Neighborhoods(indices, (1 + farther) / (1 + len(usual)))
+
+
+def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
+    """The angle loss at each placed row, with landmarks as legs, comparable to `point_loss_`."""
+    placer = model._placer
+    against = getattr(placer.against, "anchors", placer.against)
+    turned = normalize(against.Y @ model._rotation.T).astype(np.float32)
+    legs = LossSample(against.X, turned, len(turned), TILE)
+    with Workers(n_threads(model.n_jobs)) as workers:
+        X_hat = np.asarray(project_all(placer.spectral, X, workers)).astype(np.float32)
+        parts = workers.map(
+            lambda t: legs.moments(X_hat[t], Y[t].astype(np.float32), 0), blocks(len(Y), TILE)
+        )
+        losses = [np.sqrt(mean_square(moments, placer.against.calibration)) for moments in parts]
+    return np.concatenate(losses)
+
+
+def transferred(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Labels of the majority of neighbours, as a categorical, and the share that has them.
+
+    Where several are as frequent, the one of the nearer cells wins. Cells without a label vote for none.
+    """
+    import pandas as pd
+
+    known = pd.Categorical(labels)
+    k = indices.shape[1]
+    votes = known.codes[indices] + 1  # 0: none
+    weight = 1 + 1e-6 * (k - np.arange(k))
+    counts = np.zeros((len(indices), len(known.categories) + 1))
+    np.add.at(counts, (np.arange(len(indices))[:, None], votes), weight)
+    winner = counts.argmax(axis=1)
+    share = (votes == winner[:, None]).mean(axis=1)
+    chosen = pd.Categorical.from_codes(
+        winner - 1, categories=known.categories, ordered=known.ordered
+    )
+    return chosen, share
