@@ -41,7 +41,7 @@ def test_samples_fit_a_page():
 
 
 @pytest.mark.parametrize(
-    "command", sorted({"embed", "transform", "evaluate", "view", "compare", "info"})
+    "command", sorted({"embed", "transform", "ingest", "evaluate", "view", "compare", "info"})
 )
 def test_the_guide_shows_every_command(command):
     assert f"$ mercat {command} " in GUIDE.read_text()

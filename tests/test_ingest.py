@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import anndata
 import numpy as np
 import pandas as pd
@@ -9,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from test_cli import call, done
 
 from mercat import Mercat, tl
 from mercat.metrics import angle_preservation
@@ -152,7 +156,7 @@ def test_missing_genes_are_named_counted_and_average(reference, caplog):
     filled.X[:, [3, 8]] = reference.X[:, [3, 8]].mean(axis=0)
     tl.ingest(filled, reference)
     np.testing.assert_allclose(less.obsm["X_pca"], filled.obsm["X_pca"], atol=1e-5)
-    with pytest.raises(ValueError, match="at least half of the 60 genes .* got 20"):
+    with pytest.raises(ValueError, match=r"at least half of the 60 genes .* got 20"):
         tl.ingest(query[:, :20].copy(), reference)
 
 
@@ -244,7 +248,7 @@ def test_errors_name_parameter_rule_and_value(reference):
     query = cells(80, seed=2)
     with pytest.raises(ValueError, match=r"obs must name columns of reference.obs .* got 'type'"):
         tl.ingest(query, reference, obs="type")
-    with pytest.raises(ValueError, match="obs must not name a column that query.obs has"):
+    with pytest.raises(ValueError, match=r"obs must not name a column that query.obs has"):
         tl.ingest(query, reference, obs="kind")
     with pytest.raises(ValueError, match="obs must name columns of labels, got 'mercat_loss'"):
         tl.ingest(query, reference, obs=["mercat_loss"])
@@ -255,9 +259,39 @@ def test_errors_name_parameter_rule_and_value(reference):
     del reference.uns["mercat"]["model"]
     with pytest.raises(ValueError, match=r"reference.uns\['mercat'\] must hold the model"):
         tl.ingest(query, reference)
-    with pytest.raises(ValueError, match="run mercat.tl.mercat"):
+    with pytest.raises(ValueError, match=r"run mercat\.tl.mercat"):
         tl.model(cells())
     reference.var_names = ["gene"] * 60
     reference.uns["mercat"]["model"] = np.zeros(10, np.uint8)
     with pytest.raises(ValueError, match="not a whole model file"):
         tl.model(reference)
+
+
+def test_the_command_does_as_the_function(tmp_path):
+    reference, query = with_pca(cells()), cells(80, seed=2)[:, 2:].copy()
+    del query.obs["kind"]
+    reference.write_h5ad(tmp_path / "atlas.h5ad")
+    query.write_h5ad(tmp_path / "new.h5ad")
+    atlas, new, out = (tmp_path / name for name in ("map.h5ad", "new.h5ad", "out.h5ad"))
+    done("embed", tmp_path / "atlas.h5ad", "-o", atlas)
+    code, said, warned = call("ingest", atlas, new, "-o", out, "--transfer", "kind", "--json")
+    assert code == 0, warned
+    assert "2 of the 60 genes" in warned
+    assert json.loads(said)["n_missing_genes"] == 2
+    tl.ingest(query, anndata.read_h5ad(atlas), obs="kind")
+    found = anndata.read_h5ad(out)
+    np.testing.assert_array_equal(found.obsm["X_mercat_sphere"], query.obsm["X_mercat_sphere"])
+    pd.testing.assert_frame_equal(found.obs, query.obs)
+    assert list(found.uns["kind_colors"]) == list(reference.uns["kind_colors"])
+    table = pd.read_csv(io.StringIO(done("ingest", atlas, new, "--transfer", "kind", "--quiet")))
+    assert list(table["kind"]) == list(query.obs["kind"])
+    np.testing.assert_allclose(table["mercat_fit"], query.obs["mercat_fit"])
+    assert call("ingest", atlas, new, "-o", new)[0] == 4
+    assert call("ingest", tmp_path / "atlas.h5ad", new)[0] == 3  # which has no map
+
+
+def test_a_map_of_data_that_the_command_line_prepared_keeps_no_model(tmp_path):
+    cells().write_h5ad(tmp_path / "atlas.h5ad")
+    done("embed", tmp_path / "atlas.h5ad", "--scale", "-o", tmp_path / "map.h5ad")
+    with pytest.raises(ValueError, match=r"prepared by the command line \(scale\)"):
+        tl.model(anndata.read_h5ad(tmp_path / "map.h5ad"))

@@ -207,7 +207,9 @@ def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
     where = "X" if layer is None else f"layers[{layer!r}]"
     a, b = _some_rows(query), _some_rows(reference)
     kinds = {
-        "whole numbers, as counts are": [bool((x == np.round(x)).all() and x.any()) for x in (a, b)],
+        "whole numbers, as counts are": [
+            bool((x == np.round(x)).all() and x.any()) for x in (a, b)
+        ],
         "numbers below 0, as scaled genes have": [bool((x < 0).any()) for x in (a, b)],
     }
     for kind, (ours, theirs) in kinds.items():

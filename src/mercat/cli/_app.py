@@ -11,6 +11,7 @@ from .compare import compare
 from .embed import embed
 from .evaluate import evaluate
 from .info import info
+from .ingest import ingest
 from .transform import transform
 from .view import view
 
@@ -54,5 +55,5 @@ def completion(shell: str) -> None:
         click.echo(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
 
 
-for _command in (embed, transform, evaluate, view, compare, info, completion):
+for _command in (embed, transform, ingest, evaluate, view, compare, info, completion):
     app.add_command(_command)

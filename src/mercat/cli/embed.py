@@ -11,7 +11,7 @@ from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
 from ._prepare import Preparation
 from ._problems import BadInput, counted
-from ._read import read_table
+from ._read import ANNOTATED, ending, read_table
 from ._table import Table
 
 EPILOG = """\b
@@ -68,6 +68,10 @@ def embed(
     model, seconds = _fitted(X, parameters, console)
     summary = _summary(table, model, preparation, seconds)
     about = _about(table, model, preparation)
+    if output is not None and ending(output) in ANNOTATED and not str(preparation):
+        from .._files.packed import pack
+
+        about["model"] = pack(model)  # for `mercat ingest` and mercat.tl.ingest
     embedded = Embedded(table, model.embedding_, model.point_loss_, options.label, summary, about)
     files = outputs.write(
         **map_writers(embedded), model=lambda path: _save(path, model, table, preparation)

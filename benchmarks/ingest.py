@@ -1,0 +1,119 @@
+"""Reference mapping beside scanpy's: held-out cells on the map of the others.
+
+    python -m benchmarks.ingest --data DIR
+
+Half of the cells of each set are the reference; the others are brought onto its map by `mercat.tl.ingest` and
+by `sc.tl.ingest` with UMAP, from the same principal components of the reference. Measured are the labels that
+are transferred, the labels that 15 reference cells nearest on the map would give, and how well the angles
+among held-out cells are kept. `few` repeats it with the cells of one label as the query: scanpy centres one
+by its own mean, so that what comes together matters there. scanpy 1.11 needs pynndescent below 0.6 for it.
+Results go to benchmarks/results/ingest.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import anndata
+import numpy as np
+import pandas as pd
+import scanpy as sc
+from sklearn.neighbors import KNeighborsClassifier
+
+from benchmarks.harness import data
+from benchmarks.harness.record import Store, stamp
+from mercat import metrics, tl
+
+RESULTS = Path(__file__).parent / "results" / "ingest.json"
+SETS = ("blood", "pancreas", "paul15", "mnist_even")
+MOST = 4000  # rows of a set; scanpy finds neighbours of more by approximation
+N_COMPS = 50
+SEED = 0
+
+
+def halves(name: str, folder: str) -> tuple[anndata.AnnData, anndata.AnnData]:
+    """Reference with components, and query without."""
+    X, labels, _ = data.load(name, folder)
+    order = np.random.default_rng(SEED).permutation(len(X))[:MOST]
+    adata = anndata.AnnData(np.asarray(X[order], dtype=np.float32))
+    adata.obs["label"] = pd.Categorical(labels[order].astype(str))
+    adata.obs_names = [f"cell{k}" for k in range(len(order))]
+    reference, query = adata[: len(order) // 2].copy(), adata[len(order) // 2 :].copy()
+    sc.pp.pca(reference, n_comps=min(N_COMPS, adata.n_vars - 1), random_state=SEED)
+    return reference, query
+
+
+def by_mercat(reference: anndata.AnnData, query: anndata.AnnData) -> tuple[Any, Any, Any, dict]:
+    """Both maps, the labels, and seconds."""
+    start = time.perf_counter()
+    tl.mercat(reference)
+    fitted = time.perf_counter()
+    tl.ingest(query, reference, obs={"label": "predicted"})
+    seconds = {"fit": fitted - start, "ingest": time.perf_counter() - fitted}
+    maps = (a.obsm["X_mercat_sphere"] for a in (reference, query))
+    return *maps, query.obs["predicted"], seconds
+
+
+def by_scanpy(reference: anndata.AnnData, query: anndata.AnnData) -> tuple[Any, Any, Any, dict]:
+    """The same by UMAP and scanpy's ingest."""
+    start = time.perf_counter()
+    sc.pp.neighbors(reference, n_neighbors=15, random_state=SEED)
+    sc.tl.umap(reference, random_state=SEED)
+    fitted = time.perf_counter()
+    truth = query.obs.pop("label")
+    sc.tl.ingest(query, reference, obs="label")
+    seconds = {"fit": fitted - start, "ingest": time.perf_counter() - fitted}
+    predicted, query.obs["label"] = query.obs["label"], truth
+    maps = (a.obsm["X_umap"] for a in (reference, query))
+    return *maps, predicted, seconds
+
+
+def measured(reference: Any, query: Any, components: Any, outcome: tuple) -> dict[str, Any]:
+    """How right the labels are, and how well angles are kept."""
+    there, here, predicted, seconds = outcome
+    truth = query.obs["label"].astype(str).to_numpy()
+    judge = KNeighborsClassifier(15).fit(there, reference.obs["label"].astype(str))
+    return {
+        "labels": round(float(np.mean(predicted.astype(str).to_numpy() == truth)), 4),
+        "labels on the map": round(float(judge.score(here, truth)), 4),
+        "angles": round(float(metrics.angle_preservation(components, here)), 4),
+        "seconds": {name: round(value, 2) for name, value in seconds.items()},
+    }
+
+
+def run(name: str, folder: str, store: Store) -> None:
+    """One set by both, with all of the query and with one label of it alone."""
+    reference, query = halves(name, folder)
+    tl.mercat(reference)
+    everyone = query.copy()
+    tl.ingest(everyone, reference)
+    common = query.obs["label"].value_counts().index[0]
+    parts = {"all": query, "few": query[query.obs["label"] == common].copy()}
+    for part, cells in parts.items():
+        rows = query.obs_names.get_indexer(cells.obs_names)
+        components = everyone.obsm["X_pca"][rows]
+        for method, place in (("mercat", by_mercat), ("scanpy", by_scanpy)):
+            ours, theirs = reference.copy(), cells.copy()
+            found = measured(ours, theirs, components, place(ours, theirs))
+            about = {"set": name, "part": part, "method": method, "n": len(rows)}
+            store.put(f"{name}/{part}/{method}", stamp(**about, measures=found))
+            print(name, part, method, found, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="folder of the real data sets")
+    parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    store = Store(RESULTS)
+    for name in arguments.sets:
+        run(name, arguments.data, store)
+
+
+if __name__ == "__main__":
+    main()

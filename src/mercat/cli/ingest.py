@@ -1,0 +1,137 @@
+"""`mercat ingest`: new cells onto the map of a reference."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import numpy as np
+
+from . import _options
+from ._annotated import load, read_anndata
+from ._columns import plain
+from ._console import Console, command
+from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
+from ._problems import BadInput, counted, listed
+from ._read import ANNOTATED, check_readable, ending
+from ._table import ReadOptions
+
+EPILOG = """\b
+Examples:
+  mercat embed atlas.h5ad -o atlas-map.h5ad
+  mercat ingest atlas-map.h5ad new.h5ad -o new-map.h5ad --transfer cell_type
+  mercat ingest atlas-map.h5ad new.h5ad --html new.html --transfer cell_type
+
+\b
+Both are AnnData files (.h5ad, .zarr), normalised and logged in the same way.
+Genes are matched by name; new cells are placed in the components of the
+reference. The column mercat_fit is near 0 for cells that the reference has
+no like of.
+"""
+
+
+@command(
+    _options.data("reference", "REFERENCE"),
+    _options.data("query", "QUERY"),
+    *_options.MAP,
+    _options.FORCE,
+    click.option(
+        "--transfer",
+        multiple=True,
+        metavar="COLUMN",
+        help="Transfer these labels of REFERENCE, with the share of neighbours that have them.",
+    ),
+    click.option(
+        "-k",
+        "n_neighbors",
+        type=click.IntRange(min=1),
+        default=15,
+        show_default=True,
+        help="Reference cells that labels and fit are judged by.",
+    ),
+    epilog=EPILOG,
+)
+def ingest(
+    console: Console,
+    reference: Path,
+    query: Path,
+    output: Path | None,
+    html: Path | None,
+    png: Path | None,
+    force: bool,
+    transfer: tuple[str, ...],
+    n_neighbors: int,
+) -> None:
+    """Place new cells on the map of a reference.
+
+    The cells of QUERY go onto the map that `mercat embed` or mercat.tl.mercat wrote into REFERENCE.
+    """
+    from .. import tl
+    from .._anndata import KEY, SHORT, loss_column, sphere_of
+
+    outputs = Outputs(force=force, inputs=[reference, query])
+    plan_map(outputs, output, html, png)
+    for path in (reference, query):
+        check_readable(path, ending(path))
+        if ending(path) not in ANNOTATED:
+            raise BadInput(f"{path} must be an AnnData file, {listed(ANNOTATED)}.")
+    table = read_anndata(query, ReadOptions(key="X"), console)
+    cells = table.adata
+    with _telling(console):
+        tl.ingest(cells, load(reference), obs=list(transfer), n_neighbors=n_neighbors)
+    lost = loss_column(KEY)
+    for name in cells.obs.columns:
+        if name not in table.meta and name != lost:
+            table.meta[name] = plain(cells.obs[name].reset_index(drop=True), query, name)
+    check_columns(table, output)
+    Y, fit = np.asarray(cells.obsm[sphere_of(KEY)]), cells.obs[f"{SHORT}_fit"].to_numpy()
+    about = {name: value for name, value in cells.uns[SHORT].items() if name != "n_beyond_map"}
+    missing = about["reference"]["missing_genes"]
+    summary = {
+        "reference": str(reference),
+        "n_points": len(Y),
+        "n_reference": about["reference"]["n_obs"],
+        "n_missing_genes": len(missing),
+        "median_fit": float(np.median(fit)),
+        "poor_fit": int((fit < _POOR).sum()),
+    }
+    embedded = Embedded(
+        table, Y, cells.obs[lost].to_numpy(), next(iter(transfer), None), summary, about
+    )
+    files = outputs.write(**map_writers(embedded))
+    lines = [
+        f"{counted(len(Y), 'cell')} placed among {counted(summary['n_reference'], 'cell')} of {reference}.",
+        f"The median fit is {summary['median_fit']:.2f}; {counted(summary['poor_fit'], 'cell')} "
+        f"{'is' if summary['poor_fit'] == 1 else 'are'} below {_POOR}: the reference has hardly any like "
+        "them.",
+    ]
+    say_map(console, embedded, lines, files)
+
+
+_POOR = 0.01
+
+
+class _ToConsole(logging.Handler):
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self.console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say = self.console.warn if record.levelno >= logging.WARNING else self.console.note
+        say(record.getMessage())
+
+
+@contextmanager
+def _telling(console: Console) -> Iterator[None]:
+    """What `tl` logs, as sentences of the command."""
+    logger, handler = logging.getLogger("mercat.tl"), _ToConsole(console)
+    logger.addHandler(handler)
+    propagate, logger.propagate = logger.propagate, False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
