@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from scipy.stats import ortho_group, pearsonr, spearmanr
 from sklearn import manifold
 from sklearn.neighbors import KNeighborsClassifier
 
-from mercat import metrics
+from mercat import Mercat, metrics
 from mercat._math.sphere import geodesic
 from mercat._reduce import components
 from mercat.metrics import (
@@ -537,6 +538,37 @@ def test_report_holds_the_measures_themselves(clouds):
     assert table["centroid_preservation"] == centroid_preservation(X, Y, labels)
     assert set(table) < set(metrics.__all__)
     assert len(report(X, Y)) == len(table) - 2
+
+
+def test_report_is_exact_where_the_measures_are_and_has_errors_elsewhere():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 5))
+    table = report(X, X[:, :2])
+    for measure in PAIRED:
+        if measure(X, X[:, :2]).standard_error == 0:
+            assert table[measure.__name__] == measure(X, X[:, :2])
+            assert table[measure.__name__].standard_error == 0
+        else:
+            score = table[measure.__name__]
+            assert abs(score - measure(X, X[:, :2])) < 5 * score.standard_error
+    assert {name for name, score in table.items() if score.standard_error} == {
+        "angle_preservation",
+        "random_triplet_accuracy",
+    }
+
+
+def test_report_costs_less_than_the_fit_and_shows_progress(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 6)) @ rng.normal(size=(6, 50)) + rng.normal(size=(6000, 50))
+    start = time.process_time()
+    Y = Mercat(random_state=0).fit_transform(X)
+    fit = time.process_time() - start
+    table = report(X, Y, verbose=True)
+    cost = time.process_time() - start - fit
+    assert cost < fit
+    assert "measuring: 100%" in capsys.readouterr().err
+    assert 0 < table["trustworthiness"].standard_error < 0.01
+    assert 0 < table["angle_preservation"].standard_error < 0.01
 
 
 @pytest.mark.parametrize("n", [4, 9, 20])

@@ -24,7 +24,7 @@ from mercat._detail.neighbors import graph_of, nearest
 from mercat._reduce.components import fit_components
 from mercat._reduce.distances import fit_distances
 from mercat._reduce.reducer import project_all
-from mercat._solve.diagnostics import find_cut, parts_of
+from mercat._solve.diagnostics import find_cut, find_dominance, parts_of
 
 
 def noise(n: int, d: int) -> np.ndarray:
@@ -125,6 +125,26 @@ def test_rounding_is_not_cut():
 
 
 @pytest.mark.parametrize("n", [300, 1200])
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_column_that_has_all_of_the_rows_lengths(n, metric, form):
+    X = np.abs(noise(n, 6))
+    assert not any("Column" in message for message in warned(form(X), metric=metric))
+    X[:, 3] += 300
+    messages = warned(form(X), metric=metric)
+    assert any(m.startswith("Column 3 of X has more than 99% of the length") for m in messages)
+
+
+def test_the_share_of_a_column_by_hand():
+    X = np.array([[3.0, 0.0, 4.0], [3.0, 0.0, -4.0]])
+    assert find_dominance(X, "euclidean") == (2, 1.0, 0.0)
+    assert find_dominance(X, "cosine")[:2] == (2, pytest.approx(16 / 25))
+    assert find_dominance(X, "precomputed") is None
+    assert find_dominance(X[:, :1], "euclidean") is None
+    assert find_dominance(np.ones((4, 3)), "euclidean") is None
+
+
+@pytest.mark.parametrize("n", [300, 1200])
 def test_a_column_beside_which_nothing_is_seen(n):
     X = noise(n, 6)
     X[:, 3] *= 50
@@ -135,6 +155,8 @@ def test_a_column_beside_which_nothing_is_seen(n):
     assert message.startswith("Column 'counts' has more than 99% of the variance")
     assert warned(X, metric="correlation") == []
     assert warned(X / X.std(axis=0)) == []
+    (message,) = warned(X, n_spectral=None)  # where no components tell
+    assert message.startswith("Column 3 of X has more than 99% of the variance")
     X[:, [0, 1, 2, 4, 5]] = 7.0  # nothing is there that could be seen
     assert warned(X) == []
 

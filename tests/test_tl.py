@@ -363,3 +363,10 @@ def test_a_map_without_losses_leaves_none_of_the_map_before(adata):
     tl.mercat(adata)
     write_map(adata, adata.obsm["X_mercat_sphere"], None, {})
     assert "mercat_loss" not in adata.obs
+
+
+def test_a_gene_beside_which_nothing_is_seen_is_named(adata):
+    adata.var_names = [f"gene{k}" for k in range(adata.n_vars)]
+    adata.X[:, 4] *= 1000
+    with pytest.warns(mercat.TrustWarning, match="^Column 'gene4' has more than 99%"):
+        tl.mercat(adata, use_rep="X")

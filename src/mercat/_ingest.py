@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse
 
 from ._anndata import in_memory, representation
-from ._data.arrays import TILE, Workers, blocks, in_tiles, n_threads
+from ._data.arrays import TILE, blocks, in_tiles
+from ._data.threads import Workers, n_threads
 from ._detail.neighbors import Search, in_order
 from ._math.angles import mean_square
 from ._math.sphere import normalize
-from ._reduce.components import project_all
+from ._reduce.reducer import project_all
 from ._solve.fitted_map import LossSample
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from ._ingest import (
     transferred,
 )
 from ._scanpy import neighbors_graph
+from ._solve.trust import column_names
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -144,7 +145,9 @@ def mercat(
         "random_state": random_state,
         **parameters,
     }
-    fitted = Mercat(**parameters).fit(X)
+    of_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
+    with column_names([str(name) for name in adata.var_names] if of_genes else None):
+        fitted = Mercat(**parameters).fit(X)
     target = adata.copy() if copy else adata
     about = about_model(
         fitted,

@@ -8,13 +8,20 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from .._data.arrays import to_numpy
 from .._data.threads import Workers
-from .._reduce.components import largest_eigenvectors
+from .._reduce.components import largest_eigenvectors, prepare_rows
 from .exact import AngleLoss
 
 _FAR = 0.1  # from the median, in units of the spread, is not in a crowd, ...
 _FEW_FAR = 0.05  # ... which has no larger share of the points beside it
 _ROWS_FOR_CUT = 500  # that tell what the components cut off ...
+# Of what a column may have too large a share, by metric.
+SHARED = {
+    "euclidean": "the variance",
+    "cosine": "the length of the rows",
+    "correlation": "the length of the rows",
+}
 _NOTHING = 1e-6  # ... of all the variance: less is rounding
 
 
@@ -32,6 +39,14 @@ class Cut(NamedTuple):
     largest: float  # variance of the largest one left out, over the mean of all left out
 
 
+class Dominance(NamedTuple):
+    """The column that has most of what a metric measures."""
+
+    column: int
+    share: float
+    others: float  # the share of all other columns, to all its digits
+
+
 class Unseen(NamedTuple):
     """How a map fares with points that are no landmarks."""
 
@@ -46,6 +61,7 @@ class Diagnostics(NamedTuple):
     crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
     unseen: Unseen | None = None
     parts: Parts | None = None  # of the graph of neighbours
+    dominance: Dominance | None = None
 
 
 def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
@@ -65,6 +81,40 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
         return None
     largest = float(largest_eigenvectors(rest, 1)[0][0])
     return Cut(float(np.sum(X_hat**2) / whole), largest / (left / n_cut))
+
+
+def find_dominance(rows: Any, metric: Any) -> Dominance | None:
+    """The column with the largest share in the geometry of some rows; None where columns have no say.
+
+    Of the variance, for "cosine" and "correlation" of the squared lengths of the rows.
+    """
+    if metric not in SHARED or rows.shape[1] < 2:
+        return None
+    sizes = _column_sizes(rows, metric)
+    largest, whole = int(sizes.argmax()), float(sizes.sum())
+    if not whole > 0:
+        return None
+    others = float(np.delete(sizes, largest).sum()) / whole
+    if metric == "correlation":  # a row without its mean is never of one column alone
+        others = max(0.0, others - 1 / len(sizes))
+    return Dominance(largest, 1 - others, others)
+
+
+def _column_sizes(rows: Any, metric: str) -> np.ndarray:
+    """Mean squares of each column, about its mean for "euclidean"."""
+    prepared, offset = prepare_rows(rows, metric)
+    if scipy.sparse.issparse(prepared):
+        mean = np.asarray(prepared.mean(axis=0)).ravel()
+        squares = np.asarray(prepared.multiply(prepared).mean(axis=0)).ravel()
+        if metric == "euclidean":
+            return np.asarray(np.maximum(squares - mean**2, 0))
+        return np.asarray(squares - 2 * (prepared.T @ offset) / len(offset) + np.mean(offset**2))
+    dense = to_numpy(prepared - offset[:, None]).astype(np.float64)
+    largest = float(np.abs(dense).max(initial=0)) or 1.0  # its square may not be representable
+    dense /= largest
+    if metric == "euclidean":
+        dense -= dense.mean(axis=0)
+    return np.asarray(np.mean(dense * dense, axis=0))
 
 
 def crowding(X_hat: np.ndarray) -> float | None:

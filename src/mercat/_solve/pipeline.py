@@ -28,7 +28,15 @@ from .._progress import Progress, reporter
 from .._reduce.components import ComponentReducer
 from .._reduce.reducer import Reducer, project_all
 from .algorithm1 import solve_algorithm1
-from .diagnostics import Diagnostics, Unseen, correlation_among, crowding, find_cut, parts_of
+from .diagnostics import (
+    Diagnostics,
+    Unseen,
+    correlation_among,
+    crowding,
+    find_cut,
+    find_dominance,
+    parts_of,
+)
 from .exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
@@ -133,7 +141,9 @@ def _solve_landmarks(plan: Plan) -> Solved:
 def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
     """What rows that were taken, with their numbers among all, tell of the data."""
     return Diagnostics(
-        find_cut(plan.rows.to_device(plan.spectral), near, X_hat, indices), crowding(X_hat)
+        find_cut(plan.rows.to_device(plan.spectral), near, X_hat, indices),
+        crowding(X_hat),
+        dominance=find_dominance(near, getattr(plan.spectral, "metric", None)),
     )
 
 

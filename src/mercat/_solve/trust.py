@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
+
+from .diagnostics import SHARED, Dominance
 
 if TYPE_CHECKING:
     from .diagnostics import Diagnostics
@@ -18,6 +22,8 @@ ROUNDING = 1e-24  # ... unless the others have no more than this
 LEAST_DISTANCE = 1e-4  # typical one between points, in units of the data's spread
 MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
 MOST_APART = 0.01  # share of the points outside the largest part of the neighbours' graph
+
+_COLUMN_NAMES: ContextVar[Sequence[str] | None] = ContextVar("column names", default=None)
 
 
 class TrustWarning(UserWarning):
@@ -47,7 +53,7 @@ def trust_warnings(model: Any, found: Diagnostics) -> Iterator[str]:
             "is not noise alone. loss_ and correlation_ speak of the part kept. Raise n_spectral, or let "
             "n_spectral='auto' decide."
         )
-    yield from _dominance(model, found.crowding)
+    yield from _dominance(model, found.crowding, found.dominance)
     unseen = found.unseen
     if unseen is not None and unseen.to_landmarks - unseen.among > MOST_FLATTERY:
         yield (
@@ -78,7 +84,7 @@ def _of_these_rows(model: Any) -> str:
     )
 
 
-def _dominance(model: Any, distance: float | None) -> Iterator[str]:
+def _dominance(model: Any, distance: float | None, dominance: Dominance | None) -> Iterator[str]:
     """Sentences on a column, or on rows, beside which nothing else is seen."""
     variance = model.explained_variance_
     if distance is not None and distance < LEAST_DISTANCE:
@@ -87,14 +93,40 @@ def _dominance(model: Any, distance: float | None) -> Iterator[str]:
             "single precision hardly tells the many apart. Look for rows that are far from the median, and "
             "leave them out or mend them."
         )
-    elif model.components_ is not None and len(variance) > 1 and model.metric == "euclidean":
+        return
+    found = dominance
+    if model.metric == "euclidean" and model.components_ is not None and len(variance) > 1:
+        # From all rows, where their components are known.
         loads, others = model.components_[0] ** 2, float(variance[1:].sum() / variance.sum())
         column = int(loads.argmax())
-        if loads[column] > MOST_OF_ONE and ROUNDING < others < 1 - MOST_OF_ONE:
-            names = getattr(model, "feature_names_in_", None)
-            name = f"{column} of X" if names is None else repr(names[column])
-            yield (
-                f"Column {name} has more than {MOST_OF_ONE:.0%} of the variance: the map shows little else. "
-                "Scale columns of different units (StandardScaler, or --scale on the command line), or leave "
-                "it out."
-            )
+        found = Dominance(column, float(loads[column]), others)
+    if found is not None and dominates(found):
+        names = getattr(model, "feature_names_in_", None)
+        yield dominance_sentence(
+            found, model.metric, _COLUMN_NAMES.get() if names is None else names
+        )
+
+
+def dominates(found: Dominance) -> bool:
+    """Whether a column leaves the others hardly any share, and more than rounding."""
+    return found.share > MOST_OF_ONE and ROUNDING < found.others < 1 - MOST_OF_ONE
+
+
+def dominance_sentence(found: Dominance, metric: str, names: Any = None) -> str:
+    """What to do about a column that dominates, by its name if there are names."""
+    name = f"{found.column} of X" if names is None else repr(str(names[found.column]))
+    return (
+        f"Column {name} has more than {MOST_OF_ONE:.0%} of {SHARED[metric]}: the map shows little else. "
+        "Scale columns of different units (StandardScaler, or --scale on the command line), or leave "
+        "it out."
+    )
+
+
+@contextmanager
+def column_names(names: Sequence[str] | None) -> Iterator[None]:
+    """Within it, warnings name the columns of arrays so."""
+    token = _COLUMN_NAMES.set(names)
+    try:
+        yield
+    finally:
+        _COLUMN_NAMES.reset(token)

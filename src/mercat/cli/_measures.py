@@ -45,6 +45,17 @@ def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
     return np.asarray(rows - offset[:, None])
 
 
+def dominating(X: Any, features: list[str] | None, metric: str) -> str | None:
+    """A sentence on the column that has most of the geometry of X, where there is one."""
+    from .._solve.diagnostics import find_dominance
+    from .._solve.trust import dominance_sentence, dominates
+
+    found = find_dominance(X, metric)
+    if found is None or not dominates(found):
+        return None
+    return dominance_sentence(found, metric, features)
+
+
 def labels(table: Any, name: str | None, console: Console) -> Any:
     """The classes for the measures that need them; None where one is missing."""
     from ..metrics._points import LEAST_FOR_ANGLES

@@ -12,7 +12,7 @@ import numpy as np
 from .._extras import require
 from . import _options, _peers
 from ._console import Console, command
-from ._measures import in_metric, labels, neighbors, scores_as_data
+from ._measures import dominating, in_metric, labels, neighbors, scores_as_data
 from ._outputs import PAGES, Outputs, color_column
 from ._peers import PEERS, Outcome
 from ._prepare import Preparation
@@ -80,7 +80,10 @@ def compare(
     k = neighbors(k, table.X.shape[0], console)
     table = replace(table, X=table.dense())
     preparation = Preparation.fit(table, **arguments, metric=metric)
-    X = in_metric(preparation.apply(table), metric)
+    X = preparation.apply(table)
+    if sentence := dominating(X, table.features, metric):
+        console.warn(sentence)
+    X = in_metric(X, metric)
     chosen = [_peers.mercat(parameters), *(PEERS[name] for name in methods or PEERS)]
     outcomes = _outcomes(chosen, X, labels(table, options.label, console), k, seed, n_jobs, console)
     color = color_column(table, options.label)

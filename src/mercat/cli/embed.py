@@ -65,7 +65,10 @@ def embed(
     check_columns(table, output)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     X = preparation.apply(table)
-    model, seconds = _fitted(X, parameters, console)
+    from .._solve.trust import column_names
+
+    with column_names(table.features):
+        model, seconds = _fitted(X, parameters, console)
     summary = _summary(table, model, preparation, seconds)
     about = _about(table, model, preparation)
     if output is not None and ending(output) in ANNOTATED and not str(preparation):

@@ -11,7 +11,7 @@ import click
 from . import _options
 from ._console import Console, command
 from ._embedding import check_rows, read_embedding
-from ._measures import in_metric, labels, neighbors, scores_as_data
+from ._measures import dominating, in_metric, labels, neighbors, scores_as_data
 from ._prepare import Preparation
 from ._read import read_table
 
@@ -34,10 +34,10 @@ numbers by another method. The rows must be those of DATA, in their order.
     _options.NEIGHBORS,
     click.option(
         "--n-points",
-        type=click.IntRange(min=10),
-        default=5000,
+        type=_options.IntegerOr(10, auto="auto"),
+        default="auto",
         show_default=True,
-        help="Points at which to measure.",
+        help="Points at which to measure; auto: all of up to 5000, 1000 of more.",
     ),
     _options.seed("The same seed measures at the same points."),
     _options.METRIC,
@@ -51,7 +51,7 @@ def evaluate(
     embedding: Path,
     embedding_key: str | None,
     k: int | None,
-    n_points: int,
+    n_points: Any,
     random_state: int,
     metric: str,
     **arguments: Any,
@@ -69,12 +69,16 @@ def evaluate(
     preparation = Preparation.fit(table, **arguments, metric=metric)
     from .. import metrics
 
+    X = preparation.apply(table)
+    if sentence := dominating(X, table.features, metric):
+        console.warn(sentence)
     scores = metrics.report(
-        in_metric(preparation.apply(table), metric),
+        in_metric(X, metric),
         found.Y,
         labels(table, options.label, console),
         k=k,
         n_points=n_points,
         random_state=random_state,
+        verbose=console.progress,
     )
     console.result(repr(scores), {"n_points": len(found.Y), "measures": scores_as_data(scores)})

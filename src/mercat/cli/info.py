@@ -17,6 +17,7 @@ from .._extras import not_installed
 from .._files.untrusted import reading
 from . import _options
 from ._console import Console, command
+from ._measures import dominating
 from ._problems import BadInput, counted, listed, printable, refusing
 from ._read import ENDINGS, check_exists, ending, read_table
 
@@ -121,7 +122,9 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
     kinds = {
         name: counted(column.nunique(), "different value") for name, column in table.meta.items()
     }
+    sentence = None if faults else dominating(table.X, table.features, "euclidean")
     return {
+        **({"dominating": sentence} if sentence else {}),
         "data": str(path),
         "points": table.X.shape[0],
         "columns": table.X.shape[1],

@@ -65,7 +65,10 @@ def density_preservation(
 
 def _density(points: Points, queries: Indices, k: int) -> Floats:
     """Points within the mean distance of the k-th neighbour, for each query point."""
-    kth = nearest(points, queries, k)[:, -1]
-    radius = float(np.mean(points.distances(queries, kth)))
-    radii = np.full((len(queries), 1), radius)
+    radii = np.full((len(queries), 1), mean_distance(points, queries, nearest(points, queries, k)))
     return count_within(points, queries, radii)[:, 0].astype(np.float64)
+
+
+def mean_distance(points: Points, queries: Indices, near: Indices) -> float:
+    """Of the query points to the last of their neighbours (m, k)."""
+    return float(np.mean(points.distances(queries, near[:, -1])))

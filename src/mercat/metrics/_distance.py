@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist
 
 from .._data.arrays import blocks, to_numpy
 from .._data.checks import check_integer, generator
@@ -13,6 +14,7 @@ from .._math.sphere import normalize
 from ._correlation import spearman
 from ._points import (
     BLOCK,
+    Floats,
     Geometry,
     Indices,
     Points,
@@ -21,13 +23,15 @@ from ._points import (
 )
 from ._score import Score
 
+N_PAIRS, N_TRIPLETS = 1_000_000, 200_000  # all of them where there are no more
+
 
 def distance_preservation(
     X: Any,
     Y: Any,
     *,
     geometry: Geometry = "auto",
-    n_pairs: int = 1_000_000,
+    n_pairs: int = N_PAIRS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""Spearman's rank correlation between the distances of the data and of the embedding.
@@ -64,10 +68,16 @@ def distance_preservation(
     n = len(data)
     exact = n * (n - 1) // 2 <= n_pairs
     if exact:
-        i, j = np.triu_indices(n, 1)
-    else:
-        i, j = _random_tuples(n, 2, n_pairs, rng)
-    return spearman(data.distances(i, j), embedding.distances(i, j), exact=exact)
+        return spearman(_all_distances(data), _all_distances(embedding), exact=True)
+    i, j = _random_tuples(n, 2, n_pairs, rng)
+    return spearman(data.distances(i, j), embedding.distances(i, j), exact=False)
+
+
+def _all_distances(points: Points) -> Floats:
+    """Of all pairs i < j, in the order of `numpy.triu_indices`."""
+    if points.on_host and not points.on_sphere:
+        return np.asarray(pdist(points.take(slice(None))))
+    return points.distances(*np.triu_indices(len(points), 1))
 
 
 def random_triplet_accuracy(
@@ -75,7 +85,7 @@ def random_triplet_accuracy(
     Y: Any,
     *,
     geometry: Geometry = "auto",
-    n_triplets: int = 200_000,
+    n_triplets: int = N_TRIPLETS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
     r"""Share of triplets (i, j, k) whose nearer point of j and k is the same in X and Y.

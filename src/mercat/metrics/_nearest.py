@@ -38,6 +38,16 @@ def ranks(points: Points, queries: Indices, others: Indices) -> Indices:
     return 1 + _count(points, queries, points.chord(distances) * (1 - SLACK))
 
 
+def counts_and_ranks(
+    points: Points, queries: Indices, radius: float, others: Indices
+) -> tuple[Indices, Indices]:
+    """`count_within` a radius and `ranks` in one pass over the distances."""
+    limits = points.chord(points.distances(queries[:, None], others)) * (1 - SLACK)
+    within = np.full((len(queries), 1), points.chord(np.array(radius)) * (1 + SLACK))
+    counts = _count(points, queries, np.hstack([limits, within]))
+    return counts[:, -1], 1 + counts[:, :-1]
+
+
 def _centre(points: Points) -> Array:
     # Squared distances as |p|^2 - 2 p.q + |q|^2 cancel where the data lies far from zero.
     xp = namespace(points.coordinates)

@@ -18,6 +18,7 @@ from ._nearest import nearest, ranks
 from ._points import (
     N_POINTS,
     Geometry,
+    Indices,
     Points,
     brought_to,
     check_embedding,
@@ -86,10 +87,15 @@ def neighborhood_preservation(
         denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
         data = check_points(brought_to(denoised, data.coordinates), "X")
     queries = sample_points(len(data), n_points, generator(random_state))
-    in_data, in_embedding = nearest(data, queries, k), nearest(embedding, queries, k)
+    return shared_neighbors(nearest(data, queries, k), nearest(embedding, queries, k), len(data))
+
+
+def shared_neighbors(in_data: Indices, in_embedding: Indices, n: int) -> Score:
+    """Mean Jaccard index of neighbours (m, k) of some of n points."""
+    k = in_data.shape[1]
     both = np.sort(np.hstack([in_data, in_embedding]), axis=1)
     shared = np.count_nonzero(both[:, 1:] == both[:, :-1], axis=1)
-    return mean(shared / (2 * k - shared), len(data))
+    return mean(shared / (2 * k - shared), n)
 
 
 def trustworthiness(
@@ -220,8 +226,13 @@ def knn_accuracy(
     codes = check_labels(labels, n)
     check_k(k, n)
     queries = sample_points(n, n_points, generator(random_state))
-    votes = mode(codes[nearest(embedding, queries, k)], axis=1).mode
-    return mean((votes == codes[queries]).astype(np.float64), n)
+    return voted(codes, queries, nearest(embedding, queries, k))
+
+
+def voted(codes: Indices, queries: Indices, near: Indices) -> Score:
+    """Share of the points `queries` that have the most frequent class of their neighbours (m, k)."""
+    votes = mode(codes[near], axis=1).mode
+    return mean((votes == codes[queries]).astype(np.float64), len(codes))
 
 
 def class_connectivity(
@@ -291,6 +302,11 @@ def _rank_score(
             f"k must be at least 1 and less than half the number of points, {n}, got {k!r}."
         )
     queries = sample_points(n, n_points, generator(random_state))
-    excess = ranks(truth, queries, nearest(shown, queries, k)) - k
-    penalty = np.maximum(excess, 0).sum(axis=1)
+    return excess_rank(ranks(truth, queries, nearest(shown, queries, k)), n)
+
+
+def excess_rank(ranks: Indices, n: int) -> Score:
+    """One minus the scaled excess of the ranks (m, k), in one space, of neighbours in the other."""
+    k = ranks.shape[1]
+    penalty = np.maximum(ranks - k, 0).sum(axis=1)
     return mean(1 - 2 * penalty / (k * (2 * n - 3 * k - 1)), n)

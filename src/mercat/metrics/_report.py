@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._data.arrays import is_torch, to_numpy
+from .._data.checks import generator
 from .._data.columns import is_missing
+from .._progress import Progress
 from ._angle import angle_preservation
-from ._density import N_CROWD, density_preservation
-from ._distance import centroid_preservation, distance_preservation, random_triplet_accuracy
+from ._correlation import pearson
+from ._density import N_CROWD, mean_distance
+from ._distance import (
+    N_PAIRS,
+    N_TRIPLETS,
+    centroid_preservation,
+    distance_preservation,
+    random_triplet_accuracy,
+)
+from ._nearest import counts_and_ranks, nearest
 from ._neighborhood import (
     N_COMPARED,
     N_RANKED,
     N_VOTERS,
-    continuity,
+    excess_rank,
     knn_accuracy,
     neighborhood_preservation,
-    trustworthiness,
+    shared_neighbors,
 )
-from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry
-from ._score import Report
+from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry, check_k, check_pair, sample_points
+from ._score import Report, Score
+
+_FEW = 1000  # points that n_points="auto" measures as the measures alone do
 
 
 def default_k(n: int) -> int:
@@ -37,8 +49,9 @@ def report(
     k: int | None = None,
     n_spectral: int | Literal["auto"] | None = None,
     geometry: Geometry = "auto",
-    n_points: int | None = N_POINTS,
+    n_points: int | Literal["auto"] | None = "auto",
     random_state: int | np.random.Generator | None = 0,
+    verbose: bool = False,
 ) -> Report:
     """The measures of an embedding in one table, those of classes where labels are given.
 
@@ -57,8 +70,16 @@ def report(
         are fewer than 101. The other measures use their defaults, and at most half of the points.
     n_spectral
         Denoising of X for the neighbourhood preservation: see :func:`neighborhood_preservation`.
-    geometry, n_points, random_state
+    geometry, random_state
         As in :func:`angle_preservation`.
+    n_points : int, "auto" or None, default="auto"
+        Points at which to measure, as in :func:`angle_preservation`; None for all. "auto" keeps the report
+        cheaper than the fit of a map. Up to 1000 points the scores are those of the measures alone, and so
+        are those that are exact: of neighbours up to 5000 points, of distances up to 1414. Otherwise a
+        smaller sample is drawn, with standard errors: 1000 points, 200,000 pairs and 50,000 triplets, or
+        fewer of data of more than 100 columns.
+    verbose : bool, default=False
+        Show a progress bar.
 
     Returns
     -------
@@ -82,26 +103,91 @@ def report(
     knn_accuracy               0.930
     centroid_preservation      nan
     """
-    common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
-    by_point = common | {"n_points": n_points}
-    half = (len(Y) - 1) // 2  # were all points neighbours, any map would keep them
-    scores = Report(
-        angle_preservation=angle_preservation(X, Y, **by_point),
-        distance_preservation=distance_preservation(X, Y, **common),
-        neighborhood_preservation=neighborhood_preservation(
-            X, Y, k=default_k(len(Y)) if k is None else k, n_spectral=n_spectral, **by_point
-        ),
-        density_preservation=density_preservation(X, Y, k=min(N_CROWD, half), **by_point),
-        trustworthiness=trustworthiness(X, Y, k=min(N_RANKED, half), **by_point),
-        continuity=continuity(X, Y, k=min(N_RANKED, half), **by_point),
-        random_triplet_accuracy=random_triplet_accuracy(X, Y, **common),
+    data, embedding = check_pair(X, Y, geometry)
+    n = len(data)
+    half = (n - 1) // 2  # were all points neighbours, any map would keep them
+    k, k_density, k_ranks = (
+        default_k(n) if k is None else k,
+        min(N_CROWD, half),
+        min(N_RANKED, half),
     )
-    if labels is not None:
-        X, Y, labels = _labelled(X, Y, labels)
-        half = (len(Y) - 1) // 2
-        scores["knn_accuracy"] = knn_accuracy(Y, labels, k=min(N_VOTERS, half), **by_point)
-        scores["centroid_preservation"] = centroid_preservation(X, Y, labels, geometry=geometry)
+    check_k(k, n)
+    sizes = _sizes(n, data.coordinates.shape[1], n_points)
+    common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
+    with Progress(verbose) as progress:
+        progress.phase("measuring", 7 if labels is None else 9, "measure")
+        scores = Report()
+
+        def put(name: str, score: Score) -> None:
+            scores[name] = score
+            progress.advance()
+
+        put("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
+        put("distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs))
+        # The neighbours of the same points serve several measures.
+        queries = sample_points(n, sizes.points, generator(random_state))
+        most = max(k, k_density, k_ranks)
+        near, shown = (nearest(points, queries, most) for points in (data, embedding))
+        if n_spectral is None:
+            kept = shared_neighbors(near[:, :k], shown[:, :k], n)
+        else:
+            kept = neighborhood_preservation(
+                X, Y, k=k, n_spectral=n_spectral, n_points=sizes.points, **common
+            )
+        put("neighborhood_preservation", kept)
+        here, there = (
+            counts_and_ranks(
+                points,
+                queries,
+                mean_distance(points, queries, own[:, :k_density]),
+                others[:, :k_ranks],
+            )
+            for points, own, others in ((data, near, shown), (embedding, shown, near))
+        )
+        crowded, shown_crowded = (density.astype(np.float64) for density in (here[0], there[0]))
+        put("density_preservation", pearson(crowded, shown_crowded, n))
+        put("trustworthiness", excess_rank(here[1], n))
+        put("continuity", excess_rank(there[1], n))
+        triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
+        put("random_triplet_accuracy", triplets)
+        if labels is not None:
+            X, Y, labels = _labelled(X, Y, labels)
+            voters = min(N_VOTERS, (len(Y) - 1) // 2)
+            put(
+                "knn_accuracy",
+                knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common),
+            )
+            put("centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry))
     return scores
+
+
+class _Sizes(NamedTuple):
+    """How much is drawn for each kind of measure."""
+
+    points: int | None
+    angles: int | None
+    pairs: int
+    triplets: int
+
+
+def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
+    """For "auto", what is exact for few points whole, and less of what is drawn at random anyway.
+
+    The more columns, the less: the cost is that of so many numbers, as is the cost of a fit.
+    """
+    if n_points != "auto":
+        return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
+    few = n <= _FEW
+    return _Sizes(
+        N_POINTS if n <= N_POINTS else _within(150_000 // d, 150, _FEW),
+        N_POINTS if few else _within(300_000 // d, 250, _FEW),
+        N_PAIRS if n * (n - 1) // 2 <= N_PAIRS else _within(20_000_000 // d, 20_000, 200_000),
+        N_TRIPLETS if few else _within(10_000_000 // d, 10_000, 50_000),
+    )
+
+
+def _within(size: int, least: int, most: int) -> int:
+    return min(max(size, least), most)
 
 
 def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:

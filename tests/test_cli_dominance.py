@@ -1,0 +1,62 @@
+"""A column beside which nothing else is seen is told of by every command that reads the numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import call
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A table whose column "income" is in another unit than the others, and a map."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 4)), columns=["age", "income", "height", "weight"])
+    frame["income"] *= 1000
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    frame[["age", "height"]].to_csv(tmp_path / "map.csv", index=False)
+    (frame / frame.std()).to_csv(tmp_path / "scaled.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("embed", "people.csv", "-o", "out.csv"),
+        ("evaluate", "people.csv", "map.csv"),
+        ("compare", "people.csv", "-o", "out.html", "--method", "pca"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_warn_by_name_and_once(folder, monkeypatch, command):
+    monkeypatch.chdir(folder)
+    code, _, said = call(*command)
+    assert code == 0, said
+    assert said.count("Column 'income' has more than 99% of the variance") == 1
+    *_, said = call(
+        *(name.replace("people", "scaled") for name in command),
+        *(["--force"] if "-o" in command else []),
+    )
+    assert "Column" not in said
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+def test_other_metrics_are_told_of_too(folder, monkeypatch, metric):
+    monkeypatch.chdir(folder)
+    frame = pd.read_csv("people.csv").abs()
+    frame["income"] += 1000
+    frame.to_csv("people.csv", index=False)
+    *_, said = call("evaluate", "people.csv", "map.csv", "--metric", metric)
+    assert "Column 'income' has more than 99% of the length" in said
+
+
+def test_info_lists_it_first(folder):
+    code, out, _ = call("info", folder / "people.csv", "--json")
+    assert code == 0
+    about = json.loads(out)
+    assert next(iter(about)) == "dominating"
+    assert "'income'" in about["dominating"]
+    assert "dominating" not in json.loads(call("info", folder / "scaled.csv", "--json")[1])
