@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._data.arrays import blocks, in_tiles, like, namespace, widest
+from ._data.arrays import blocks, in_tiles, like, namespace, to_numpy, widest
 from ._data.checks import generator, warn_caller
 from ._data.open import open_source
 from ._data.source import RowSource
@@ -20,10 +20,10 @@ from ._data.threads import Workers, n_threads
 from ._math.angles import ABSOLUTE
 from ._math.orientation import equator_rotation
 from ._math.sphere import normalize
-from ._parameters import DEFAULTS
+from ._parameters import DEFAULTS, explained
 from ._progress import Progress
 from ._reduce.components import ComponentReducer
-from ._reduce.reducer import Reducer, fit_reducer
+from ._reduce.reducer import Reducer, fit_reducer, full_rows
 from ._solve.diagnostics import Diagnostics
 from ._solve.fitted_map import FittedMap, ScoredMap
 from ._solve.pipeline import Plan, Solved, add_detail, solve
@@ -36,6 +36,8 @@ from ._validation import (
     neighbors_of,
     require_supported,
 )
+
+_SCORED, _SCORED_AT = 2000, 1000  # rows that are scored, and those of them that angles are taken at
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -155,6 +157,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (5, 3)
     """
 
+    @explained
     def __init__(
         self,
         *,
@@ -241,6 +244,39 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         with self._working() as (workers, progress):
             return self._placed(self._open(X, workers, fitting=False), progress)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How well the map keeps the angles of rows, such as held-out ones: higher is better.
+
+        The rows are placed by `transform`, and the angles between any three of them compared with those in
+        the data as the metric has them, with all components: settings of `n_spectral` can be compared. For
+        precomputed distances, the data are the components that the model keeps.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, Dask array or torch tensor of shape (m, n_features)
+            At least three rows; of more than 2000, a random sample, always the same, is scored.
+        y : ignored
+
+        Returns
+        -------
+        score : float
+            Pearson correlation of the angles, as `mercat.metrics.angle_preservation` measures it.
+        """
+        from .metrics import angle_preservation
+
+        check_is_fitted(self)
+        with self._working() as (workers, _):
+            source = self._open(X, workers, fitting=False)
+            n = source.shape[0]
+            if n < 3:
+                raise ValueError(f"X must have at least 3 rows to be scored, got {n}.")
+            chosen = np.random.default_rng(0).permutation(n)[:_SCORED]
+            rows = source.take(np.sort(chosen))
+            placer = source.to_device(self._placer)
+            Y = to_numpy(_place(placer, self._rotation, "float64", rows, 0))
+            in_data = to_numpy(full_rows(placer.spectral, rows))
+        return float(angle_preservation(in_data, Y, n_points=_SCORED_AT, random_state=0))
 
     # ------------------------------------------------------------------ the path
 

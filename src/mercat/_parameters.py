@@ -6,8 +6,11 @@ documentation (the table in docs/estimator.md). Imports no other library, so tha
 
 from __future__ import annotations
 
+import difflib
+import functools
 import math
 import reprlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -209,3 +212,49 @@ PARAMETERS: dict[str, Parameter] = {
     ),
 }
 DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMETERS.items()}
+
+
+# What other libraries call things, and where to find them here.
+_ELSEWHERE = {
+    "n_neighbors": "neighbors=, with detail= above 0; without detail there are no neighbourhoods",
+    "perplexity": "detail=, and neighbors= for the number of neighbours",
+    "n_components": "nothing, as the map is always on the sphere; n_spectral= is the number of principal "
+    "components of the data that are kept",
+    "n_pcs": "n_spectral=, the number of principal components of the data that are kept",
+    "min_dist": "detail=, which draws neighbours together; points are not packed otherwise",
+    "spread": "detail=, which draws neighbours together; points are not packed otherwise",
+    "early_exaggeration": "detail=, whose schedule is fixed",
+    "n_epochs": "max_iter= and tol=",
+    "n_iter": "max_iter= and tol=",
+    "learning_rate": "nothing, as steps find their own length",
+    "dens_map": "nothing, as there is no term for density",
+    "densmap": "nothing, as there is no term for density",
+    "low_memory": "nothing, as memory is bounded",
+    "seed": "random_state=",
+    "dist": "metric=",
+    "affinity": "metric=",
+}
+
+
+def unknown_parameter(name: str) -> str:
+    """Where to look for a parameter that does not exist, as a sentence."""
+    if name in _ELSEWHERE:
+        found = _ELSEWHERE[name]
+        return f"There is {found}." if found.startswith("nothing") else f"Use {found}."
+    close = difflib.get_close_matches(name, PARAMETERS, n=1)
+    return f"Did you mean {close[0]}=?" if close else f"Parameters are {', '.join(PARAMETERS)}."
+
+
+def explained(init: Callable[..., None]) -> Callable[..., None]:
+    """An `__init__` whose TypeError for an unknown parameter says where to look; the signature stays."""
+
+    @functools.wraps(init)
+    def checked(self: Any, *arguments: Any, **parameters: Any) -> None:
+        for name in parameters:
+            if name not in PARAMETERS:
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {name!r}. {unknown_parameter(name)}"
+                )
+        init(self, *arguments, **parameters)
+
+    return checked

@@ -124,6 +124,7 @@ def mercat(
     ((100, 2), (100, 3))
     """
     require_anndata(adata)
+    Mercat(**parameters)  # raises for unknown ones before the data are read
     name = KEY if key_added is None else _checked_key(key_added, adata)
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")

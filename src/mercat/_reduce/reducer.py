@@ -11,7 +11,7 @@ from .._data.arrays import Array, blocks, in_tiles, namespace
 from .._data.checks import generator
 from .._data.source import ROWS_A_BLOCK, RowSource
 from .._data.threads import Workers
-from .components import ComponentReducer, fit_components
+from .components import ComponentReducer, fit_components, prepare_rows
 from .distances import DistanceReducer, fit_distances
 
 Reducer = ComponentReducer | DistanceReducer
@@ -46,3 +46,12 @@ def project_rows(spectral: Any, rows: Any) -> Array:
     if scipy.sparse.issparse(rows):  # multiplied a row at a time
         return np.asarray(spectral.project(rows))
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
+
+
+def full_rows(spectral: Any, rows: Any) -> Array:
+    """Rows whose Euclidean geometry is that of the metric, before components are cut; of distances, X_hat."""
+    if isinstance(spectral, ComponentReducer):
+        prepared, offset = prepare_rows(rows, spectral.metric)
+        dense = prepared.toarray() if scipy.sparse.issparse(prepared) else prepared
+        return dense - offset[:, None]
+    return project_rows(spectral, rows)
