@@ -375,6 +375,75 @@ def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "map.csv"]
 
 
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_rename_that_fails_leaves_every_output_as_it_was(data, tmp_path, monkeypatch, failing):
+    outputs = [tmp_path / "map.csv", tmp_path / "map.mercat"]
+    for path in outputs:
+        path.write_text("old")
+    replace = os.replace
+
+    def broken(source, target):
+        if target == outputs[failing] and not str(source).endswith(".old"):
+            raise OSError(1, "Operation not permitted", str(source), None, str(target))
+        replace(source, target)
+
+    monkeypatch.setattr("mercat._files.atomic.os.replace", broken)
+    code, _, err = call("embed", data, "-o", outputs[0], "--save-model", outputs[1], "--force")
+    assert code == 4
+    assert f"Nothing was written: {outputs[failing]}: Operation not permitted." in err
+    assert [path.read_text() for path in outputs] == ["old", "old"]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_outputs_that_cannot_be_put_back_are_named(data, tmp_path, monkeypatch):
+    outputs = [tmp_path / "map.csv", tmp_path / "map.mercat"]
+    for path in outputs:
+        path.write_text("old")
+    replace, calls = os.replace, []
+
+    def once(source, target):
+        if target in outputs:
+            calls.append(target)
+        if len(calls) > 1:
+            raise OSError(5, "Input/output error", str(source), None, str(target))
+        replace(source, target)
+
+    monkeypatch.setattr("mercat._files.atomic.os.replace", once)
+    code, _, err = call("embed", data, "-o", outputs[0], "--save-model", outputs[1], "--force")
+    assert code == 4
+    assert "Nothing" not in err
+    assert "Only some of the outputs were written" in err
+    assert str(outputs[0]) in err
+    assert str(outputs[1]) not in err
+    assert [path.read_bytes() == b"old" for path in outputs] == [False, True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes of POSIX")
+def test_devices_pipes_and_loops_are_neither_read_nor_replaced(data, tmp_path):
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "endless.csv").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.csv")
+    for name, reason in (
+        ("loop.csv", "Too many levels of symbolic links"),
+        ("endless.csv", "is a device, not a file"),
+        ("pipe.csv", "is a pipe, not a file"),
+    ):
+        path = tmp_path / name
+        for arguments in (
+            ["embed", path, "-o", tmp_path / "map.csv"],
+            ["info", path],
+            ["view", path, "-o", tmp_path / "page.html"],
+            ["evaluate", data, path],
+            ["transform", path, data],
+        ):
+            code, _, err = call(*arguments)
+            assert (code, str(path) in err) == (3, True)
+            assert reason in err
+        code, _, err = call("embed", data, "-o", path, "--force")
+        assert code == 4
+        assert reason.partition(",")[0] in err
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import struct
 import sys
@@ -399,6 +400,28 @@ def test_zarr_that_points_to_other_files_is_refused(read, samples, tmp_path):
     (tmp_path / "secret").write_bytes(b"secret")
     next(path.rglob("0*")).parent.joinpath("9").symlink_to(tmp_path / "secret")
     assert "points to another file" in refusal(read, "table", path)
+
+
+def test_pipes_and_devices_are_refused_and_not_waited_for(read, samples, tmp_path):
+    """Nothing writes to the pipes: who opens one would wait for ever."""
+    for reader, name in (
+        ("table", "a.csv"), ("table", "a.npy"), ("table", "a.npz"), ("table", "a.mtx"),
+        ("table", "a.parquet"), ("table", "a.h5ad"), ("table", "a.zarr"), ("embedding", "m.csv"),
+        ("model", "m.mercat"), ("from_npz", "p.npz"), ("info", "m.mercat"), ("info", "a.csv"),
+    ):  # fmt: skip
+        path = tmp_path / f"pipe-{reader}-{name}"
+        os.mkfifo(path)
+        assert "is a pipe, not a file" in refusal(read, reader, path)
+        path = tmp_path / f"zero-{reader}-{name}"
+        path.symlink_to("/dev/zero")
+        assert "is a device, not a file" in refusal(read, reader, path)
+        path = tmp_path / f"folder-{reader}-{name}"
+        path.mkdir()
+        refusal(read, reader, path)
+    sample = samples["zarr"]
+    path = sample.write(tmp_path / "z")
+    os.mkfifo(next(path.rglob("0*")).parent / "9")
+    assert "is a pipe, not a file" in refusal(read, "table", path)
 
 
 def test_names_in_archives_lead_nowhere(read, tmp_path):

@@ -1,20 +1,29 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, one or several together."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from .untrusted import kind_of_file
+
+_NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+
+
+class PartlyWritten(OSError):
+    """Some of several files were replaced, and could not be put back after another one failed."""
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place when the block ends well.
+    """Yield a temporary file beside `path` that replaces it when the block ends without an error.
 
-    Whatever interrupts the block, `path` holds what it held before, or the whole new content. The part
-    has the ending of `path`, for writers that go by it.
+    Whatever interrupts the block, `path` holds what it held before, or the whole new content. The temporary
+    file has the ending of `path`, for writers that go by it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -23,26 +32,117 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     [entry.name for entry in Path(folder).iterdir()]
     ['note.txt']
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} cannot be written: it is a folder.")
-    ending = "".join(target.suffixes[-2:])
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=ending)
-    os.close(handle)
-    part = Path(name)
-    try:
+    with whole_files([path]) as (part,):
         yield part
-        part.chmod(0o666 & ~_umask())
-        os.replace(part, target)
-    except BaseException:
-        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
+    """As `whole_file`, for several files: all of them are replaced, or none.
+
+    If one of them cannot be replaced, those that were are put back. If that fails too, `PartlyWritten` says
+    which files are new. (If the machine stops between two renames, no one is left to put anything back.)
+    """
+    targets = [check_target(Path(path)) for path in paths]
+    parts: list[Path] = []
+    try:
+        for target in targets:
+            parts.append(_new_file_beside(target))
+        yield list(parts)
+        for part, target in zip(parts, targets, strict=True):
+            if (mode := _mode_of(target)) is not None:
+                part.chmod(mode)
+        _replace_all(parts, targets)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def check_target(path: Path) -> Path:
+    """Where to write, links followed: a regular file, or nothing yet, in a folder that exists.
+
+    Raises OSError elsewhere, as where there is a device: to rename a file to it would do away with it.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        kind = kind_of_file(target)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error.strerror}.") from error
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
+    if kind == "a folder":
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder.")
+    if kind not in ("a file", "absent"):
+        raise OSError(f"{path} cannot be written: it is {kind}, not a file.")
+    return target
+
+
+def _new_file_beside(target: Path) -> Path:
+    """An empty file to write to, as closed to others as `target` is, or else as the umask has it."""
+    ending = "".join(target.suffixes[-2:])
+    mode = _mode_of(target)
+    while True:
+        # Names of files are limited in length, and that of the target may be as long as they can be.
+        part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{ending[-20:]}")
+        try:
+            os.close(os.open(part, _NEW, 0o666 if mode is None else 0o600 | mode))
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(target)) from error
+        return part
+
+
+def _mode_of(target: Path) -> int | None:
+    """The permissions of the file at `target`; None where there is none."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode) & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _replace_all(parts: list[Path], targets: list[Path]) -> None:
+    """Rename each part to its target; if one rename fails, undo the others."""
+    kept: list[Path] = []  # other names for what the targets held
+    try:
+        for target in targets if len(targets) > 1 else ():
+            kept.append(target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.old"))
+            _keep(target, kept[-1])
+        for part, target in zip(parts, targets, strict=True):
+            os.replace(part, target)
+    except BaseException as error:
+        changed = [
+            note
+            for part, target, old in zip(parts, targets, kept, strict=False)
+            if (note := _put_back(part, target, old))
+        ]
+        if changed:
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise PartlyWritten(f"{why}. Not put back: {', '.join(changed)}") from error
         raise
+    for old in kept:
+        with suppress(OSError):
+            old.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _keep(target: Path, old: Path) -> None:
+    """Give the file at `target`, if there is one, a second name."""
+    if target.exists():
+        try:
+            os.link(target, old)
+        except OSError:  # a file system without links, or a file of another user
+            os.rename(target, old)
+
+
+def _put_back(part: Path, target: Path, old: Path) -> str | None:
+    """Restore what `target` held; where that fails, what is to be said of it."""
+    try:
+        if part.exists() and target.exists():  # as it was
+            old.unlink(missing_ok=True)
+        elif old.exists():
+            os.replace(old, target)
+        elif not part.exists():
+            target.unlink()
+    except OSError:
+        return f"{target} (before, it was {old})" if old.exists() else str(target)
+    return None

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .untrusted import check_claim, reading
+from .untrusted import check_claim, check_file, reading
 
 # What turns bytes into numbers and text, and no more. (Zarr's "pickle" runs what it decodes.)
 CODECS = {
@@ -95,11 +95,12 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
 def check_zarr(path: Path) -> None:
     """Raise where a zarr folder claims too much, points outside of itself, or names unknown decoders."""
     claimed = 0
-    with reading(path, "a whole zarr folder"):
+    with reading(path, "a whole zarr folder", folder=True):
         inside = path.resolve()
         for part in path.rglob("*"):
             if not part.resolve().is_relative_to(inside):
                 raise ValueError(f"{path} points to another file, at {part.relative_to(path)}.")
+            check_file(part, folder=True)
             if part.name in _METADATA and part.is_file():
                 about = json.loads(part.read_bytes())
                 if part.name != ".zattrs":

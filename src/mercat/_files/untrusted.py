@@ -7,10 +7,12 @@ Everything here raises ValueError that begins with the path of the file.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import math
 import os
+import stat
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,13 +30,50 @@ _HEADERS = {
 }
 
 
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def kind_of_file(path: str | os.PathLike[str]) -> str:
+    """What is at a path, links followed: "a file", "a folder", "a pipe", ..., or "absent"."""
+    try:
+        return _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent"
+
+
+def check_file(path: str | os.PathLike[str], *, folder: bool = False) -> None:
+    """Raise unless a path leads to a regular file (or to a folder, where that will do).
+
+    Pipes and devices have no end that could be looked for before they are read, and opening one can wait for
+    ever. ValueError names the path and what it is; an absent file, or a loop of links, is an OSError.
+    """
+    kind = kind_of_file(path)
+    if kind == "absent":
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    if kind == "a folder" and not folder:
+        raise ValueError(f"{path} is a folder, not a file.")
+    if kind not in ("a file", "a folder"):
+        raise ValueError(f"{path} is {kind}, not a file: write its content to a file first.")
+
+
 @contextmanager
-def reading(path: str | os.PathLike[str], what: str = "a whole file of its kind") -> Iterator[None]:
+def reading(
+    path: str | os.PathLike[str], what: str = "a whole file of its kind", *, folder: bool = False
+) -> Iterator[None]:
     """Whatever goes wrong with the content of a file is a ValueError that names the file.
 
+    Within, the path is that of a regular file, or of a `folder`: see `check_file`.
     That a file is absent or closed to the reader stays an OSError; want of memory stays MemoryError.
     """
     try:
+        check_file(path, folder=folder)
         yield
     except (ImportError, MemoryError):
         raise

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from .._data.columns import groups
 from .._extras import require
-from .._files.atomic import whole_file
+from .._files.atomic import PartlyWritten, check_target, whole_files
 from .._math.sphere import to_lonlat
 from ._console import Console, printing
 from ._problems import BadOutput, listed
@@ -73,18 +72,18 @@ class Outputs:
         for other in self.inputs:
             if _same(path, other):
                 raise BadOutput(f"{path} is an input of this command, and is not overwritten.")
-            if ending(other) == ".zarr" and path.resolve().is_relative_to(other.resolve()):
+            if ending(other) == ".zarr" and _real(path).is_relative_to(_real(other)):
                 raise BadOutput(f"{path} is part of {other}, which is an input of this command.")
         if any(_same(path, other) for other in self._planned.values()):
             raise click.UsageError(f"Two outputs have the same name, {path}.")
-        if path.is_dir():
-            raise BadOutput(f"{path} is a folder.")
-        if path.exists() and not self.force:
+        try:
+            target = check_target(path)
+        except OSError as error:
+            raise BadOutput(str(error)) from error
+        if target.exists() and not self.force:
             raise BadOutput(f"{path} exists already. Use --force to replace it.")
-        if not path.parent.is_dir():
-            raise BadOutput(f"{path} cannot be written: there is no folder {path.parent}.")
-        if not os.access(path.parent, os.W_OK):
-            raise BadOutput(f"{path} cannot be written: the folder {path.parent} is read-only.")
+        if not os.access(target.parent, os.W_OK):
+            raise BadOutput(f"{path} cannot be written: the folder {target.parent} is read-only.")
         self._planned[what] = path
 
     def write(self, **writers: Callable[[Path], Any]) -> dict[str, str]:
@@ -92,25 +91,29 @@ class Outputs:
 
         What each of them is, with its path.
         """
-        with ExitStack() as stack:
-            for what, path in self._planned.items():
-                stack.enter_context(_telling(path))
-                writers[what](stack.enter_context(whole_file(path)))
+        being_written = None
+        try:
+            with whole_files(list(self._planned.values())) as parts:
+                for part, (what, path) in zip(parts, self._planned.items(), strict=True):
+                    being_written = path
+                    writers[what](part)
+                being_written = None
+        except PartlyWritten as error:
+            raise BadOutput(f"Only some of the outputs were written: {error}.") from error
+        except OSError as error:
+            where = being_written or error.filename2 or error.filename
+            why = error.strerror or error
+            raise BadOutput(f"Nothing was written: {where}: {why}.") from error
         return {what: str(path) for what, path in self._planned.items()}
 
 
-@contextmanager
-def _telling(path: Path) -> Iterator[None]:
-    """Which file it is that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise BadOutput(f"Nothing was written: {path}: {why}.") from error
-
-
 def _same(path: Path, other: Path) -> bool:
-    return path.resolve() == other.resolve()
+    return _real(path) == _real(other)
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads, as far as it leads anywhere."""
+    return Path(os.path.realpath(path))
 
 
 # ------------------------------------------------------------------ tables

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .._extras import require
+from .._files.untrusted import check_file
 from . import _annotated, _arrays, _matrix_market
 from ._columns import Frame, frame_table
 from ._console import Console
@@ -72,16 +73,18 @@ def check_readable(path: Path, kind: str) -> None:
             f"{path} must end in one of {listed(ENDINGS, 20)}, which tells its format, "
             f"got {kind or 'no ending'!r}."
         )
-    check_exists(path)
-    if path.is_dir() and kind != ".zarr":
-        raise BadInput(f"{path} is a folder, not a file.")
+    check_exists(path, folder=kind == ".zarr")
     require("pandas", f"Reading {path}", "cli")
 
 
-def check_exists(path: Path) -> None:
-    """Raise unless there is something at the path."""
-    if not path.exists():
-        raise BadInput(f"{path} does not exist.")
+def check_exists(path: Path, *, folder: bool = False) -> None:
+    """Raise unless there is a regular file at the path, or, where that will do, a folder."""
+    try:
+        with refusing():
+            check_file(path, folder=folder)
+    except BadInput as error:
+        absent = isinstance(error.__cause__, FileNotFoundError)
+        raise BadInput(f"{path} does not exist.") if absent else error from None
 
 
 def read_frame(path: Path, options: ReadOptions, console: Console) -> Frame:
