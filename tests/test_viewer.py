@@ -31,7 +31,7 @@ Y = fibonacci_grid(5, np)
 
 
 def unpack(payload):
-    """Read a payload as js/src/decode.js does."""
+    """Read a payload as js/src/data/decode.js does."""
     data = zlib.decompress(payload)
     length = int.from_bytes(data[:4], "little")
     header = json.loads(data[4 : 4 + length])

@@ -46,7 +46,7 @@ def test_tests_of_the_source_pass(node):
 
 
 PLACES = """
-import { PROJECTIONS, place } from "./src/projections.js";
+import { PROJECTIONS, place } from "./src/geometry/projections.js";
 const points = JSON.parse(process.argv[1]);
 const placed = (name) => [name, points.map((v) => place([], ...v, 1, name).slice(0, 2))];
 console.log(JSON.stringify(Object.fromEntries(Object.keys(PROJECTIONS).map(placed))));

@@ -1,8 +1,8 @@
 // The stand-alone page: the payload is in the page itself.
-import { decode, fromBase64 } from "./decode.js";
-import { h } from "./dom.js";
-import { resolveTheme } from "./theme.js";
-import { toView } from "./view.js";
+import { decode, fromBase64 } from "./data/decode.js";
+import { h } from "./ui/dom.js";
+import { resolveTheme } from "./draw/theme.js";
+import { toView } from "./state/view.js";
 import { mount } from "./viewer.js";
 
 /** What a reader (or a test) may ask of the page; nothing here can change it. */

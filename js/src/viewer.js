@@ -1,23 +1,23 @@
 // Puts the parts together on one element.
-import { createActions } from "./actions.js";
-import { createTooltip, describe } from "./card.js";
-import { h } from "./dom.js";
-import { plural } from "./format.js";
-import { attachGestures } from "./gestures.js";
-import { createHelp } from "./help.js";
-import { attachKeyboard } from "./keyboard.js";
-import { rowsInside } from "./lasso.js";
-import { createModel } from "./model.js";
-import { createMotion } from "./motion.js";
-import { createPanel } from "./panel.js";
-import { createProjector, pick } from "./picking.js";
-import { createSearchBox } from "./searchbox.js";
-import { combine, fromMask } from "./selection.js";
-import { createStage } from "./stage.js";
-import { initialState } from "./state.js";
-import { createStore, touched } from "./store.js";
-import { resolveTheme } from "./theme.js";
-import { createFooter, createHeader } from "./toolbar.js";
+import { createActions } from "./ui/actions.js";
+import { createTooltip, describe } from "./ui/card.js";
+import { h } from "./ui/dom.js";
+import { plural } from "./ui/format.js";
+import { attachGestures } from "./ui/gestures.js";
+import { createHelp } from "./ui/help.js";
+import { attachKeyboard } from "./ui/keyboard.js";
+import { rowsInside } from "./geometry/lasso.js";
+import { createModel } from "./state/model.js";
+import { createMotion } from "./geometry/motion.js";
+import { createPanel } from "./panels/panel.js";
+import { createProjector, pick } from "./geometry/picking.js";
+import { createSearchBox } from "./ui/searchbox.js";
+import { combine, fromMask } from "./state/selection.js";
+import { createStage } from "./draw/stage.js";
+import { initialState } from "./state/state.js";
+import { createStore, touched } from "./state/store.js";
+import { resolveTheme } from "./draw/theme.js";
+import { createFooter, createHeader } from "./ui/toolbar.js";
 
 const NARROW = 760; // pixels of the viewer, not of the screen: a notebook's cell may be narrow
 const REACH = { mouse: 9, touch: 22 };

@@ -1,8 +1,8 @@
 // The notebook side, in the form anywidget asks for: render({ model, el }).
-import { decode } from "./decode.js";
-import { fromRows } from "./selection.js";
-import { touched } from "./store.js";
-import { VIEW_KEYS, fromView, toView } from "./view.js";
+import { decode } from "./data/decode.js";
+import { fromRows } from "./state/selection.js";
+import { touched } from "./state/store.js";
+import { VIEW_KEYS, fromView, toView } from "./state/view.js";
 import { mount } from "./viewer.js";
 
 const VIEW_MILLISECONDS = 120;

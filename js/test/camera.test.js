@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keepInView, pixelsPerUnit, toPlane, toScreen, zoomAbout } from "../src/camera.js";
-import { panned, turned } from "../src/gestures.js";
-import { panes } from "../src/layout.js";
-import { place, unplace } from "../src/projections.js";
-import { apply } from "../src/rotation.js";
+import { keepInView, pixelsPerUnit, toPlane, toScreen, zoomAbout } from "../src/geometry/camera.js";
+import { panned, turned } from "../src/ui/gestures.js";
+import { panes } from "../src/geometry/layout.js";
+import { place, unplace } from "../src/geometry/projections.js";
+import { apply } from "../src/geometry/rotation.js";
 
 const IDENTITY = [0, 0, 0, 1];
 const pane = { name: "map", rect: { x: 100, y: 20, width: 400, height: 300 }, unfold: 1, projection: "mercator", zoom: 2, x: 0.3, y: -0.2 };

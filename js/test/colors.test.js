@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ramp } from "../src/color.js";
-import { NO_FILTER, isolate, toggle, visibility } from "../src/filter.js";
-import { legendCodes } from "../src/legend.js";
-import { createModel } from "../src/model.js";
-import { drawOrder } from "../src/order.js";
-import { DIM, NORMAL, STRONG, paint } from "../src/paint.js";
-import { asCategories, createScheme } from "../src/scheme.js";
-import { NOTHING, fromRows } from "../src/selection.js";
+import { ramp } from "../src/draw/color.js";
+import { NO_FILTER, isolate, toggle, visibility } from "../src/state/filter.js";
+import { legendCodes } from "../src/panels/legend.js";
+import { createModel } from "../src/state/model.js";
+import { drawOrder } from "../src/data/order.js";
+import { DIM, NORMAL, STRONG, paint } from "../src/draw/paint.js";
+import { asCategories, createScheme } from "../src/draw/scheme.js";
+import { NOTHING, fromRows } from "../src/state/selection.js";
 
 const colors = { dark: [[9, 9, 9], [1, 0, 0], [2, 0, 0]], light: [[8, 8, 8], [0, 1, 0], [0, 2, 0]] };
 const kinds = { name: "k", kind: "category", colors, codes: Uint8Array.of(1, 2, 0, 2), labels: ["a", "b"] };

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { decode, fromBase64, unfoldOctahedron } from "../src/decode.js";
-import { fileName, keyLines, toCsv } from "../src/export.js";
-import { field, number } from "../src/format.js";
-import { rowsOf, searchLabels } from "../src/search.js";
-import { combine, fromMask, fromRows, NOTHING } from "../src/selection.js";
+import { decode, fromBase64, unfoldOctahedron } from "../src/data/decode.js";
+import { fileName, keyLines, toCsv } from "../src/ui/export.js";
+import { field, number } from "../src/ui/format.js";
+import { rowsOf, searchLabels } from "../src/data/search.js";
+import { combine, fromMask, fromRows, NOTHING } from "../src/state/selection.js";
 
 function payload(header, arrays) {
   const text = Buffer.from(JSON.stringify(header));

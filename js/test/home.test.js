@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { globeHome, homeZoom, rebase } from "../src/home.js";
-import { toView } from "../src/view.js";
-import { initialState } from "../src/state.js";
+import { globeHome, homeZoom, rebase } from "../src/geometry/home.js";
+import { toView } from "../src/state/view.js";
+import { initialState } from "../src/state/state.js";
 
 const WORLD = { rotation: [0, 0, 0], globe: [1, 0, 0], map: { mercator: [1, 0, 0], equal_earth: [1, 0, 0] } };
 const NEAR = { rotation: [0.5, -0.2, 0], globe: [1.2, 0, 0], map: { mercator: [4.8, 0.2, -0.1], equal_earth: [3, 0.1, 0] } };

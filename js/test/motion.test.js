@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createMotion } from "../src/motion.js";
-import { apply, aboutAxis, toAxisAngle } from "../src/rotation.js";
-import { createStore } from "../src/store.js";
-import { fromView, toView } from "../src/view.js";
+import { createMotion } from "../src/geometry/motion.js";
+import { apply, aboutAxis, toAxisAngle } from "../src/geometry/rotation.js";
+import { createStore } from "../src/state/store.js";
+import { fromView, toView } from "../src/state/view.js";
 import { link } from "../src/widget.js";
-import { createWorkload } from "../src/workload.js";
+import { createWorkload } from "../src/draw/workload.js";
 
 const IDENTITY = [0, 0, 0, 1];
 

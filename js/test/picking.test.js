@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { categoryCenters, centerOf } from "../src/centers.js";
-import { inside, rowsInside } from "../src/lasso.js";
-import { createProjector, pick } from "../src/picking.js";
-import { fromCenter } from "../src/rotation.js";
-import { createSphereIndex } from "../src/sphere-index.js";
+import { categoryCenters, centerOf } from "../src/geometry/centers.js";
+import { inside, rowsInside } from "../src/geometry/lasso.js";
+import { createProjector, pick } from "../src/geometry/picking.js";
+import { fromCenter } from "../src/geometry/rotation.js";
+import { createSphereIndex } from "../src/data/sphere-index.js";
 
 /** Points spread evenly along a spiral. */
 function spiral(n) {

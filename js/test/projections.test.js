@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PROJECTIONS, place, unplace } from "../src/projections.js";
-import { extents } from "../src/camera.js";
+import { PROJECTIONS, place, unplace } from "../src/geometry/projections.js";
+import { extents } from "../src/geometry/camera.js";
 
 const DEGREE = Math.PI / 180;
 const at = (longitude, latitude) => [

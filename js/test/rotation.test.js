@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as rotation from "../src/rotation.js";
+import * as rotation from "../src/geometry/rotation.js";
 
 const close = (a, b, tolerance = 1e-12) => a.forEach((x, i) => assert.ok(Math.abs(x - b[i]) < tolerance, `${a} is not ${b}`));
 const DEGREE = Math.PI / 180;

@@ -3,7 +3,7 @@
 Deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8, then arrays,
 little-endian, at offsets that are multiples of 8. A position takes four bytes (octahedral
 coordinates, within 0.004 degrees), a label as few as its number of kinds allows.
-`js/src/decode.js` is the other half.
+`js/src/data/decode.js` is the other half.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // Mouse, pen and fingers on the stage: turn, pan, lasso, zoom, point.
-import { contains, keepInView, pixelsPerUnit, toPlane, zoomAbout } from "./camera.js";
-import { PROJECTIONS, unplace } from "./projections.js";
-import { aboutAxis, between, inverse, multiply, normalize, toAxisAngle } from "./rotation.js";
+import { contains, keepInView, pixelsPerUnit, toPlane, zoomAbout } from "../geometry/camera.js";
+import { PROJECTIONS, unplace } from "../geometry/projections.js";
+import { aboutAxis, between, inverse, multiply, normalize, toAxisAngle } from "../geometry/rotation.js";
 
 const CLICK_PIXELS = 5;
 const THROW_MILLISECONDS = 90;

@@ -1,6 +1,6 @@
 // How one column colours the points: a category scheme or a number scheme; a plain one without a column.
 import { PLAIN_COLOR, ramp } from "./color.js";
-import { MISSING, number } from "./format.js";
+import { MISSING, number } from "../ui/format.js";
 
 const STEPS = 256;
 

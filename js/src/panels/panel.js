@@ -1,14 +1,14 @@
 // The side panel: colours, selection, pinned points, display.
-import { pinnedCard } from "./card.js";
-import { css } from "./color.js";
-import { checkbox, h, iconButton, slider } from "./dom.js";
-import { NO_FILTER } from "./filter.js";
-import { count, plural } from "./format.js";
+import { pinnedCard } from "../ui/card.js";
+import { css } from "../draw/color.js";
+import { checkbox, h, iconButton, slider } from "../ui/dom.js";
+import { NO_FILTER } from "../state/filter.js";
+import { count, plural } from "../ui/format.js";
 import { createLegend } from "./legend.js";
-import { PROJECTIONS } from "./projections.js";
-import { asCategories } from "./scheme.js";
-import { NOTHING } from "./selection.js";
-import { touched } from "./store.js";
+import { PROJECTIONS } from "../geometry/projections.js";
+import { asCategories } from "../draw/scheme.js";
+import { NOTHING } from "../state/selection.js";
+import { touched } from "../state/store.js";
 
 function section(title, ...children) {
   return h("section", {}, h("h2", { text: title }), ...children);

@@ -1,5 +1,5 @@
 // The view as Python sees it: { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: [...] }.
-import { fromCenter, toCenter } from "./rotation.js";
+import { fromCenter, toCenter } from "../geometry/rotation.js";
 
 export const VIEW_KEYS = ["rotation", "globe", "map"];
 

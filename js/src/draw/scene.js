@@ -1,9 +1,9 @@
 // Draws every pane of a state on the one canvas.
-import { placement as placementOf } from "./camera.js";
+import { placement as placementOf } from "../geometry/camera.js";
 import { createGround } from "./ground.js";
-import { homeZoom } from "./home.js";
+import { homeZoom } from "../geometry/home.js";
 import { autoAlpha, autoSize, createPoints } from "./points.js";
-import { toMatrix } from "./rotation.js";
+import { toMatrix } from "../geometry/rotation.js";
 import { THEMES } from "./theme.js";
 
 export function createScene(gl, { positions, home }, order) {

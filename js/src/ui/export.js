@@ -1,8 +1,8 @@
 // Files for the reader: a picture of what is seen, and the selected rows.
-import { css } from "./color.js";
+import { css } from "../draw/color.js";
 import { field, number } from "./format.js";
-import { legendCodes } from "./legend.js";
-import { FONT, THEMES, onCanvas } from "./theme.js";
+import { legendCodes } from "../panels/legend.js";
+import { FONT, THEMES, onCanvas } from "../draw/theme.js";
 
 const KEY_LINE = 20; // pixels
 

@@ -1,8 +1,8 @@
 // Drawn over the points on a second, plain canvas: names, rings, pins, the lasso.
-import { toScreen } from "./camera.js";
-import { createProjector } from "./picking.js";
-import { place } from "./projections.js";
-import { apply } from "./rotation.js";
+import { toScreen } from "../geometry/camera.js";
+import { createProjector } from "../geometry/picking.js";
+import { place } from "../geometry/projections.js";
+import { apply } from "../geometry/rotation.js";
 import { FONT, THEMES, onCanvas } from "./theme.js";
 
 function ring(context, [x, y], radius, color, halo) {

@@ -1,12 +1,12 @@
 // What follows from the data and the state: colours, visibility, names.
-import { categoryCenters } from "./centers.js";
+import { categoryCenters } from "../geometry/centers.js";
 import { visibility } from "./filter.js";
-import { drawOrder } from "./order.js";
-import { paint } from "./paint.js";
-import { place } from "./projections.js";
-import { toMatrix } from "./rotation.js";
-import { createScheme } from "./scheme.js";
-import { createSphereIndex } from "./sphere-index.js";
+import { drawOrder } from "../data/order.js";
+import { paint } from "../draw/paint.js";
+import { place } from "../geometry/projections.js";
+import { toMatrix } from "../geometry/rotation.js";
+import { createScheme } from "../draw/scheme.js";
+import { createSphereIndex } from "../data/sphere-index.js";
 import { touched } from "./store.js";
 
 const MOST_NAMES = 40;

@@ -1,11 +1,11 @@
 // What buttons and keys share.
-import { centerOf } from "./centers.js";
+import { centerOf } from "../geometry/centers.js";
 import { composePicture, download, fileName, toCsv } from "./export.js";
-import { globeHome, rebase } from "./home.js";
-import { pick } from "./picking.js";
-import { apply, between, multiply, normalize } from "./rotation.js";
-import { NOTHING } from "./selection.js";
-import { initialState } from "./state.js";
+import { globeHome, rebase } from "../geometry/home.js";
+import { pick } from "../geometry/picking.js";
+import { apply, between, multiply, normalize } from "../geometry/rotation.js";
+import { NOTHING } from "../state/selection.js";
+import { initialState } from "../state/state.js";
 
 const FRONT = [1, 0, 0];
 

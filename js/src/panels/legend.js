@@ -1,8 +1,8 @@
 // The key to the colours, which also hides, isolates and narrows.
-import { css } from "./color.js";
-import { h } from "./dom.js";
-import { isolate, toggle } from "./filter.js";
-import { MISSING, count, number } from "./format.js";
+import { css } from "../draw/color.js";
+import { h } from "../ui/dom.js";
+import { isolate, toggle } from "../state/filter.js";
+import { MISSING, count, number } from "../ui/format.js";
 
 const MOST_ENTRIES = 200;
 

@@ -1,6 +1,6 @@
 // What lies under the points: the body of the globe or the sheet of the map, and its lines.
 import { createBuffer, createProgram, setPlace } from "./gl.js";
-import { PROJECTIONS } from "./projections.js";
+import { PROJECTIONS } from "../geometry/projections.js";
 import { BODY_FRAGMENT, BODY_VERTEX, LINES_FRAGMENT, LINES_VERTEX } from "./shaders.js";
 
 const DEGREE = Math.PI / 180;

@@ -1,7 +1,7 @@
 // A box that finds labels and selects their points.
 import { h } from "./dom.js";
 import { plural } from "./format.js";
-import { rowsOf, searchLabels } from "./search.js";
+import { rowsOf, searchLabels } from "../data/search.js";
 
 const LISTED = 8;
 let boxes = 0;

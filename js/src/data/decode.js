@@ -2,7 +2,7 @@
 //
 // The payload is deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8,
 // then arrays, little-endian, at offsets that are multiples of 8.
-import { hex } from "./color.js";
+import { hex } from "../draw/color.js";
 
 const VERSION = 2;
 const ARRAYS = {

@@ -1,10 +1,10 @@
 // The two canvases and the loop that draws them when something changed.
-import { h } from "./dom.js";
+import { h } from "../ui/dom.js";
 import { whenDrawn } from "./gl.js";
-import { panes } from "./layout.js";
+import { panes } from "../geometry/layout.js";
 import { drawOverlay } from "./overlay.js";
 import { createScene } from "./scene.js";
-import { touched } from "./store.js";
+import { touched } from "../state/store.js";
 import { createWorkload } from "./workload.js";
 
 const MOVES = ["rotation", "globe", "map", "unfold"];

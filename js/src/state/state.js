@@ -1,6 +1,6 @@
 // What the viewer starts from, and what a reset goes back to.
 import { NO_FILTER } from "./filter.js";
-import { fromCenter } from "./rotation.js";
+import { fromCenter } from "../geometry/rotation.js";
 import { NOTHING } from "./selection.js";
 
 export function initialState(dataset, theme) {

@@ -1,6 +1,6 @@
 // What the keys do. The table is also what the help shows.
-import { keepInView, zoomAbout } from "./camera.js";
-import { aboutAxis, multiply, normalize } from "./rotation.js";
+import { keepInView, zoomAbout } from "../geometry/camera.js";
+import { aboutAxis, multiply, normalize } from "../geometry/rotation.js";
 
 const STEP = (6 * Math.PI) / 180;
 
