@@ -10,6 +10,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import numpy as np
 import pytest
 from chromium import browser  # noqa: F401, a fixture
+from explorer_page import page, visit  # noqa: F401, fixtures
 from hypothesis import settings
 
 collect_ignore = ["conftest.py"]  # no doctests here; docs/ has a file of the same name

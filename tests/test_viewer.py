@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import html
 import json
 import os
@@ -24,7 +25,8 @@ from mercat.cli._table import Table
 from mercat.projections import project
 from mercat.viewer import to_html
 from mercat.viewer._columns import Categories, Numbers, read_frame
-from mercat.viewer._encode import encode, to_octahedral
+from mercat.viewer._embeddings import to_octahedral
+from mercat.viewer._encode import encode
 from mercat.viewer._home import home
 
 Y = fibonacci_grid(5, np)
@@ -102,7 +104,7 @@ def test_home_of_points_all_over_the_world_is_the_world():
     assert home(fibonacci_grid(500, np)) == everywhere
     assert home(cap(100, 20, 150)) == everywhere
     header, _ = unpack(encode(fibonacci_grid(500, np)))
-    assert header["home"] == everywhere
+    assert header["embeddings"][0]["home"] == everywhere
 
 
 def test_home_of_one_point_has_some_land_around():
@@ -121,7 +123,7 @@ def test_octahedral_coordinates_keep_directions_to_a_few_thousandths_of_a_degree
 def test_positions_and_title_arrive():
     header, read = unpack(encode(Y, title="Été"))
     assert (header["n"], header["title"], header["columns"]) == (5, "Été", [])
-    assert geodesic(unfold(read(header["positions"])), Y).max() < 1e-4
+    assert geodesic(unfold(read(header["embeddings"][0]["positions"])), Y).max() < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -240,7 +242,8 @@ def test_a_column_of_nothing_is_shown_as_missing():
         ("ab", "be a sequence, got str"),
         (7, "be a sequence, got int"),
         (["a", 1], "text and numbers together"),
-        (np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"), "dtype datetime64"),
+        (np.array([1, 2], dtype="timedelta64[D]"), "dtype timedelta64"),
+        ([datetime.date(2024, 1, 1), "b"], "dates and other values together"),
         (np.array([1j, 2j]), "dtype complex128"),
         ([{"a": 1}, {"b": 2}], "values of type dict"),
         ([b"a", "b"], "values of type bytes"),
@@ -252,6 +255,72 @@ def test_a_column_of_nothing_is_shown_as_missing():
 def test_a_column_neither_numeric_nor_text_is_refused(values, got):
     with pytest.raises((TypeError, ValueError), match=rf"Column 'c' of frame must .*{got}"):
         read_frame({"c": values}, 2)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array(["1970-01-02", "NaT", "2024-02-29"], dtype="datetime64[D]"),
+        pd.Series(pd.to_datetime(["1970-01-02", None, "2024-02-29"])),
+        pd.Series(pd.to_datetime(["1970-01-02 01:00", None, "2024-02-29 01:00"])).dt.tz_localize(
+            "Europe/Berlin"
+        ),
+        pd.DatetimeIndex(["1970-01-02", None, "2024-02-29"]),
+        pl.Series([datetime.date(1970, 1, 2), None, datetime.date(2024, 2, 29)]),
+        pl.Series([datetime.datetime(1970, 1, 2), None, datetime.datetime(2024, 2, 29)]),
+        [datetime.date(1970, 1, 2), None, datetime.date(2024, 2, 29)],
+        [pd.Timestamp("1970-01-02T02:00+02:00"), pd.NaT, pd.Timestamp("2024-02-29")],
+    ],
+)
+def test_dates_are_milliseconds_since_1970_in_utc(values):
+    header, read = unpack(encode(Y[:3], {"when": values}))
+    (note,) = header["columns"]
+    assert note["kind"] == "date"
+    day = 86_400_000
+    np.testing.assert_array_equal(read(note), [day, np.nan, 19782 * day])
+
+
+def test_text_that_names_nearly_every_point_is_an_id_unless_it_is_asked_for():
+    n = 120
+    points = fibonacci_grid(n, np)
+    frame = {"cell": [f"cell {k}" for k in range(n)], "half": [f"{k % 60}" for k in range(n)]}
+    header, _ = unpack(encode(points, frame))
+    assert [note["role"] for note in header["columns"]] == ["id", None]
+    assert header["options"]["color"] == "half"
+    header, _ = unpack(encode(points, frame, color="cell"))
+    assert [note["role"] for note in header["columns"]] == [None, None]
+    header, _ = unpack(encode(points[:50], {"cell": frame["cell"][:50]}))
+    assert header["columns"][0]["role"] is None  # few enough for a key to the colours
+
+
+def test_several_embeddings_travel_together_planar_ones_in_parts_of_their_longer_side():
+    flat = np.array([[0.0, 0.0], [4.0, 2.0], [2.0, 1.0], [1.0, 0.5], [4.0, 0.0]])
+    header, read = unpack(encode({"Mercat": Y, "UMAP": flat}, None))
+    sphere, plane = header["embeddings"]
+    assert (sphere["name"], sphere["kind"], plane["name"], plane["kind"]) == (
+        "Mercat",
+        "sphere",
+        "UMAP",
+        "plane",
+    )
+    back = read(plane["positions"]).reshape(-1, 2) / 32767
+    np.testing.assert_allclose(back, (flat - [2, 1]) / 2, atol=2e-5)
+    assert plane["home"] == {"half": [1.0, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "message"),
+    [
+        ({}, "at least one embedding"),
+        ({"a": Y, "b": Y[:4]}, r"Y\['b'\] must have one row per point \(5\), got 4"),
+        ({"a": Y, "b": np.full((5, 2), np.nan)}, r"Y\['b'\] must have no NaN"),
+        ({"a": Y, "b": 2 * Y}, r"Y\['b'\] must hold vectors of length 1"),
+        ({"1": Y, 1: Y}, "Names of embeddings must be unique, got '1'"),
+    ],
+)
+def test_embeddings_that_do_not_fit_are_refused(embeddings, message):
+    with pytest.raises(ValueError, match=message):
+        encode(embeddings)
 
 
 def test_integers_too_large_to_show_exactly_are_refused():
@@ -527,7 +596,7 @@ def test_bad_selections_are_refused(rows, message):
 
 def test_view_fills_in_what_is_left_out():
     widget = explorer(Y)
-    start = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0]}
+    start = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0], "flat": [1, 0, 0]}
     assert widget.view == start
     widget.view = {"map": (2, 0.5, 0)}
     assert widget.view == {**start, "map": [2, 0.5, 0]}
@@ -538,7 +607,7 @@ def test_view_starts_where_the_data_are(projection):
     near = cap(40, 0, 15)
     start = home(near)
     view = explorer(near, projection=projection).view
-    assert view == {**start, "map": start["map"][projection]}
+    assert view == {**start, "map": start["map"][projection], "flat": [1, 0, 0]}
     assert view["map"][0] > 4
 
 

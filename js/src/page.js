@@ -7,14 +7,15 @@ import { mount } from "./viewer.js";
 
 /** What a reader (or a test) may ask of the page; nothing here can change it. */
 function windowOn(viewer) {
-  const { store, dataset, stage, actions } = viewer;
+  const { store, dataset, stage, actions, model } = viewer;
   return Object.freeze({
     view: () => toView(store.get()),
     selection: () => Array.from(store.get().selection.rows),
     state() {
-      const { tool, layout, unfold, theme, projection, size, pins, hover, colorBy, filter } = store.get();
-      return { tool, layout, unfold, theme, projection, size, pins, hover: hover?.row ?? null, colorBy, hidden: [...filter.hidden], range: filter.range };
+      const { tool, layout, unfold, theme, projection, size, pins, hover, colorBy, filters, embedding } = store.get();
+      return { tool, layout, unfold, theme, projection, size, pins, hover: hover?.row ?? null, colorBy, filters: filters.size, embedding };
     },
+    shown: () => model.shownCount,
     points: dataset.n,
     project: viewer.project,
     panes: () => stage.panesNow().map(({ name, rect }) => ({ name, ...rect })),

@@ -1,25 +1,38 @@
-// Puts the parts together on one element.
-import { createActions } from "./ui/actions.js";
-import { createTooltip, describe } from "./ui/card.js";
-import { h } from "./ui/dom.js";
-import { plural } from "./ui/format.js";
-import { attachGestures } from "./ui/gestures.js";
-import { createHelp } from "./ui/help.js";
-import { attachKeyboard } from "./ui/keyboard.js";
-import { rowsInside } from "./geometry/lasso.js";
-import { createModel } from "./state/model.js";
-import { createMotion } from "./geometry/motion.js";
-import { createPanel } from "./panels/panel.js";
-import { createProjector, pick } from "./geometry/picking.js";
-import { createSearchBox } from "./ui/searchbox.js";
-import { combine, fromMask } from "./state/selection.js";
+// Puts the parts together on one element. State is in the store, what follows from it in the model; every part has an
+// element and is told of changes by update(state, changed).
+import { createActions } from "./actions.js";
 import { createStage } from "./draw/stage.js";
+import { resolveTheme } from "./draw/theme.js";
+import { toPlane } from "./geometry/camera.js";
+import { rowsInside } from "./geometry/lasso.js";
+import { createMotion } from "./geometry/motion.js";
+import { createProjector, pick } from "./geometry/picking.js";
+import { unplace } from "./geometry/projections.js";
+import { apply, inverse } from "./geometry/rotation.js";
+import { DRAWER, RAIL } from "./panels/index.js";
+import { createHistory } from "./state/history.js";
+import { createModel } from "./state/model.js";
+import { combine, fromMask } from "./state/selection.js";
 import { initialState } from "./state/state.js";
 import { createStore, touched } from "./state/store.js";
-import { resolveTheme } from "./draw/theme.js";
-import { createFooter, createHeader } from "./ui/toolbar.js";
+import { createTooltip, describe } from "./ui/card.js";
+import { h, iconButton } from "./ui/dom.js";
+import { plural } from "./ui/format.js";
+import { attachGestures } from "./ui/gestures.js";
+import { createHeader } from "./ui/header.js";
+import { createHelp } from "./ui/help.js";
+import { createHint } from "./ui/hint.js";
+import { createInset } from "./ui/inset.js";
+import { createKey } from "./ui/key.js";
+import { attachKeyboard } from "./ui/keyboard.js";
+import { createNotes } from "./ui/notes.js";
+import { createSearchBox } from "./ui/searchbox.js";
+import { createToast } from "./ui/toast.js";
+import { createTools } from "./ui/tools.js";
 
-const NARROW = 760; // pixels of the viewer, not of the screen: a notebook's cell may be narrow
+// Pixels of the viewer, not of the screen: a notebook's cell may be narrow.
+const NARROW = 720;
+const WIDE = 1700;
 const REACH = { mouse: 9, touch: 22 };
 
 const wantsCalm = () => globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
@@ -27,28 +40,40 @@ const wantsCalm = () => globalThis.matchMedia?.("(prefers-reduced-motion: reduce
 /** Show a dataset (decode.js) in an element. embedded: inside a page that scrolls. */
 export function mount(root, dataset, { embedded = false } = {}) {
   const store = createStore(initialState(dataset, resolveTheme(dataset.options.theme)));
-  const model = createModel(dataset);
-  const motion = createMotion(store, { calm: wantsCalm });
-  const stage = createStage(dataset, store, model, motion, { onrest: updateNote });
+  const model = createModel(dataset, store);
+  const motion = createMotion(store, { calm: wantsCalm, wake: () => stage.request() });
+  const notes = createNotes(store, model);
+  const stage = createStage(dataset, store, model, motion, { onrest: notes.countBeyond, onnames: notes.setNamesLeft });
+  const history = createHistory(store, { onchange: ({ canUndo }) => header.setUndo(canUndo) });
   const search = createSearchBox(dataset, find);
   const help = createHelp();
-  const activePane = () => {
-    const list = stage.panesNow();
-    return list.find(({ name }) => name === store.get().active) ?? list[0];
-  };
-  const pickable = () => ({ ...model, rotation: store.get().rotation, positions: dataset.positions });
-  const actions = createActions(dataset, store, model, motion, { stage, search, help, activePane, pickable });
+  const toast = createToast();
+  const actions = createActions(dataset, store, model, motion, { stage, history, search, help, toast });
+  const context = { dataset, store, model, actions };
   const header = createHeader(dataset, store, actions, search.element);
-  const footer = createFooter(store, actions);
-  const panel = createPanel(dataset, store, actions);
+  const tools = createTools(store, model, actions);
+  const inset = createInset(store, stage, actions);
+  const key = createKey(store, model);
+  const rail = RAIL.map((createPanel) => createPanel(context));
+  const drawer = DRAWER.map((createPanel) => createPanel(context));
   const tooltip = createTooltip(dataset);
-  const note = h("p", { class: "note quiet", hidden: true });
   const live = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
 
   root.classList.add("mercat");
   root.classList.toggle("embedded", embedded);
-  stage.element.append(tooltip.element, note);
-  root.append(header.element, stage.element, panel.element, footer.element, help.element, live);
+  stage.element.append(inset.element, notes.element, tooltip.element, toast.element);
+  root.append(
+    header.element,
+    h("main", { class: "main", "aria-label": "Map" }, createHint(dataset).element, tools.element, key.element, stage.element, ...drawer.map(({ element }) => element)),
+    h(
+      "aside",
+      { class: "rail", "aria-label": "Columns and selection" },
+      iconButton("close", "Close the panel", () => store.set({ railOpen: false }), { class: "icon-button close-rail" }),
+      ...rail.map(({ element }) => element),
+    ),
+    help.element,
+    live,
+  );
 
   function find(mask) {
     store.set({ selection: fromMask(mask) });
@@ -58,83 +83,91 @@ export function mount(root, dataset, { embedded = false } = {}) {
   attachGestures(stage.element, {
     store, motion, panesNow: stage.panesNow, wheelNeedsFocus: embedded,
     on: {
-      hover(pane, [x, y]) {
-        const row = pane === null ? -1 : pick(pane, x, y, REACH.mouse, pickable());
+      hover(pane, at) {
+        const row = pane === null || pane.inset ? -1 : pick(pane, ...at, REACH.mouse, model);
         const { hover } = store.get();
         if (row < 0) store.set({ hover: null });
-        else if (hover?.row !== row || hover.pane !== pane.name) store.set({ hover: { row, pane: pane.name, at: [x, y] } });
+        else if (hover?.row !== row) store.set({ hover: { row, at, docked: false } });
       },
       leave: () => store.set({ hover: null }),
-      click(pane, [x, y], touch) {
-        const row = pick(pane, x, y, touch ? REACH.touch : REACH.mouse, pickable());
-        if (row >= 0) actions.togglePin(row);
+      click(pane, at, touch) {
+        if (pane.inset) {
+          actions.swap();
+          return;
+        }
+        const row = pick(pane, ...at, touch ? REACH.touch : REACH.mouse, model);
+        if (row < 0) return;
+        actions.togglePin(row);
+        if (touch && store.get().pins.includes(row)) store.set({ hover: { row, at, docked: true } });
       },
       lasso(pane, polygon, how) {
-        const next = fromMask(rowsInside(polygon, pane, pickable()));
+        const next = fromMask(rowsInside(polygon, pane, model));
         store.set({ selection: combine(store.get().selection, next, how) });
+      },
+      center(pane, at) {
+        const place = unplace(...toPlane(pane, ...at), pane.unfold, pane.projection);
+        if (place) actions.centerOn(apply(inverse(pane.rotation), place));
       },
     },
   });
-  const detachKeyboard = attachKeyboard(embedded ? stage.element : document, store, actions, activePane);
-
-  function updateNote() {
-    const map = stage.panesNow().find(({ name }) => name === "map");
-    const beyond = map ? model.countBeyond(store.get()) : 0;
-    note.hidden = beyond === 0;
-    if (beyond === 0) return;
-    note.textContent = `${plural(beyond, "point")} beyond the edge: turn, or choose Equal Earth`;
-    note.style.maxWidth = `${map.rect.width}px`;
-    note.style.left = `${map.rect.x + map.rect.width / 2}px`;
-    note.style.top = `${map.rect.y + map.rect.height - 30}px`;
-  }
+  const detachKeyboard = attachKeyboard(embedded ? root : document, store, actions, () => stage.panesNow()[0]);
 
   function announce(state, changed) {
     if (changed.has("selection")) live.textContent = `${plural(state.selection.rows.length, "point")} selected`;
+    if (changed.has("filters")) live.textContent = `${plural(model.shownCount, "point")} shown`;
     if (changed.has("pins") && state.pins.length > 0) {
       live.textContent = `Pinned ${describe(dataset, state.pins.at(-1), state.colorBy)}`;
     }
   }
 
-  function update(state, changed) {
-    const { recolored, refiltered, repainted } = model.update(state, changed);
+  function showHover({ hover, colorBy }) {
+    if (hover?.at) tooltip.show(hover.row, colorBy, hover, stage.size());
+    else tooltip.hide();
+    stage.element.classList.toggle("over-point", hover !== null);
+  }
+
+  function update(state, keys) {
+    const derived = model.update(state, keys);
+    const changed = keys && new Set([...keys, ...derived]);
     const any = touched(changed);
-    if (recolored) panel.rebuildLegend(model.scheme);
-    if (repainted) stage.repaint();
-    panel.update(state, changed, model.scheme);
-    if (any("tool", "layout", "unfold")) footer.update(state);
-    if (refiltered || any("panelOpen")) header.update(state, model.shownCount);
-    if (refiltered || any("layout", "projection")) updateNote();
+    if (any("scheme", "shown", "selection", "spotlight")) stage.repaint();
+    for (const part of [...rail, ...drawer, tools, key]) part.update(state, changed);
+    if (any("shown", "railOpen", "embedding")) header.update(state, model.shownCount);
+    if (any("shown", "layout", "projection", "embedding")) notes.countBeyond();
+    if (any("layout", "inset", "insetAt", "embedding")) inset.update();
     if (any("theme")) root.dataset.theme = state.theme;
     if (any("tool")) stage.element.dataset.tool = state.tool;
-    if (any("panelOpen")) root.classList.toggle("panel-open", state.panelOpen);
-    if (any("hover")) {
-      if (state.hover) tooltip.show(state.hover.row, state.colorBy, state.hover.at, stage.size());
-      else tooltip.hide();
-      stage.element.classList.toggle("over-point", state.hover !== null);
-    }
+    if (any("railOpen")) root.classList.toggle("rail-open", state.railOpen);
+    if (any("hover")) showHover(state);
     if (changed) announce(state, changed);
   }
 
-  const narrow = new ResizeObserver(([{ contentRect }]) => {
+  const sizes = new ResizeObserver(([{ contentRect }]) => {
     root.classList.toggle("narrow", contentRect.width < NARROW);
-    updateNote();
+    root.classList.toggle("wide", contentRect.width >= WIDE);
+    root.classList.toggle("low", contentRect.height < 480);
+    inset.update();
   });
   update(store.get(), null);
   stage.start();
   const unsubscribe = store.subscribe(update);
-  narrow.observe(root);
+  sizes.observe(root);
+  sizes.observe(stage.element);
   setTimeout(() => model.index(), 300);
 
   return {
-    store, dataset, actions, stage,
+    store, dataset, model, actions, stage,
     project(row, paneName) {
       const pane = stage.panesNow().find(({ name }) => name === paneName);
-      return pane ? createProjector(pane, store.get().rotation, dataset.positions)(row) : null;
+      return pane ? createProjector(pane, model.positions)(row) : null;
     },
     destroy() {
       unsubscribe();
+      history.destroy();
       detachKeyboard();
-      narrow.disconnect();
+      sizes.disconnect();
+      for (const part of [...rail, ...drawer]) part.destroy?.();
+      toast.destroy();
       motion.stop();
       stage.destroy();
       root.replaceChildren();

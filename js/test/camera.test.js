@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keepInView, pixelsPerUnit, toPlane, toScreen, zoomAbout } from "../src/geometry/camera.js";
 import { panned, turned } from "../src/ui/gestures.js";
-import { panes } from "../src/geometry/layout.js";
+import { insetPlace, insetRect, paneAt, panes } from "../src/geometry/layout.js";
 import { place, unplace } from "../src/geometry/projections.js";
 import { apply } from "../src/geometry/rotation.js";
 
 const IDENTITY = [0, 0, 0, 1];
-const pane = { name: "map", rect: { x: 100, y: 20, width: 400, height: 300 }, unfold: 1, projection: "mercator", zoom: 2, x: 0.3, y: -0.2 };
+const pane = { name: "map", rect: { x: 100, y: 20, width: 400, height: 300 }, unfold: 1, projection: "mercator", zoom: 2, x: 0.3, y: -0.2, rotation: IDENTITY };
 const globe = { ...pane, name: "globe", unfold: 0 };
 const near = (a, b) => a.forEach((x, i) => assert.ok(Math.abs(x - b[i]) < 1e-9, `${a} is not ${b}`));
 
@@ -50,13 +50,36 @@ test("a drag across the map turns it by as much", () => {
   assert.ok(place([], ...apply(up, [1, 0, 0]), 1, "mercator")[1] > 0);
 });
 
-test("panes lie side by side on a wide stage and stacked on a tall one", () => {
-  const state = { layout: "both", unfold: 0, projection: "mercator", globe: [1, 0, 0], map: [1, 0, 0] };
-  const [a, b] = panes(state, 1000, 600);
-  assert.deepEqual([a.rect, b.rect], [{ x: 0, y: 0, width: 500, height: 600 }, { x: 500, y: 0, width: 500, height: 600 }]);
-  const [c, d] = panes(state, 400, 800);
-  assert.deepEqual([c.rect.height, d.rect.y], [400, 400]);
-  assert.deepEqual(panes({ ...state, layout: "map" }, 400, 300).map(({ name }) => name), ["map"]);
-  const [e, f] = panes({ ...state, projection: "equal_earth" }, 1000, 600);
-  assert.ok(f.rect.width > e.rect.width && Math.abs(e.rect.width + f.rect.width - 1000) < 1e-9);
+const SPHERE = { kind: "sphere" };
+const state = {
+  layout: "map", inset: true, insetAt: [0, 1], unfold: 0, projection: "mercator", rotation: IDENTITY,
+  globe: [1, 0, 0], map: [4, 0.1, 0.2], flat: [2, 0.5, 0],
+};
+
+test("the large view fills the stage, and the other is an inset that shows all of it", () => {
+  const [large, small] = panes(state, SPHERE, 1000, 600);
+  assert.deepEqual([large.name, large.zoom, large.rect], ["map", 4, { x: 0, y: 0, width: 1000, height: 600 }]);
+  assert.deepEqual([small.name, small.zoom, small.unfold], ["globe", 1, 0]);
+  assert.ok(small.rect.x < 20 && small.rect.y + small.rect.height > 580);
+  assert.equal(paneAt([large, small], [30, 580]).name, "globe");
+  assert.equal(paneAt([large, small], [500, 300]).name, "map");
+  assert.deepEqual(panes({ ...state, layout: "globe" }, SPHERE, 1000, 600).map(({ name }) => name), ["globe", "map"]);
+  assert.equal(panes({ ...state, inset: false }, SPHERE, 1000, 600).length, 1);
+});
+
+test("on the way the large globe's view lies between both homes", () => {
+  const [large] = panes({ ...state, layout: "globe", unfold: 0.5 }, SPHERE, 1000, 600);
+  near([large.zoom, large.x, large.y], [2, 0.05, 0.1]);
+});
+
+test("a planar embedding is shown on the map alone, with a view of its own", () => {
+  const list = panes(state, { kind: "plane", home: { half: [1, 0.5] } }, 1000, 600);
+  assert.deepEqual(list.map(({ name, projection, zoom, x }) => [name, projection, zoom, x]), [["map", "flat", 2, 0.5]]);
+  near(toScreen({ ...list[0], zoom: 1, x: 0 }, 1, 0), [500 + 0.92 * 500, 300]); // the wider side fills the pane
+});
+
+test("an inset goes where it is put, and stays on the stage", () => {
+  const rect = insetRect([0.25, 0.5], 1000, 600);
+  near(insetPlace(rect.x, rect.y, 1000, 600), [0.25, 0.5]);
+  assert.deepEqual(insetPlace(-500, 9999, 1000, 600), [0, 1]);
 });

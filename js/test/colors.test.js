@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ramp } from "../src/draw/color.js";
-import { NO_FILTER, isolate, toggle, visibility } from "../src/state/filter.js";
-import { legendCodes } from "../src/panels/legend.js";
+import { asCategories, createColumns } from "../src/data/columns.js";
+import { NO_FILTERS } from "../src/state/filter.js";
 import { createModel } from "../src/state/model.js";
 import { drawOrder } from "../src/data/order.js";
 import { DIM, NORMAL, STRONG, paint } from "../src/draw/paint.js";
-import { asCategories, createScheme } from "../src/draw/scheme.js";
+import { createScheme } from "../src/draw/scheme.js";
 import { NOTHING, fromRows } from "../src/state/selection.js";
 
 const colors = { dark: [[9, 9, 9], [1, 0, 0], [2, 0, 0]], light: [[8, 8, 8], [0, 1, 0], [0, 2, 0]] };
@@ -36,8 +36,9 @@ test("numbers with classes are categories in order, unless a scale is asked for"
   const digits = { name: "d", kind: "number", colors, classes: [2, 7], values: Float32Array.of(7, 2, NaN, 7) };
   const { labels, codes } = asCategories(digits);
   assert.deepEqual([labels, [...codes]], [["2", "7"], [2, 1, 0, 2]]);
-  assert.equal(createScheme(digits, "dark").kind, "category");
-  assert.equal(createScheme(digits, "dark", true).kind, "number");
+  const columns = createColumns({ columns: [digits] });
+  assert.equal(createScheme(columns.get(0, new Set()), "dark").kind, "category");
+  assert.equal(createScheme(columns.get(0, new Set([0])), "dark").kind, "number");
   assert.equal(asCategories(sizes), null);
 });
 
@@ -53,21 +54,6 @@ test("outliers do not flatten the colours, and the legend knows", () => {
 test("a column of nothing but missing values still has a scheme", () => {
   const { low, high, missing } = createScheme({ ...sizes, values: Float32Array.of(NaN, NaN) }, "light");
   assert.deepEqual([low, high, missing], [0, 0, 2]);
-});
-
-test("hiding, isolating and narrowing", () => {
-  const scheme = createScheme(kinds, "dark");
-  const codes = legendCodes(scheme);
-  assert.deepEqual(codes, [1, 2, 0]);
-  const hidden = toggle(NO_FILTER, 2);
-  assert.deepEqual([...visibility(scheme, hidden, 4)], [1, 0, 1, 0]);
-  assert.deepEqual([...visibility(scheme, toggle(hidden, 2), 4)], [1, 1, 1, 1]);
-  const alone = isolate(NO_FILTER, 0, codes);
-  assert.deepEqual([...visibility(scheme, alone, 4)], [0, 0, 1, 0]);
-  assert.equal(isolate(alone, 0, codes).hidden.size, 0);
-  const numbers = createScheme(sizes, "dark");
-  assert.deepEqual([...visibility(numbers, { ...NO_FILTER, range: [1, 10] }, 4)], [0, 1, 1, 1]);
-  assert.deepEqual([...visibility(numbers, toggle(NO_FILTER, 0), 4)], [1, 1, 0, 1]);
 });
 
 test("paint follows the order of drawing and says how strongly each point shows", () => {
@@ -92,8 +78,9 @@ test("the order of drawing holds every row once and starts with a fair sample", 
 test("the names of selected classes come first, then the largest", () => {
   const codes = Uint8Array.of(1, 1, 1, 2, 2, 3);
   const column = { ...kinds, codes, labels: ["large", "middle", "small"] };
-  const model = createModel({ n: 6, columns: [column], positions: new Float32Array(18).fill(Math.sqrt(1 / 3)) });
-  const state = { colorBy: 0, asScale: false, theme: "dark", filter: NO_FILTER, selection: NOTHING };
+  const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)) }];
+  const state = { colorBy: 0, scales: new Set(), theme: "dark", filters: NO_FILTERS, selection: NOTHING, embedding: 0 };
+  const model = createModel({ n: 6, columns: [column], embeddings }, { get: () => state });
   const names = () => model.names.map(({ text }) => text);
   model.update(state, null);
   assert.deepEqual(names(), ["large", "middle", "small"]);

@@ -40,15 +40,31 @@ test("a reader who wants calm gets no spin, and arrives at once", () => {
   assert.deepEqual([motion.active, store.get().unfold], [false, 1]);
 });
 
-test("a flight ends where it should, and stop() ends it early", () => {
+test("a flight ends where it should; stop() ends it early, but not the change of the view", () => {
   const store = createStore({ rotation: IDENTITY, unfold: 0 });
   const motion = createMotion(store);
   motion.flyTo(aboutAxis([0, 0, 1], 1));
   motion.unfoldTo(1, (unfold) => ({ unfold }));
   for (let i = 0; i < 20; i++) motion.step(0.05);
   assert.ok(Math.abs(apply(store.get().rotation, [1, 0, 0])[1] - Math.sin(1)) < 1e-9);
+  assert.ok(motion.changing && store.get().unfold < 1);
+  motion.flyTo(aboutAxis([0, 0, 1], 2));
   motion.stop();
-  assert.ok(!motion.active && store.get().unfold < 1);
+  assert.ok(motion.active);
+  for (let i = 0; i < 20; i++) motion.step(0.05);
+  assert.ok(!motion.active && store.get().unfold === 1);
+  assert.ok(Math.abs(apply(store.get().rotation, [1, 0, 0])[1] - Math.sin(1)) < 1e-9);
+});
+
+test("finish() brings everything to its end at once", () => {
+  const store = createStore({ rotation: IDENTITY, unfold: 0, morph: null });
+  const motion = createMotion(store);
+  motion.unfoldTo(1, (unfold) => ({ unfold }));
+  motion.morphFrom(2);
+  motion.step(0.1);
+  assert.equal(store.get().morph.from, 2);
+  motion.finish();
+  assert.deepEqual([motion.active, store.get().unfold, store.get().morph], [false, 1, null]);
 });
 
 test("a slow machine draws fewer points while moving, a fast one all", () => {
@@ -84,7 +100,7 @@ function fakeModel(values) {
 }
 
 test("selection and view go both ways between widget and notebook, without an echo", async () => {
-  const home = { rotation: [0, 0, 0], globe: [1, 0, 0], map: [1, 0, 0] };
+  const home = { rotation: [0, 0, 0], globe: [1, 0, 0], map: [1, 0, 0], flat: [1, 0, 0] };
   const values = { selection: new DataView(Uint32Array.of(2).buffer), view: { ...home, rotation: [0.5, 0.2, 0] } };
   const model = fakeModel(values);
   const store = createStore({ ...fromView(home), selection: null });

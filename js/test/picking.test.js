@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { categoryCenters, centerOf } from "../src/geometry/centers.js";
+import { classNames, centerOf } from "../src/geometry/centers.js";
 import { inside, rowsInside } from "../src/geometry/lasso.js";
 import { createProjector, pick } from "../src/geometry/picking.js";
 import { fromCenter } from "../src/geometry/rotation.js";
+import { createPlaneIndex } from "../src/data/plane-index.js";
 import { createSphereIndex } from "../src/data/sphere-index.js";
 
 /** Points spread evenly along a spiral. */
@@ -21,9 +22,10 @@ const n = 2000;
 const positions = spiral(n);
 const shown = new Uint8Array(n).fill(1);
 const grid = createSphereIndex(positions);
-const scene = { positions, shown, rotation: fromCenter([1, 0.4, 0.3]), index: () => grid };
+const rotation = fromCenter([1, 0.4, 0.3]);
+const scene = { positions, shown, index: () => grid };
 const rect = { x: 0, y: 0, width: 500, height: 500 };
-const globe = { name: "globe", rect, unfold: 0, projection: "mercator", zoom: 1, x: 0, y: 0 };
+const globe = { name: "globe", rect, rotation, unfold: 0, projection: "mercator", zoom: 1, x: 0, y: 0 };
 const map = { ...globe, name: "map", unfold: 1 };
 
 test("the index finds all near points, at poles and across the seam too", () => {
@@ -47,7 +49,7 @@ test("the index looks at few points for a small place", () => {
 
 test("every visible point is picked at its own place, on globe, map and in between", () => {
   for (const pane of [globe, map, { ...map, projection: "equal_earth" }, { ...globe, unfold: 0.4 }, { ...globe, zoom: 5, x: 0.4 }]) {
-    const project = createProjector(pane, scene.rotation, positions);
+    const project = createProjector(pane, positions);
     let seen = 0;
     for (let row = 0; row < n; row += 7) {
       const at = project(row);
@@ -62,7 +64,7 @@ test("every visible point is picked at its own place, on globe, map and in betwe
 });
 
 test("hidden points, the far side and empty places are not picked", () => {
-  const project = createProjector(globe, scene.rotation, positions);
+  const project = createProjector(globe, positions);
   const row = [...Array(n).keys()].find((r) => project(r) !== null);
   const none = { ...scene, shown: new Uint8Array(n) };
   assert.equal(pick(globe, ...project(row), 8, none), -1);
@@ -80,7 +82,7 @@ test("the lasso takes what its line holds and nothing of the far side", () => {
   const square = [[200, 200], [300, 200], [300, 300], [200, 300]];
   for (const pane of [globe, map]) {
     const mask = rowsInside(square, pane, scene);
-    const project = createProjector(pane, scene.rotation, positions);
+    const project = createProjector(pane, positions);
     for (let row = 0; row < n; row++) {
       const at = project(row);
       const within = at !== null && at[0] > 200 && at[0] < 300 && at[1] > 200 && at[1] < 300;
@@ -94,10 +96,33 @@ test("a name is written at the middle of the denser part of its category", () =>
   const rows = [];
   for (let row = 0; row < n; row++) if (positions[3 * row + 2] > 0.95) rows.push(row, row);
   for (let row = 0; row < n; row++) if (positions[3 * row + 2] < -0.97) rows.push(row);
-  assert.ok(centerOf(rows, positions)[2] > 0.99);
+  const sphere = { kind: "sphere", positions };
+  assert.ok(centerOf(rows, sphere)[2] > 0.99);
   const codes = Uint8Array.from({ length: n }, (_, row) => (positions[3 * row] > 0.9 ? 1 : positions[3 * row] < -0.8 ? 2 : 0));
   const counts = [0, 1, 2].map((code) => codes.filter((c) => c === code).length);
-  const centers = categoryCenters({ codes, counts }, positions, Uint32Array.from({ length: n }, (_, i) => i));
+  const order = Uint32Array.from({ length: n }, (_, i) => i);
+  const centers = classNames({ codes, counts }, sphere, order).filter(({ home }) => home === null);
   assert.deepEqual(centers.map(({ code }) => code), [2, 1]);
-  assert.ok(centers[0].at[0] < -0.99 && centers[1].at[0] > 0.99);
+  assert.ok(centers[0].at[0] < -0.98 && centers[1].at[0] > 0.98);
+});
+
+test("a class in two parts has two places for its name, the larger first", () => {
+  const codes = Uint8Array.from({ length: n }, (_, row) => (positions[3 * row + 2] > 0.93 || positions[3 * row + 2] < -0.96 ? 1 : 0));
+  const counts = [0, 1].map((code) => codes.filter((c) => c === code).length);
+  const order = Uint32Array.from({ length: n }, (_, i) => i);
+  const [first, second, ...rest] = classNames({ codes, counts }, { kind: "sphere", positions }, order);
+  assert.ok(first.at[2] > 0.99 && first.home === null);
+  assert.ok(second.at[2] < -0.99 && second.home === first.at);
+  assert.equal(rest.length, 0);
+});
+
+test("points of the plane are picked at their own place", () => {
+  const flat = Float32Array.from({ length: 3 * n }, (_, i) => (i % 3 === 2 ? 0 : Math.sin(i * i)));
+  const index = createPlaneIndex(flat);
+  const pane = { name: "map", rect, rotation: [0, 0, 0, 1], unfold: 1, projection: "flat", half: [1, 1], zoom: 3, x: 0.1, y: -0.2 };
+  const project = createProjector(pane, flat);
+  for (let row = 0; row < n; row += 13) {
+    const [x, y] = project(pick(pane, ...project(row), 6, { positions: flat, shown, index: () => index }));
+    assert.ok(Math.hypot(x - project(row)[0], y - project(row)[1]) < 1e-6);
+  }
 });

@@ -149,7 +149,7 @@ def explore(
         Column of ``adata.obs`` or gene that colours the cells at first.
     keys : list of str, optional
         Columns of ``adata.obs`` and genes that are offered as colours. By default, all columns that hold
-        numbers, text, booleans or categories; others are left out, and named in a log message.
+        numbers, text, dates, booleans or categories; others are left out, and named in a log message.
     basis, layer, use_raw
         As in `map`.
     **options
@@ -244,7 +244,9 @@ def _draw(
 def _showable(adata: AnnData, lost: str) -> list[str]:
     """Columns of obs that the explorer can show; the loss has a place of its own there."""
     names = [str(name) for name in adata.obs.columns if name != lost]
-    others = [name for name in names if adata.obs[name].dtype.kind in "mMcV"]  # times and the like
+    others = [
+        name for name in names if adata.obs[name].dtype.kind in "mcV"
+    ]  # time spans and the like
     if others:
         logger.warning("Columns that cannot be shown are left out: %s.", ", ".join(others))
     return [name for name in names if name not in others]

@@ -1,16 +1,17 @@
-// From the bytes that Python wrote (mercat/viewer/_encode.py) to positions and columns.
+// From the bytes that Python wrote (mercat/viewer/_encode.py) to embeddings and columns.
 //
 // The payload is deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8,
 // then arrays, little-endian, at offsets that are multiples of 8.
 import { hex } from "../draw/color.js";
 
-const VERSION = 2;
+const VERSION = 3;
 const ARRAYS = {
   int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
   int32: Int32Array, uint32: Uint32Array, float32: Float32Array, float64: Float64Array,
 };
 
 export function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const binary = atob(text.trim());
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
@@ -40,6 +41,29 @@ export function unfoldOctahedron(codes) {
   return out;
 }
 
+/** Places of the plane from two 16-bit integers a point, as vectors whose third part is 0. */
+export function spreadPlane(codes) {
+  const n = codes.length / 2;
+  const out = new Float32Array(3 * n);
+  for (let i = 0; i < n; i++) {
+    out[3 * i] = codes[2 * i] / 32767;
+    out[3 * i + 1] = codes[2 * i + 1] / 32767;
+  }
+  return out;
+}
+
+/** { name, kind, home, codes, positions }; the positions, three numbers a point, are made when first asked for. */
+function readEmbedding({ name, kind, home, positions }, read) {
+  const codes = read(positions);
+  let vectors = null;
+  return {
+    name, kind, home, codes,
+    get positions() {
+      return (vectors ??= kind === "plane" ? spreadPlane(codes) : unfoldOctahedron(codes));
+    },
+  };
+}
+
 function readColumn(column, read) {
   const data = read(column);
   const { name, kind, role = null } = column;
@@ -47,10 +71,10 @@ function readColumn(column, read) {
     Object.entries(column.colors).map(([theme, list]) => [theme, list.map((color) => hex(color.slice(1)))]),
   );
   if (kind === "category") return { name, kind, role, colors, codes: data, labels: column.labels };
-  return { name, kind, role, colors, values: data, classes: column.classes };
+  return { name, kind, role, colors, values: data, classes: column.classes ?? null };
 }
 
-/** An inflated payload as { n, title, options, home, positions, columns }. */
+/** An inflated payload as { n, title, options, embeddings, columns }. */
 function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
@@ -63,8 +87,7 @@ function parse(buffer) {
     n: header.n,
     title: header.title,
     options: header.options,
-    home: header.home,
-    positions: unfoldOctahedron(read(header.positions)),
+    embeddings: header.embeddings.map((embedding) => readEmbedding(embedding, read)),
     columns: header.columns.map((column) => readColumn(column, read)),
   };
 }

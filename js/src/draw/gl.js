@@ -46,12 +46,12 @@ export function whenDrawn(gl, done) {
   setTimeout(look, 0);
 }
 
-/** Uniforms of PLACE for one pane. A fixed mesh is drawn with the identity as its rotation. */
-export function setPlace(gl, uniforms, { scale, pan, unfold, projectionIndex }, matrix) {
+/** The uniforms of a Frame (shaders.js): where a pane puts the sphere or the plane. A fixed mesh has the identity as rotation. */
+export function setFrame(gl, uniforms, name, { scale, pan, unfold, projectionIndex, rotation }) {
   // WebGL wants columns; the matrix is kept by rows.
-  if (uniforms.u_rotation) gl.uniformMatrix3fv(uniforms.u_rotation, true, matrix);
-  gl.uniform1f(uniforms.u_unfold, unfold);
-  gl.uniform1i(uniforms.u_projection, projectionIndex);
-  gl.uniform2f(uniforms.u_scale, scale[0], scale[1]);
-  gl.uniform2f(uniforms.u_pan, pan[0], pan[1]);
+  gl.uniformMatrix3fv(uniforms[`${name}.rotation`] ?? null, true, rotation);
+  gl.uniform1f(uniforms[`${name}.unfold`] ?? null, unfold);
+  gl.uniform1i(uniforms[`${name}.projection`] ?? null, projectionIndex);
+  gl.uniform2f(uniforms[`${name}.scale`] ?? null, scale[0], scale[1]);
+  gl.uniform2f(uniforms[`${name}.pan`] ?? null, pan[0], pan[1]);
 }

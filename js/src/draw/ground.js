@@ -1,5 +1,5 @@
 // What lies under the points: the body of the globe or the sheet of the map, and its lines.
-import { createBuffer, createProgram, setPlace } from "./gl.js";
+import { createBuffer, createProgram, setFrame } from "./gl.js";
 import { PROJECTIONS } from "../geometry/projections.js";
 import { BODY_FRAGMENT, BODY_VERTEX, LINES_FRAGMENT, LINES_VERTEX } from "./shaders.js";
 
@@ -85,7 +85,7 @@ function createBody(gl) {
   gl.bindVertexArray(null);
   return (placement, { side, center, edge, alpha }) => {
     gl.useProgram(program);
-    setPlace(gl, uniforms, placement, IDENTITY);
+    setFrame(gl, uniforms, "u_now", { ...placement, rotation: IDENTITY });
     gl.uniform1f(uniforms.u_side, side);
     gl.uniform3fv(uniforms.u_center, center);
     gl.uniform3fv(uniforms.u_edge, edge);
@@ -130,9 +130,9 @@ function createLines(gl) {
     return { array, count: triangles.length };
   }
 
-  function draw({ array, count }, placement, matrix, { side, width, color, viewport }) {
+  function draw({ array, count }, placement, { side, width, color, viewport }) {
     gl.useProgram(program);
-    setPlace(gl, uniforms, placement, matrix);
+    setFrame(gl, uniforms, "u_now", placement);
     gl.uniform1f(uniforms.u_side, side);
     gl.uniform1f(uniforms.u_width, width);
     gl.uniform4fv(uniforms.u_color, color);
@@ -159,17 +159,17 @@ export function createGround(gl) {
 
   return {
     body: drawBody,
-    graticule(placement, matrix, { side, colors, viewport, ratio }) {
+    graticule(placement, { side, colors, viewport, ratio }) {
       const by = side < 0 ? 0.4 : 1;
       const width = Math.max(1, 0.8 * ratio);
-      lines.draw(ready.fine, placement, matrix, { side, width, color: faded(colors.line, by), viewport });
-      lines.draw(ready.strong, placement, matrix, { side, width: 1.3 * width, color: faded(colors.strongLine, by), viewport });
+      lines.draw(ready.fine, placement, { side, width, color: faded(colors.line, by), viewport });
+      lines.draw(ready.strong, placement, { side, width: 1.3 * width, color: faded(colors.strongLine, by), viewport });
     },
     outline(placement, { colors, viewport, ratio }) {
       const { unfold } = placement;
       const width = Math.max(1, 1.2 * ratio);
       const draw = (line, by) =>
-        by > 0 && lines.draw(line, placement, IDENTITY, { side: 1, width, color: faded(colors.outline, by), viewport });
+        by > 0 && lines.draw(line, { ...placement, rotation: IDENTITY }, { side: 1, width, color: faded(colors.outline, by), viewport });
       draw(ready.limb, Math.max(0, 1 - 3 * unfold));
       draw(ready.borders[placement.projectionIndex], unfold);
     },

@@ -1,9 +1,9 @@
 // Drawn over the points on a second, plain canvas: names, rings, pins, the lasso.
-import { toScreen } from "../geometry/camera.js";
 import { createProjector } from "../geometry/picking.js";
-import { place } from "../geometry/projections.js";
-import { apply } from "../geometry/rotation.js";
+import { writeNames } from "./labels.js";
 import { FONT, THEMES, onCanvas } from "./theme.js";
+
+const MOST_RINGS = 60; // a selection of no more points gets a ring each
 
 function ring(context, [x, y], radius, color, halo) {
   for (const [width, style] of [[4, halo], [2, color]]) {
@@ -28,30 +28,6 @@ function pin(context, [x, y], number, { accent, halo, ground }) {
   context.fillText(String(number), x + 11, y - 10.5);
 }
 
-function writeNames(context, pane, rotation, names, { ink, halo }) {
-  context.font = `600 12px ${FONT}`;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  context.lineJoin = "round";
-  const taken = [];
-  for (const { at, text } of names) {
-    const out = place([], ...apply(rotation, at), pane.unfold, pane.projection);
-    if (out[2] < (pane.unfold < 0.5 ? 0.15 : 0) || (out[3] && pane.unfold > 0.5)) continue;
-    const [x, y] = toScreen(pane, out[0], out[1]);
-    const half = context.measureText(text).width / 2 + 5;
-    const box = [x - half, y - 9, x + half, y + 9];
-    const { rect } = pane;
-    if (box[0] < rect.x || box[2] > rect.x + rect.width || box[1] < rect.y || box[3] > rect.y + rect.height) continue;
-    if (taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
-    taken.push(box);
-    context.lineWidth = 3.5;
-    context.strokeStyle = halo;
-    context.strokeText(text, x, y);
-    context.fillStyle = ink;
-    context.fillText(text, x, y);
-  }
-}
-
 function drawLasso(context, polygon, accent) {
   context.beginPath();
   polygon.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
@@ -67,25 +43,55 @@ function drawLasso(context, polygon, accent) {
   context.setLineDash([]);
 }
 
-/** names: [{ at, text }] in the data's frame, the most important first. */
-export function drawOverlay(context, panes, state, positions, names, ratio) {
+function within(context, { x, y, width, height }, draw) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, height);
+  context.clip();
+  draw();
+  context.restore();
+}
+
+function drawMarks(context, pane, state, positions, colors) {
+  const project = createProjector(pane, positions);
+  const small = pane.inset ? 0.6 : 1;
+  const { rows } = state.selection;
+  if (rows.length <= MOST_RINGS) {
+    for (const row of rows) {
+      const at = project(row);
+      if (at) ring(context, at, 6 * small, colors.ink, colors.halo);
+    }
+  }
+  state.pins.forEach((row, i) => {
+    const at = project(row);
+    if (!at) return;
+    if (pane.inset) ring(context, at, 3, colors.accent, colors.halo);
+    else pin(context, at, i + 1, colors);
+  });
+  const at = state.hover === null ? null : project(state.hover.row);
+  if (at) ring(context, at, 6.5 * small, colors.ink, colors.halo);
+}
+
+/**
+ * Draw everything that lies over the points. names: see labels.js; extras: further things to draw beneath the marks,
+ * each called with (context, pane, state, colors). Says how many names in sight of the large view had no room.
+ */
+export function drawOverlay(context, panes, state, positions, names, ratio, extras = []) {
   const colors = THEMES[state.theme];
+  let left = 0;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
+  if (state.morph !== null) return 0; // marks wait until the points have arrived
+  const covered = panes.filter(({ inset }) => inset).map(({ rect: { x, y, width, height } }) => [x, y, x + width, y + height]);
   for (const pane of panes) {
-    const project = createProjector(pane, state.rotation, positions);
-    context.save();
-    context.beginPath();
-    context.rect(pane.rect.x, pane.rect.y, pane.rect.width, pane.rect.height);
-    context.clip();
-    if (state.names) writeNames(context, pane, state.rotation, names, colors);
-    state.pins.forEach((row, i) => {
-      const at = project(row);
-      if (at) pin(context, at, i + 1, colors);
+    const { x, y, width, height } = pane.rect;
+    if (pane.inset) context.clearRect(x, y, width, height);
+    within(context, pane.rect, () => {
+      for (const extra of extras) extra(context, pane, state, colors);
+      if (state.names && !pane.inset) left = writeNames(context, pane, names, colors, covered);
+      drawMarks(context, pane, state, positions, colors);
+      if (state.lasso?.pane === pane.name) drawLasso(context, state.lasso.polygon, colors.accent);
     });
-    const at = state.hover === null ? null : project(state.hover.row);
-    if (at) ring(context, at, 6.5, colors.ink, colors.halo);
-    if (state.lasso?.pane === pane.name) drawLasso(context, state.lasso.polygon, colors.accent);
-    context.restore();
   }
+  return left;
 }

@@ -5,33 +5,43 @@ export const DIM = 64;
 export const NORMAL = 192;
 export const STRONG = 255;
 
+// Little-endian, as all that browsers run on: red is the first byte.
+const packed = ([red, green, blue]) => red | (green << 8) | (blue << 16);
+
+/** A function from a row to its colour, in the lower three bytes. */
 function colorOf(scheme) {
-  if (scheme.kind === "plain") return () => scheme.color;
-  if (scheme.kind === "category") return (row) => scheme.colors[scheme.codes[row]];
+  if (scheme.kind === "plain") {
+    const color = packed(scheme.color);
+    return () => color;
+  }
+  const table = Int32Array.from(scheme.colors, packed);
+  if (scheme.kind === "category") {
+    const { codes } = scheme;
+    return (row) => table[codes[row]];
+  }
+  const missing = packed(scheme.missingColor);
+  const { values } = scheme;
   return (row) => {
-    const value = scheme.values[row];
-    return Number.isNaN(value) ? scheme.missingColor : scheme.colors[colorIndex(scheme, value)];
+    const value = values[row];
+    return value !== value ? missing : table[colorIndex(scheme, value)];
   };
 }
 
 /**
  * Bytes in drawing order, zeros for what is not shown. shown: a byte a row; selected: the same, or null when nothing is;
- * spotlight: a category code that the reader points at in the legend, or null.
+ * spotlight: a category code that the reader points at, or null.
  */
 export function paint(order, scheme, shown, selected, spotlight) {
-  const bytes = new Uint8Array(4 * order.length);
+  const out = new Int32Array(order.length);
   const color = colorOf(scheme);
   const codes = scheme.kind === "category" && spotlight !== null ? scheme.codes : null;
   for (let k = 0; k < order.length; k++) {
     const row = order[k];
     if (!shown[row]) continue;
-    const [red, green, blue] = color(row);
-    bytes[4 * k] = red;
-    bytes[4 * k + 1] = green;
-    bytes[4 * k + 2] = blue;
-    if (codes) bytes[4 * k + 3] = codes[row] === spotlight ? STRONG : DIM;
-    else if (selected) bytes[4 * k + 3] = selected[row] ? STRONG : DIM;
-    else bytes[4 * k + 3] = NORMAL;
+    let strength = NORMAL;
+    if (codes) strength = codes[row] === spotlight ? STRONG : DIM;
+    else if (selected) strength = selected[row] ? STRONG : DIM;
+    out[k] = color(row) | (strength << 24);
   }
-  return bytes;
+  return new Uint8Array(out.buffer);
 }

@@ -1,16 +1,13 @@
 // GLSL for everything that is drawn. PLACE is the twin of place() in projections.js.
 
 export const PLACE = `
-uniform mat3 u_rotation;
-uniform float u_unfold;
-uniform int u_projection;
-uniform vec2 u_scale;
-uniform vec2 u_pan;
+struct Frame { mat3 rotation; float unfold; int projection; vec2 scale; vec2 pan; };
+uniform Frame u_now;
 
 struct Place { vec2 at; float facing; float beyond; };
 
-vec3 shape(float s, float c) {
-  if (u_projection == 0) {
+vec3 shape(int projection, float s, float c) {
+  if (projection == 0) {
     float up = sign(s) * log((1.0 + abs(s)) / max(c, 1e-20));
     return vec3(1.0, up, 3.14159265);
   }
@@ -22,28 +19,32 @@ vec3 shape(float s, float c) {
   return vec3(1.1547005 * cos(theta) / slope, up, 1.3173628);
 }
 
-Place place(vec3 v) {
-  if (u_unfold == 0.0) return Place(v.yz, v.x, 0.0);
+Place place(Frame f, vec3 v) {
+  if (f.projection == 2) return Place(v.xy, 1.0, 0.0);
+  if (f.unfold == 0.0) return Place(v.yz, v.x, 0.0);
   float c = length(v.xy);
   float longitude = c > 0.0 ? atan(v.y, v.x) : 0.0;
-  float k = 1.0 - u_unfold;
+  float k = 1.0 - f.unfold;
   float across = k < 1e-4 ? longitude : sin(k * longitude) / k;
-  vec3 map = shape(v.z, c);
+  vec3 map = shape(f.projection, v.z, c);
   vec2 at = vec2(
-    across * mix(c, map.x, u_unfold),
-    mix(v.z, clamp(map.y, -map.z, map.z), u_unfold * u_unfold));
+    across * mix(c, map.x, f.unfold),
+    mix(v.z, clamp(map.y, -map.z, map.z), f.unfold * f.unfold));
   return Place(at, cos(k * longitude), abs(map.y) > map.z + 1e-4 ? 1.0 : 0.0);
 }
 
-vec4 toClip(vec2 at) { return vec4((at - u_pan) * u_scale, 0.0, 1.0); }
+vec4 toClip(Frame f, vec2 at) { return vec4((at - f.pan) * f.scale, 0.0, 1.0); }
 const vec4 NOWHERE = vec4(2.0, 2.0, 2.0, 1.0);
 `;
 
 export const POINTS_VERTEX = `#version 300 es
 precision highp float;
 ${PLACE}
-layout(location = 0) in vec3 a_position;
+layout(location = 0) in vec2 a_now;
 layout(location = 1) in vec4 a_paint;
+layout(location = 2) in vec2 a_before;
+uniform Frame u_before;
+uniform float u_arrived; // 1.0, or less on the way from another embedding
 uniform float u_side;
 uniform float u_size;
 uniform float u_alpha;
@@ -51,8 +52,19 @@ uniform vec3 u_ground;
 out vec4 v_color;
 out float v_size;
 
+// The vector of a code: octahedral coordinates of the sphere, or a place of the plane.
+vec3 open(int projection, vec2 code) {
+  if (projection == 2) return vec3(code, 0.0);
+  float z = 1.0 - abs(code.x) - abs(code.y);
+  vec2 fold = (1.0 - abs(code.yx)) * vec2(code.x < 0.0 ? -1.0 : 1.0, code.y < 0.0 ? -1.0 : 1.0);
+  return normalize(vec3(z >= 0.0 ? code : fold, z));
+}
+
 void main() {
-  Place p = place(u_rotation * a_position);
+  vec3 at = open(u_now.projection, a_now);
+  bool bothRound = u_now.projection != 2 && u_before.projection != 2;
+  if (u_arrived < 1.0 && bothRound) at = normalize(mix(open(u_before.projection, a_before), at, u_arrived) + 1e-6);
+  Place p = place(u_now, u_now.rotation * at);
   if (a_paint.a == 0.0 || p.facing * u_side < 0.0) {
     gl_Position = NOWHERE;
     gl_PointSize = 1.0;
@@ -60,13 +72,17 @@ void main() {
   }
   bool dim = a_paint.a < 0.5;
   float alpha = dim ? 0.16 * u_alpha : u_alpha;
-  alpha *= 1.0 - p.beyond * u_unfold;
+  alpha *= 1.0 - p.beyond * u_now.unfold;
   if (a_paint.a > 0.9) alpha = sqrt(alpha);
   vec3 color = dim ? mix(a_paint.rgb, u_ground, 0.55) : a_paint.rgb;
   v_size = max(u_size, 1.5);
   alpha *= min(1.0, u_size * u_size / (v_size * v_size));
   v_color = vec4(color * alpha, alpha);
-  gl_Position = toClip(p.at);
+  gl_Position = toClip(u_now, p.at);
+  if (u_arrived < 1.0 && !bothRound) {
+    Place q = place(u_before, u_before.rotation * open(u_before.projection, a_before));
+    gl_Position = mix(toClip(u_before, q.at), gl_Position, u_arrived);
+  }
   gl_PointSize = v_size;
 }`;
 
@@ -92,10 +108,10 @@ out float v_facing;
 out float v_shade;
 
 void main() {
-  Place p = place(a_position);
+  Place p = place(u_now, a_position);
   v_facing = p.facing;
-  v_shade = mix(a_position.x, 1.0, u_unfold);
-  gl_Position = toClip(p.at);
+  v_shade = mix(a_position.x, 1.0, u_now.unfold);
+  gl_Position = toClip(u_now, p.at);
 }`;
 
 export const BODY_FRAGMENT = `#version 300 es
@@ -127,17 +143,17 @@ uniform vec2 u_viewport;
 out float v_across;
 
 void main() {
-  Place p = place(u_rotation * a_from);
-  Place q = place(u_rotation * a_to);
+  Place p = place(u_now, u_now.rotation * a_from);
+  Place q = place(u_now, u_now.rotation * a_to);
   bool away = min(p.facing * u_side, q.facing * u_side) < -1e-3;
   // A segment over the seam of the map would cross the whole sheet.
-  bool torn = u_unfold > 0.0 && length(p.at - q.at) > 1.0;
+  bool torn = u_now.unfold > 0.0 && length(p.at - q.at) > 1.0;
   if (away || torn || p.beyond * q.beyond > 0.0) {
     gl_Position = NOWHERE;
     return;
   }
-  vec2 a = toClip(p.at).xy * u_viewport * 0.5;
-  vec2 b = toClip(q.at).xy * u_viewport * 0.5;
+  vec2 a = toClip(u_now, p.at).xy * u_viewport * 0.5;
+  vec2 b = toClip(u_now, q.at).xy * u_viewport * 0.5;
   vec2 along = b - a;
   along = length(along) > 1e-5 ? normalize(along) : vec2(1.0, 0.0);
   float reach = 0.5 * u_width + 1.0;

@@ -1,24 +1,26 @@
 // The two canvases and the loop that draws them when something changed.
 import { h } from "../ui/dom.js";
 import { whenDrawn } from "./gl.js";
+import { homeZoom } from "../geometry/home.js";
 import { panes } from "../geometry/layout.js";
 import { drawOverlay } from "./overlay.js";
 import { createScene } from "./scene.js";
 import { touched } from "../state/store.js";
 import { createWorkload } from "./workload.js";
 
-const MOVES = ["rotation", "globe", "map", "unfold"];
-const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "panelOpen"]);
+const MOVES = ["rotation", "globe", "map", "flat", "unfold", "morph"];
+const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "railOpen", "tableOpen"]);
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 
-export function createStage(dataset, store, model, motion, { onrest }) {
+/** extras: see overlay.js. onrest() is called when nothing moves any more; onnames(count) with the names that had no room. */
+export function createStage(dataset, store, model, motion, { onrest, onnames, extras = [] }) {
   const canvas = h("canvas", { class: "points-layer", "aria-hidden": "true" });
   const overlay = h("canvas", { class: "overlay", "aria-hidden": "true" });
   const element = h(
     "div",
     {
-      class: "stage", tabindex: 0, role: "application", "aria-roledescription": "globe and map",
-      "aria-label": `${dataset.title}: globe and map. Arrow keys turn, plus and minus zoom, question mark for help.`,
+      class: "stage", tabindex: 0, role: "application", "aria-roledescription": "map and globe",
+      "aria-label": `${dataset.title}: map and globe. Arrow keys turn, plus and minus zoom, question mark for help.`,
     },
     canvas,
     overlay,
@@ -31,7 +33,13 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   let [pending, lastFrame, lastMove, restTimer] = [0, 0, -Infinity, 0];
   let [pointsStale, frames] = [true, 0];
 
-  const panesNow = () => panes(store.get(), width, height);
+  const panesNow = () => panes(store.get(), model.embedding, width, height);
+
+  /** The large pane of the embedding that the points come from, on their way from one to another. */
+  function paneBefore({ morph }) {
+    if (morph === null) return null;
+    return panes(store.get(), dataset.embeddings[morph.from], width, height)[0];
+  }
 
   /** Ask for a frame; the points are drawn anew only if they may have changed. */
   function request(points = true) {
@@ -43,18 +51,18 @@ export function createStage(dataset, store, model, motion, { onrest }) {
     const state = store.get();
     const list = panesNow();
     if (pointsStale && scene && !gl.isContextLost()) {
-      scene.draw(list, state, scale, points);
+      scene.draw(list, state, scale, points, paneBefore(state));
       whenDrawn(gl, (milliseconds) => workload.note(points, milliseconds));
       frames++;
     }
     pointsStale = false;
-    drawOverlay(context, list, state, dataset.positions, model.names, scale);
+    onnames(drawOverlay(context, list, state, model.positions, model.names, scale, extras));
   }
 
   function frame(now) {
     pending = 0;
     if (width === 0) return;
-    const elapsed = now - lastFrame;
+    const elapsed = Math.max(0, now - lastFrame);
     lastFrame = now;
     if (motion.active) motion.step(Math.min(0.05, elapsed / 1000));
     const moving = performance.now() - lastMove < workload.restMilliseconds;
@@ -114,6 +122,8 @@ export function createStage(dataset, store, model, motion, { onrest }) {
   return {
     element,
     panesNow,
+    homeZoom: (pane) => homeZoom(model.embedding, pane),
+    request,
     start,
     repaint: () => scene?.setPaint(model.paint(store.get())),
     size: () => ({ width, height }),

@@ -1,13 +1,16 @@
 // Where a pane's plane lies on the screen. A pane is
-//   { name, rect: {x, y, width, height}, unfold, projection, zoom, x, y }
-// in CSS pixels from the stage's top left; (x, y) is the place of the plane at the pane's middle.
-import { PROJECTIONS } from "./projections.js";
+//   { name, inset, rect: {x, y, width, height}, rotation, unfold, projection, half, zoom, x, y }
+// in CSS pixels from the stage's top left; (x, y) is the place of the plane at the pane's middle, and
+// half, of a planar embedding only, are half its width and height.
+import { FLAT, FLAT_INDEX, PROJECTIONS } from "./projections.js";
+import { toMatrix } from "./rotation.js";
 
 const ZOOM_LIMITS = [0.5, 400];
 const MARGIN = 0.92;
 
 /** Half extents of the plane at a stage of unfolding: how far the equator and the poles reach. */
-export function extents({ unfold, projection }) {
+export function extents({ unfold, projection, half }) {
+  if (projection === FLAT) return half;
   const { halfWidth, halfHeight } = PROJECTIONS[projection];
   const k = 1 - unfold;
   const across = k < 1e-4 ? Math.PI : k > 0.5 ? 1 / k : Math.sin(k * Math.PI) / k;
@@ -39,10 +42,6 @@ export function toPlane(pane, sx, sy) {
   ];
 }
 
-export function contains({ rect }, sx, sy) {
-  return sx >= rect.x && sx < rect.x + rect.width && sy >= rect.y && sy < rect.y + rect.height;
-}
-
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
 /** [zoom, x, y] kept so that some of the sphere or map always stays on the pane. */
@@ -66,6 +65,7 @@ export function placement(pane) {
     scale: [scale / pane.rect.width, scale / pane.rect.height],
     pan: [pane.x, pane.y],
     unfold: pane.unfold,
-    projectionIndex: PROJECTIONS[pane.projection].index,
+    projectionIndex: pane.projection === FLAT ? FLAT_INDEX : PROJECTIONS[pane.projection].index,
+    rotation: toMatrix(pane.rotation),
   };
 }

@@ -1,45 +1,75 @@
-// Where to write a category's name: the middle of its densest part on the sphere.
+// Where to write a category's name: the middles of its dense parts, the densest first.
 
 const SAMPLE = 1500;
 const STEPS = 6;
-const WINDOW = Math.cos(0.45); // radians about the current guess
+const WINDOW = { sphere: 0.44, plane: 0.2 }; // how far from the current guess, as a straight line
+const MOST_PLACES = 4;
+const LEAST_SHARE = 0.12; // of the class, for a further place
 
-function mean(rows, positions, about) {
-  let [x, y, z] = [0, 0, 0];
+function mean(rows, positions, round, about, reach) {
+  let [x, y, z, count] = [0, 0, 0, 0];
   for (const row of rows) {
     const [px, py, pz] = [positions[3 * row], positions[3 * row + 1], positions[3 * row + 2]];
-    if (about && px * about[0] + py * about[1] + pz * about[2] < WINDOW) continue;
+    if (about && (px - about[0]) ** 2 + (py - about[1]) ** 2 + (pz - about[2]) ** 2 > reach * reach) continue;
     x += px;
     y += py;
     z += pz;
+    count++;
   }
-  const length = Math.hypot(x, y, z);
+  const length = round ? Math.hypot(x, y, z) : count;
   return length > 1e-9 ? [x / length, y / length, z / length] : null;
 }
 
-function densest(rows, positions) {
+function densest(rows, { kind, positions }) {
+  const round = kind === "sphere";
   const first = 3 * rows[0];
-  let center = mean(rows, positions) ?? [positions[first], positions[first + 1], positions[first + 2]];
-  for (let step = 0; step < STEPS; step++) center = mean(rows, positions, center) ?? center;
+  let center = mean(rows, positions, round) ?? [positions[first], positions[first + 1], positions[first + 2]];
+  for (let step = 0; step < STEPS; step++) center = mean(rows, positions, round, center, WINDOW[kind]) ?? center;
   return center;
 }
 
-/** The direction at the middle of some rows. */
-export function centerOf(rows, positions) {
+/** The place at the middle of some rows of an embedding. */
+export function centerOf(rows, embedding) {
   const stride = Math.max(1, Math.floor(rows.length / SAMPLE));
-  return densest(rows.filter((_, i) => i % stride === 0), positions);
+  return densest(rows.filter((_, i) => i % stride === 0), embedding);
 }
 
-/** A unit vector for each category that has points: [{ code, at }], largest first. */
-export function categoryCenters({ codes, counts }, positions, order) {
+/** The middles of the dense parts of some rows, and the share of the rows about each. */
+function places(rows, embedding) {
+  const { kind, positions } = embedding;
+  const reach = WINDOW[kind];
+  const found = [];
+  let rest = rows;
+  while (rest.length > 0 && found.length < MOST_PLACES) {
+    const at = densest(rest, embedding);
+    const outside = rest.filter((row) =>
+      (positions[3 * row] - at[0]) ** 2 + (positions[3 * row + 1] - at[1]) ** 2 + (positions[3 * row + 2] - at[2]) ** 2 > reach * reach,
+    );
+    const share = (rest.length - outside.length) / rows.length;
+    if (found.length > 0 && share < LEAST_SHARE) break;
+    found.push(at);
+    if (outside.length === rest.length) break;
+    rest = outside;
+  }
+  return found;
+}
+
+/**
+ * Where names go: [{ code, at, home }], the largest class first and every class's first place before any second.
+ * home: null, or for a further place of a class its first one.
+ */
+export function classNames({ codes, counts }, embedding, order) {
   const samples = Array.from(counts, () => []);
   for (const row of order) {
     const sample = samples[codes[row]];
     if (sample.length < SAMPLE) sample.push(row);
   }
-  return samples
+  const classes = samples
     .map((rows, code) => ({ code, rows }))
     .filter(({ code, rows }) => code > 0 && rows.length > 0)
-    .map(({ code, rows }) => ({ code, at: densest(rows, positions) }))
-    .sort((a, b) => counts[b.code] - counts[a.code]);
+    .sort((a, b) => counts[b.code] - counts[a.code])
+    .map(({ code, rows }) => ({ code, places: places(rows, embedding) }));
+  const first = classes.map(({ code, places: [at] }) => ({ code, at, home: null }));
+  const further = classes.flatMap(({ code, places: [home, ...others] }) => others.map((at) => ({ code, at, home })));
+  return [...first, ...further];
 }

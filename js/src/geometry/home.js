@@ -1,19 +1,26 @@
-// The view to open with and to go back to. Python (mercat/viewer/_home.py) finds what fits the data:
-// { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: { mercator: [zoom, x, y], ... } }.
+// The view to open with and to go back to. Python (mercat/viewer/_embeddings.py) finds what fits the data: for the sphere
+// { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: { mercator: [zoom, x, y], ... } },
+// for a planar embedding { half: [width, height] }, which all of it fills.
 
-/** [zoom, x, y] of the globe's pane at a stage of unfolding, on the way from the globe to the map. */
-export function globeHome({ globe, map }, projection, unfold) {
-  const end = map[projection];
+const WHOLE = [1, 0, 0];
+const WORLD = { rotation: [0, 0, 0], globe: WHOLE, map: { mercator: WHOLE, equal_earth: WHOLE } };
+
+/** The home of an embedding on the sphere; where there is none, the whole world. */
+export function sphereHome({ embeddings }) {
+  return embeddings.find(({ kind }) => kind === "sphere")?.home ?? WORLD;
+}
+
+export const FLAT_HOME = WHOLE;
+
+/** [zoom, x, y] on the way from the globe's to the map's as it unfolds. */
+export function between(globe, map, unfold) {
   const mix = (a, b) => a + (b - a) * unfold;
-  return [globe[0] * (end[0] / globe[0]) ** unfold, mix(globe[1], end[1]), mix(globe[2], end[2])];
+  return [globe[0] * (map[0] / globe[0]) ** unfold, mix(globe[1], map[1]), mix(globe[2], map[2])];
 }
 
 /** The zoom at which a pane shows the data as large as they fit. */
-export function homeZoom(home, { name, projection, unfold }) {
-  return name === "map" ? home.map[projection][0] : globeHome(home, projection, unfold)[0];
-}
-
-/** [zoom, x, y] as far from one home as it was from another. */
-export function rebase([zoom, x, y], from, to) {
-  return [(zoom * to[0]) / from[0], x + to[1] - from[1], y + to[2] - from[2]];
+export function homeZoom({ kind, home }, { name, projection, unfold }) {
+  if (kind === "plane") return 1;
+  const map = home.map[projection];
+  return name === "map" ? map[0] : between(home.globe, map, unfold)[0];
 }

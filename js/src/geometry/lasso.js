@@ -13,12 +13,12 @@ export function inside(polygon, x, y) {
 }
 
 /** A byte a row: 1 for shown points that face the reader within the line. */
-export function rowsInside(polygon, pane, { rotation, positions, shown }) {
+export function rowsInside(polygon, pane, { positions, shown }) {
   const xs = polygon.map(([x]) => x);
   const ys = polygon.map(([, y]) => y);
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
-  const project = createProjector(pane, rotation, positions);
+  const project = createProjector(pane, positions);
   const mask = new Uint8Array(shown.length);
   for (let row = 0; row < shown.length; row++) {
     if (!shown[row]) continue;

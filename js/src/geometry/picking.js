@@ -1,11 +1,11 @@
 // Which point lies under the pointer.
 import { pixelsPerUnit, toPlane, toScreen } from "./camera.js";
-import { place, unplace } from "./projections.js";
+import { FLAT, place, unplace } from "./projections.js";
 import { apply, inverse, toMatrix } from "./rotation.js";
 
 /** A function that projects a row onto a pane: [x, y] in pixels, or null on the far side or off the map. */
-export function createProjector(pane, rotation, positions) {
-  const m = toMatrix(rotation);
+export function createProjector(pane, positions) {
+  const m = toMatrix(pane.rotation);
   const out = [0, 0, 0, 0];
   return (row) => {
     const x = positions[3 * row];
@@ -47,8 +47,8 @@ function nearestOnGlobe(pane, sx, sy, radius) {
 }
 
 /** The row of the shown point nearest to (sx, sy) within radius pixels, or -1. */
-export function pick(pane, sx, sy, radius, { rotation, positions, shown, index }) {
-  const project = createProjector(pane, rotation, positions);
+export function pick(pane, sx, sy, radius, { positions, shown, index }) {
+  const project = createProjector(pane, positions);
   let best = -1;
   let bestDistance = radius;
   const visit = (row) => {
@@ -58,9 +58,11 @@ export function pick(pane, sx, sy, radius, { rotation, positions, shown, index }
     const distance = Math.hypot(at[0] - sx, at[1] - sy);
     if (distance < bestDistance) [best, bestDistance] = [row, distance];
   };
-  if (pane.unfold === 0 || pane.unfold === 1) {
+  if (pane.projection === FLAT) {
+    index().near(toPlane(pane, sx, sy), radius / pixelsPerUnit(pane), visit);
+  } else if (pane.unfold === 0 || pane.unfold === 1) {
     const region = cap(pane, sx, sy, radius);
-    if (region) index().near(apply(inverse(rotation), region.middle), region.angle, visit);
+    if (region) index().near(apply(inverse(pane.rotation), region.middle), region.angle, visit);
   } else {
     // Halfway between globe and map there is no inverse to ask.
     for (let row = 0; row < shown.length; row++) visit(row);

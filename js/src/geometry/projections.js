@@ -29,6 +29,10 @@ function equalEarthTheta(y) {
   return theta;
 }
 
+/** What a pane of a planar embedding has for a projection: places are what they are. */
+export const FLAT = "flat";
+export const FLAT_INDEX = 2;
+
 export const PROJECTIONS = {
   mercator: {
     index: 0,
@@ -61,6 +65,13 @@ export const PROJECTIONS = {
  * facing is negative on the far side; beyond is 1 for places past the edge of the map.
  */
 export function place(out, vx, vy, vz, unfold, projection) {
+  if (projection === FLAT) {
+    out[0] = vx;
+    out[1] = vy;
+    out[2] = 1;
+    out[3] = 0;
+    return out;
+  }
   if (unfold === 0) {
     out[0] = vy;
     out[1] = vz;
@@ -84,6 +95,7 @@ export function place(out, vx, vy, vz, unfold, projection) {
 
 /** The unit vector of the view's frame at (x, y) of the globe (unfold 0) or map (unfold 1), or null. */
 export function unplace(x, y, unfold, projection) {
+  if (projection === FLAT) return [x, y, 0];
   if (unfold === 0) {
     const r2 = x * x + y * y;
     return r2 > 1 ? null : [Math.sqrt(1 - r2), x, y];

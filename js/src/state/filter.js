@@ -1,33 +1,56 @@
-// What the legend lets through: hidden categories (0 is "missing") and a range of a number column.
+// What the columns let through, by column: a set of categories (0 is "missing"), or a range of numbers.
+//   { kind: "set", codes }                  rows of these categories
+//   { kind: "range", low, high, missing }   numbers from low up to high, high left out unless it is infinite,
+//                                           and the missing if so
+// A column without a filter is not in the map. Filters are never changed, only replaced.
 
-export const NO_FILTER = Object.freeze({ hidden: Object.freeze(new Set()), range: null });
+export const NO_FILTERS = Object.freeze(new Map());
 
-export function toggle(filter, code) {
-  const hidden = new Set(filter.hidden);
-  if (!hidden.delete(code)) hidden.add(code);
-  return { ...filter, hidden };
+/** The filters with one column's replaced; null takes it away. */
+export function withFilter(filters, column, filter) {
+  const next = new Map(filters);
+  if (filter === null) next.delete(column);
+  else next.set(column, filter);
+  return next.size === 0 ? NO_FILTERS : next;
 }
 
-/** Show one category alone; asked again for the same one, show all. */
-export function isolate(filter, code, codes) {
-  const others = codes.filter((other) => other !== code);
-  const alone = !filter.hidden.has(code) && others.every((other) => filter.hidden.has(other));
-  return { ...filter, hidden: new Set(alone ? [] : others) };
+/** All categories but one, or with it again, out of all codes that occur; null when all are in. */
+export function toggled(filter, code, all) {
+  const codes = new Set(filter?.codes ?? all);
+  if (!codes.delete(code)) codes.add(code);
+  return codes.size === all.length ? null : { kind: "set", codes };
 }
 
-/** One byte a row: 1 if shown. */
-export function visibility(scheme, { hidden, range }, n) {
-  const shown = new Uint8Array(n).fill(1);
-  if (scheme.kind === "category" && hidden.size > 0) {
-    const lets = scheme.labels.map((_, code) => (hidden.has(code) ? 0 : 1));
-    for (let i = 0; i < n; i++) shown[i] = lets[scheme.codes[i]];
-  } else if (scheme.kind === "number") {
-    const [low, high] = range ?? [-Infinity, Infinity];
-    const missing = hidden.has(0) ? 0 : 1;
-    for (let i = 0; i < n; i++) {
-      const value = scheme.values[i];
-      shown[i] = Number.isNaN(value) ? missing : value >= low && value <= high ? 1 : 0;
-    }
+/** One category alone; asked again for the same one, all. */
+export function isolated(filter, code) {
+  const alone = filter?.codes.size === 1 && filter.codes.has(code);
+  return alone ? null : { kind: "set", codes: new Set([code]) };
+}
+
+/** Numbers from low to high; null when that is all of them. */
+export function ranged(low, high, missing) {
+  return low === -Infinity && high === Infinity && missing ? null : { kind: "range", low, high, missing };
+}
+
+export const holds = (filter, code) => !filter || filter.codes.has(code);
+
+/** A byte a row: 1 where a column's filter lets it through. */
+export function passing(column, filter, n) {
+  const pass = new Uint8Array(n);
+  if (filter.kind === "set") {
+    const lets = new Uint8Array(column.labels.length + 1);
+    for (const code of filter.codes) lets[code] = 1;
+    const { codes } = column;
+    for (let row = 0; row < n; row++) pass[row] = lets[codes[row]];
+    return pass;
   }
-  return shown;
+  const { low, high } = filter;
+  const missing = filter.missing ? 1 : 0;
+  const open = high === Infinity;
+  const { values } = column;
+  for (let row = 0; row < n; row++) {
+    const value = values[row];
+    pass[row] = value !== value ? missing : value >= low && (open || value < high) ? 1 : 0;
+  }
+  return pass;
 }

@@ -1,72 +1,100 @@
-// What follows from the data and the state: colours, visibility, names.
-import { categoryCenters } from "../geometry/centers.js";
-import { visibility } from "./filter.js";
+// What follows from the data and the state: colours, what is shown, names. Panels read it and are told,
+// by the names scheme, shown and names beside the keys of the state, what of it changed.
+import { createColumns } from "../data/columns.js";
 import { drawOrder } from "../data/order.js";
+import { createPlaneIndex } from "../data/plane-index.js";
+import { createSphereIndex } from "../data/sphere-index.js";
 import { paint } from "../draw/paint.js";
+import { createScheme } from "../draw/scheme.js";
+import { classNames } from "../geometry/centers.js";
 import { place } from "../geometry/projections.js";
 import { toMatrix } from "../geometry/rotation.js";
-import { createScheme } from "../draw/scheme.js";
-import { createSphereIndex } from "../data/sphere-index.js";
+import { createCrossfilter } from "./crossfilter.js";
+import { holds } from "./filter.js";
 import { touched } from "./store.js";
 
-const MOST_NAMES = 40;
+export function createModel(dataset, store) {
+  const { n, embeddings } = dataset;
+  const order = drawOrder(n);
+  const columns = createColumns(dataset);
+  const column = (index) => columns.get(index, store.get().scales);
+  const crossfilter = createCrossfilter(n, column);
+  const indices = new Map();
+  let centers = [];
 
-export function createModel(dataset) {
-  const order = drawOrder(dataset.n);
-  let index = null;
   const model = {
     order,
+    columns,
+    column,
+    bins: (index) => columns.bins(index, store.get().scales),
+    counts: (index, mask) => crossfilter.counts(index, model.bins(index), mask),
     scheme: null,
-    shown: null,
-    shownCount: dataset.n,
+    shown: crossfilter.shown,
+    shownCount: n,
     names: [],
-    index: () => (index ??= createSphereIndex(dataset.positions)),
-    paint: ({ selection, spotlight }) => paint(order, model.scheme, model.shown, selection.mask, spotlight),
+    get embedding() {
+      return embeddings[store.get().embedding];
+    },
+    get positions() {
+      return model.embedding.positions;
+    },
+    index() {
+      const { embedding } = model;
+      if (!indices.has(embedding)) {
+        const create = embedding.kind === "plane" ? createPlaneIndex : createSphereIndex;
+        indices.set(embedding, create(embedding.positions));
+      }
+      return indices.get(embedding);
+    },
+    paint: ({ selection, spotlight, colorBy }) =>
+      paint(order, model.scheme, model.shown, selection.mask, spotlight?.column === colorBy ? spotlight.code : null),
     countBeyond,
     update,
   };
-  let centers = [];
-
-  function findCenters() {
-    const { scheme } = model;
-    const few = scheme.kind === "category" && scheme.labels.length - 1 <= MOST_NAMES;
-    centers = few ? categoryCenters(scheme, dataset.positions, order) : [];
-  }
 
   /** Names in the order in which they take their room: selected classes first, then the largest. */
-  function namesFor({ filter, selection }) {
+  function namesFor({ filters, selection, colorBy }) {
     if (centers.length === 0) return [];
     const { codes, labels } = model.scheme;
     const selected = new Set();
     for (const row of selection.rows) selected.add(codes[row]);
+    const filter = filters.get(colorBy);
     return centers
-      .filter(({ code }) => !filter.hidden.has(code))
+      .filter(({ code }) => holds(filter, code))
       .sort((a, b) => selected.has(b.code) - selected.has(a.code))
-      .map(({ code, at }) => ({ at, text: labels[code] }));
+      .map((center) => ({ ...center, text: labels[center.code] }));
   }
 
-  /** Bring up to date after these keys of the state changed (null: all). Says what did change. */
+  /** Bring up to date after these keys of the state changed (null: all). Names what of the model changed. */
   function update(state, changed) {
     const any = touched(changed);
-    const recolored = any("colorBy", "asScale", "theme");
-    const refiltered = recolored || any("filter");
-    if (recolored) model.scheme = createScheme(dataset.columns[state.colorBy], state.theme, state.asScale);
-    if (any("colorBy", "asScale")) findCenters();
-    if (refiltered) {
-      model.shown = visibility(model.scheme, state.filter, dataset.n);
-      model.shownCount = model.shown.reduce((sum, one) => sum + one, 0);
+    const derived = [];
+    if (any("colorBy", "scales", "theme")) {
+      model.scheme = createScheme(column(state.colorBy), state.theme);
+      derived.push("scheme");
     }
-    if (refiltered || any("selection")) model.names = namesFor(state);
-    return { recolored, refiltered, repainted: refiltered || any("selection", "spotlight") };
+    if (any("colorBy", "scales", "embedding")) {
+      centers = model.scheme.kind === "category" ? classNames(model.scheme, model.embedding, order) : [];
+    }
+    if (any("filters", "scales")) {
+      model.shownCount = crossfilter.update(state.filters);
+      derived.push("shown");
+    }
+    if (any("colorBy", "scales", "embedding", "filters", "selection")) {
+      model.names = namesFor(state);
+      derived.push("names");
+    }
+    return derived;
   }
 
   /** How many shown points lie past the edge of the map at this rotation. */
   function countBeyond({ rotation, projection }) {
+    if (model.embedding.kind === "plane") return 0;
     const m = toMatrix(rotation);
-    const { positions } = dataset;
+    const { positions } = model;
     const out = [0, 0, 0, 0];
     let beyond = 0;
-    for (let row = 0; row < dataset.n; row++) {
+    for (let row = 0; row < n; row++) {
       const [x, y, z] = [positions[3 * row], positions[3 * row + 1], positions[3 * row + 2]];
       const up = m[6] * x + m[7] * y + m[8] * z;
       if (Math.abs(up) < 0.99 || !model.shown[row]) continue;

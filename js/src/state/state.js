@@ -1,32 +1,47 @@
-// What the viewer starts from, and what a reset goes back to.
-import { NO_FILTER } from "./filter.js";
+// What the viewer starts from, and what a reset goes back to. Everything that a panel shows follows from
+// this, the data and the model (model.js).
+import { FLAT_HOME, sphereHome } from "../geometry/home.js";
 import { fromCenter } from "../geometry/rotation.js";
+import { NO_FILTERS } from "./filter.js";
 import { NOTHING } from "./selection.js";
 
 export function initialState(dataset, theme) {
-  const { columns, home, options } = dataset;
+  const { columns, options } = dataset;
+  const home = sphereHome(dataset);
   return {
+    // where one looks
+    embedding: 0,
+    morph: null, // { from, t } on the way from another embedding
     rotation: fromCenter(home.rotation), // a quaternion, see rotation.js
     globe: home.globe, // zoom and the place of the plane in the middle
     map: home.map[options.projection],
-    active: "globe", // the pane that keys zoom and pan
-    unfold: 0,
-    layout: "both",
+    flat: FLAT_HOME, // the same for planar embeddings
+    layout: "map", // the large view
+    unfold: 0, // of the large globe; between 0 and 1 on the way to the map
     projection: options.projection,
-    tool: "turn",
-    theme,
+    // what is shown, and how
     colorBy: columns.findIndex(({ name }) => name === options.color), // -1: one colour
-    asScale: false,
-    filter: NO_FILTER,
-    spotlight: null, // the category pointed at in the legend
+    scales: new Set(), // columns of few whole numbers that are read as a scale all the same
+    filters: NO_FILTERS,
     selection: NOTHING,
     pins: [],
-    hover: null,
-    lasso: null,
+    theme,
     size: 1,
     names: true,
     graticule: true,
     seeThrough: true,
-    panelOpen: false, // matters on narrow screens only
+    inset: true,
+    insetAt: [0, 1],
+    // what the hand does now
+    tool: "turn",
+    active: "map", // the pane that keys zoom and pan
+    spotlight: null, // { column, code }: the category pointed at
+    hover: null,
+    lasso: null,
+    railOpen: false, // matters on narrow screens only
+    tableOpen: false,
   };
 }
+
+/** What a reset leaves as it is. */
+export const KEPT = ["theme", "railOpen", "tableOpen", "insetAt"];

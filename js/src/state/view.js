@@ -1,12 +1,13 @@
-// The view as Python sees it: { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: [...] }.
+// The view as Python sees it: { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: [...],
+// flat: [...] }, the last for planar embeddings.
 import { fromCenter, toCenter } from "../geometry/rotation.js";
 
-export const VIEW_KEYS = ["rotation", "globe", "map"];
+export const VIEW_KEYS = ["rotation", "globe", "map", "flat"];
 
-export function toView({ rotation, globe, map }) {
-  return { rotation: toCenter(rotation), globe: [...globe], map: [...map] };
+export function toView({ rotation, globe, map, flat }) {
+  return { rotation: toCenter(rotation), globe: [...globe], map: [...map], flat: [...flat] };
 }
 
-export function fromView({ rotation, globe, map }) {
-  return { rotation: fromCenter(rotation), globe: [...globe], map: [...map] };
+export function fromView({ rotation, globe, map, flat }) {
+  return { rotation: fromCenter(rotation), globe: [...globe], map: [...map], flat: [...flat] };
 }

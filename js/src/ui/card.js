@@ -1,6 +1,6 @@
 // A point's fields: beside the pointer, or pinned in the panel.
 import { h, iconButton } from "./dom.js";
-import { count, field, number } from "./format.js";
+import { count, field } from "./format.js";
 
 const MOST_FIELDS = 8;
 
@@ -8,14 +8,6 @@ const line = (name, text) => h("div", { class: "field" }, h("dt", { text: name }
 
 function lines(columns, row) {
   return columns.map((column) => line(column.name, field(column, row)));
-}
-
-function position(positions, row) {
-  const degrees = 180 / Math.PI;
-  const [x, y, z] = [0, 1, 2].map((c) => positions[3 * row + c]);
-  const longitude = number(Math.atan2(y, x) * degrees, 4);
-  const latitude = number(Math.asin(Math.max(-1, Math.min(1, z))) * degrees, 4);
-  return `${longitude}°, ${latitude}°`;
 }
 
 /** colorBy comes first, since it is what the reader is looking at. */
@@ -28,7 +20,8 @@ export function createTooltip(dataset) {
   const element = h("div", { class: "tooltip", hidden: true });
   return {
     element,
-    show(row, colorBy, [x, y], { width, height }) {
+    /** docked: at the foot of the stage, as for a finger, which covers what it points at. */
+    show(row, colorBy, { at: [x, y], docked }, { width, height }) {
       const shown = ordered(dataset.columns, colorBy).slice(0, MOST_FIELDS);
       const left = dataset.columns.length - shown.length;
       element.replaceChildren(
@@ -37,6 +30,9 @@ export function createTooltip(dataset) {
         left > 0 ? h("div", { class: "quiet", text: `and ${left} more: click to pin` }) : "",
       );
       element.hidden = false;
+      element.classList.toggle("docked", docked);
+      element.style.left = element.style.top = "";
+      if (docked) return;
       const box = element.getBoundingClientRect();
       const right = x + 16 + box.width > width ? x - 16 - box.width : x + 16;
       element.style.left = `${Math.max(4, right)}px`;
@@ -60,7 +56,7 @@ export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
       h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: oncenter }),
       iconButton("close", `Unpin ${name}`, onclose),
     ),
-    h("dl", {}, ...lines(ordered(dataset.columns, colorBy), row), line("position", position(dataset.positions, row))),
+    h("dl", {}, ...lines(ordered(dataset.columns, colorBy), row)),
   );
 }
 

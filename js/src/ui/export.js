@@ -1,7 +1,7 @@
 // Files for the reader: a picture of what is seen, and the selected rows.
 import { css } from "../draw/color.js";
-import { field, number } from "./format.js";
-import { legendCodes } from "../panels/legend.js";
+import { field } from "./format.js";
+import { occurring } from "../data/columns.js";
 import { FONT, THEMES, onCanvas } from "../draw/theme.js";
 
 const KEY_LINE = 20; // pixels
@@ -30,6 +30,7 @@ function value(column, row) {
     const x = column.values[row];
     return Number.isNaN(x) ? "" : String(column.values instanceof Float32Array ? Number(x.toPrecision(8)) : x);
   }
+  if (column.kind === "date") return Number.isNaN(column.values[row]) ? "" : field(column, row);
   return column.codes[row] === 0 ? "" : cell(field(column, row));
 }
 
@@ -46,7 +47,7 @@ export function keyLines(codes, lines) {
 }
 
 function drawCategoryKey(context, scheme, x, y, room) {
-  const { listed, rest } = keyLines(legendCodes(scheme), Math.floor(room / KEY_LINE));
+  const { listed, rest } = keyLines(occurring(scheme.counts), Math.floor(room / KEY_LINE));
   listed.forEach((code, i) => {
     context.fillStyle = css(scheme.colors[code]);
     context.beginPath();
@@ -64,9 +65,9 @@ function drawNumberKey(context, scheme, x, y) {
     context.fillRect(x + i, y, 1.5, 10);
   }
   context.fillStyle = context.strokeStyle;
-  context.fillText(number(scheme.low, 3), x, y + 24);
+  context.fillText(scheme.format(scheme.low), x, y + 24);
   context.textAlign = "right";
-  context.fillText(number(scheme.high, 3), x + 150, y + 24);
+  context.fillText(scheme.format(scheme.high), x + 150, y + 24);
   context.textAlign = "left";
 }
 

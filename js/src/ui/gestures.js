@@ -1,6 +1,7 @@
 // Mouse, pen and fingers on the stage: turn, pan, lasso, zoom, point.
-import { contains, keepInView, pixelsPerUnit, toPlane, zoomAbout } from "../geometry/camera.js";
-import { PROJECTIONS, unplace } from "../geometry/projections.js";
+import { keepInView, pixelsPerUnit, toPlane, zoomAbout } from "../geometry/camera.js";
+import { cameraKey, paneAt } from "../geometry/layout.js";
+import { FLAT, PROJECTIONS } from "../geometry/projections.js";
 import { aboutAxis, between, inverse, multiply, normalize, toAxisAngle } from "../geometry/rotation.js";
 
 const CLICK_PIXELS = 5;
@@ -32,7 +33,7 @@ export function panned(pane, [x0, y0], [x1, y1]) {
   return keepInView(pane, [pane.zoom, pane.x - (x1 - x0) / scale, pane.y + (y1 - y0) / scale]);
 }
 
-/** Sees to every pointer on `target`; `on` gets hover, click and lasso, each with its pane, and leave. */
+/** Sees to every pointer on `target`; `on` gets hover, click, lasso and center, each with its pane, and leave. */
 export function attachGestures(target, { store, motion, panesNow, on, wheelNeedsFocus }) {
   const pointers = new Map();
   let drag = null;
@@ -42,16 +43,18 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
     const box = target.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
-  const paneAt = ([x, y]) => panesNow().find((pane) => contains(pane, x, y)) ?? null;
-  const paneNamed = (name) => panesNow().find((pane) => pane.name === name);
+  const under = (point) => paneAt(panesNow(), point);
+  const large = () => panesNow()[0];
 
-  function actionOf(event) {
+  function actionOf(event, pane) {
+    if (pane.inset) return "turn";
     if (event.button === 1 || event.button === 2 || event.altKey) return "pan";
-    if (event.shiftKey) return "lasso";
-    return store.get().tool;
+    if (event.shiftKey || store.get().tool === "lasso") return "lasso";
+    return pane.projection === FLAT ? "pan" : "turn";
   }
 
   function begin(event) {
+    if (motion.changing || event.target.closest("button")) return;
     target.focus({ preventScroll: true });
     target.setPointerCapture(event.pointerId);
     const point = at(event);
@@ -62,11 +65,10 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
       beginPinch();
       return;
     }
-    const pane = paneAt(point);
+    const pane = under(point);
     if (pane === null || pointers.size > 2) return;
-    store.set({ active: pane.name });
     drag = {
-      pane, action: actionOf(event), start: point, moved: false,
+      pane, action: actionOf(event, pane), start: point, moved: false,
       rotation: store.get().rotation, trail: [], polygon: [point],
       how: event.ctrlKey || event.metaKey ? "add" : "replace",
     };
@@ -76,8 +78,7 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
     drag = null;
     store.set({ lasso: null });
     const [a, b] = [...pointers.values()];
-    const pane = paneAt(a);
-    pinch = pane && { pane: pane.name, a, b };
+    pinch = { a, b };
   }
 
   function movePinch() {
@@ -85,15 +86,20 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
     const middle = (p, q) => [(p[0] + q[0]) / 2, (p[1] + q[1]) / 2];
     const reach = (p, q) => Math.max(20, Math.hypot(p[0] - q[0], p[1] - q[1]));
     const angle = (p, q) => Math.atan2(p[1] - q[1], q[0] - p[0]);
-    const { pane, a: a0, b: b0 } = pinch;
-    store.set({ [pane]: panned(paneNamed(pane), middle(a0, b0), middle(a, b)) });
-    store.set({ [pane]: zoomAbout(paneNamed(pane), reach(a, b) / reach(a0, b0), ...middle(a, b)) });
+    const { a: a0, b: b0 } = pinch;
+    const key = cameraKey(large());
+    store.set({ [key]: panned(large(), middle(a0, b0), middle(a, b)) });
+    store.set({ [key]: zoomAbout(large(), reach(a, b) / reach(a0, b0), ...middle(a, b)) });
     const roll = aboutAxis([1, 0, 0], angle(a, b) - angle(a0, b0));
     store.set({ rotation: normalize(multiply(roll, store.get().rotation)) });
-    pinch = { pane, a, b };
+    pinch = { a, b };
   }
 
   function moveDrag(event, point) {
+    if (drag.moved && drag.action === "lasso" && store.get().lasso === null) {
+      drag = null; // Escape took it away
+      return;
+    }
     if (!drag.moved && Math.hypot(point[0] - drag.start[0], point[1] - drag.start[1]) < CLICK_PIXELS) return;
     drag.moved = true;
     if (drag.action === "turn") {
@@ -101,7 +107,7 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
       drag.trail.push({ time: event.timeStamp, rotation });
       store.set({ rotation });
     } else if (drag.action === "pan") {
-      store.set({ [drag.pane.name]: panned(drag.pane, drag.start, point) });
+      store.set({ [cameraKey(drag.pane)]: panned(drag.pane, drag.start, point) });
     } else {
       drag.polygon.push(point);
       store.set({ lasso: { pane: drag.pane.name, polygon: [...drag.polygon] } });
@@ -111,7 +117,7 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
   function move(event) {
     const point = at(event);
     if (!pointers.has(event.pointerId)) {
-      if (event.pointerType !== "touch") on.hover(paneAt(point), point);
+      if (event.pointerType !== "touch") on.hover(under(point), point);
       return;
     }
     pointers.set(event.pointerId, point);
@@ -133,10 +139,11 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
     pinch = null;
     if (drag === null) return;
     const canceled = event.type === "pointercancel";
+    const drawn = store.get().lasso !== null; // unless Escape took it away
     if (drag.moved && drag.action === "turn" && !canceled) throwOn(event);
     if (drag.action === "lasso") {
       store.set({ lasso: null });
-      if (drag.moved && !canceled) on.lasso(drag.pane, drag.polygon, drag.how);
+      if (drag.moved && drawn && !canceled) on.lasso(drag.pane, drag.polygon, drag.how);
     }
     if (!drag.moved && !canceled && event.button === 0) {
       on.click(drag.pane, drag.start, event.pointerType === "touch");
@@ -148,19 +155,20 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
     const hasFocus = target.contains(target.getRootNode().activeElement);
     if (wheelNeedsFocus && !hasFocus && !event.ctrlKey) return;
     const point = at(event);
-    const pane = paneAt(point);
-    if (pane === null) return;
+    const pane = under(point);
+    if (pane === null || motion.changing) return;
     event.preventDefault();
+    motion.stop();
     const lines = event.deltaMode === 1 ? 16 : 1;
     const factor = Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0016));
-    store.set({ [pane.name]: zoomAbout(pane, factor, ...point), active: pane.name });
+    const { rect } = large();
+    const about = pane.inset ? [rect.x + rect.width / 2, rect.y + rect.height / 2] : point;
+    store.set({ [cameraKey(large())]: zoomAbout(large(), factor, ...about) });
   }
 
   function center(event) {
-    const point = at(event);
-    const pane = paneAt(point);
-    const view = pane && unplace(...toPlane(pane, ...point), pane.unfold, pane.projection);
-    if (view) motion.flyTo(normalize(multiply(between(view, [1, 0, 0]), store.get().rotation)));
+    const pane = under(at(event));
+    if (pane && !pane.inset && !event.target.closest("button")) on.center(pane, at(event));
   }
 
   const listeners = {

@@ -1,24 +1,27 @@
 // What the keys do. The table is also what the help shows.
 import { keepInView, zoomAbout } from "../geometry/camera.js";
+import { cameraKey } from "../geometry/layout.js";
+import { FLAT } from "../geometry/projections.js";
 import { aboutAxis, multiply, normalize } from "../geometry/rotation.js";
 
 const STEP = (6 * Math.PI) / 180;
 
 export const KEYS = [
-  ["← → ↑ ↓", "turn the globe; with Shift, pan the view last used"],
-  [", .", "roll left, roll right"],
-  ["+ −", "zoom the view last used"],
-  ["U", "unfold the globe into the map, and back"],
-  ["1 2 3", "globe, both, map"],
-  ["T P L", "turn, pan, lasso"],
+  ["← → ↑ ↓", "turn; with Shift, pan the large view"],
+  ["+ −", "zoom the large view"],
+  ["U", "unfold the globe into the map, or fold the map up: the inset changes places with the large view"],
+  ["1 2", "the globe large, the map large"],
+  ["I", "with or without the inset"],
+  ["T L", "dragging turns, dragging selects"],
   ["Enter", "pin the point nearest to the middle"],
   ["[ ]", "smaller, larger points"],
   ["N G B", "names, graticule, back of the globe"],
   ["/", "search"],
+  ["Ctrl Z", "undo; with Shift, redo"],
   ["D", "dark or light"],
   ["S", "save a picture"],
   ["Esc", "let go of the selection"],
-  ["R or 0", "reset everything"],
+  ["R or 0", "reset everything, which Undo takes back"],
   ["?", "help"],
 ];
 
@@ -28,42 +31,41 @@ function turnBy(store, axis, angle) {
 
 function panBy(store, pane, dx, dy) {
   const step = 0.1 / pane.zoom;
-  store.set({ [pane.name]: keepInView(pane, [pane.zoom, pane.x + dx * step, pane.y + dy * step]) });
+  store.set({ [cameraKey(pane)]: keepInView(pane, [pane.zoom, pane.x + dx * step, pane.y + dy * step]) });
 }
 
-function zoomBy(store, pane, factor) {
+export function zoomBy(store, pane, factor) {
   const { rect } = pane;
-  store.set({ [pane.name]: zoomAbout(pane, factor, rect.x + rect.width / 2, rect.y + rect.height / 2) });
+  store.set({ [cameraKey(pane)]: zoomAbout(pane, factor, rect.x + rect.width / 2, rect.y + rect.height / 2) });
 }
 
 /** Handlers by key; an arrow turns, with Shift it pans. */
-function keymap(store, actions, activePane) {
+function keymap(store, actions, largePane) {
   const flip = (name) => () => store.set({ [name]: !store.get()[name] });
   const resize = (factor) => () => store.set({ size: Math.max(0.25, Math.min(4, store.get().size * factor)) });
   const arrow = (axis, sign, dx, dy) => (event) =>
-    event.shiftKey ? panBy(store, activePane(), dx, dy) : turnBy(store, axis, sign * STEP);
+    event.shiftKey || largePane().projection === FLAT
+      ? panBy(store, largePane(), dx, dy)
+      : turnBy(store, axis, sign * STEP);
   return {
     ArrowLeft: arrow([0, 0, 1], 1, -1, 0),
     ArrowRight: arrow([0, 0, 1], -1, 1, 0),
     ArrowUp: arrow([0, 1, 0], 1, 0, 1),
     ArrowDown: arrow([0, 1, 0], -1, 0, -1),
-    ",": () => turnBy(store, [1, 0, 0], STEP),
-    ".": () => turnBy(store, [1, 0, 0], -STEP),
-    "+": () => zoomBy(store, activePane(), 1.25),
-    "=": () => zoomBy(store, activePane(), 1.25),
-    "-": () => zoomBy(store, activePane(), 0.8),
-    1: () => store.set({ layout: "globe" }),
-    2: () => store.set({ layout: "both" }),
-    3: () => store.set({ layout: "map" }),
+    "+": () => zoomBy(store, largePane(), 1.25),
+    "=": () => zoomBy(store, largePane(), 1.25),
+    "-": () => zoomBy(store, largePane(), 0.8),
+    1: () => actions.showLarge("globe"),
+    2: () => actions.showLarge("map"),
+    i: flip("inset"),
     t: () => store.set({ tool: "turn" }),
-    p: () => store.set({ tool: "pan" }),
     l: () => store.set({ tool: "lasso" }),
     n: flip("names"),
     g: flip("graticule"),
     b: flip("seeThrough"),
     "[": resize(0.8),
     "]": resize(1.25),
-    u: actions.toggleUnfold,
+    u: actions.swap,
     d: actions.toggleTheme,
     s: actions.savePicture,
     r: actions.reset,
@@ -75,19 +77,28 @@ function keymap(store, actions, activePane) {
   };
 }
 
+const WRITTEN_IN = "input:not([type=range], [type=checkbox], [type=radio]), select, textarea, dialog";
+const MOVING = new Set(["Enter", " ", "Home", "End", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
+
 /** Keys that a control has its own use for are left to it. */
 function takenByControl({ target, key }) {
-  if (target.closest?.("input[type=search], select, dialog")) return true;
-  const control = target.closest?.("input, button");
-  return Boolean(control) && (key === "Enter" || key === " " || key.startsWith("Arrow"));
+  if (target.closest?.(WRITTEN_IN)) return true;
+  const control = target.closest?.("input, button, summary, [role=option], [role=slider]");
+  return Boolean(control) && MOVING.has(key);
 }
 
-/** target: the stage in a notebook, the document in a page of its own. */
-export function attachKeyboard(target, store, actions, activePane) {
-  const keys = keymap(store, actions, activePane);
+/** target: the viewer in a notebook, the document in a page of its own. */
+export function attachKeyboard(target, store, actions, largePane) {
+  const keys = keymap(store, actions, largePane);
+  function undoOrRedo(event) {
+    const key = event.key.toLowerCase();
+    if (key === "z") return event.shiftKey ? actions.redo : actions.undo;
+    return key === "y" ? actions.redo : null;
+  }
   function keydown(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || takenByControl(event)) return;
-    const handler = keys[event.key] ?? keys[event.key.toLowerCase()];
+    if (event.altKey || takenByControl(event)) return;
+    const chord = event.ctrlKey || event.metaKey;
+    const handler = chord ? undoOrRedo(event) : keys[event.key] ?? keys[event.key.toLowerCase()];
     if (!handler) return;
     event.preventDefault();
     event.stopPropagation(); // a notebook has its own meaning for these keys

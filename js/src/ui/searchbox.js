@@ -1,7 +1,7 @@
-// A box that finds labels and selects their points.
+// A box that finds labels, numbers and rows, and selects their points.
+import { find, meant, rowsOf } from "../data/search.js";
 import { h } from "./dom.js";
 import { plural } from "./format.js";
-import { rowsOf, searchLabels } from "../data/search.js";
 
 const LISTED = 8;
 let boxes = 0;
@@ -9,9 +9,11 @@ let boxes = 0;
 /** onfind(mask) is told the rows of what was chosen. */
 export function createSearchBox(dataset, onfind) {
   const listName = `mercat-found-${boxes++}`;
-  const list = h("ul", { class: "found", id: listName, role: "listbox", "aria-label": "Labels found", hidden: true });
+  const list = h("ul", { id: listName, role: "listbox", "aria-label": "Found" });
+  const note = h("p", { class: "quiet says" });
+  const box = h("div", { class: "found", hidden: true }, list, note);
   const input = h("input", {
-    type: "search", placeholder: "Search labels", "aria-label": "Search labels", role: "combobox",
+    type: "search", placeholder: "Search labels, numbers, rows", "aria-label": "Search labels and numbers", role: "combobox",
     "aria-controls": listName, "aria-expanded": "false", autocomplete: "off", spellcheck: "false",
     oninput: () => {
       clearTimeout(timer);
@@ -22,11 +24,11 @@ export function createSearchBox(dataset, onfind) {
     onfocus: () => input.value && look(),
   });
   let timer = 0; // of a look that waits for more typing
-  let found = []; // all labels that hold the text
+  let found = []; // all that the text finds
   let current = -1; // the marked one
 
   function close() {
-    list.hidden = true;
+    box.hidden = true;
     input.setAttribute("aria-expanded", "false");
   }
 
@@ -46,24 +48,29 @@ export function createSearchBox(dataset, onfind) {
         },
       },
       h("span", { class: "name", text: match.label }),
-      h("span", { class: "quiet", text: match.column.name }),
+      h("span", { class: "quiet", text: match.source }),
     );
   }
 
-  /** Find the labels that hold the text, and list the first of them. */
+  function says() {
+    if (found.length === 0) return "Nothing found";
+    const wanted = meant(found);
+    if (wanted.length > 1) return `Enter selects all ${wanted.length} of them`;
+    return found.length === 1 ? "Enter selects it" : "Enter selects the first, which matches as a whole";
+  }
+
+  /** Find what the text names, and list the first of it. */
   function look() {
     clearTimeout(timer);
     timer = 0;
-    found = searchLabels(dataset.columns, input.value);
+    found = find(dataset, input.value);
     current = -1;
     input.removeAttribute("aria-activedescendant");
-    const options = found.slice(0, LISTED).map(option);
-    const says = found.length === 0
-      ? "No label holds this"
-      : `Enter selects ${found.length === 1 ? "it" : `all ${plural(found.length, "label")}`}`;
-    list.replaceChildren(...options, h("li", { class: "quiet says", role: "presentation", text: says }));
-    list.hidden = input.value.trim() === "";
-    input.setAttribute("aria-expanded", String(!list.hidden));
+    list.replaceChildren(...found.slice(0, LISTED).map(option));
+    const more = found.length - LISTED;
+    note.textContent = `${more > 0 ? `and ${plural(more, "other")}. ` : ""}${says()}`;
+    box.hidden = input.value.trim() === "";
+    input.setAttribute("aria-expanded", String(!box.hidden));
   }
 
   function mark(next) {
@@ -78,7 +85,7 @@ export function createSearchBox(dataset, onfind) {
     ArrowDown: () => mark(current + 1),
     ArrowUp: () => mark(current - 1),
     Escape: close,
-    Enter: () => choose(current >= 0 ? [found[current]] : found),
+    Enter: () => choose(current >= 0 ? [found[current]] : meant(found)),
   };
 
   function keydown(event) {
@@ -90,7 +97,7 @@ export function createSearchBox(dataset, onfind) {
   }
 
   return {
-    element: h("div", { class: "search", role: "search" }, input, list),
+    element: h("div", { class: "search", role: "search" }, input, box),
     focus: () => input.focus(),
     clear() {
       input.value = "";

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ __all__ = ["Explorer", "to_html"]
 
 
 def to_html(
-    Y: ArrayLike,
+    Y: ArrayLike | Mapping[str, ArrayLike],
     frame: Any = None,
     path: str | os.PathLike[str] = "mercat.html",
     *,
@@ -41,12 +42,15 @@ def to_html(
 
     Parameters
     ----------
-    Y : array-like of shape (n, 3)
-        Unit vectors.
+    Y : array-like of shape (n, 3), or dict
+        Unit vectors. A dict holds several embeddings of the same points by name, between which the reader
+        changes, each of unit vectors or, of shape (n, 2), of positions in the plane.
     frame : DataFrame or mapping, optional
         Columns of n values to colour by, search and read: pandas, polars, or a dict.
-        Numeric, text, categorical and boolean columns are shown; NaN and None are shown
-        as missing. Whole numbers with at most 20 distinct values open as categories.
+        Numeric, text, categorical, boolean and date columns are shown; NaN and None are shown
+        as missing. Whole numbers with at most 20 distinct values open as categories. Text that is nearly
+        unique (more than 50 kinds, and more than half as many as points) names points: it is searched and
+        shown on cards, and gives no colours.
     path : path-like, default="mercat.html"
         Where to write. An existing file is replaced.
     title : str, default="Mercat"

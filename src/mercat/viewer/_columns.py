@@ -1,7 +1,8 @@
-"""Columns of a frame as the viewer keeps them: numbers, or codes into a list of labels."""
+"""Columns of a frame as the viewer keeps them: numbers, dates, or codes into a list of labels."""
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.columns import HEX, Painted, declared, is_missing, natural
+from .._data.columns import HEX, MOST_KINDS, Painted, declared, is_missing, natural
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
 _NUMBER = (int, float, np.integer, np.floating)
+_DATE = (datetime.date, np.datetime64)  # a datetime is a date, too
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,19 @@ class Numbers:
     name: str
     values: NDArray[Any]
     role: str | None = None
+
+    @property
+    def kinds(self) -> int:
+        """How many different values there are."""
+        return len(np.unique(self.values[~np.isnan(self.values)]))
+
+
+@dataclass(frozen=True)
+class Dates:
+    """A column of dates or times: milliseconds since 1970, in UTC; NaN stands for a missing value."""
+
+    name: str
+    values: NDArray[np.float64]
 
     @property
     def kinds(self) -> int:
@@ -46,14 +61,22 @@ class Categories:
         """How many of the labels occur."""
         return len(np.unique(self.codes[self.codes > 0]))
 
+    @property
+    def names_points(self) -> bool:
+        """Whether the labels are names of points, nearly all of them different, and no classes."""
+        return self.kinds > max(MOST_KINDS, int(np.count_nonzero(self.codes)) // 2)
 
-def read_frame(frame: Any, n: int) -> list[Numbers | Categories]:
+
+Column = Numbers | Dates | Categories
+
+
+def read_frame(frame: Any, n: int) -> list[Column]:
     """The columns of a pandas or polars frame, or of a mapping from names to columns.
 
     Parameters
     ----------
     frame : DataFrame, mapping or None
-        Each column is numeric, text, categorical or boolean, and has `n` values.
+        Each column is numeric, text, categorical, boolean or of dates, and has `n` values.
     n : int
         The number of points.
     """
@@ -80,7 +103,7 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
     )
 
 
-def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
+def _read_column(name: str, values: Any, n: int) -> Column:
     if isinstance(values, Painted):
         return _paint(_read_column(name, values.values, n), values.colors)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
@@ -97,12 +120,21 @@ def _read_column(name: str, values: Any, n: int) -> Numbers | Categories:
         _check_exact(name, (int(array.min()), int(array.max())))
     if array.dtype.kind in "iuf":
         return Numbers(name, array)
+    if array.dtype.kind == "M":
+        return Dates(name, _milliseconds(array))
     if array.dtype.kind in "bUO":
         return _categorize(name, array)
     raise _unfit(name, f"dtype {array.dtype}")
 
 
-def _paint(column: Numbers | Categories, colors: Mapping[str, str]) -> Numbers | Categories:
+def _milliseconds(times: NDArray[Any]) -> NDArray[np.float64]:
+    """Times as JavaScript counts them."""
+    exact = times.astype("datetime64[us]")
+    numbers = exact.astype(np.int64) / 1000
+    return np.asarray(np.where(np.isnat(exact), np.nan, numbers), dtype=np.float64)
+
+
+def _paint(column: Column, colors: Mapping[str, str]) -> Column:
     """The column with these colours, if each of its labels has one that may stand in a page."""
     if not isinstance(column, Categories):
         return column
@@ -112,6 +144,9 @@ def _paint(column: Numbers | Categories, colors: Mapping[str, str]) -> Numbers |
 
 
 def _as_array(values: Any) -> NDArray[Any]:
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas' times of a zone
+        in_utc = (values.dt if hasattr(values, "dt") else values).tz_convert("UTC")
+        return np.asarray(in_utc.to_numpy(dtype="datetime64[us]"))
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
     if hasattr(values, "__array__"):
@@ -132,11 +167,11 @@ def _check_shape(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def _unfit(name: str, got: str) -> TypeError:
-    return TypeError(f"Column {name!r} of frame must be numeric or text, got {got}.")
+    return TypeError(f"Column {name!r} of frame must hold numbers, text or dates, got {got}.")
 
 
 def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
-    """Python objects as text (dtype object), with None for what is missing, or as numbers."""
+    """Python objects as text (dtype object), with None for what is missing, as numbers or as times."""
     missing = is_missing(array)
     present = array[~missing].tolist()
     kinds = {type(value) for value in present}
@@ -151,8 +186,23 @@ def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
         numbers = np.full(len(array), np.nan)
         numbers[~missing] = present
         return numbers
-    odd = sorted(kind.__name__ for kind in kinds if not issubclass(kind, (*_TEXT, *_NUMBER)))
-    raise _unfit(name, f"values of type {odd[0]}" if odd else "text and numbers together")
+    if all(issubclass(kind, _DATE) for kind in kinds):
+        times = np.full(len(array), np.datetime64("NaT"), dtype="datetime64[us]")
+        times[~missing] = [_utc(value) for value in present]
+        return times
+    odd = sorted(
+        kind.__name__ for kind in kinds if not issubclass(kind, (*_TEXT, *_NUMBER, *_DATE))
+    )
+    dated = any(issubclass(kind, _DATE) for kind in kinds)
+    several = "dates and other values together" if dated else "text and numbers together"
+    raise _unfit(name, f"values of type {odd[0]}" if odd else several)
+
+
+def _utc(value: Any) -> Any:
+    """A time without its zone, in UTC; one that has none is taken as it is."""
+    if getattr(value, "tzinfo", None) is None:
+        return value
+    return value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def _check_exact(name: str, integers: Iterable[int]) -> None:

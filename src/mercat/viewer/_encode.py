@@ -1,8 +1,8 @@
 """The compact form in which points and columns travel to the browser.
 
 Deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8, then arrays,
-little-endian, at offsets that are multiples of 8. A position takes four bytes (octahedral
-coordinates, within 0.004 degrees), a label as few as its number of kinds allows.
+little-endian, at offsets that are multiples of 8. A position takes four bytes in each embedding, a
+label as few as its number of kinds allows.
 `js/src/data/decode.js` is the other half.
 """
 
@@ -15,39 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._data.checks import check_choice, check_unit
+from .._data.checks import check_choice
 from .._data.columns import few, groups
 from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
-from ._columns import Categories, Numbers, read_frame
-from ._home import MAPS, home
+from ._columns import Categories, Column, Dates, Numbers, read_frame
+from ._embeddings import Embedding, read_embeddings
+from ._home import MAPS
 
 THEMES = ("auto", "dark", "light")
-_VERSION = 2
+_VERSION = 3
 
 
-def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
-    """Unit vectors folded onto a square, two 16-bit integers each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> to_octahedral(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])).tolist()
-    [[0, 0], [32767, 0]]
-    """
-    folded = Y / np.abs(Y).sum(axis=1, keepdims=True)
-    square = folded[:, :2]
-    sign = np.where(square < 0, -1.0, 1.0)
-    square = np.where(folded[:, 2:] < 0, (1 - np.abs(square[:, ::-1])) * sign, square)
-    return np.asarray(np.rint(square * 32767), dtype=np.int16)
-
-
-def encode(Y: ArrayLike, frame: Any = None, **options: Any) -> bytes:
+def encode(Y: Any, frame: Any = None, **options: Any) -> bytes:
     """Everything the viewer shows, as deflated bytes. See `mercat.viewer.to_html`."""
     return pack(*prepare(Y, frame, **options))
 
 
 def prepare(
-    Y: ArrayLike,
+    Y: Any,
     frame: Any,
     *,
     title: str = "Mercat",
@@ -57,8 +42,9 @@ def prepare(
     projection: str = "mercator",
 ) -> tuple[dict[str, Any], list[bytes]]:
     """The header, and the arrays to which it points."""
-    points = check_unit("Y", Y, some=True)
-    columns = read_frame(frame, len(points)) + _loss_column(point_loss, len(points))
+    embeddings = read_embeddings(Y)
+    n = len(embeddings[0].codes)
+    columns = read_frame(frame, n) + _loss_column(point_loss, n)
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
         raise ValueError("frame must have no column 'point loss' when point_loss is given.")
@@ -69,18 +55,26 @@ def prepare(
     arrays = _Arrays()
     header = {
         "version": _VERSION,
-        "n": len(points),
+        "n": n,
         "title": str(title),
         "options": {
-            "color": _color_column(color, columns, len(points)),
+            "color": _color_column(color, columns, n),
             "theme": theme,
             "projection": projection,
         },
-        "home": home(points),
-        "positions": arrays.add(to_octahedral(points).ravel()),
-        "columns": [_describe(column, arrays) for column in columns],
+        "embeddings": [_place(embedding, arrays) for embedding in embeddings],
+        "columns": [_describe(column, arrays, asked=column.name == color) for column in columns],
     }
     return header, arrays.parts
+
+
+def _place(embedding: Embedding, arrays: _Arrays) -> dict[str, Any]:
+    return {
+        "name": embedding.name,
+        "kind": embedding.kind,
+        "home": embedding.home,
+        "positions": arrays.add(embedding.codes.ravel()),
+    }
 
 
 def pack(header: dict[str, Any], arrays: list[bytes]) -> bytes:
@@ -90,7 +84,7 @@ def pack(header: dict[str, Any], arrays: list[bytes]) -> bytes:
     return zlib.compress(_pad(start) + b"".join(arrays), level=6)
 
 
-def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Numbers | Categories]:
+def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Column]:
     if point_loss is None:
         return []
     loss = np.asarray(point_loss, dtype=np.float64)
@@ -99,11 +93,17 @@ def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Numbers | Categor
     return [Numbers("point loss", loss, role="loss")]
 
 
-def _color_column(asked: str | None, columns: list[Numbers | Categories], n: int) -> str | None:
-    """The column asked for, else the first that groups the points, else the first."""
-    if asked is not None or not columns:
+def _color_column(asked: str | None, columns: list[Column], n: int) -> str | None:
+    """The column asked for, else the first that groups the points, else the first but names of points."""
+    if asked is not None:
         return asked
-    return next((column for column in columns if groups(column.kinds, n)), columns[0]).name
+    fit = [column for column in columns if not _names_points(column)]
+    best = next((column for column in fit if groups(column.kinds, n)), fit[0] if fit else None)
+    return None if best is None else best.name
+
+
+def _names_points(column: Column) -> bool:
+    return isinstance(column, Categories) and column.names_points
 
 
 def _pad(part: bytes) -> bytes:
@@ -126,15 +126,24 @@ class _Arrays:
         return note
 
 
-def _describe(column: Numbers | Categories, arrays: _Arrays) -> dict[str, Any]:
+def _describe(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, Any]:
+    """asked: the caller wants the points in its colours, so its labels are classes, however many."""
     if isinstance(column, Categories):
         codes = column.codes.astype(np.min_scalar_type(len(column.labels)))
         return {
             "name": column.name,
             "kind": "category",
+            "role": "id" if column.names_points and not asked else None,
             "labels": column.labels,
             "colors": _colors(column.colors or categorical(min(len(column.labels), MOST_COLORS))),
             **arrays.add(codes),
+        }
+    if isinstance(column, Dates):
+        return {
+            "name": column.name,
+            "kind": "date",
+            "colors": _colors(()),
+            **arrays.add(column.values),
         }
     values = _smallest(column.values)
     classes = _classes(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,14 @@ def home(Y: NDArray[np.float64]) -> Home:
         return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": dict.fromkeys(MAPS, _WORLD)}
     rotation = [*np.deg2rad(center).tolist(), 0.0]
     return {"rotation": rotation, "globe": _WORLD, "map": maps}
+
+
+def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[float]]:
+    """The view at first, by the first embedding on the sphere, if there is one."""
+    worlds = [one["home"] for one in embeddings if one["kind"] == "sphere"]
+    if not worlds:
+        return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": _WORLD, "flat": _WORLD}
+    return {**worlds[0], "map": worlds[0]["map"][projection], "flat": _WORLD}
 
 
 def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:

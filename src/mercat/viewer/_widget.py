@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import anywidget
@@ -11,6 +12,7 @@ import traitlets
 from numpy.typing import ArrayLike, NDArray
 
 from ._encode import pack, prepare
+from ._home import start
 from ._html import static
 
 
@@ -27,8 +29,8 @@ class Explorer(anywidget.AnyWidget):
 
     Parameters
     ----------
-    Y : array-like of shape (n, 3)
-        Unit vectors.
+    Y : array-like of shape (n, 3), or dict
+        Unit vectors, or several embeddings by name, as in `to_html`.
     frame : DataFrame or mapping, optional
         Columns of n values to colour by, search and read: pandas, polars, or a dict.
     title : str, default="Mercat"
@@ -48,7 +50,8 @@ class Explorer(anywidget.AnyWidget):
         Rows that are selected, sorted. Set it to select from Python.
     view : dict
         ``rotation``: longitude and latitude at the middle and the roll, in radians;
-        ``globe`` and ``map``: zoom, and the place of the plane at the middle of that view.
+        ``globe``, ``map`` and, of planar embeddings, ``flat``: zoom, and the place of the plane at the middle
+        of that view.
         Keys that are left out when it is set take their value at the start, which shows all
         points: a zoom of 1 is the whole globe or map.
 
@@ -75,7 +78,7 @@ class Explorer(anywidget.AnyWidget):
 
     def __init__(
         self,
-        Y: ArrayLike,
+        Y: ArrayLike | Mapping[str, ArrayLike],
         frame: Any = None,
         *,
         title: str = "Mercat",
@@ -94,9 +97,8 @@ class Explorer(anywidget.AnyWidget):
             theme=theme,
             projection=projection,
         )
-        home = header["home"]
         self._n: int = header["n"]
-        self._start: dict[str, list[float]] = {**home, "map": home["map"][projection]}
+        self._start = start(header["embeddings"], projection)
         super().__init__(_payload=pack(header, arrays), height=height)
 
     @traitlets.default("selection")

@@ -1,0 +1,157 @@
+// What buttons, keys and panels share: everything that changes more than one key of the state.
+import { composePicture, download, fileName, toCsv } from "./ui/export.js";
+import { centerOf } from "./geometry/centers.js";
+import { keepInView } from "./geometry/camera.js";
+import { sphereHome } from "./geometry/home.js";
+import { cameraKey } from "./geometry/layout.js";
+import { createProjector, pick } from "./geometry/picking.js";
+import { FLAT } from "./geometry/projections.js";
+import { apply, between, multiply, normalize } from "./geometry/rotation.js";
+import { withFilter } from "./state/filter.js";
+import { NOTHING } from "./state/selection.js";
+import { KEPT, initialState } from "./state/state.js";
+import { zoomBy } from "./ui/keyboard.js";
+
+const FRONT = [1, 0, 0];
+const NEAREST = 30; // times the zoom that shows all
+const FILLED = 0.55; // of the large view, by what one turns to
+
+export function createActions(dataset, store, model, motion, parts) {
+  const { stage, history } = parts;
+  const largePane = () => stage.panesNow()[0];
+  const at = (row) => [0, 1, 2].map((c) => model.positions[3 * row + c]);
+
+  /** The rotation that brings a direction of the data to the front. */
+  const facing = (direction) => {
+    const { rotation } = store.get();
+    return normalize(multiply(between(apply(rotation, direction), FRONT), rotation));
+  };
+
+  /** Bring a place of the data to the middle; zoom: of the large view, as it is if not given. */
+  function centerOn(place, zoom) {
+    const pane = largePane();
+    if (pane.projection === FLAT) {
+      motion.zoomTo("flat", keepInView(pane, [zoom ?? pane.zoom, place[0], place[1]]));
+      return;
+    }
+    const { globe, map } = store.get();
+    store.set({ globe: [globe[0], 0, 0], map: [map[0], 0, 0] });
+    if (zoom !== undefined) motion.zoomTo(cameraKey(pane), [zoom, 0, 0]);
+    motion.flyTo(facing(place));
+  }
+
+  /** The zoom at which rows fill a part of the large view that has a place in its middle. */
+  function zoomFor(rows, place) {
+    const pane = largePane();
+    const flat = pane.projection === FLAT;
+    const there = { ...pane, zoom: 1, x: flat ? place[0] : 0, y: flat ? place[1] : 0, rotation: flat ? pane.rotation : facing(place) };
+    const project = createProjector(there, model.positions);
+    const { x, y, width, height } = pane.rect;
+    const stride = Math.max(1, Math.floor(rows.length / 5000));
+    const reach = [];
+    for (let i = 0; i < rows.length; i += stride) {
+      const spot = project(rows[i]);
+      if (spot) reach.push(Math.max(Math.abs(spot[0] - x - width / 2) / (width / 2), Math.abs(spot[1] - y - height / 2) / (height / 2)));
+    }
+    reach.sort((a, b) => a - b);
+    const most = reach[Math.floor(0.97 * (reach.length - 1))] ?? 1;
+    const all = stage.homeZoom(pane);
+    return Math.max(all, Math.min(NEAREST * all, FILLED / Math.max(most, 1e-9)));
+  }
+
+  function togglePin(row) {
+    const { pins } = store.get();
+    store.set({ pins: pins.includes(row) ? pins.filter((other) => other !== row) : [...pins, row] });
+  }
+
+  /** Make this the large view; the one that was large becomes the inset, unfolding or folding up on the way. */
+  function showLarge(name) {
+    const { layout } = store.get();
+    if (layout === name || motion.changing || model.embedding.kind === "plane") return;
+    if (name === "globe") {
+      store.set({ layout: "globe", unfold: 1, hover: null });
+      motion.unfoldTo(0, (stageOf) => ({ unfold: stageOf }));
+    } else {
+      motion.unfoldTo(1, (stageOf) => (stageOf === 1 ? { layout: "map", unfold: 0, hover: null } : { unfold: stageOf }));
+    }
+  }
+
+  const actions = {
+    togglePin,
+    showLarge,
+    swap: () => showLarge(store.get().layout === "map" ? "globe" : "map"),
+    /** Take the points to another embedding; colours, filters and selection stay. */
+    showEmbedding(embedding) {
+      const from = store.get().embedding;
+      if (embedding === from) return;
+      motion.finish();
+      store.set({ embedding, hover: null, lasso: null });
+      motion.morphFrom(from);
+    },
+    zoom: (factor) => zoomBy(store, largePane(), factor),
+    centerOn,
+    centerRow: (row) => centerOn(at(row), zoomFor([row], at(row))),
+    centerSelection() {
+      const rows = Array.from(store.get().selection.rows);
+      if (rows.length === 0) return;
+      const place = rows.length === 1 ? at(rows[0]) : centerOf(rows, model.embedding);
+      centerOn(place, zoomFor(rows, place));
+    },
+    setFilter: (column, filter) =>
+      store.set({ filters: withFilter(store.get().filters, column, filter), spotlight: null }),
+    colorBy: (column) => store.set({ colorBy: column, spotlight: null }),
+    /** Read a column of few whole numbers as categories, or as a scale. */
+    toggleScale(column) {
+      const scales = new Set(store.get().scales);
+      if (!scales.delete(column)) scales.add(column);
+      store.set({ scales, filters: withFilter(store.get().filters, column, null) });
+    },
+    reset() {
+      motion.finish();
+      parts.search.clear();
+      const old = store.get();
+      history.step(() => store.set({
+        ...initialState(dataset, old.theme),
+        ...Object.fromEntries(KEPT.map((key) => [key, old[key]])),
+      }));
+      parts.toast.show("Everything is as at the start.", "Undo", actions.undo);
+    },
+    undo() {
+      motion.finish();
+      history.undo();
+    },
+    redo() {
+      motion.finish();
+      history.redo();
+    },
+    letGo: () => store.set({ selection: NOTHING, lasso: null, hover: null }),
+    toggleTheme: () => store.set({ theme: store.get().theme === "dark" ? "light" : "dark" }),
+    setProjection: (projection) => store.set({ projection, map: sphereHome(dataset).map[projection] }),
+    pinMiddle() {
+      const pane = largePane();
+      const { rect } = pane;
+      const reach = Math.min(rect.width, rect.height) / 4;
+      const row = pick(pane, rect.x + rect.width / 2, rect.y + rect.height / 2, reach, model);
+      if (row >= 0) togglePin(row);
+    },
+    focusSearch: () => parts.search.focus(),
+    showHelp: () => parts.help.show(),
+    /** The picture as a blob, as savePicture would write it. */
+    picture() {
+      store.set({ hover: null });
+      const { theme } = store.get();
+      const canvas = stage.picture((layers, ratio) =>
+        composePicture(layers, { ...stage.size(), ratio, title: dataset.title, theme, scheme: model.scheme }),
+      );
+      return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    },
+    async savePicture() {
+      download(await actions.picture(), fileName(dataset.title, "png"));
+    },
+    saveRows() {
+      const text = toCsv(dataset.columns, store.get().selection.rows);
+      download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(`${dataset.title} selection`, "csv"));
+    },
+  };
+  return actions;
+}

@@ -1,0 +1,70 @@
+// Names of classes on a pane: as many as have room, the most important first; nearer, there is room for more.
+import { toScreen } from "../geometry/camera.js";
+import { place } from "../geometry/projections.js";
+import { apply } from "../geometry/rotation.js";
+import { FONT } from "./theme.js";
+
+const LINE = 15; // pixels
+const LONGEST = 22; // letters a line, of two
+const APART = 230; // pixels between two places of one class, for both to have its name
+
+function cut(text, letters) {
+  return text.length <= letters ? text : `${text.slice(0, letters - 1).trimEnd()}…`;
+}
+
+/** A name in one line or two. */
+export function wrapped(text) {
+  if (text.length <= LONGEST) return [text];
+  const space = text.lastIndexOf(" ", LONGEST);
+  const first = space > 5 ? text.slice(0, space) : text.slice(0, LONGEST);
+  return [first, cut(text.slice(first.length).trim(), LONGEST)];
+}
+
+function locate(pane, at) {
+  const out = place([], ...apply(pane.rotation, at), pane.unfold, pane.projection);
+  if (out[2] < (pane.unfold < 0.5 ? 0.15 : 0) || (out[3] && pane.unfold > 0.5)) return null;
+  const [x, y] = toScreen(pane, out[0], out[1]);
+  const { rect } = pane;
+  const within = x > rect.x && x < rect.x + rect.width && y > rect.y && y < rect.y + rect.height;
+  return within ? [x, y] : null;
+}
+
+const clamp = (value, low, high) => (low > high ? (low + high) / 2 : Math.max(low, Math.min(high, value)));
+
+/** Write the names ({ at, home, text }); says how many in sight had no room. */
+export function writeNames(context, pane, names, { ink, halo }, busy) {
+  context.font = `600 12px ${FONT}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.lineJoin = "round";
+  const { rect } = pane;
+  const taken = [...busy];
+  let left = 0;
+  for (const { at, home, text } of names) {
+    const spot = locate(pane, at);
+    if (spot === null) continue;
+    const other = home && locate(pane, home);
+    if (other && Math.hypot(spot[0] - other[0], spot[1] - other[1]) < APART) continue;
+    const lines = wrapped(text);
+    const half = Math.max(...lines.map((line) => context.measureText(line).width)) / 2 + 5;
+    const tall = (lines.length * LINE) / 2 + 2;
+    const x = clamp(spot[0], rect.x + half, rect.x + rect.width - half);
+    const y = clamp(spot[1], rect.y + tall, rect.y + rect.height - tall);
+    const box = [x - half, y - tall, x + half, y + tall];
+    if (taken.some((one) => box[0] < one[2] && box[2] > one[0] && box[1] < one[3] && box[3] > one[1])) {
+      if (home === null) left++;
+      continue;
+    }
+    taken.push(box);
+    lines.forEach((line, i) => {
+      const down = y + (i - (lines.length - 1) / 2) * LINE;
+      const room = rect.width - 6; // a name wider than the pane is drawn narrower
+      context.lineWidth = 3.5;
+      context.strokeStyle = halo;
+      context.strokeText(line, x, down, room);
+      context.fillStyle = ink;
+      context.fillText(line, x, down, room);
+    });
+  }
+  return left;
+}

@@ -1,0 +1,148 @@
+// A histogram of numbers or dates: drag over it to show a range alone.
+import { css } from "../draw/color.js";
+import { ranged } from "../state/filter.js";
+import { h, svg } from "../ui/dom.js";
+import { MISSING, count, formatter } from "../ui/format.js";
+
+/** Bars of a height each, up to 1, one unit wide, as a path. */
+function bars(heights) {
+  return heights.map((height, i) => (height > 0 ? `M${i + 0.06} 1V${1 - height}H${i + 0.94}V1Z` : "")).join("");
+}
+
+export function createHistogram({ store, model, actions }, index) {
+  const column = model.column(index);
+  const bins = model.bins(index);
+  const { range } = bins;
+  const format = formatter(column);
+  const tallest = Math.max(1, ...bins.all.subarray(1));
+  const edge = (bar) => (bar <= 0 ? -Infinity : bar >= bins.bars ? Infinity : bins.start + bar * bins.width);
+  const barOf = (value) => Math.max(0, Math.min(bins.bars, Math.round((value - bins.start) / bins.width)));
+
+  const paths = Object.fromEntries(["all", "shown", "chosen"].map((name) => [name, svg("path", { class: name })]));
+  const drawing = svg(
+    "svg",
+    { viewBox: `0 0 ${bins.bars} 1`, preserveAspectRatio: "none", class: "bars", "aria-hidden": "true" },
+    ...Object.values(paths),
+  );
+  const window = h("span", { class: "brush", hidden: true });
+  const handles = ["Least", "Greatest"].map((end, side) => {
+    const handle = h("span", {
+      class: "handle", role: "slider", tabindex: 0, "aria-label": `${end} ${column.name} shown`,
+      "aria-valuemin": 0, "aria-valuemax": bins.bars, onkeydown: (event) => step(event, side),
+    });
+    return handle;
+  });
+  const area = h("div", { class: "histogram" }, drawing, window, ...handles);
+  const ramp = h("div", { class: "bar", hidden: true });
+  const left = h("span", { text: (range.min < range.low ? "≤ " : "") + format(range.low) });
+  const right = h("span", { text: (range.max > range.high ? "≥ " : "") + format(range.high) });
+  const says = h("span", { class: "quiet" });
+  const missing = h(
+    "button",
+    { type: "button", class: "missing small", title: "Hide or show what is missing", onclick: toggleMissing, hidden: bins.all[0] === 0 },
+  );
+  const element = h("div", {}, area, ramp, h("div", { class: "ends" }, left, says, right), missing);
+  paths.all.setAttribute("d", bars(Array.from(bins.all.subarray(1), (k) => k / tallest)));
+
+  /** The bars shown, as [first, last + 1], and whether the missing are. */
+  function current() {
+    const filter = store.get().filters.get(index);
+    const ends = filter ? [filter.low, filter.high] : [-Infinity, Infinity];
+    return { ends: ends.map((value, i) => (Number.isFinite(value) ? barOf(value) : i * bins.bars)), missing: filter?.missing ?? true };
+  }
+
+  function set([first, last], keepMissing) {
+    const whole = first <= 0 && last >= bins.bars;
+    actions.setFilter(index, ranged(edge(first), edge(last), whole ? keepMissing ?? true : keepMissing ?? false));
+  }
+
+  function toggleMissing() {
+    const { ends, missing: on } = current();
+    set(ends, !on);
+  }
+
+  function step(event, side) {
+    const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 5, PageDown: -5, Home: -bins.bars, End: bins.bars }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const { ends } = current();
+    const limits = side === 0 ? [0, ends[1] - 1] : [ends[0] + 1, bins.bars];
+    ends[side] = Math.max(limits[0], Math.min(limits[1], ends[side] + by));
+    set(ends);
+  }
+
+  // Dragging: from an end, that end; inside of a range, the range; elsewhere, a new range.
+  let drag = null;
+  const barAt = (event) => {
+    const box = area.getBoundingClientRect();
+    return ((event.clientX - box.left) / box.width) * bins.bars;
+  };
+  area.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 || bins.bars < 2) return;
+    area.setPointerCapture(event.pointerId);
+    const at = barAt(event);
+    const { ends } = current();
+    const near = bins.bars * (event.pointerType === "touch" ? 0.08 : 0.03);
+    const filtered = store.get().filters.has(index);
+    const side = ends.findIndex((end) => filtered && Math.abs(at - end) < near);
+    const inside = filtered && at > ends[0] && at < ends[1];
+    drag = { start: at, ends, kind: side >= 0 ? side : inside ? "move" : "new", moved: false };
+  });
+  area.addEventListener("pointermove", (event) => {
+    if (drag === null) return;
+    const at = barAt(event);
+    if (!drag.moved && Math.abs(at - drag.start) < bins.bars * 0.015) return;
+    drag.moved = true;
+    const clamp = (value) => Math.max(0, Math.min(bins.bars, Math.round(value)));
+    if (drag.kind === "new") {
+      const [a, b] = [drag.start, at].sort((p, q) => p - q);
+      set([Math.min(Math.max(0, Math.floor(a)), bins.bars - 1), Math.max(1, Math.min(bins.bars, Math.ceil(b)))]);
+    } else if (drag.kind === "move") {
+      const wide = drag.ends[1] - drag.ends[0];
+      const first = Math.max(0, Math.min(bins.bars - wide, clamp(drag.ends[0] + at - drag.start)));
+      set([first, first + wide]);
+    } else {
+      const ends = [...drag.ends];
+      ends[drag.kind] = drag.kind === 0 ? Math.min(ends[1] - 1, clamp(at)) : Math.max(ends[0] + 1, clamp(at));
+      set(ends);
+    }
+  });
+  area.addEventListener("pointerup", () => {
+    if (drag && !drag.moved) actions.setFilter(index, null);
+    drag = null;
+  });
+  area.addEventListener("pointercancel", () => (drag = null));
+
+  return {
+    element,
+    update(state) {
+      const counts = model.counts(index);
+      const { ends, missing: withMissing } = current();
+      const inRange = (i) => i >= ends[0] && i < ends[1];
+      const part = (all, wanted) => bars(Array.from(all.subarray(1), (k, i) => (wanted(i) ? k / tallest : 0)));
+      paths.shown.setAttribute("d", part(counts, inRange));
+      paths.chosen.setAttribute("d", state.selection.mask ? part(model.counts(index, state.selection.mask), inRange) : "");
+      const filter = state.filters.get(index);
+      const narrowed = ends[0] > 0 || ends[1] < bins.bars;
+      window.hidden = !narrowed;
+      const place = (bar) => `${(100 * bar) / bins.bars}%`;
+      window.style.left = place(ends[0]);
+      window.style.width = place(ends[1] - ends[0]);
+      handles.forEach((handle, side) => {
+        handle.style.left = place(ends[side]);
+        handle.setAttribute("aria-valuenow", ends[side]);
+        handle.setAttribute("aria-valuetext", format(side === 0 ? (ends[0] === 0 ? range.min : edge(ends[0])) : ends[1] === bins.bars ? range.max : edge(ends[1])));
+      });
+      const words = [ends[0] > 0 ? `from ${format(edge(ends[0]))}` : "", ends[1] < bins.bars ? `below ${format(edge(ends[1]))}` : ""];
+      says.textContent = filter && narrowed ? words.filter(Boolean).join(", ") : trust(column.role, state.colorBy === index);
+      missing.textContent = `${count(counts[0])} ${MISSING}`;
+      missing.setAttribute("aria-pressed", String(withMissing));
+      ramp.hidden = state.colorBy !== index || model.scheme.kind !== "number";
+      if (!ramp.hidden) ramp.style.background = `linear-gradient(90deg, ${model.scheme.colors.filter((_, i) => i % 15 === 0).map((color) => css(color)).join(", ")})`;
+    },
+  };
+}
+
+function trust(role, colored) {
+  return colored && (role === "loss" || role === "torn") ? "trusted ⟶ doubtful" : "";
+}

@@ -1,0 +1,6 @@
+// A titled part of the rail.
+import { h } from "../ui/dom.js";
+
+export function section(title, attributes, ...children) {
+  return h("section", { "aria-label": title, ...attributes }, h("h2", { text: title }), ...children);
+}

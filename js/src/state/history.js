@@ -1,0 +1,68 @@
+// Undo and redo: the state before each change that a reader would want to take back.
+import { touched } from "./store.js";
+
+const STEPS = ["filters", "selection", "pins", "colorBy", "scales", "embedding"];
+const FLEETING = ["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"];
+const MOST = 60;
+const TOGETHER = 500; // milliseconds: a brush that is dragged is one step
+
+const lasting = (state) => Object.fromEntries(Object.entries(state).filter(([key]) => !FLEETING.includes(key)));
+
+/** What a change touches: the keys, and of the filters those columns whose filter is another. */
+function touches(changed, state, last) {
+  const columns = changed.has("filters") ? [...new Set([...state.filters.keys(), ...last.filters.keys()])] : [];
+  const other = columns.filter((column) => state.filters.get(column) !== last.filters.get(column));
+  return [...STEPS.filter((key) => changed.has(key)), ...other].join();
+}
+
+/** onchange({ canUndo, canRedo }) is told when that changes. now: a clock in milliseconds. */
+export function createHistory(store, { onchange = () => {}, now = () => performance.now() } = {}) {
+  const past = [];
+  const future = [];
+  let last = store.get();
+  let lastStep = -Infinity;
+  let lastKeys = "";
+  let applying = false;
+
+  const tell = () => onchange({ canUndo: past.length > 0, canRedo: future.length > 0 });
+
+  function push(state) {
+    past.push(lasting(state));
+    if (past.length > MOST) past.shift();
+    future.length = 0;
+    tell();
+  }
+
+  const unsubscribe = store.subscribe((state, changed) => {
+    if (!applying && touched(changed)(...STEPS)) {
+      const keys = touches(changed, state, last);
+      if (keys !== lastKeys || now() - lastStep > TOGETHER) push(last);
+      [lastKeys, lastStep] = [keys, now()];
+    }
+    last = state;
+  });
+
+  function go(from, to) {
+    if (from.length === 0) return;
+    to.push(lasting(store.get()));
+    applying = true;
+    store.set(from.pop());
+    applying = false;
+    lastKeys = "";
+    tell();
+  }
+
+  return {
+    /** Make a change that is one step, whatever it touches. */
+    step(change) {
+      push(store.get());
+      applying = true;
+      change();
+      applying = false;
+      lastKeys = "";
+    },
+    undo: () => go(past, future),
+    redo: () => go(future, past),
+    destroy: unsubscribe,
+  };
+}

@@ -1,0 +1,78 @@
+// The tools on the stage: what dragging does, which view is large, zoom, and how it is drawn (behind the gear).
+import { PROJECTIONS } from "../geometry/projections.js";
+import { touched } from "../state/store.js";
+import { checkbox, choice, h, icon, iconButton, slider } from "./dom.js";
+
+const TOOLS = [
+  { value: "turn", text: "Turn", iconName: "turn", title: "Drag to turn (T)" },
+  { value: "lasso", text: "Lasso", iconName: "lasso", title: "Drag to select (L, or hold Shift)" },
+];
+
+const SWITCHES = [
+  ["names", "Names"],
+  ["inset", "Inset"],
+  ["graticule", "Graticule"],
+  ["seeThrough", "Back of the globe"],
+];
+
+function createDisplay(store, actions) {
+  const projection = h(
+    "select",
+    { "aria-label": "Map projection", "data-control": "projection", onchange: () => actions.setProjection(projection.value) },
+    ...Object.entries(PROJECTIONS).map(([value, { label, keeps }]) => h("option", { value, text: `${label}: ${keeps}` })),
+  );
+  // The slider is in powers of two, so that its middle is the size that suits the data.
+  const size = slider("Point size", { min: -2, max: 2, step: 0.1, value: 0, "data-control": "size", oninput: (value) => store.set({ size: 2 ** value }) });
+  const boxes = SWITCHES.map(([key, text]) => ({ key, ...checkbox(text, (on) => store.set({ [key]: on })) }));
+  return {
+    element: h("div", { class: "sheet display" }, projection, size.element, h("div", { class: "checks" }, ...boxes.map(({ element }) => element))),
+    update(state) {
+      projection.value = state.projection;
+      size.input.value = Math.log2(state.size);
+      for (const { key, input } of boxes) input.checked = state[key];
+    },
+  };
+}
+
+export function createTools(store, model, actions) {
+  const tools = choice("What dragging does", TOOLS, (tool) => store.set({ tool }));
+  const swapText = h("span", {});
+  const swap = h("button", { type: "button", class: "text-button swap", onclick: actions.swap }, icon("unfold"), swapText);
+  const display = createDisplay(store, actions);
+  const gear = h("details", { class: "gear" }, h("summary", { class: "icon-button", title: "Display", "aria-label": "Display" }, icon("gear")), display.element);
+  const closeGear = (event) => {
+    if (!gear.contains(event.target)) gear.open = false;
+  };
+  gear.addEventListener("toggle", () => {
+    const change = gear.open ? document.addEventListener : document.removeEventListener;
+    change.call(document, "pointerdown", closeGear);
+  });
+  gear.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !gear.open) return;
+    event.stopPropagation();
+    gear.open = false;
+    gear.firstChild.focus();
+  });
+  const element = h(
+    "div",
+    { class: "tools", role: "group", "aria-label": "View" },
+    tools.element,
+    swap,
+    h("div", { class: "zoom" }, iconButton("minus", "Zoom out (−)", () => actions.zoom(0.8)), iconButton("plus", "Zoom in (+)", () => actions.zoom(1.25))),
+    gear,
+  );
+  return {
+    element,
+    update(state, changed) {
+      const any = touched(changed);
+      if (any("tool")) tools.set(state.tool);
+      if (any("layout", "embedding")) {
+        const toGlobe = state.layout === "map";
+        swap.hidden = model.embedding.kind === "plane";
+        swapText.textContent = toGlobe ? "Fold" : "Unfold";
+        swap.title = toGlobe ? "Fold the map up into the globe (U)" : "Unfold the globe into the map (U)";
+      }
+      if (any("projection", "size", ...SWITCHES.map(([key]) => key))) display.update(state);
+    },
+  };
+}

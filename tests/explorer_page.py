@@ -1,0 +1,154 @@
+"""Pages of the explorer in a real browser: how tests open, look at and handle them."""
+
+from __future__ import annotations
+
+import math
+import time
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from mercat._math.sphere import from_lonlat
+from mercat.viewer import to_html
+
+WIDE = {"width": 1100, "height": 560}
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Opens a page of points; at the end there must be no complaint and no request."""
+    contexts, complaints, requests = [], [], []
+
+    def open_page(points, frame=None, *, context=None, ready=True, **options):
+        path = to_html(points, frame, tmp_path / "page.html", **options)
+        settings = {"viewport": WIDE, "reduced_motion": "reduce", **(context or {})}
+        contexts.append(browser.new_context(**settings))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        if ready:
+            page.wait_for_selector("html[data-ready=true]")
+        assert requests == [path.as_uri()]
+        return page
+
+    yield open_page
+    allowed = [f"file://{tmp_path}/page.html"]
+    assert complaints == []
+    assert [url for url in requests if not url.startswith("blob:")] == allowed
+    for context in contexts:
+        context.close()
+
+
+# Six places that are easy to tell apart, five points each
+LONGITUDE = np.radians([0, 60, -60, 20, 180, -20])
+LATITUDE = np.radians([0, 10, -10, 50, 0, -50])
+CENTERS = from_lonlat(LONGITUDE, LATITUDE)
+NAMES = ["front", "east", "west", "north", "back", "south"]
+
+
+def clusters():
+    rng = np.random.default_rng(0)
+    points = np.repeat(CENTERS, 5, axis=0) + rng.normal(scale=0.02, size=(30, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    frame = {
+        "place": np.repeat(NAMES, 5),
+        "height": np.where(np.arange(30) == 7, np.nan, np.arange(30) / 2),
+        "rank": np.arange(30) % 3,
+        "note": [None if row % 4 else f"note {row}" for row in range(30)],
+    }
+    return points, frame
+
+
+@pytest.fixture
+def page(visit):
+    return visit(*clusters(), title="Six places", theme="dark")
+
+
+def spot(page, row, pane="map"):
+    """Where a row is, in the window's pixels; None if it is not in sight."""
+    at = page.evaluate("([row, pane]) => mercat.project(row, pane)", [row, pane])
+    if at is None:
+        return None
+    box = page.locator(".stage").bounding_box()
+    return box["x"] + at[0], box["y"] + at[1]
+
+
+def state(page):
+    return page.evaluate("mercat.state()")
+
+
+def until(condition):
+    """Wait for something that comes with a later frame."""
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert condition()
+
+
+def hold_still(page):
+    """From now on time passes only by page.clock.run_for."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+
+
+def color_by(page, name):
+    """Click a column's name, unless it gives the colours already."""
+    button = page.get_by_role("button", name=f"Colour by {name}", exact=True)
+    if button.get_attribute("aria-pressed") == "false":
+        button.click()
+
+
+def display(page, control):
+    """A control behind the gear."""
+    if not page.locator(".gear").evaluate("(gear) => gear.open"):
+        page.get_by_label("Display", exact=True).click()
+    return page.locator(".display").get_by_label(control)
+
+
+def column(page, name):
+    return page.locator(".column", has=page.locator(f".name[title='{name}']"))
+
+
+def value(page, name):
+    return page.locator(".values [role=option]", has_text=name).first
+
+
+def drag(page, start, end, steps=6):
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=steps)
+    page.mouse.up()
+
+
+def circle(page, center, radius=30):
+    turn = [2 * math.pi * k / 10 for k in range(11)]
+    points = [(center[0] + radius * math.cos(a), center[1] + radius * math.sin(a)) for a in turn]
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*point)
+    page.mouse.up()
+
+
+def screenshot(page):
+    from PIL import Image
+
+    return Image.open(BytesIO(page.screenshot())).convert("RGB")
+
+
+def pixel(page, at):
+    return screenshot(page).getpixel((round(at[0]), round(at[1])))
+
+
+def centroid(image, at, color, reach=14):
+    """The middle of what has a colour near a place; far away if nothing does."""
+    left, top = round(at[0]) - reach, round(at[1]) - reach
+    box = np.asarray(image.crop((left, top, left + 2 * reach + 1, top + 2 * reach + 1)), float)
+    rows, columns = np.nonzero(np.linalg.norm(box - color, axis=2) < 80)
+    if len(rows) == 0:
+        return math.inf, math.inf
+    return left + columns.mean() + 0.5, top + rows.mean() + 0.5

@@ -1,0 +1,416 @@
+"""The explorer's panels in a real browser: columns and filters, selection, table, undo, search."""
+
+from __future__ import annotations
+
+import datetime
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import (
+    CENTERS,
+    NAMES,
+    circle,
+    clusters,
+    color_by,
+    column,
+    drag,
+    pixel,
+    screenshot,
+    spot,
+    state,
+    until,
+    value,
+)
+
+from mercat._math.sphere import fibonacci_grid
+
+
+def shown(page):
+    return page.evaluate("mercat.shown()")
+
+
+def brush(page, name, start, end):
+    """Drag over a histogram, from and to a part of its width."""
+    chart = column(page, name).locator(".histogram")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    at = [(box["x"] + part * box["width"], box["y"] + box["height"] / 2) for part in (start, end)]
+    drag(page, *at)
+
+
+def many(n=4000, seed=0):
+    """Points with a column of every kind."""
+    rng = np.random.default_rng(seed)
+    start = datetime.date(2024, 1, 1)
+    return fibonacci_grid(n, np), pd.DataFrame(
+        {
+            "kind": rng.choice(["a", "b", "c"], n),
+            "size": rng.normal(size=n),
+            "day": [start + datetime.timedelta(days=int(k)) for k in rng.integers(0, 365, n)],
+            "good": rng.random(n) < 0.3,
+            "level": rng.integers(0, 5, n),
+            "name": [f"point {k}" for k in range(n)],
+        }
+    )
+
+
+def test_every_kind_of_column_has_its_chart(visit):
+    page = visit(*many())
+    for name in ("size", "day"):
+        assert column(page, name).locator(".histogram").is_visible()
+    for name, count in (("kind", 3), ("good", 2), ("level", 5)):
+        assert column(page, name).locator("[role=option]").count() == count
+    assert column(page, "day").locator(".ends").inner_text().split() == ["2024-01-01", "2024-12-30"]
+    # Names of points are no classes: searched and shown on cards, never a colour.
+    assert "4,000 different values" in column(page, "name").inner_text()
+    assert column(page, "name").get_by_role("button").count() == 0
+    page.get_by_label("Search labels").fill("point 17")
+    page.get_by_role("option", name="point 17", exact=False).first.wait_for()
+    page.keyboard.press("Enter")
+    assert page.evaluate("mercat.selection()") == [17]
+
+
+def test_filters_of_several_columns_cross(visit):
+    points, frame = many()
+    page = visit(points, frame)
+    brush(page, "size", 0.5, 0.999)
+    low, high = frame["size"].min(), frame["size"].max()
+    # Forty bars: the brush began in the twentieth.
+    half = frame["size"] >= low + 20 / 40 * (high - low)
+    assert shown(page) == half.sum()
+    counts = {
+        item.locator(".name").inner_text(): int(
+            item.locator(".count").inner_text().replace(",", "")
+        )
+        for item in column(page, "kind").locator("[role=option]").all()
+    }
+    assert counts == frame["kind"][half].value_counts().to_dict()
+    value(page, "a").click()
+    both = half & (frame["kind"] == "a")
+    assert shown(page) == both.sum()
+    # A column's own chart still shows what it leaves out, so that it can be chosen.
+    assert (
+        int(value(page, "b").locator(".count").inner_text().replace(",", ""))
+        == (half & (frame["kind"] == "b")).sum()
+    )
+    good = column(page, "good").locator("[role=option]", has_text="True")
+    assert int(good.locator(".count").inner_text()) == (both & frame["good"]).sum()
+    assert "2 filters" in page.locator(".filtered").inner_text()
+    page.keyboard.press("Control+z")
+    assert shown(page) == half.sum()
+    page.keyboard.press("Control+Shift+z")
+    assert shown(page) == both.sum()
+    page.get_by_role("button", name="Show all").click()
+    assert shown(page) == len(frame)
+
+
+def test_a_brush_moves_by_its_ends_and_its_middle_and_a_click_takes_it_away(visit):
+    points, frame = many()
+    page = visit(points, frame)
+    brush(page, "day", 0.25, 0.5)
+    first = shown(page)
+    assert first == pytest.approx(1000, abs=150)
+    brush(page, "day", 0.375, 0.625)  # by its middle
+    assert shown(page) == pytest.approx(1000, abs=150)
+    brush(page, "day", 0.75, 0.99)  # by its right end
+    assert shown(page) == pytest.approx(2000, abs=200)
+    says = column(page, "day").locator(".ends").inner_text()
+    assert "from 2024-0" in says
+    box = column(page, "day").locator(".histogram").bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + 20)
+    assert shown(page) == 4000
+
+
+def test_the_keyboard_brushes_too(visit):
+    points, frame = many()
+    page = visit(points, frame)
+    page.get_by_role("slider", name="Least size shown").focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    low, high = frame["size"].min(), frame["size"].max()
+    assert shown(page) == (frame["size"] >= low + (high - low) / 2).sum()
+    assert (
+        page.get_by_role("slider", name="Least size shown").get_attribute("aria-valuenow") == "20"
+    )
+
+
+def test_missing_numbers_are_hidden_by_a_brush_and_by_their_button(visit):
+    points, frame = clusters()
+    page = visit(points, frame)
+    column(page, "height").locator(".missing").click()
+    assert shown(page) == 29
+    column(page, "height").locator(".missing").click()
+    assert shown(page) == 30
+    brush(page, "height", 0.5, 0.999)
+    assert shown(page) == 15
+
+
+def test_a_list_of_values_is_one_stop_of_the_tab_key(page):
+    page.get_by_role("button", name="Colour by place").focus()
+    page.keyboard.press("Tab")
+    inside = "document.activeElement.closest('.values') !== null"
+    assert page.evaluate(inside)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")  # the second alone
+    assert page.locator(".points").inner_text() == "5 of 30 points"
+    page.keyboard.press("Enter")
+    page.keyboard.press(" ")  # without the second
+    assert page.locator(".points").inner_text() == "25 of 30 points"
+    page.keyboard.press("Tab")
+    assert not page.evaluate(inside)
+
+
+def test_focus_rings_in_lists_are_not_cut_off(page):
+    value(page, "east").focus()
+    page.keyboard.press("ArrowDown")
+    ring = page.evaluate(
+        """() => {
+            const e = document.activeElement, s = getComputedStyle(e);
+            return [s.outlineStyle, parseFloat(s.outlineOffset) + parseFloat(s.outlineWidth)];
+        }"""
+    )
+    assert ring == ["solid", 0]  # within the row, which nothing cuts
+
+
+def classes(k, n=None):
+    """k classes, each in a place of its own."""
+    n = n or 4 * k
+    return fibonacci_grid(n, np), {"class": [f"class {i * k // n:03}" for i in range(n)]}
+
+
+def test_thirty_classes_are_listed_without_a_box_that_scrolls(visit):
+    page = visit(*classes(30), context={"viewport": {"width": 1280, "height": 1100}})
+    options = page.locator(".values [role=option]")
+    assert options.count() == 30
+    assert page.evaluate(
+        "[...document.querySelectorAll('.values')].every((e) => e.scrollHeight <= e.clientHeight + 1)"
+    )
+
+
+def test_five_hundred_classes_can_be_searched_and_all_be_listed(visit):
+    page = visit(*classes(500))
+    color_by(page, "class")
+    options = page.locator(".values [role=option]")
+    assert options.count() == 30
+    assert page.get_by_role("button", name="and 470 more").is_visible()
+    page.get_by_label("Search values of class").fill("class 49")
+    assert options.count() == 10
+    options.first.click()
+    assert shown(page) == 4
+    page.get_by_label("Search values of class").fill("")
+    page.get_by_role("button", name="and 470 more").click()
+    assert options.count() == 500
+
+
+def ink(page, region):
+    """How much of a part of the overlay is drawn on."""
+    return page.evaluate(
+        """([x, y, width, height]) => {
+            const copy = document.createElement("canvas");
+            [copy.width, copy.height] = [width, height];
+            const context = copy.getContext("2d", { willReadFrequently: true });
+            context.drawImage(document.querySelector("canvas.overlay"), -x, -y);
+            const { data } = context.getImageData(0, 0, width, height);
+            return data.filter((b, i) => i % 4 === 3 && b > 0).length;
+        }""",
+        region,
+    )
+
+
+def test_more_than_forty_classes_have_names_and_more_of_them_nearer(visit):
+    page = visit(*classes(60))
+    note = page.locator(".names-left")
+    until(lambda: note.is_visible())
+    left = int(note.inner_text().split()[0])
+    assert 0 < left < 60  # some are written, and it says how many are not
+    stage = page.locator(".stage").bounding_box()
+    assert ink(page, [0, 0, int(stage["width"]), int(stage["height"])]) > 1000
+    page.mouse.move(stage["x"] + stage["width"] / 2, stage["y"] + stage["height"] / 2)
+    page.mouse.wheel(0, -1200)
+    until(lambda: not note.is_visible() or int(note.inner_text().split()[0]) < left)
+
+
+def test_a_name_wider_than_the_stage_is_written_all_the_same(visit):
+    points, _ = clusters()
+    phone = {"viewport": {"width": 390, "height": 700}}
+    page = visit(
+        points[:5],
+        {"place": ["a very long name " * 12] * 5, "k": [1, 1, 2, 2, 2]},
+        color="place",
+        context=phone,
+    )
+    box = page.locator(".stage").bounding_box()
+    until(lambda: ink(page, [0, 0, int(box["width"]), int(box["height"]) - 150]) > 300)
+
+
+def test_a_single_point_that_is_found_is_ringed_and_zoomed_to(page):
+    before = page.evaluate("mercat.view().map[0]")
+    page.get_by_label("Search labels").fill("note 12")
+    page.get_by_role("option", name="note 12").wait_for()
+    page.keyboard.press("Enter")
+    assert page.evaluate("mercat.selection()") == [12]
+    assert page.evaluate("mercat.view().map[0]") > 3 * before
+    box = page.locator(".stage").bounding_box()
+    x, y = spot(page, 12)
+    assert math.dist((x, y), (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)) < 2
+    page.keyboard.press("n")
+    until(lambda: 60 < ink(page, [int(x - box["x"]) - 12, int(y - box["y"]) - 12, 24, 24]) < 500)
+
+
+def test_enter_selects_the_whole_match_alone(visit):
+    points, _ = clusters()
+    page = visit(points, {"type": ["T", "T cell", "NK T"] * 10})
+    search = page.get_by_label("Search labels")
+    search.fill("t")
+    page.get_by_role("option", name="NK T").wait_for()
+    search.press("Enter")
+    assert page.evaluate("mercat.selection()") == list(range(0, 30, 3))
+    search.fill("T c")
+    search.press("Enter")
+    assert page.evaluate("mercat.selection()") == list(range(1, 30, 3))
+
+
+def test_numbers_and_rows_are_found(visit):
+    points, _ = clusters()
+    page = visit(points, {"id": np.arange(30) * 1001 + 7, "share": np.arange(30) / 10})
+    search = page.get_by_label("Search labels")
+    search.fill("4011")
+    page.get_by_role("option", name="4011").wait_for()
+    search.press("Enter")
+    assert page.evaluate("mercat.selection()") == [4]
+    search.fill("2.9")
+    page.get_by_role("option", name="2.9").wait_for()
+    search.press("Enter")
+    assert page.evaluate("mercat.selection()") == [29]
+    search.fill("12")
+    page.get_by_role("option", name="Row 12").wait_for()
+    search.press("Enter")
+    assert page.evaluate("mercat.selection()") == [12]
+
+
+def test_a_selection_says_something_of_numbers(page):
+    color_by(page, "height")
+    page.keyboard.press("l")
+    circle(page, spot(page, 12))
+    text = page.locator(".selection-panel").inner_text()
+    assert "5 points selected" in text
+    assert "median\n6" in text
+    assert "5 to 7" in text
+
+
+def test_a_selection_of_many_classes_says_how_many_more(visit):
+    page = visit(*classes(40, 80))
+    page.keyboard.press("l")
+    box = page.locator(".stage").bounding_box()
+    circle(page, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2), radius=150)
+    rows = len(page.evaluate("mercat.selection()"))
+    kinds = len({row // 2 for row in page.evaluate("mercat.selection()")})
+    assert kinds > 8
+    panel = page.locator(".selection-panel")
+    assert f"{rows} points selected" in panel.inner_text()
+    panel.get_by_role("button", name=f"and {kinds - 6} more").click()
+    assert panel.locator(".divided li").count() == kinds
+
+
+def test_the_table_lists_the_selected_rows(page):
+    page.locator(".drawer-bar").click()
+    assert "Select points" in page.locator(".drawer-sheet").inner_text()
+    page.keyboard.press("l")
+    circle(page, spot(page, 7))
+    rows = page.locator(".rows tbody tr")
+    assert rows.count() == 5
+    assert rows.nth(2).locator("td").all_inner_texts() == ["east", "missing", "1", "missing"]
+    rows.nth(2).get_by_role("button").click()
+    assert page.evaluate("mercat.view().map[0]") > 1.5
+
+
+def test_a_lasso_that_escape_takes_away_leaves_nothing(page):
+    page.keyboard.press("n")
+    page.keyboard.press("l")
+    x, y = spot(page, 7)
+    box = page.locator(".stage").bounding_box()
+    region = [int(x - box["x"]) - 40, int(y - box["y"]) - 40, 80, 80]
+    page.mouse.move(x - 30, y - 30)
+    page.mouse.down()
+    for dx, dy in ((30, -30), (30, 30), (-30, 30)):
+        page.mouse.move(x + dx, y + dy)
+    until(lambda: ink(page, region) > 500)
+    page.keyboard.press("Escape")
+    until(lambda: ink(page, region) == 0)
+    page.mouse.move(x - 32, y)
+    page.mouse.up()
+    assert page.evaluate("mercat.selection()") == []
+    until(lambda: ink(page, region) == 0)
+
+
+def test_a_first_visitor_is_told_what_nearness_means_once(visit):
+    page = visit(*clusters())
+    hint = page.locator(".hint")
+    assert "Near points are alike" in hint.inner_text()
+    page.get_by_role("button", name="Close this note").click()
+    assert hint.is_hidden()
+    again = page.context.new_page()
+    again.goto(page.url)
+    again.wait_for_selector("html[data-ready=true]")
+    assert again.locator(".hint").is_hidden()
+
+
+def test_there_is_one_main_landmark(page):
+    assert page.get_by_role("main").count() == 1
+    assert page.get_by_role("main").locator(".stage").count() == 1
+
+
+def test_several_embeddings_morph_and_keep_what_was_chosen(visit):
+    points, frame = clusters()
+    flat = np.stack([np.arange(30.0), np.arange(30) % 5], axis=1)
+    other = np.roll(points, 5, axis=0)
+    page = visit({"detail 0": points, "detail 1": other, "UMAP": flat}, frame)
+    page.keyboard.press("l")
+    circle(page, spot(page, 7))
+    before = spot(page, 7)
+    value(page, "east").click()
+    chooser = page.get_by_label("Embedding")
+    assert chooser.locator("option").all_inner_texts() == ["detail 0", "detail 1", "UMAP"]
+    chooser.select_option("detail 1")
+    assert spot(page, 12) == pytest.approx(before, abs=0.1)  # the view stayed, the points moved
+    chooser.select_option("UMAP")
+    assert [pane["name"] for pane in page.evaluate("mercat.panes()")] == ["map"]
+    assert page.get_by_role("button", name="Fold").is_hidden()
+    assert page.evaluate("mercat.selection()") == list(range(5, 10))
+    assert shown(page) == 5
+    (x0, y0), (x1, _) = spot(page, 0), spot(page, 29)
+    box = page.locator(".stage").bounding_box()
+    assert x1 - x0 == pytest.approx(0.92 * box["width"], rel=0.01)
+    page.mouse.move(*spot(page, 7))
+    assert state(page)["hover"] == 7
+    start = spot(page, 7)
+    page.keyboard.press("t")
+    drag(page, start, (start[0] + 50, start[1] + 20))  # the plane is moved, not turned
+    assert spot(page, 7) == pytest.approx((start[0] + 50, start[1] + 20), abs=1)
+    page.mouse.wheel(0, -300)
+    until(lambda: page.evaluate("mercat.view().flat[0]") > 1.2)
+    page.keyboard.press("Control+z")
+
+
+def test_the_points_are_drawn_on_the_way_and_where_they_arrive(visit):
+    flat = np.array([[0.0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]])
+    frame = {"place": NAMES}
+    page = visit(
+        {"sphere": CENTERS, "plane": flat},
+        frame,
+        theme="dark",
+        context={"reduced_motion": "no-preference"},
+    )
+    page.keyboard.press("n")
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.get_by_label("Embedding").select_option("plane")
+    page.clock.run_for(600)
+    moving = screenshot(page)
+    page.clock.run_for(3000)
+    orange = (230, 159, 0)  # "east"
+    assert math.dist(pixel(page, spot(page, 1)), orange) < 60
+    x, y = spot(page, 1)
+    assert math.dist(moving.getpixel((round(x), round(y))), orange) > 60
