@@ -380,7 +380,7 @@ def test_several_embeddings_morph_and_keep_what_was_chosen(visit):
     assert page.get_by_role("button", name="Fold").is_hidden()
     assert page.evaluate("mercat.selection()") == list(range(5, 10))
     assert shown(page) == 5
-    (x0, y0), (x1, _) = spot(page, 0), spot(page, 29)
+    (x0, _), (x1, _) = spot(page, 0), spot(page, 29)
     box = page.locator(".stage").bounding_box()
     assert x1 - x0 == pytest.approx(0.92 * box["width"], rel=0.01)
     page.mouse.move(*spot(page, 7))
