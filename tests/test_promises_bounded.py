@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
 from fingerprints import fingerprint
+from kernels import blas_threads
 from processes import python
 
-from mercat import embed
+from mercat import Mercat, _estimator, embed
 from mercat._data.threads import n_threads
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -247,6 +249,75 @@ def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
         thread.join()
     for k, Y in enumerate(expected):
         np.testing.assert_array_equal(found[k], Y)
+
+
+def test_a_model_in_use_by_several_threads_is_one_fit_or_the_other(digits):
+    """What is fitted and what is transformed at the same time do not mix."""
+    data, rows = [digits[:200], digits[200:420]], digits[600:620]
+    expected = [Mercat(random_state=0, n_jobs=1).fit(X) for X in data]
+    places = [model.transform(rows) for model in expected]
+    assert not np.array_equal(*places)
+    model = Mercat(random_state=0, n_jobs=1).fit(data[0])
+    wrong = []
+
+    def fit(k):
+        for _ in range(4):
+            Y = model.fit_transform(data[k])
+            wrong.extend([] if np.array_equal(Y, expected[k].embedding_) else [("fit", k)])
+
+    def transform():
+        while fitting.is_set():
+            Y = model.transform(rows)
+            wrong.extend([] if any(np.array_equal(Y, other) for other in places) else ["mixed"])
+
+    fitting = threading.Event()
+    fitting.set()
+    fits = [threading.Thread(target=fit, args=(k,)) for k in (0, 1)]
+    others = [threading.Thread(target=transform) for _ in range(2)]
+    for thread in fits + others:
+        thread.start()
+    for thread in fits:
+        thread.join()
+    fitting.clear()
+    for thread in others:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_model_is_whole_while_it_is_fitted_anew(digits):
+    model = Mercat(random_state=0).fit(digits[:100])
+    before, seen = model.transform(digits[:5]), []
+
+    def look(i, loss, Y):
+        seen.append(model.transform(digits[:5]))
+        model.set_params(verbose=False, tol=0.5)
+        model.mine = i
+
+    model.set_params(callback=look, verbose=True, max_iter=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(digits[:100, :30])
+    assert len(seen) == 4
+    for Y in seen:
+        np.testing.assert_array_equal(Y, before)
+    assert model.n_features_in_ == 30
+    assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
+
+
+@pytest.mark.parametrize("step", ["equator_rotation", "_turned"])
+def test_blas_is_held_to_one_thread_to_the_end_of_a_fit(step, digits, monkeypatch):
+    function, seen = getattr(_estimator, step), []
+
+    def look(*arguments):
+        seen.append(blas_threads())
+        return function(*arguments)
+
+    monkeypatch.setattr(_estimator, step, look)
+    if blas_threads() == {1}:
+        pytest.skip("needs a BLAS of several threads")
+    Mercat(random_state=0).fit(digits[:100])
+    assert seen
+    assert all(threads == {1} for threads in seen)
 
 
 def test_nothing_is_written_to_disk():

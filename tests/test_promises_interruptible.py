@@ -244,6 +244,46 @@ def test_a_stop_in_the_detail_gives_the_map_so_far(digits, outside):
     assert np.abs(whole.embedding_ - model.embedding_).max() > 1e-3
 
 
+WAYS = {
+    "exact": {"solver": "exact", "detail": 0.0},
+    "landmarks": {"detail": 0.0},
+    "detail": {},
+    "algorithm1": {
+        "solver": "algorithm1", "objective": "absolute", "detail": 0.0, "max_iter": 20
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [StopIteration, GeneratorExit, ValueError])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_callback_raises_ends_the_fit(way, kind, digits, outside):
+    """Also StopIteration, by which callbacks of SciPy's minimiser ask it to stop."""
+    mine, begun = kind("mine"), 0
+    if way == "detail":
+        begun = mercat(detail=0.0).fit(digits[:300]).n_iter_
+
+    def refuse(i, loss, Y):
+        if i == begun + 3:
+            raise mine
+
+    model = mercat(callback=refuse, **WAYS[way])
+    with pytest.raises(kind) as caught:
+        model.fit(digits[:300])
+    assert caught.value is mine
+    assert not hasattr(model, "embedding_")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_callback_may_write_into_what_it_is_given(way, digits):
+    def scribble(i, loss, Y):
+        Y[:] = 7
+
+    expected = mercat(**WAYS[way]).fit(digits[:300])
+    model = mercat(callback=scribble, **WAYS[way]).fit(digits[:300])
+    np.testing.assert_array_equal(model.embedding_, expected.embedding_)
+    np.testing.assert_array_equal(model.transform(digits), expected.transform(digits))
+
+
 # ------------------------------------------------------------------ signs of life
 
 

@@ -225,8 +225,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Y : array of shape (n, 3)
             Unit vectors.
         """
-        self._fit(X)
-        return self.embedding_
+        return self._fit(X).embedding_
 
     def transform(self, X: Any) -> Any:
         """Place points on the fitted map, each on its own: the batch they come in does not matter.
@@ -242,8 +241,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Unit vectors.
         """
         check_is_fitted(self)
-        with self._working() as (workers, progress):
-            return self._placed(self._open(X, workers, fitting=False), progress)
+        model = self._as_now()  # whatever other threads do to the model meanwhile
+        with model._working() as (workers, progress):
+            return model._placed(model._open(X, workers, fitting=False), progress)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well the map keeps the angles of rows, such as held-out ones: higher is better.
@@ -266,30 +266,43 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         from .metrics import angle_preservation
 
         check_is_fitted(self)
-        with self._working() as (workers, _):
-            source = self._open(X, workers, fitting=False)
+        model = self._as_now()
+        with model._working() as (workers, _):
+            source = model._open(X, workers, fitting=False)
             n = source.shape[0]
             if n < 3:
                 raise ValueError(f"X must have at least 3 rows to be scored, got {n}.")
             chosen = np.random.default_rng(0).permutation(n)[:_SCORED]
             rows = source.take(np.sort(chosen))
-            placer = source.to_device(self._placer)
-            Y = to_numpy(_place(placer, self._rotation, "float64", rows, 0))
+            placer = source.to_device(model._placer)
+            Y = to_numpy(_place(placer, model._rotation, "float64", rows, 0))
             in_data = to_numpy(full_rows(placer.spectral, rows))
         return float(angle_preservation(in_data, Y, n_points=_SCORED_AT, random_state=0))
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(self, X: Any) -> None:
-        """Fit, or leave the model as it was."""
-        before = dict(self.__dict__)
-        try:
-            self._fit_or_fail(X)
-        except BaseException:
-            self.__dict__ = before  # at one stroke: Ctrl-C may come again
-            raise
+    def _fit(self, X: Any) -> Mercat:
+        """Fit a copy and take over what it learned at one stroke; the copy.
 
-    def _fit_or_fail(self, X: Any) -> None:
+        A fit that fails or is interrupted leaves the model as it was, and other threads see the model before
+        the fit or after it, never in between.
+        """
+        model = self._as_now()
+        before = dict(vars(model))
+        model._fit_here(X)
+        after = vars(model)
+        learned = {k: v for k, v in after.items() if k not in before or before[k] is not v}
+        forgotten = before.keys() - after.keys()
+        self.__dict__ = {k: v for k, v in vars(self).items() if k not in forgotten} | learned
+        return model
+
+    def _as_now(self) -> Mercat:
+        """A copy of the model that shares its arrays."""
+        model = object.__new__(type(self))
+        model.__dict__ = dict(vars(self))
+        return model
+
+    def _fit_here(self, X: Any) -> None:
         check_parameters(self)
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
@@ -432,4 +445,6 @@ def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
 
 
 def _output_type(rows: RowSource) -> str:
-    return "float32" if str(rows.dtype).endswith("float32") else "float64"
+    """Single precision for data of single precision, in whichever order of bytes; else double."""
+    dtype = rows.dtype.newbyteorder("=") if isinstance(rows.dtype, np.dtype) else rows.dtype
+    return "float32" if str(dtype).endswith("float32") else "float64"

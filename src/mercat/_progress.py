@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 Report = Callable[[int, float, Any], bool]  # iteration, loss and positions, to whether to stop
 _SECONDS_A_PULSE = 0.5
 
@@ -58,10 +60,13 @@ class Progress:
 
 
 def reporter(progress: Progress, callback: Callable[[int, float, Any], Any] | None) -> Report:
-    """What a solver calls after each iteration: moves the bar, asks the user's callback."""
+    """What a solver calls after each iteration: moves the bar, asks the user's callback.
+
+    The callback gets a copy of the positions: what it writes there does not change the map.
+    """
 
     def report(iteration: int, loss: float, Y: Any) -> bool:
         progress.advance(1, loss)
-        return bool(callback(iteration, loss, Y)) if callback is not None else False
+        return bool(callback(iteration, loss, np.array(Y))) if callback is not None else False
 
     return report

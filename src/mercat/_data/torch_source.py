@@ -259,6 +259,7 @@ def _tensor(rows: Any) -> Any:
     if is_torch(rows):
         return rows
     dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    dense = dense.astype(dense.dtype.newbyteorder("="), copy=False)
     return torch.as_tensor(np.ascontiguousarray(dense), device="cpu")
 
 

@@ -20,6 +20,7 @@ from .rank import screenot_rank
 _SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
+_INVERTIBLE = 2.0**-1000  # a number whose inverse is finite; many smaller ones have none
 
 
 class ComponentReducer(NamedTuple):
@@ -72,6 +73,9 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
         return rows, offset
     # The largest entry first, so that squares neither overflow nor vanish.
     largest = abs(rows).max(axis=1).toarray().ravel() if sparse else xp.max(xp.abs(rows), axis=1)
+    if xp is np and (largest < _INVERTIBLE).any():
+        lift = np.where(largest < _INVERTIBLE, 2.0**100, 1.0)
+        rows, largest = _scale_rows(rows, lift), largest * lift
     rows = _scale_rows(rows, 1 / xp.where(largest > 0, largest, xp.ones_like(largest)))
     if metric == "correlation":
         offset = np.asarray(rows.mean(axis=1)).ravel() if sparse else xp.mean(rows, axis=1)

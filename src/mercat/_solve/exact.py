@@ -217,6 +217,9 @@ def _descend(
     """
     start = len(history)
     stopped: list[Status] = []
+    raised: list[
+        StopIteration
+    ] = []  # by the user's callback; SciPy would take it for a wish to stop
 
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
         Z = z.reshape(-1, 3)
@@ -228,7 +231,12 @@ def _descend(
     def after_iteration(intermediate_result: Any) -> None:
         loss = float(np.sqrt(intermediate_result.fun))
         history.append(loss)
-        if report(len(history), loss, normalize(intermediate_result.x.reshape(-1, 3))):
+        try:
+            enough = report(len(history), loss, normalize(intermediate_result.x.reshape(-1, 3)))
+        except StopIteration as error:
+            raised.append(error)
+            raise
+        if enough:
             stopped.append(Status.CALLBACK)
             raise StopIteration
         recent = history[start:][-1 - _WINDOW :]
@@ -252,6 +260,8 @@ def _descend(
         callback=after_iteration,
         options=limits,
     )
+    if raised:
+        raise raised[0]
     if len(history) == start:  # an iteration that found nothing lower is one, too
         history.append(float(np.sqrt(result.fun)))
     if not stopped:

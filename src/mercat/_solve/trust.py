@@ -97,7 +97,8 @@ def _dominance(model: Any, distance: float | None, dominance: Dominance | None) 
     found = dominance
     if model.metric == "euclidean" and model.components_ is not None and len(variance) > 1:
         # From all rows, where their components are known.
-        loads, others = model.components_[0] ** 2, float(variance[1:].sum() / variance.sum())
+        loads, whole = model.components_[0] ** 2, float(variance.sum())
+        others = float(variance[1:].sum()) / whole if whole > 0 else 0.0  # squares may vanish
         column = int(loads.argmax())
         found = Dominance(column, float(loads[column]), others)
     if found is not None and dominates(found):
