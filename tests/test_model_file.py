@@ -101,6 +101,9 @@ def test_the_same_model_gives_the_same_bytes(saved, tmp_path):
     again = mercat.save(mercat.load(path), tmp_path / "again.mercat")
     assert path.read_bytes() == again.read_bytes()
     assert mercat.save(model, tmp_path / "third").read_bytes() == path.read_bytes()
+    refitted = Mercat(random_state=3, metric="cosine").fit(X[:, :5]).set_params(metric="euclidean")
+    mercat.save(refitted.fit(X), tmp_path / "fourth")
+    assert (tmp_path / "fourth").read_bytes() == path.read_bytes()
 
 
 def test_numpy_reads_the_arrays(saved):
@@ -147,6 +150,85 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(TypeError, match=r"state\.embedding_ of type set cannot be saved"):
         mercat.save(model, path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars", "default"])
+def test_what_set_output_was_told_comes_back(output, tmp_path):
+    pytest.importorskip("pandas" if output == "default" else output)
+    model = Mercat(random_state=0).fit(X).set_output(transform=output)
+    again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
+    assert type(again.transform(NEW)) is type(model.transform(NEW))
+    np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+    again.set_output(transform="default")
+    assert isinstance(again.transform(NEW), np.ndarray)
+
+
+def test_attributes_that_no_fit_sets_are_refused_by_name(tmp_path):
+    model = Mercat(random_state=0).fit(X)
+    model.note = "mine"
+    with pytest.raises(ValueError, match=r"'note'.*del model\.note"):
+        mercat.save(model, tmp_path / "m.mercat")
+    del model.note
+    model.set_output(transform="cuneiform")
+    with pytest.raises(ValueError, match=r"set_output.*got 'cuneiform'"):
+        mercat.save(model, tmp_path / "m.mercat")
+    assert list(tmp_path.iterdir()) == []
+
+
+CHANGES = {
+    "metric": lambda model: model.set_params(metric="cosine"),
+    "distances": lambda model: model.set_params(metric="precomputed"),
+    "n_landmarks": lambda model: model.set_params(n_landmarks=2),
+    "tol": lambda model: model.set_params(tol="small"),
+    "init": lambda model: model.set_params(init=[[0, 0, 1]]),
+    "embedding_": lambda model: setattr(model, "embedding_", model.embedding_[:7]),
+    "loss_": lambda model: setattr(model, "loss_", 1),
+    "history_": lambda model: delattr(model, "history_"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_model_that_could_not_be_loaded_is_not_saved(change, tmp_path):
+    model = Mercat(random_state=0).fit(X)
+    CHANGES[change](model)
+    with pytest.raises(ValueError, match=r"cannot be saved, since it could not be loaded"):
+        mercat.save(model, tmp_path / "m.mercat")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"detail": 0.5},
+        {"n_jobs": 1},
+        {"max_iter": 7},
+        {"n_spectral": 3},
+        {"init": X[:9, :3].tolist()},
+    ],
+)
+def test_parameters_that_go_with_the_fit_may_be_changed_after_it(change, tmp_path):
+    model = Mercat(random_state=0).fit(X).set_params(**change)
+    again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(model.transform(NEW), again.transform(NEW))
+
+
+def test_another_class_is_not_saved_as_this_one(tmp_path):
+    class Mine(Mercat):
+        def transform(self, X):
+            return -super().transform(X)
+
+    with pytest.raises(TypeError, match="got Mine"):
+        mercat.save(Mine(random_state=0).fit(X), tmp_path / "m.mercat")
+
+
+def test_names_that_no_text_file_holds_come_back(tmp_path):
+    """As the names of files have them that are not UTF-8."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=[f"caf\udce9 {k}" for k in range(7)])
+    path = tmp_path / "caf\udce9.mercat"
+    again = mercat.load(mercat.save(Mercat(random_state=0).fit(frame), path))
+    assert again.feature_names_in_.tolist() == list(frame.columns)
 
 
 # ------------------------------------------------------------------ bad files
@@ -280,7 +362,7 @@ def test_object_arrays_and_odd_types_are_refused(saved, tmp_path):
     np.save(stream, np.array([print], dtype=object), allow_pickle=True)
     path = write(tmp_path / "m", saved[2] | {"state.history_.npy": stream.getvalue()})
     assert "pickled objects are not loaded" in refusal(path)
-    path = write(tmp_path / "m", saved[2] | {"state.history_.npy": npy(np.ones(3, ">f8"))})
+    path = write(tmp_path / "m", saved[2] | {"state.history_.npy": npy(np.ones(3, "<c16"))})
     assert "must hold one of the types" in refusal(path)
 
 

@@ -34,6 +34,7 @@ from .._progress import Progress
 from .arrays import blocks
 from .checks import check_finite
 from .source import FAN_IN, ROWS_A_BLOCK, RowSource, merged, rows_to_sum
+from .sparse import checked_csr
 from .threads import Workers
 
 T = TypeVar("T")
@@ -80,13 +81,12 @@ class DaskSource(RowSource):
     def take(self, indices: np.ndarray) -> Any:
         """Some rows, in memory, in the order of their indices."""
         order = np.argsort(indices)
-        found = _in_memory(self.X[indices[order]])
-        check_finite(found, rows=indices[order])
+        found = _checked(_compute(self.X[indices[order]]), indices[order])
         return found[np.argsort(order)]
 
     def take_all(self) -> Any:
         """All rows, in memory."""
-        return _in_memory(self.X)
+        return _checked(_compute(self.X), range(self.shape[0]))
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """The results of a function over all blocks, merged in the order that `RowSource` has."""
@@ -141,7 +141,7 @@ def _part_sum(
     function: Callable[[Any], T],
     merge: Callable[[T, T], T],
 ) -> T:
-    check_finite(part, rows=range(start, start + part.shape[0]))
+    part = _checked(part, range(start, start + part.shape[0]))
     steps = blocks(part.shape[0], size)
     with Workers(1):
         return merged((function(part[step]) for step in steps), len(steps), merge)
@@ -160,7 +160,7 @@ def _apply(
     block_info: Any = None,
 ) -> Any:
     start = block_info[0]["array-location"][0][0]
-    check_finite(rows, rows=range(start, start + rows.shape[0]))
+    rows = _checked(rows, range(start, start + rows.shape[0]))
     out = np.empty((rows.shape[0], *row_shape), dtype=row_type)
     with Workers(1):
         for step in blocks(rows.shape[0], ROWS_A_BLOCK):
@@ -168,9 +168,12 @@ def _apply(
     return out
 
 
-def _in_memory(X: Any) -> Any:
-    found = _compute(X)
-    return found.tocsr() if scipy.sparse.issparse(found) else found
+def _checked(part: Any, rows: Any) -> Any:
+    """Rows in memory, these of all, checked as those of any other array are; in CSR format if sparse."""
+    if scipy.sparse.issparse(part):
+        part = checked_csr(part, "X")
+    check_finite(part, rows=rows)
+    return part
 
 
 def _compute(collection: Any) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from .arrays import is_dask, is_torch, to_numpy
 from .checks import check_columns
 from .source import RowSource
+from .sparse import checked_csr
 from .threads import Workers
 from .torch_source import TorchSource, check_tensor, find_device
 
@@ -37,6 +39,8 @@ def _as_array(X: Any) -> Any:
     check_columns(X)
     if np.ma.is_masked(X):
         raise ValueError("X must have no masked values: fill them or leave those rows out.")
+    if scipy.sparse.issparse(X):
+        X = checked_csr(X, "X")
     X = check_array(
         X,
         accept_sparse="csr",

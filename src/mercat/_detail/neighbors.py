@@ -15,6 +15,7 @@ import scipy.sparse
 
 from .. import _kernels as kernels
 from .._data.arrays import TILE, blocks
+from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
 N_NEIGHBORS = 30
@@ -205,7 +206,7 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
                 f"neighbors must be at most a third of the number of points, {most}, got {neighbors}."
             )
         return int(neighbors)
-    graph = scipy.sparse.csr_array(neighbors)
+    graph = scipy.sparse.csr_array(checked_csr(neighbors, "neighbors"))
     if graph.shape != (n, n):
         raise ValueError(
             f"neighbors must be of shape ({n}, {n}), as X has {n} rows, got {graph.shape}."

@@ -20,18 +20,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercat import __version__
 
-from .._data.checks import warn_caller
+from .._data.checks import check_choice, warn_caller
 from .._estimator import Mercat
 from .._validation import check_parameters
 from .atomic import whole_file
 from .encoding import TYPES, Arrays, decode
-from .schema import check_names, check_state
+from .schema import RULES, check_names, check_state
 from .untrusted import read_array, reading, short
 
 VERSION = 1
 _FORMAT = "mercat model"
 HEADER = "model.json"
 _MOST_MEMBERS = 1000
+_OUTPUT = "_sklearn_output_config"  # where scikit-learn keeps what `set_output` was told
+_OUTPUTS = ("default", "pandas", "polars")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 
 
@@ -45,7 +47,8 @@ def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
     ----------
     model : Mercat
         A fitted model. Its `callback` must be None and its `random_state` an integer or None, since
-        neither functions nor generators can be kept.
+        neither functions nor generators can be kept. What `set_output` was told is kept; attributes of your
+        own, and parameters that do not go with the fit any more, are refused.
     path : path-like
         Where to write; `.mercat` is a good ending.
 
@@ -100,7 +103,7 @@ def write_model(
     model: Mercat, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None
 ) -> Path:
     """As `save`, with notes (numbers, text, lists, arrays) that `read_model` gives back."""
-    if not isinstance(model, Mercat):
+    if type(model) is not Mercat:  # another class would come back as this one
         raise TypeError(f"model must be a Mercat, got {type(model).__name__}.")
     check_is_fitted(model)
     parameters = model.get_params()
@@ -116,7 +119,16 @@ def write_model(
         raise ValueError(
             f"random_state must be an integer or None to save a model, got {type(seed).__name__}."
         )
+    parameters |= {"device": _device_name(parameters["device"])}
     state = {name: value for name, value in vars(model).items() if name not in parameters}
+    output = state.pop(_OUTPUT, {})
+    unknown = sorted(set(state) - set(RULES[Mercat]))
+    if unknown:
+        raise ValueError(
+            f"The model has the attribute {unknown[0]!r}, which no fit sets and a file does not keep: "
+            f"del model.{unknown[0]} first."
+        )
+    state = {name: state[name] for name in RULES[Mercat] if name in state}  # in one order
     arrays = Arrays()
     header = {
         "format": _FORMAT,
@@ -125,10 +137,17 @@ def write_model(
         "parameters": arrays.encode(parameters, "parameters"),
         "state": arrays.encode(state, "state"),
         "notes": arrays.encode(dict(notes or {}), "notes"),
-    }
-    text = json.dumps(header, allow_nan=False, indent=1).encode("utf-8")
+    } | ({"output": arrays.encode(output, "output")} if output else {})
+    text = json.dumps(header, allow_nan=False, indent=1)
+    try:
+        _restore(json.loads(text), arrays.members)
+    except ValueError as error:
+        raise ValueError(
+            f"The model cannot be saved, since it could not be loaded: {error} Were parameters or attributes "
+            "changed after the fit?"
+        ) from error
     with whole_file(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
+        archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text.encode("utf-8"))
         for name, array in arrays.members.items():
             with archive.open(zipfile.ZipInfo(name, _EPOCH), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
@@ -202,4 +221,15 @@ def _restore(
     check_parameters(model)
     check_state(model, state)
     model.__dict__.update(state)
+    output = decode(header.get("output", {"dict": {}}), arrays)
+    if not isinstance(output, dict) or not set(output) <= {"transform"}:
+        raise ValueError("its header is malformed.")
+    if output:
+        check_choice("set_output(transform=...)", output["transform"], _OUTPUTS)
+        model.set_output(**output)
     return model, notes
+
+
+def _device_name(device: Any) -> Any:
+    """A device of torch by its name, which says the same."""
+    return str(device) if type(device).__module__ == "torch" else device

@@ -24,6 +24,7 @@ import numpy as np
 FOLD = 200  # tables that people have are packed 2- to 50-fold, an attack 1000-fold
 FREE = 1 << 26  # bytes that even the smallest file may unfold to
 _MOST_MEMBERS = 10_000
+_BYTES_A_SIDE = 400  # that a row or a column of a sparse matrix takes in a map of 50 components
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -93,11 +94,13 @@ def short(error: Exception) -> str:
     return first[:200] or type(error).__name__
 
 
-def allowance(path: str | os.PathLike[str]) -> int:
-    """Bytes that a file, or a folder of files, may unfold to."""
-    place = Path(path)
-    files = [place] if place.is_file() else [part for part in place.rglob("*") if part.is_file()]
-    return max(FREE, FOLD * sum(part.stat().st_size for part in files))
+def allowance(*paths: str | os.PathLike[str]) -> int:
+    """Bytes that files, or folders of files, may unfold to."""
+    places = [Path(path) for path in paths]
+    files = [
+        part for place in places for part in ([place] if place.is_file() else place.rglob("*"))
+    ]
+    return max(FREE, FOLD * sum(part.stat().st_size for part in files if part.is_file()))
 
 
 def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> None:
@@ -195,6 +198,8 @@ def read_array(stream: Any, size: int, where: str) -> np.ndarray:
     _fill(flat, stream, where)
     if dtype.kind == "U":
         _check_text(flat, where)
+    if not dtype.isnative:
+        flat = flat.byteswap(inplace=True).view(dtype.newbyteorder("="))
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
@@ -221,9 +226,16 @@ def _check_text(flat: np.ndarray, where: str) -> None:
         raise ValueError(f"{where} holds text that is not Unicode.")
 
 
-def check_sparse(X: Any, where: str) -> None:
-    """Raise where indices of a sparse matrix lead out of it, which SciPy believes unseen."""
-    try:
-        X.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"{where} is not a whole sparse matrix: {short(error)}") from error
+def check_sides(path: str | os.PathLike[str], shape: tuple[int, ...], *beside: Path | None) -> None:
+    """Raise where a sparse matrix claims far more rows and columns than a file of its size is about.
+
+    Most may be empty, at no cost to the file, and each costs whoever maps them. Files `beside` it, which name
+    its rows and columns, count as part of it.
+    """
+    most = allowance(path, *filter(None, beside)) // _BYTES_A_SIDE
+    if sum(shape) > most:
+        sizes = " x ".join(f"{size:,}" for size in shape)
+        raise ValueError(
+            f"{path} claims {sizes} rows and columns, more than the {most:,} that a sparse file of its size "
+            "may have. Leave out those that are empty."
+        )

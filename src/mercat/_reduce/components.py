@@ -49,8 +49,7 @@ class ComponentReducer(NamedTuple):
 
     def gram(self, X: Any, _: np.ndarray) -> np.ndarray:
         """Inner products of the rows of X about the mean, over all dimensions, in units."""
-        dense = self._centred(*prepare_rows(X, self.metric)) / self.unit
-        return to_numpy(dense @ dense.T)
+        return Centred(self.mean, self.unit, self.metric, "float64").gram(X)
 
     def _centred(self, rows: Any, offset: Array) -> Array:
         """Prepared rows about the mean, dense, in their own place."""
@@ -197,6 +196,29 @@ class Centred(NamedTuple):
         product = rows.T @ P - np.outer(self.mean, P.sum(axis=0)) - offset @ P
         return np.asarray(product / self.unit**2)
 
+    def gram(self, X: Any) -> np.ndarray:
+        """Inner products of the rows of the block, in memory; a sparse block stays sparse."""
+        if not scipy.sparse.issparse(X):
+            dense = to_numpy(self.dense(X))
+            return np.asarray(dense @ dense.T, dtype=np.float64)
+        rows, offset = prepare_rows(X, self.metric)
+        # The product of x - o 1 - m and y - p 1 - m, with offsets o and p and the mean m, multiplied out.
+        to_mean = rows @ self.mean - offset * self.mean.sum()
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        across = to_mean[:, None] + np.outer(sums, offset)
+        product = (rows @ rows.T).toarray() - across - across.T
+        product += np.outer(offset, offset) * X.shape[1] + self.mean @ self.mean
+        return np.asarray(product / self.unit**2)
+
+    def transposed_times(self, X: Any, V: np.ndarray) -> np.ndarray:
+        """The transposed block times V (n x k), in memory; a sparse block stays sparse."""
+        if not scipy.sparse.issparse(X):
+            dense = to_numpy(self.dense(X))
+            return np.asarray(dense.T @ V.astype(dense.dtype), dtype=np.float64)
+        rows, offset = prepare_rows(X, self.metric)
+        product = rows.T @ V - np.outer(self.mean, V.sum(axis=0)) - offset @ V
+        return np.asarray(product / self.unit)
+
 
 def fit_components(
     rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
@@ -238,9 +260,9 @@ def _leading_components(
         values, vectors = largest_eigenvectors(found.squares, k)
         return values, vectors.T
     if n <= _SMALL:
-        dense = to_numpy(centred.dense(rows.take(np.arange(n))))
-        values, vectors = largest_eigenvectors(_gram(dense), k)
-        components = np.asarray(dense.T @ vectors.astype(dense.dtype), dtype=np.float64)
+        block = rows.take(np.arange(n))
+        values, vectors = largest_eigenvectors(centred.gram(block), k)
+        components = centred.transposed_times(block, vectors)
         length = np.linalg.norm(components, axis=0)
         return values, (components / np.where(length > 0, length, 1)).T
 
@@ -254,10 +276,6 @@ def _leading_components(
     small = Q.T @ covariance_times(Q)
     values, vectors = largest_eigenvectors((small + small.T) / 2, k)
     return values, (Q @ vectors).T
-
-
-def _gram(dense: np.ndarray) -> np.ndarray:
-    return np.asarray(dense @ dense.T, dtype=np.float64)
 
 
 def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -284,5 +302,5 @@ def _signal_rank(
     chosen = np.sort(rng.choice(n, _SMALL, replace=False)) if n > _SMALL else np.arange(n)
     sample = rows.take(chosen)
     mean = scatter(sample, centred.metric, centred.dtype, "none").mean
-    values = scipy.linalg.eigvalsh(_gram(to_numpy(centred._replace(mean=mean).dense(sample))))
+    values = scipy.linalg.eigvalsh(centred._replace(mean=mean).gram(sample))
     return screenot_rank(np.sqrt(np.maximum(values, 0)), (len(chosen), d))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from .._data.sparse import check_sparse, checked_csr
 from .._extras import require
 from .._files.containers import check_hdf5, check_zarr
-from .._files.untrusted import check_sparse, reading
+from .._files.untrusted import check_sides, reading
 from ._columns import check_names, plain, unused
 from ._console import Console
 from ._problems import BadInput, listed, refusing
@@ -57,13 +60,26 @@ def load(path: Path) -> Any:
         (check_zarr if path.is_dir() else check_hdf5)(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return anndata.read_zarr(path) if path.is_dir() else anndata.read_h5ad(path)
+            adata = anndata.read_zarr(path) if path.is_dir() else anndata.read_h5ad(path)
+        for name, X in _matrices(adata):
+            if scipy.sparse.issparse(X):
+                check_sides(path, X.shape)
+                check_sparse(X, f"{path}: {name}")
+        return adata
+
+
+def _matrices(adata: Any) -> Iterator[tuple[str, Any]]:
+    """All that may be a sparse matrix: whoever takes some of the rows touches every one of them."""
+    yield "X", adata.X
+    if adata.raw is not None:
+        yield "raw.X", adata.raw.X
+    for name in ("layers", "obsm", "varm", "obsp", "varp"):
+        for key, X in getattr(adata, name).items():
+            yield f"{name}[{key!r}]", X
 
 
 def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, list[str] | None]:
     """The key of what is embedded, its numbers, and the names of their columns."""
-    import scipy.sparse
-
     from .._anndata import representation
 
     try:
@@ -78,9 +94,7 @@ def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, 
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if scipy.sparse.issparse(X):
-        with refusing():
-            check_sparse(X, f"{path}: {key}")
-        X = scipy.sparse.csr_array(X)
+        X = scipy.sparse.csr_array(checked_csr(X, f"{path}: {key}"))
     else:
         X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data.sparse import checked_csr
 from .._files import untrusted as _untrusted
 from ._columns import check_names, plain
 from ._console import Console
@@ -136,11 +137,10 @@ def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
     with refusing(), _untrusted.reading(path, "a whole sparse matrix"):
         kind = str(np.char.decode(arrays["format"].astype("S"), "ascii"))
         n, d = (int(size) for size in arrays["shape"])
-        _untrusted.check_claim(path, 8 * (n + d), "by its shape,")
+        _untrusted.check_sides(path, (n, d))
         if kind in ("csr", "csc", "bsr"):
             make = getattr(scipy.sparse, f"{kind}_array")
             matrix = make(parts("data", "indices", "indptr"), shape=(n, d))
-            _untrusted.check_sparse(matrix, str(path))
         elif kind == "coo":
             row, col = parts("coords")[0] if "coords" in arrays else parts("row", "col")
             matrix = scipy.sparse.coo_array((arrays["data"], (row, col)), shape=(n, d))
@@ -150,4 +150,4 @@ def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
             raise ValueError(
                 f"{path} must be a sparse matrix of a known format, got {kind[:20]!r}."
             )
-        return scipy.sparse.csr_array(matrix)
+        return scipy.sparse.csr_array(checked_csr(matrix, str(path)))

@@ -64,10 +64,7 @@ def _matrix(path: Path) -> Any:
         entries = _entries(path, stream, header)
     if not header.sparse:
         return _dense(header, entries[:, 0])
-    rows, columns = (entries[:, k].astype(np.int64) - 1 for k in (0, 1))
-    for k, found in enumerate((rows, columns)):
-        if len(found) and not 0 <= found.min() <= found.max() < header.shape[k]:
-            raise ValueError(f"an index is not in 1..{header.shape[k]:,}.")
+    rows, columns = (_indices(entries[:, k], header.shape[k]) for k in (0, 1))
     values = entries[:, 2] if header.width == 3 else np.ones(len(entries))
     if header.sign:
         across = rows != columns
@@ -76,6 +73,17 @@ def _matrix(path: Path) -> Any:
     return scipy.sparse.csr_array(
         scipy.sparse.coo_array((values, (rows, columns)), shape=header.shape)
     )
+
+
+def _indices(column: np.ndarray, size: int) -> np.ndarray:
+    """Rows or columns, counted from 0."""
+    wrong = ~((column >= 1) & (column <= size) & (column == np.floor(column)))
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        raise ValueError(
+            f"an index must be an integer in 1..{size:,}, got {column[entry]:.17g} in entry {entry + 1:,}."
+        )
+    return np.asarray(column.astype(np.int64) - 1)
 
 
 def _dense(header: _Header, values: np.ndarray) -> np.ndarray:
@@ -106,8 +114,9 @@ def _header(path: Path, stream: BinaryIO) -> _Header:
     n, d = sizes[:2]
     n_entries = sizes[2] if sparse else n * d if not sign else n * (n + sign) // 2
     width = _FIELDS[field] if sparse else 1
-    # A dense matrix holds all its numbers; a sparse one its entries, and where its rows begin.
-    _untrusted.check_claim(path, 8 * (n_entries * width + (n + d if sparse else n * d)))
+    _untrusted.check_claim(path, 8 * n_entries * width)
+    if sparse:
+        _untrusted.check_sides(path, (n, d), *companions(path))
     return _Header((n, d), n_entries, width, sparse, sign, n_lines)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files.untrusted import allowance
 from ._console import Console
 from ._problems import BadInput, counted, listed
 
@@ -133,11 +134,11 @@ class Table:
         return self.columns([k for k, name in enumerate(features) if name not in left_out])
 
     def dense(self, most: float = 4e9) -> np.ndarray:
-        """X as a dense array, unless that would be very large."""
+        """X as a dense array, unless that would be very large, by itself or beside the file."""
         if not self.is_sparse:
             return np.asarray(self.X)
         n, d = self.X.shape
-        if n * d * self.X.dtype.itemsize > most:
+        if n * d * self.X.dtype.itemsize > min(most, allowance(self.path)):
             raise BadInput(
                 f"{self.path} is sparse, and {n:,} x {d:,} numbers are too many to hold in full here: "
                 "measure its principal components, or fewer rows."

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._data.columns import is_missing
+from .._data.sparse import check_sparse
 from .._extras import require
 from .._files.containers import check_hdf5
-from .._files.untrusted import check_sparse, reading
+from .._files.untrusted import reading
 from ._files import open_hdf5, open_text
 
 ATTRIBUTE = re.compile(r'(\w+) "([^"]*)"')

@@ -1,0 +1,130 @@
+"""Sparse matrices checked for being whole: SciPy believes their indices, and reads wherever they lead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_AT_ONCE = 1 << 22  # entries that are compared with the next, for a bound on memory
+
+
+def checked_csr(X: Any, name: str) -> Any:
+    """A sparse matrix of any format in CSR format, each row in order and without duplicates.
+
+    One pass over the indices. Raises ValueError that begins with `name` where they lead out of the matrix. X
+    itself comes back if it is in that form already; it is never changed.
+    """
+    check_sparse(X, name)
+    found = X.tocsr()
+    if found is not X and X.format in ("lil", "dok"):  # of which Python's own numbers were read
+        check_sparse(found, name)
+    if _in_order(found.indptr, found.indices):
+        return found
+    parts = found.data.copy(), found.indices.copy(), found.indptr.copy()
+    mended = type(found)(
+        parts, shape=found.shape
+    )  # which, unlike a copy, believes nothing of its order
+    mended.sum_duplicates()
+    return mended
+
+
+def check_sparse(X: Any, name: str) -> None:
+    """Raise ValueError that begins with `name` unless the indices of a sparse matrix are within it."""
+    _check_native(X, name)
+    try:
+        fault = _FAULTS[X.format](X) if X.format in _FAULTS else None
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        fault = str(error)
+    if fault:
+        raise ValueError(f"{name} is not a whole sparse matrix ({X.format}): {fault}.")
+
+
+def _check_native(X: Any, name: str) -> None:
+    """SciPy has no code for numbers in another order of bytes, and takes them for what they are not."""
+    if not X.dtype.isnative:
+        raise ValueError(
+            f"{name} must hold numbers in the byte order of this machine, got a sparse matrix of "
+            f"{X.dtype.str}: use .astype({X.dtype.newbyteorder('=').name!r})."
+        )
+
+
+def _fault_of_compressed(X: Any) -> str | None:
+    rows, columns = X.shape
+    n, m = (columns, rows) if X.format == "csc" else (rows, columns)
+    if X.format == "bsr":
+        height, width = X.blocksize
+        if X.data.ndim != 3 or n % height or m % width:
+            return f"blocks of {X.data.shape[1:]} do not fill the shape {X.shape}"
+        n, m = n // height, m // width
+    indptr, indices = X.indptr, X.indices
+    for part, array in (("indptr", indptr), ("indices", indices)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            return f"{part} must be a vector of integers, got {array.dtype} of shape {array.shape}"
+    if len(indptr) != n + 1 or indptr[0] != 0:
+        return f"indptr must be {n + 1} numbers from 0 on, got {len(indptr)} from {indptr[:1]} on"
+    if (X.format != "bsr" and X.data.ndim != 1) or len(X.data) != len(indices):
+        return f"data of shape {X.data.shape} do not go with {len(indices)} indices"
+    if np.any(indptr[1:] < indptr[:-1]):
+        return "indptr must not fall"
+    if indptr[-1] > len(indices):
+        return f"indptr must end within the {len(indices)} indices, got {indptr[-1]}"
+    return _fault_of_range("indices", indices[: indptr[-1]], m)
+
+
+def _fault_of_triplets(X: Any) -> str | None:
+    for axis, (array, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(X.data):
+            return f"coords[{axis}] must be an integer for each of the {len(X.data)} data"
+        if fault := _fault_of_range(f"coords[{axis}]", array, size):
+            return fault
+    return None
+
+
+def _fault_of_diagonals(X: Any) -> str | None:
+    offsets = X.offsets
+    if X.data.ndim != 2 or offsets.shape != X.data.shape[:1] or offsets.dtype.kind not in "iu":
+        return f"offsets must be {len(X.data)} integers, got the shape {offsets.shape}"
+    if len(np.unique(offsets)) != len(offsets):
+        return "offsets must be different"
+    return None
+
+
+def _fault_of_lists(X: Any) -> str | None:
+    if not len(X.rows) == len(X.data) == X.shape[0]:
+        return f"rows and data must be {X.shape[0]} lists, got {len(X.rows)} and {len(X.data)}"
+    for row, (indices, values) in enumerate(zip(X.rows, X.data, strict=True)):
+        if len(indices) != len(values):
+            return f"row {row} has {len(indices)} indices and {len(values)} data"
+    return None
+
+
+def _fault_of_range(part: str, indices: np.ndarray, size: int) -> str | None:
+    if len(indices) == 0:
+        return None
+    low, high = int(indices.min()), int(indices.max())
+    if low >= 0 and high < size:
+        return None
+    return f"{part} must be in 0..{size - 1}, got {low if low < 0 else high}"
+
+
+_FAULTS = {
+    "csr": _fault_of_compressed,
+    "csc": _fault_of_compressed,
+    "bsr": _fault_of_compressed,
+    "coo": _fault_of_triplets,
+    "dia": _fault_of_diagonals,
+    "lil": _fault_of_lists,
+}
+
+
+def _in_order(indptr: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether the indices of each row rise."""
+    n = int(indptr[-1])
+    for start in range(0, n - 1, _AT_ONCE):
+        part = indices[start : min(start + _AT_ONCE + 1, n)]
+        falls = start + 1 + np.flatnonzero(part[1:] <= part[:-1])
+        # They may fall where a row begins.
+        if not np.array_equal(indptr[np.searchsorted(indptr, falls)], falls):
+            return False
+    return True
