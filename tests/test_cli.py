@@ -359,6 +359,23 @@ def test_nothing_is_written_into_a_folder_that_is_read(tmp_path):
     assert f"{tmp_path} must end in" in err
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of files are UTF-8 there")
+def test_names_of_files_need_not_be_utf8(tmp_path):
+    path = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    FRAME.to_csv(path, index=False)
+    model, html, report = (
+        tmp_path / os.fsdecode(b"caf\xe9" + end) for end in (b"", b".html", b"r.html")
+    )
+    done("embed", path, "--html", html, "--save-model", model, "--json")
+    assert "<title>caf\ufffd</title>" in html.read_text(encoding="utf-8")
+    out = done("transform", model, path, "-o", tmp_path / "t.h5ad", "--json")
+    assert json.loads(out)["model"] == str(model)
+    assert anndata.read_h5ad(tmp_path / "t.h5ad").n_obs == N
+    done("compare", path, "-o", report, "--method", "pca")
+    assert "caf\ufffd: maps compared" in report.read_text(encoding="utf-8")
+    assert r"caf\udce9.csv" in done("info", path)
+
+
 def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
     from mercat import viewer
 

@@ -705,3 +705,10 @@ def test_classes_come_in_the_order_of_the_static_maps(values):
     drawn = coloring(values, 4)
     assert column.labels == drawn.names
     np.testing.assert_array_equal(column.codes - 1, drawn.codes)
+
+
+@pytest.mark.parametrize("title", ["caf\udce9", "\ud800"])
+def test_a_title_that_no_page_can_hold_is_refused_by_name(tmp_path, title):
+    with pytest.raises(ValueError, match=r"^title must be text that UTF-8 can hold"):
+        to_html(np.eye(3), None, tmp_path / "a.html", title=title)
+    assert list(tmp_path.iterdir()) == []

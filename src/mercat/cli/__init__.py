@@ -17,10 +17,12 @@ def main() -> None:
     try:
         require("click", "mercat", "cli")
         from ._app import app
+        from ._console import show_traceback
     except KeyboardInterrupt:
         sys.stderr.write("Error: Interrupted.\n")
         sys.exit(130)
     except MissingExtra as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(5)
+    sys.excepthook = show_traceback
     app(prog_name="mercat")

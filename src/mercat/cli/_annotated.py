@@ -32,7 +32,8 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         )
     obs = {str(name): plain(adata.obs[name], path, str(name)) for name in adata.obs.columns}
     ids = unused(str(adata.obs.index.name or "index"), obs)
-    meta = {ids: pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))} | obs
+    names = pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))
+    meta = {ids: plain(names, path, ids)} | obs
     check_names(meta, path, options, features or ())
     table = Table(
         path=path,

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from .. import __version__
-from ._console import HelpedCommand, HelpedGroup, printing
+from ._console import HelpedCommand, HelpedGroup, say
 from .compare import compare
 from .embed import embed
 from .evaluate import evaluate
@@ -51,8 +51,7 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     # The base class asks an installed bash for its version, and warns of an old one.
-    with printing():
-        click.echo(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
+    say(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
 
 
 for _command in (embed, transform, ingest, evaluate, view, compare, info, completion):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._data.columns import MOST_KINDS
+from .._data.text import well_formed
 from ._console import Console
 from ._problems import BadInput, counted, listed, unknown_column
 from ._table import Place, ReadOptions, Table
@@ -273,7 +274,10 @@ def plain(column: Any, path: Path, name: str) -> Any:
     from pandas.api import types
 
     column = column.reset_index(drop=True)
-    if str(column.dtype) == "category" or column.dtype == bool:
+    if str(column.dtype) == "category":
+        _check_writable(column.cat.categories, path, name)
+        return column
+    if column.dtype == bool:
         return column
     if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
         if types.is_extension_array_dtype(column):  # pandas' own types, which may hold NA
@@ -288,4 +292,17 @@ def plain(column: Any, path: Path, name: str) -> Any:
             f"{path}: column {name!r} holds {listed(sorted(k.__name__ for k in kinds))}, neither numbers nor "
             f"text. Leave it out with --drop {name}."
         )
-    return column if kinds <= {str} else column.map(str, na_action="ignore")
+    column = column if kinds <= {str} else column.map(str, na_action="ignore")
+    _check_writable(column.dropna(), path, name)
+    return column
+
+
+def _check_writable(texts: Any, path: Path, name: str) -> None:
+    """HDF5 gives bytes that are not UTF-8 as what no file of text could hold."""
+    texts = [text for text in texts if isinstance(text, str)]
+    if well_formed("".join(texts)) != "".join(texts):
+        wrong = next(text for text in texts if well_formed(text) != text)
+        raise BadInput(
+            f"{path}: column {name!r} holds {wrong[:40]!r}, which is not text in UTF-8. Mend it, or leave "
+            f"the column out with --drop {name}."
+        )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import logging
 import math
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +17,9 @@ from typing import Any
 
 import click
 
+from .._data.text import printable, printable_json
 from .._extras import MissingExtra
-from ._problems import BadInput, BadOutput, Interrupted, MissingPackage, Problem, printable
+from ._problems import BadInput, BadOutput, Interrupted, MissingPackage, Problem
 
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
@@ -37,21 +40,22 @@ class Console:
         """Tell of a decision that was made for the user."""
         self.notes.append(text)
         if not self.quiet:
-            click.echo(f"note: {printable(text)}", err=True)
+            say(f"note: {printable(text)}", err=True)
 
     def warn(self, text: str) -> None:
         """Tell of something that may be wrong, even when quiet."""
         self.notes.append(text)
-        click.echo(f"warning: {printable(text)}", err=True)
+        say(f"warning: {printable(text)}", err=True)
 
     def result(self, text: str, data: dict[str, Any]) -> None:
         """The result, as text or as JSON with the notes."""
         if self.as_json:
             content = _jsonable(data | {"notes": self.notes})
-            text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+            text = printable_json(
+                json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+            )
         if text:
-            with printing():
-                click.echo(text)
+            say(text)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -64,7 +68,7 @@ class Console:
                 said.add(text)
                 self.warn(text)
 
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _logged(self.warn):
             warnings.simplefilter("default")
             warnings.showwarning = show  # type: ignore[assignment]
             try:
@@ -77,6 +81,51 @@ class Console:
                 raise Problem(f"Not enough memory: {error}") from error
             except KeyboardInterrupt:
                 raise Interrupted("Interrupted.") from None
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines: the one way by which text, whoever wrote it, reaches the terminal.
+
+    What a terminal would obey is shown as text; ends of lines are kept, and whoever puts a name of a file
+    into a line has made it `printable` before. The map itself, which is data, goes to stdout as it is where
+    that is no terminal: see `say_map`.
+    """
+    if err:
+        click.echo(printable(text, lines=True), err=True)
+        return
+    with printing():
+        click.echo(printable(text, lines=True))
+
+
+@contextmanager
+def _logged(tell: Callable[[str], None]) -> Iterator[None]:
+    """What libraries log of a file, which would otherwise go to stderr as it is."""
+
+    class Teller(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            tell(record.getMessage())
+
+    teller, root = Teller(logging.WARNING), logging.getLogger()
+    root.addHandler(teller)
+    try:
+        yield
+    finally:
+        root.removeHandler(teller)
+
+
+@contextmanager
+def _told_safely() -> Iterator[None]:
+    """Errors, also click's own, whose text a terminal can be shown."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = printable(error.message)
+        raise
+
+
+def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
+    """As Python shows an error that nobody has foreseen, safe for a terminal."""
+    say("".join(traceback.format_exception(kind, error, trace)), err=True)
 
 
 @contextmanager
@@ -95,12 +144,16 @@ def printing() -> Iterator[None]:
 
 
 class _Helped:
-    """Of a click command: its help goes to stdout, too."""
+    """Of a click command: its help goes to stdout, too, and what it says of a file is safe to show."""
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        with printing():
+        with printing(), _told_safely():
             context: click.Context = super().make_context(*arguments, **keywords)  # type: ignore[misc]
             return context
+
+    def invoke(self, context: click.Context) -> Any:
+        with _told_safely():
+            return super().invoke(context)  # type: ignore[misc]
 
 
 class HelpedCommand(_Helped, click.Command):

@@ -13,10 +13,11 @@ import click
 import numpy as np
 
 from .._data.columns import groups
+from .._data.text import printable, well_formed
 from .._extras import require
 from .._files.atomic import PartlyWritten, check_target, whole_files
 from .._math.sphere import to_lonlat
-from ._console import Console, printing
+from ._console import Console, printing, say
 from ._problems import BadOutput, listed
 from ._read import COLUMNAR, ending, files_read
 from ._table import Table
@@ -209,16 +210,20 @@ def map_writers(embedded: Embedded) -> dict[str, Callable[[Path], None]]:
 
 def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
     """Tell what was written; where nothing was, the map itself is the result."""
-    lines = [*lines, *(f"{what:10} {path}" for what, path in files.items())]
+    lines = [*lines, *(f"{what:10} {printable(path)}" for what, path in files.items())]
     if files or console.as_json:
         if not files:
             console.note("The map itself was not written: -o FILE keeps it.")
         console.result("\n".join(lines), {**embedded.summary, "files": files})
         return
-    with printing():
-        embedding_frame(embedded).to_csv(sys.stdout, index=False)
+    frame = embedding_frame(embedded)
+    if sys.stdout.isatty():
+        say(frame.to_csv(index=False).removesuffix("\n"))
+    else:
+        with printing():
+            frame.to_csv(sys.stdout, index=False)
     if not console.quiet:
-        click.echo("\n".join(lines), err=True)
+        say("\n".join(lines), err=True)
 
 
 def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
@@ -231,7 +236,7 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
         embedded.Y,
         {name: painted(table.uns, column) for name, column in table.meta.items()},
         path,
-        title=title or table.path.stem,
+        title=title or well_formed(table.path.stem),
         color=embedded.color,
         point_loss=embedded.loss,
     )

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import re
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def printable(text: str) -> str:
-    """Text without what a terminal would obey: names in a file may hold escape sequences."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+from .._data.text import printable
 
 
 class Problem(click.ClickException):
     """An error told in one sentence."""
 
     exit_code = 1
-
-    def format_message(self) -> str:
-        return printable(self.message)
 
 
 class BadInput(Problem):
@@ -59,12 +51,13 @@ def refusing() -> Iterator[None]:
     except ValueError as error:
         raise BadInput(str(error)) from error
     except OSError as error:
-        raise BadInput(f"{error.filename} cannot be read: {error.strerror or error}.") from error
+        where = os.fsdecode(error.filename) if error.filename is not None else "A file"
+        raise BadInput(f"{where} cannot be read: {error.strerror or error}.") from error
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:
     """Names for a message: all of a few, the first of many."""
-    names = [str(name) for name in names]
+    names = [printable(str(name)) for name in names]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -83,6 +76,6 @@ def unknown_column(
     hint = f" Did you mean {close[0]!r}?" if close else ""
     known = f"Its {what}s: {listed(columns)}." if columns else "It has none with a name."
     return click.BadParameter(
-        printable(f"{path} has no {what} {name!r}.{hint} {known}"),
+        f"{path} has no {what} {name!r}.{hint} {known}",
         param_hint=f"'{option}'",
     )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .._extras import require
-from .._files.untrusted import check_file
+from .._files.untrusted import check_file, short
 from . import _annotated, _arrays, _matrix_market
 from ._columns import Frame, frame_table
 from ._console import Console
@@ -114,7 +114,7 @@ def _columnar(path: Path) -> Any:
     except ImportError:  # a pyarrow that pandas does not take
         raise
     except Exception as error:  # pyarrow's errors, of many kinds
-        raise BadInput(f"{path} is broken or truncated: {str(error)[:200]}") from error
+        raise BadInput(f"{path} is broken or truncated: {short(error)}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         index, name = frame.index.to_flat_index().map(str), frame.index.name
         frame = frame.reset_index(drop=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import __version__
+from .._data.text import well_formed
 from ._outputs import quiet_pyplot
 from ._peers import Outcome
 from ._problems import counted
@@ -98,11 +99,13 @@ def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]
         parts += [_pictures(done, color), _table(done), _meanings(done)]
     parts.append(_remarks(outcomes, notes))
     policy = f"default-src 'none'; style-src {digest(_STYLE)}; img-src data:; base-uri 'none'"
-    return _PAGE.format(
-        policy=policy,
-        title=html.escape(f"{subject.title}: maps compared"),
-        style=_STYLE,
-        body="\n".join(parts),
+    return well_formed(
+        _PAGE.format(
+            policy=policy,
+            title=html.escape(f"{subject.title}: maps compared"),
+            style=_STYLE,
+            body="\n".join(parts),
+        )
     )
 
 

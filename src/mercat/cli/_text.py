@@ -214,7 +214,7 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
 def _delimiter(path: Path, line: str) -> str:
     if ".tsv" in path.suffixes and "\t" in line:
         return "\t"
-    bare = re.sub(r'"[^"]*"', "", line)
+    bare = re.sub(r'"[^"]*("|$)', "", line)  # a name may go on in the next line
     return max(_DELIMITERS, key=bare.count)  # the comma, where there is none of them
 
 

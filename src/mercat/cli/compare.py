@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from .._data.text import printable
 from .._extras import require
 from . import _options, _peers
 from ._console import Console, command
@@ -138,8 +139,8 @@ def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
     for outcome in done:
         scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in names)
         lines.append(f"{outcome.title:{width}} {outcome.seconds:8.1f} s {scores}")
-    lines += [f"{o.title:{width}} {o.absent}" for o in outcomes if o.absent]
-    return "\n".join([*lines, *(f"{what} {path}" for what, path in files.items())])
+    lines += [f"{o.title:{width}} {printable(o.absent)}" for o in outcomes if o.absent]
+    return "\n".join([*lines, *(f"{what} {printable(path)}" for what, path in files.items())])
 
 
 def _as_data(outcomes: list[Outcome], files: dict[str, str]) -> dict[str, Any]:

@@ -13,12 +13,13 @@ import click
 
 from .. import __version__
 from .. import _kernels as kernels
+from .._data.text import printable
 from .._extras import not_installed
 from .._files.untrusted import reading
 from . import _options
 from ._console import Console, command
 from ._measures import dominating
-from ._problems import BadInput, counted, listed, printable, refusing
+from ._problems import BadInput, counted, listed, refusing
 from ._read import ENDINGS, check_exists, ending, read_table
 
 EPILOG = """\b
@@ -63,7 +64,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
         raise BadInput(
             f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
         )
-    console.result(printable(_as_text(data)), data)
+    console.result(_as_text(data), data)
 
 
 def _installation() -> dict[str, Any]:
@@ -141,13 +142,14 @@ def _as_text(data: dict[str, Any]) -> str:
     lines = []
     for name, value in data.items():
         if isinstance(value, dict) and value:
-            width = max(map(len, value))
-            lines += [name, *(f"  {key:{width}}  {entry}" for key, entry in value.items())]
+            shown = {printable(str(key)): printable(str(entry)) for key, entry in value.items()}
+            width = max(map(len, shown))
+            lines += [name, *(f"  {key:{width}}  {entry}" for key, entry in shown.items())]
         elif name == "faults":
-            lines += [name, *(f"  {fault}" for fault in value)] if value else []
+            lines += [name, *(f"  {printable(fault)}" for fault in value)] if value else []
         elif isinstance(value, list | dict):
             nothing = "not named" if name == "features" else "none"
             lines.append(f"{name:11} {listed(value, 20) or nothing}")
         else:
-            lines.append(f"{name:11} {'none' if value is None else value}")
+            lines.append(f"{name:11} {'none' if value is None else printable(str(value))}")
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .._data.text import well_formed
 from . import _options
 from ._columns import lacking
 from ._console import Console, command
@@ -72,6 +73,7 @@ def transform(
     Y = fitted.transform(preparation.apply(table))
     summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
     about = {name: value for name, value in summary.items() if value is not None}
+    about["model"] = well_formed(str(model))  # HDF5 holds no other text
     embedded = Embedded(table, Y, None, options.label, summary, about)
     files = outputs.write(**map_writers(embedded))
     say_map(console, embedded, [f"{counted(len(Y), 'point')} placed."], files)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from .._data.text import printable
 from . import _options
 from ._console import Console, command
 from ._embedding import Embedding, read_embedding
@@ -66,7 +67,7 @@ def view(
     files = outputs.write(page=lambda path: write_page(embedded, path, title))
     if opens:
         _open(output, console)
-    console.result(str(output), {"n_points": len(embedded.Y), "files": files})
+    console.result(printable(str(output)), {"n_points": len(embedded.Y), "files": files})
 
 
 def _embedded(found: Embedding, label: str | None) -> Embedded:

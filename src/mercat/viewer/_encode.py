@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._data.checks import check_choice
 from .._data.columns import few, groups
+from .._data.text import check_text
 from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Column, Dates, Numbers, read_frame
 from ._embeddings import Embedding, read_embeddings
@@ -50,6 +51,7 @@ def prepare(
         raise ValueError("frame must have no column 'point loss' when point_loss is given.")
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
+    check_text("title", str(title))
     check_choice("theme", theme, THEMES)
     check_choice("projection", projection, MAPS)
     arrays = _Arrays()

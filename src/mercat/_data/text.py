@@ -1,0 +1,56 @@
+"""Text that others wrote, before a terminal shows it, which obeys some characters, or a page."""
+
+from __future__ import annotations
+
+import re
+
+# Controls, marks that turn the direction of writing or are not seen, ends of lines, lone surrogates.
+_COMMANDS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""Text without what a terminal would obey: names in a file may hold escape sequences.
+
+    Ends of lines and tabs are shown as what they are too, unless the text is one of several `lines`.
+
+    >>> print(printable("a\x1b[2J\nb"))
+    a\x1b[2J\nb
+    """
+    kept = "\n\t" if lines else ""
+    return _COMMANDS.sub(lambda found: found[0] if found[0] in kept else _escaped(found[0]), text)
+
+
+def printable_json(text: str) -> str:
+    """The same for JSON, which has an escape of its own: the values stay what they are."""
+    return _COMMANDS.sub(
+        lambda found: found[0] if found[0] in "\n\t" else _in_json(ord(found[0])), text
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _in_json(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD7C0 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def well_formed(text: str) -> str:
+    r"""Text that UTF-8 can hold: what cannot be written, as in some names of files, becomes U+FFFD.
+
+    >>> well_formed("caf\udce9") == "caf\ufffd"
+    True
+    """
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise ValueError that names the parameter where its text cannot be written."""
+    if _SURROGATES.search(text):
+        raise ValueError(f"{name} must be text that UTF-8 can hold, got {text[:60]!r}.")
