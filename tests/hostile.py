@@ -168,6 +168,10 @@ def _add_arrays(add: Callable[..., None], folder: Path) -> None:
     rows = _bytes_of(lambda p: scipy.sparse.save_npz(p, sparse, compressed=False), folder, "s.npz")
     add("sparse npz", "table", "s.npz", _members(rows), _zipped)
     add("triplets npz", "table", "s.npz", _members(triplets), _zipped)
+    for name, format in (("diagonals npz", "dia"), ("blocks npz", "bsr")):
+        stream = io.BytesIO()
+        scipy.sparse.save_npz(stream, sparse.asformat(format), compressed=False)
+        add(name, "table", "s.npz", _members(stream.getvalue()), _zipped)
     matrix = _bytes_of(lambda p: scipy.io.mmwrite(p, sparse.tocoo()), folder, "m.mtx")
     names = {
         "features__tsv": b"".join(b"E%d\tG%d\n" % (k, k) for k in range(12)),
@@ -196,10 +200,25 @@ def _add_annotated(add: Callable[..., None], folder: Path) -> None:
     import pandas as pd
     import scipy.sparse
 
-    obs = pd.DataFrame({"type": pd.Categorical(_LABELS)}, index=[f"c{k}" for k in range(12)])
+    from mercat._anndata import write_map
+
+    obs = pd.DataFrame(
+        {
+            "type": pd.Categorical(_LABELS),
+            "donor": [f"d{k % 5}" for k in range(12)],
+            "age": pd.array([1, None, 3] * 4, dtype="Int64"),
+            "sick": np.arange(12) % 2 == 0,
+            "depth": _X[:, 0].astype(np.float64),
+        },
+        index=[f"c{k}" for k in range(12)],
+    )
     adata = anndata.AnnData(_X, obs=obs, layers={"s": scipy.sparse.csr_matrix(_X)})
+    adata.raw = adata.copy()
     adata.obsm["X_pca"] = _X[:, :2].copy()
+    adata.obsp["distances"] = scipy.sparse.csr_matrix(np.roll(np.eye(12), 1, axis=1))
+    adata.varm["PCs"] = _X[:4, :2].copy()
     adata.uns["about"] = {"text": "note", "numbers": np.arange(3)}
+    adata.uns["type_colors"] = np.array(["#ff0000", "#00ff00", "#0000ff"])
     adata.write_h5ad(folder / "a.h5ad")
     add("h5ad", "table", "a.h5ad", (folder / "a.h5ad").read_bytes())
     adata.write_h5ad(folder / "p.h5ad", compression="gzip")
@@ -207,9 +226,19 @@ def _add_annotated(add: Callable[..., None], folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of zarr's next format
         adata.write_zarr(folder / "a.zarr")
-    files = sorted(path for path in (folder / "a.zarr").rglob("*") if path.is_file())
-    parts = {str(path.relative_to(folder / "a.zarr")): path.read_bytes() for path in files}
-    add("zarr", "table", "a.zarr", parts, _folder)
+    add("zarr", "table", "a.zarr", _parts(folder / "a.zarr"), _folder)
+    write_map(adata, _Y, _X[:, 0], {"status": "done"})
+    adata.write_h5ad(folder / "m.h5ad")
+    add("map h5ad", "embedding", "m.h5ad", (folder / "m.h5ad").read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata.write_zarr(folder / "m.zarr")
+    add("map zarr", "embedding", "m.zarr", _parts(folder / "m.zarr"), _folder)
+
+
+def _parts(folder: Path) -> dict[str, bytes]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def _add_datasets(add: Callable[..., None], folder: Path) -> None:

@@ -48,9 +48,9 @@ def readers():
 
     console = Console(quiet=True, as_json=False)
     return {
-        "table": lambda path: read_table(path, ReadOptions(), console),
+        "table": lambda path: use_table(read_table(path, ReadOptions(), console)),
         "embedding": lambda path: read_embedding(path, None, console),
-        "model": read_model,
+        "model": lambda path: use_model(read_model(path)[0]),
         "info": info,
         "from_npz": datasets.from_npz,
         "mnist": lambda path: (
@@ -64,6 +64,31 @@ def readers():
         "hela": lambda path: datasets.hela_cell_cycle(path.parent),
         "gtf": lambda path: _coding_in_gtf(path, mitochondrial=True),
     }
+
+
+def use_table(table):
+    """What commands do with a table that was read: it must hold what it says."""
+    import numpy as np
+
+    from mercat.cli._outputs import Embedded, color_column, embedding_frame
+
+    n = min(3, table.X.shape[0])
+    if n:
+        some = table.rows(np.arange(n))
+        color_column(some, None)
+        embedding_frame(Embedded(some, np.eye(3)[:n], None, None)).to_csv(io.StringIO())
+        if some.is_sparse:
+            some.X.sum(axis=1)
+
+
+def use_model(model):
+    """A model that was loaded places a point, or says why not."""
+    import numpy as np
+
+    with contextlib.suppress(ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Y = model.set_params(n_jobs=1).transform(np.ones((2, model.n_features_in_)))
+        assert Y.shape == (2, 3)
 
 
 def info(path):

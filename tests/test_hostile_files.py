@@ -29,8 +29,9 @@ pytestmark = pytest.mark.xdist_group("hostile")  # one process that reads is eno
 
 SAMPLES = (
     "csv", "tsv", "csv.gz", "csv in gz", "map", "parquet", "feather", "npy", "npz", "packed npz", "in npz",
-    "map npz", "sparse npz", "triplets npz", "mtx", "dense mtx", "mtx in gz", "model", "in model",
-    "model for info", "h5ad", "packed h5ad", "zarr", "idx", "idx in gz", "arff", "mnist.npz", "prepared",
+    "map npz", "sparse npz", "triplets npz", "diagonals npz", "blocks npz", "mtx", "dense mtx", "mtx in gz",
+    "model", "in model", "model for info", "h5ad", "packed h5ad", "map h5ad", "zarr", "map zarr", "idx",
+    "idx in gz", "arff", "mnist.npz", "prepared",
     "json", "json parts", "paul15", "loom", "hela", "hela in gz", "phases", "gtf",
 )  # fmt: skip
 # 20 examples of each by default, 2,000 in the nightly profile.

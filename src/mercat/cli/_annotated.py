@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from .._data.sparse import check_sparse, checked_csr
 from .._extras import require
@@ -54,6 +53,8 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
 
 def load(path: Path) -> Any:
     """An AnnData object in memory."""
+    import scipy.sparse
+
     anndata = require("anndata", f"Reading {path}", "cli,anndata")
     if path.is_dir():
         require("zarr", f"Reading {path}", "cli,anndata")
@@ -81,6 +82,8 @@ def _matrices(adata: Any) -> Iterator[tuple[str, Any]]:
 
 def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, list[str] | None]:
     """The key of what is embedded, its numbers, and the names of their columns."""
+    import scipy.sparse
+
     from .._anndata import representation
 
     try:

@@ -252,6 +252,9 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
 
 
 def _no_numbers(frame: Frame) -> str:
+    if not frame.names or not len(frame.data):
+        n, d = len(frame.data), len(frame.names)
+        return f"{frame.path} has {counted(n, 'row')} and {counted(d, 'column')}: nothing to embed."
     example = str(frame.data.iloc[0, -1])[:40]
     return (
         f"{frame.path} has no column of numbers to embed. Its columns are {listed(frame.names)}, and its "

@@ -14,7 +14,7 @@ from ._arrays import loaded_npz
 from ._columns import frame_table, plain, unused
 from ._console import Console
 from ._outputs import COORDINATES
-from ._problems import BadInput, counted, listed
+from ._problems import BadInput, counted, listed, naming
 from ._read import ANNOTATED, COLUMNAR, TEXT, check_readable, ending, read_frame, read_table
 from ._table import ReadOptions, Table
 
@@ -35,6 +35,11 @@ class Embedding:
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
     """The embedding in a file that `mercat embed` or another program has written."""
+    with naming(path):
+        return _embedding_of(path, key, console)
+
+
+def _embedding_of(path: Path, key: str | None, console: Console) -> Embedding:
     kind = ending(path)
     check_readable(path, kind)
     if kind in (*TEXT, *COLUMNAR):

@@ -6,11 +6,13 @@ import difflib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
 from .._data.text import printable
+from .._files.untrusted import short
 
 
 class Problem(click.ClickException):
@@ -48,11 +50,27 @@ def refusing() -> Iterator[None]:
     """What the library says of a file that it cannot use, as a problem with its exit code."""
     try:
         yield
+    except UnicodeError:
+        raise  # names no file
     except ValueError as error:
         raise BadInput(str(error)) from error
     except OSError as error:
         where = os.fsdecode(error.filename) if error.filename is not None else "A file"
         raise BadInput(f"{where} cannot be read: {error.strerror or error}.") from error
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What libraries make of an odd table, whatever they raise, as a problem that names the file."""
+    try:
+        with refusing():
+            yield
+    except (click.ClickException, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise BadInput(
+            f"{path} cannot be read as a table: {type(error).__name__}, {short(error)}"
+        ) from error
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:

@@ -13,7 +13,7 @@ from .._files.untrusted import check_file, short
 from . import _annotated, _arrays, _matrix_market
 from ._columns import Frame, frame_table
 from ._console import Console
-from ._problems import BadInput, listed, refusing
+from ._problems import BadInput, listed, naming, refusing
 from ._table import ReadOptions, Table, checked
 from ._text import read_text
 
@@ -39,6 +39,11 @@ def ending(path: Path) -> str:
 
 def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     """The table in a file, without missing numbers."""
+    with naming(path):
+        return _table_of(path, options, console)
+
+
+def _table_of(path: Path, options: ReadOptions, console: Console) -> Table:
     kind = ending(path)
     check_readable(path, kind)
     for option, kinds in _ONLY_FOR.items():
