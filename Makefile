@@ -6,12 +6,12 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest coverage nightly torch browser js paper docs linkcheck versions dist lock locked audit mutants clean
+.PHONY: demo test lint types pytest numpy sanitize coverage nightly torch browser js paper docs linkcheck versions dist lock locked audit mutants clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
-test: lint types pytest
+test: lint types pytest numpy
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -24,6 +24,15 @@ types: $(VENV)/.dev
 pytest: $(VENV)/.dev js/node_modules
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
 	@sh tools/ensure_chromium.sh --find >/dev/null || echo "The browser tests were skipped: run 'make browser' first."
+
+# The core once more without the kernels in C: NumPy defines what they do, and does it where there is no compiler.
+numpy: $(VENV)/.dev
+	MERCAT_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) tests/test_angles.py tests/test_exact.py \
+		tests/test_placement.py tests/test_neighbors.py tests/test_repulsion.py tests/test_promises_repeatable.py
+
+# The tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer; needs GCC.
+sanitize: $(VENV)/.dev
+	$(BIN)/python tools/sanitize.py
 
 # The same, and which lines and branches no test reaches.
 coverage: $(VENV)/.dev js/node_modules

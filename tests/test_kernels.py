@@ -327,7 +327,7 @@ def test_a_point_is_placed_whatever_comes_with_it(level):
 # ------------------------------------------------------------------ building and finding
 
 
-def test_library_is_rebuilt_when_the_source_changes(tmp_path):
+def test_library_is_built_anew_when_the_source_changes(tmp_path):
     for path in _build.FOLDER.glob("*.[ch]"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     assert _build.library(tmp_path).name == _build.library().name
@@ -347,7 +347,7 @@ def test_builds_of_several_processes_do_not_disturb_each_other(tmp_path):
     assert target.read_bytes()[:4] == _build.library().read_bytes()[:4]
 
 
-def test_a_compiler_that_fails_is_told(tmp_path, monkeypatch):
+def test_a_compiler_that_fails_builds_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", "false")
     with pytest.raises(_build.CannotBuild, match="false"):
         _build.build(tmp_path / "kernels.so")

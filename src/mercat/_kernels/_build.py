@@ -100,7 +100,8 @@ def build(
             _run(job)
         linked = str(Path(scratch) / target.name)
         math = [] if target.suffix == ".dll" else ["-lm"]
-        _run([*command, "-shared", "-s", *extra, "-o", linked, *objects, *math])
+        strip = [] if "-g" in extra else ["-s"]
+        _run([*command, "-shared", *strip, *extra, "-o", linked, *objects, *math])
         try:
             with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as beside:
                 beside.write(Path(linked).read_bytes())

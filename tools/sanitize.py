@@ -1,0 +1,54 @@
+"""Run the tests of the kernels on a library with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+    python tools/sanitize.py
+
+Needs GCC with its sanitizers. A read or a write beyond an array, or undefined behaviour, ends the run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+INSTRUMENTED = ["-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
+INSTRUMENTED += ["-fno-sanitize-recover=all"]
+
+
+def main() -> int:
+    from mercat._kernels import _build
+
+    runtimes = [
+        subprocess.run(
+            ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        library = _build.build(Path(folder) / _build.library().name, ["gcc"], extra=INSTRUMENTED)
+        environment = {
+            **os.environ,
+            "LD_PRELOAD": " ".join(runtimes),
+            "ASAN_OPTIONS": "detect_leaks=0",  # Python's own, at its end
+            "CI": "1",
+        }
+        command = [sys.executable, __file__, str(library)]
+        return subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode
+
+
+def tests_on(library: Path) -> int:
+    """Run the tests, all but those of building, in this process."""
+    import pytest
+
+    from mercat._kernels import _build
+
+    sys.path.insert(0, str(ROOT))
+    _build.library = lambda: library
+    return int(pytest.main(["-q", "-n", "0", "tests/test_kernels.py", "-k", "not build and not built"]))
+
+
+if __name__ == "__main__":
+    sys.exit(tests_on(Path(sys.argv[1])) if len(sys.argv) > 1 else main())
