@@ -75,8 +75,8 @@ linkcheck: $(VENV)/.docs
 versions: $(VENV)/.dev
 	$(BIN)/nox
 
-# Sdist and wheel, built twice and compared.
-dist: $(VENV)/.dev
+# Sdist and wheels for Linux, macOS and Windows, built twice and compared.
+dist: $(VENV)/.wheels
 	$(BIN)/python tools/build_twice.py
 
 # Writes down the exact versions, with hashes, of all that development needs, on every platform.
@@ -115,6 +115,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@ $(VENV)/.base
+
+$(VENV)/.wheels: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[wheels]"
+	touch $@
 
 $(VENV)/.supply: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[supply]"

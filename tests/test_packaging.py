@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,10 +17,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FIT = """
 import numpy as np
-from mercat import Mercat, metrics
+from mercat import Mercat, _kernels, metrics
 X = np.random.default_rng(0).normal(size=(200, 10))
 Y = Mercat(random_state=0, verbose=True).fit_transform(X)
-print(Y.shape, float(metrics.angle_preservation(X, Y)) > 0.3)
+print(Y.shape, float(metrics.angle_preservation(X, Y)) > 0.3, _kernels.available())
 """
 
 
@@ -34,16 +35,56 @@ def test_wheel_alone_fits(tmp_path):
     (wheel,) = tmp_path.glob("mercat-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "mercat/py.typed" in names
+    assert re.fullmatch(r"mercat-[^-]+-py3-none-(?!any).+\.whl", wheel.name)
+    assert sum(name.startswith("mercat/_kernels/kernels-") for name in names) == 1
     assert any(name.startswith("mercat/viewer/static/") for name in names)
     assert not any(name.startswith(("tests/", "js/")) for name in names)
     venv.create(tmp_path / "fresh", with_pip=True)
     python = str(tmp_path / "fresh" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", str(wheel))
-    assert run(python, "-W", "error", "-c", FIT).split() == ["(200,", "3)", "True"]
+    assert run(python, "-W", "error", "-c", FIT).split() == ["(200,", "3)", "True", "True"]
     command = [str(tmp_path / "fresh" / "bin" / "mercat"), "--help"]
     bare = subprocess.run(command, capture_output=True, text=True, check=False)
     assert bare.returncode == 5
     assert 'pip install "mercat[cli]"' in bare.stderr
+
+
+@pytest.mark.packaging
+@pytest.mark.parametrize("compiler", ["none", "one that fails"])
+def test_without_a_compiler_the_wheel_runs_on_numpy_and_the_build_says_so(tmp_path, compiler):
+    environment = {**os.environ, "CC": "false"}
+    if compiler == "none":
+        del environment["CC"]
+        environment["PATH"] = str(tmp_path)
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--wheel",
+        "--outdir",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        [*command, str(ROOT)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "kernels are left out" in done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("mercat-*-py3-none-any.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    code = FIT + "print(_kernels.describe())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
+    )
+    assert done.stdout.splitlines() == [
+        "(200, 3) True False",
+        "NumPy: not compiled when Mercat was installed",
+    ]
 
 
 @pytest.mark.packaging

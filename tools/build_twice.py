@@ -1,8 +1,15 @@
-"""Build sdist and wheel twice, compare them, and leave them in dist/: what `make dist` runs."""
+"""Build sdist and wheels twice, compare them, and leave them in dist/: what `make dist` runs.
+
+    python tools/build_twice.py [PLATFORM ...]
+
+A wheel for each platform in CROSS of hatch_build.py, or for those that are named; the `ziglang` package
+compiles for all of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -10,12 +17,20 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from hatch_build import CROSS, VARIABLE  # noqa: E402
 
 
-def build(folder: Path) -> dict[str, str]:
+def build(folder: Path, platforms: list[str]) -> dict[str, str]:
     """Names of the built files, with their SHA-256."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--sdist"], check=True, stdout=subprocess.DEVNULL)
+    for platform in platforms:
+        environment = {**os.environ, VARIABLE: platform}
+        subprocess.run(
+            [*command, "--wheel"], check=True, stdout=subprocess.DEVNULL, env=environment
+        )
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.iterdir())
@@ -23,8 +38,11 @@ def build(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
+    platforms = sys.argv[1:] or list(CROSS)
+    if unknown := set(platforms) - set(CROSS):
+        sys.exit(f"A platform must be one of {', '.join(CROSS)}, got {', '.join(unknown)}.")
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        built, again = build(Path(first)), build(Path(second))
+        built, again = (build(Path(folder), platforms) for folder in (first, second))
         if built != again:
             sys.exit(f"Two builds differ: {built} and {again}.")
         dist = ROOT / "dist"

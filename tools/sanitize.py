@@ -47,7 +47,9 @@ def tests_on(library: Path) -> int:
 
     sys.path.insert(0, str(ROOT))
     _build.library = lambda: library
-    return int(pytest.main(["-q", "-n", "0", "tests/test_kernels.py", "-k", "not build and not built"]))
+    return int(
+        pytest.main(["-q", "-n", "0", "tests/test_kernels.py", "-k", "not build and not built"])
+    )
 
 
 if __name__ == "__main__":

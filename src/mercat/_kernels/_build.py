@@ -88,23 +88,26 @@ def build(
     with tempfile.TemporaryDirectory() as scratch:
         objects: list[str] = []
         jobs = []
-        gcc = _run([*command, "--version"]).lower().find("clang") < 0
+        gcc = "clang" not in _run([*command, "--version"], scratch).lower()
         options = [*OPTIONS, *(GCC_ONLY if gcc else []), *extra]
         for level in levels(machine):
             sources = {p.name for p in FOLDER.glob("*.c")} - {_ONCE}
             for source in sorted(sources | ({_ONCE} if level == "any" else set())):
-                objects.append(str(Path(scratch) / f"{source}.{level}.o"))
-                define = [*LEVELS[level], f"-DLEVEL=_{level}", "-c", source, "-o", objects[-1]]
+                objects.append(f"{source}.{level}.o")
+                output = str(Path(scratch) / objects[-1])
+                define = [*LEVELS[level], f"-DLEVEL=_{level}", "-c", source, "-o", output]
                 jobs.append([*command, *options, *define])
         for job in jobs:
-            _run(job)
-        linked = str(Path(scratch) / target.name)
-        math = [] if target.suffix == ".dll" else ["-lm"]
+            _run(job, FOLDER)
+        # Names without folders, so that the same source gives the same bytes wherever it is.
+        libraries = [] if target.suffix == ".dll" else ["-lm"]
         strip = [] if "-g" in extra else ["-s"]
-        _run([*command, "-shared", *strip, *extra, "-o", linked, *objects, *math])
+        _run(
+            [*command, "-shared", *strip, *extra, "-o", target.name, *objects, *libraries], scratch
+        )
         try:
             with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as beside:
-                beside.write(Path(linked).read_bytes())
+                beside.write(_without_time((Path(scratch) / target.name).read_bytes()))
             Path(beside.name).chmod(0o755)
             Path(beside.name).replace(target)
         except OSError as error:
@@ -112,12 +115,20 @@ def build(
     return target
 
 
-def _run(command: list[str]) -> str:
+def _without_time(library: bytes) -> bytes:
+    """A library without the time at which it was linked, which those of Windows hold (in their PE header)."""
+    if library[:2] != b"MZ":
+        return library
+    at = int.from_bytes(library[0x3C:0x40], "little") + 8
+    return library[:at] + bytes(4) + library[at + 4 :]
+
+
+def _run(command: list[str], folder: Path | str) -> str:
     try:
-        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:
         raise CannotBuild(f"{command[0]} cannot be run: {error}") from error
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+        lines = done.stderr.strip().splitlines() or ["no reason given"]
         raise CannotBuild(f"{command[0]} failed: {lines[0]}")
     return done.stdout
