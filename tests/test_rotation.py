@@ -1,4 +1,4 @@
-"""The turn that favours the equator."""
+"""The turn that favours the equator, and the frame that chance does not change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._math.orientation import equator_rotation, latitude_penalty
+import mercat
+from mercat import Mercat
+from mercat._math.orientation import canonical_frame, equator_rotation, latitude_penalty
 from mercat._math.sphere import from_lonlat, to_lonlat
 
 
@@ -74,3 +76,97 @@ def test_uniform_points_and_few_points_are_fine():
 def test_unknown_method_is_named():
     with pytest.raises(ValueError, match=r"^method .*got 'best'"):
         equator_rotation(random_sphere(5), method="best")
+
+
+def skewed_cloud(n=1500, seed=0):
+    """Points of six dimensions with a long and a short side, each with a tail."""
+    rng = np.random.default_rng(seed)
+    return (rng.gamma(2.0, size=(n, 6)) - 2) * [4, 2.5, 1.5, 0.8, 0.8, 0.8]
+
+
+def degrees_apart(A, B):
+    return np.rad2deg(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))
+
+
+def test_the_frame_does_not_depend_on_how_the_sphere_is_turned_or_mirrored():
+    X = skewed_cloud()
+    Y = X[:, :3] / [4, 4, 8] + [0, 0, 2.0]
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    upright = Y @ canonical_frame(Y, X[:, :3]).T
+    rng = np.random.default_rng(1)
+    for k in range(6):
+        Q = np.linalg.qr(rng.normal(size=(3, 3)))[0] * (1 if k % 2 else -1)
+        flips = rng.choice([-1, 1], 3) * rng.uniform(0.1, 10, 3)
+        turned = (Y @ Q) @ canonical_frame(Y @ Q, X[:, :3] * flips + rng.normal(size=3)).T
+        assert degrees_apart(turned, upright).max() < 1
+
+
+def test_the_frame_has_the_crowd_along_the_equator_and_the_tails_in_the_north_and_east():
+    X = skewed_cloud()
+    Y = X[:, :3] / [4, 4, 8] + [0, 0, 2.0]
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    frame = canonical_frame(Y, X[:, :3])
+    np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-12)
+    _, east, north = frame @ Y.T
+    assert penalty_after(Y, frame) < 1.02 * penalty_after(Y, equator_rotation(Y))
+    assert np.corrcoef(east, X[:, 0])[0, 1] > 0.8
+    assert np.corrcoef(north, X[:, 1])[0, 1] > 0.8
+    longitude, _ = to_lonlat(Y @ frame.T)
+    assert np.abs(np.median(longitude)) < np.deg2rad(2)
+
+
+def test_of_equally_good_equators_one_runs_along_the_first_component():
+    """A round crowd has no longer side; the data say which way is east."""
+    rng = np.random.default_rng(0)
+    angle, radius = rng.uniform(0, 2 * np.pi, 4000), 0.3 * np.sqrt(rng.random(4000))
+    disc = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    Y = np.column_stack([np.sqrt(1 - radius**2), disc])
+    scores = np.column_stack([disc @ [0.6, 0.8], disc @ [-0.8, 0.6], radius])
+    _, east, _ = canonical_frame(Y, scores) @ Y.T
+    assert abs(np.corrcoef(east, scores[:, 0])[0, 1]) > 0.99
+
+
+def test_symmetric_data_get_a_frame_too():
+    equal = np.repeat([[0.0, 0.0, 1.0]], 5, axis=0)
+    for Y, scores in (
+        (random_sphere(1000), np.random.default_rng(0).normal(size=(1000, 3))),
+        (random_sphere(4), np.zeros((4, 3))),
+        (equal, np.zeros((5, 3))),
+    ):
+        frame = canonical_frame(Y, scores)
+        np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("detail", [0.0, 0.3])
+def test_other_seeds_landmarks_and_subsamples_give_the_same_picture(detail):
+    X = skewed_cloud(1100)
+    few = {"n_landmarks": 250, "detail": detail}
+    model = Mercat(random_state=0, **few).fit(X)
+    kept = np.sort(np.random.default_rng(0).choice(len(X), 1045, replace=False))
+    for parameters, rows in (
+        ({"random_state": 1}, slice(None)),
+        ({"random_state": 2}, slice(None)),
+        ({"random_state": 0, "n_landmarks": 400}, slice(None)),
+        ({"random_state": 0}, kept),
+    ):
+        Y = Mercat(**few | parameters).fit_transform(X[rows])
+        first = model.embedding_[rows]
+        U, _, V = np.linalg.svd(Y.T @ first)
+        aligned = np.median(degrees_apart(Y @ U @ V, first))  # turned and mirrored by hand
+        assert aligned < 10
+        assert np.median(degrees_apart(Y, first)) < aligned + 1
+
+
+@pytest.mark.parametrize("detail", [0.0, 0.3])
+def test_a_mirrored_map_places_new_points_and_survives_a_file(tmp_path, detail):
+    X = skewed_cloud(1100)
+    handed = set()
+    for mirror in (1, [-1, 1, 1, 1, 1, 1]):
+        model = Mercat(random_state=0, n_landmarks=100, detail=detail).fit(X * mirror)
+        handed.add(round(np.linalg.det(model._rotation)))
+        placed = model.transform(X * mirror)
+        assert np.median(degrees_apart(placed, model.embedding_)) < 1
+        mercat.save(model, tmp_path / "m.mercat")
+        again = mercat.load(tmp_path / "m.mercat").transform(X * mirror)
+        np.testing.assert_array_equal(again, placed)
+    assert handed == {-1, 1}  # the data and their mirror image have the same map

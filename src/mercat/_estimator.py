@@ -18,7 +18,7 @@ from ._data.open import open_source
 from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
 from ._math.angles import ABSOLUTE
-from ._math.orientation import equator_rotation
+from ._math.orientation import canonical_frame
 from ._math.sphere import normalize
 from ._parameters import DEFAULTS, explained
 from ._progress import Progress
@@ -348,7 +348,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.components_, self.mean_ = reducer.components, reducer.mean
         self.explained_variance_ = reducer.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
-        self._placer, self._rotation = solved.placement.placer, equator_rotation(solved.crowd)
+        self._placer = solved.placement.placer
+        self._rotation = canonical_frame(*solved.crowd)  # or a mirror image, which keeps angles too
         self.embedding_, self.point_loss_ = self._outcome(source, solved, progress)
         self._n_features_out = 3
         self.loss_ = float(fit.angle_fit.loss)

@@ -47,7 +47,10 @@ from .status import Status
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
 _FOR_SAMPLES = 3  # times the tolerance, where a sample is solved that others are placed against
-_CROWD = 10_000  # points that stand for all when the map is turned
+_CROWD = 10_000  # points that stand for all when the map is turned, ...
+_CROWD_VALUES = (
+    4_000_000  # ... fewer where components are still to be found in more values than this
+)
 _PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others speak through their sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
@@ -89,18 +92,25 @@ class Plan(NamedTuple):
         return self.solver == "landmarks" or (self.solver == "auto" and many)
 
 
+class Crowd(NamedTuple):
+    """Positions on the map, and scores of the same points on three principal components."""
+
+    Y: np.ndarray
+    scores: np.ndarray
+
+
 class Solved(NamedTuple):
     """A finished map.
 
     `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
-    `landmarks` are the rows that others are placed against, and the positions `crowd` stand for all when
-    the map is turned. `diagnostics` is what speaks for it and against it.
+    `landmarks` are the rows that others are placed against, and `crowd` stands for all when the map is
+    turned. `diagnostics` is what speaks for it and against it.
     """
 
     fit: Fit
     placement: ScoredMap
     landmarks: np.ndarray
-    crowd: np.ndarray
+    crowd: Crowd
     diagnostics: Diagnostics
 
 
@@ -135,7 +145,25 @@ def _solve_landmarks(plan: Plan) -> Solved:
             _projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan.workers
         )
         diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
-    return Solved(fit, placement, chosen, to_numpy(fit.Y[np.sort(at)]), diagnostics)
+    crowd = _placed_crowd(placed, np.sort(at), fit.Y, plan)
+    return Solved(fit, placement, chosen, crowd, diagnostics)
+
+
+def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Crowd:
+    """Positions and scores of a sample, read in blocks."""
+    sample = _thinned(sample, rows.shape[1], plan)
+    kept = 3 if _has_components(plan.spectral) else None
+    parts = [
+        _projected(rows.take(sample[block]), plan)[:, :kept]
+        for block in blocks(len(sample), rows.block)
+    ]
+    return Crowd(to_numpy(Y[sample]), _scores(np.concatenate(parts), plan.spectral))
+
+
+def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
+    """Fewer rows where components have to be found in all columns."""
+    step = 1 if _has_components(plan.spectral) else -(-len(sample) * width // _CROWD_VALUES)
+    return sample[::step]
 
 
 def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
@@ -190,8 +218,13 @@ def _solve_all(plan: Plan) -> Solved:
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
     placement = _placement(X_hat[chosen], fit.Y[chosen], fit.angle_fit.calibration, plan)
-    crowd = fit.Y[sample[:_CROWD]] if n > _CROWD else fit.Y
-    return Solved(fit, placement, chosen, crowd, diagnostics)
+    crowd = np.sort(sample[:_CROWD])
+    return Solved(fit, placement, chosen, _crowd(fit.Y, X_hat, crowd, plan), diagnostics)
+
+
+def _crowd(Y: np.ndarray, X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> Crowd:
+    rows = _thinned(rows, X_hat.shape[1], plan)
+    return Crowd(Y[rows], _scores(X_hat[rows], plan.spectral))
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
@@ -233,11 +266,11 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         Status.CALLBACK if sharp.stopped else fit.status,
     )
     n = len(sharp.Y)
-    crowd = sharp.Y[np.sort(_sample(n, min(n, _CROWD), plan.rng))]
+    crowd = np.sort(_sample(n, min(n, _CROWD), plan.rng))
     return solved._replace(
         fit=fit,
         placement=solved.placement._replace(placer=placer),
-        crowd=crowd,
+        crowd=_crowd(sharp.Y, X_hat, crowd, plan),
         diagnostics=solved.diagnostics._replace(parts=parts_of(pulls)),
     )
 
@@ -302,9 +335,14 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
     return descend(there, start, report=report, roundings=roundings, sharing=about_all)
 
 
+def _has_components(spectral: Reducer) -> bool:
+    """Whether the columns of X_hat are principal components, and not those of the data."""
+    return not (isinstance(spectral, ComponentReducer) and spectral.components is None)
+
+
 def _scores(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray:
     """Scores on the first three principal components: of all data, wherever these were computed."""
-    if isinstance(spectral, ComponentReducer) and spectral.components is None:
+    if not _has_components(spectral):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 

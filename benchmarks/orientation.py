@@ -1,0 +1,141 @@
+"""Whether the same data give the same picture: maps of other seeds, landmarks and subsamples, as delivered.
+
+    python -m benchmarks.orientation --data DIR [--size 3000]
+
+Each set is embedded with five seeds, three numbers of landmarks, and five subsamples of 95 %, at detail 0 and
+0.3, and each map is compared with the first: the median angle between the two positions of a point, as
+delivered; as the turn to the equator alone would have it, which leaves sign and mirror image to
+chance; and after the best alignment (Procrustes over rotations and mirror images). Sets of more points are
+thinned out to `--size`. Results go to benchmarks/results/orientation.json, one record a set and detail; a run
+that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from benchmarks.harness import data
+from benchmarks.harness.record import Store, stamp
+from mercat import Mercat
+from mercat.projections import equator_rotation
+
+RESULTS = Path(__file__).parent / "results" / "orientation.json"
+SETS = ("blood", "cell_cycle", "pancreas", "paul15", "mammoth", "mnist_even", "mnist", "digits")
+DETAILS = (0.0, 0.3)
+SEEDS, LANDMARKS, SUBSAMPLES = range(1, 5), (300, 600), range(5)
+AGREE = 5.0  # degrees, the median up to which two maps agree
+
+
+def load(name: str, folder: str, size: int) -> np.ndarray:
+    """A set, or every so many of its points."""
+    if name == "digits":
+        X = load_digits().data
+    elif name == "mnist":
+        with np.load(Path(folder) / "mnist.npz", allow_pickle=False) as arrays:
+            X = arrays["X"][:60_000]
+    else:
+        X = data.load(name, folder).X
+    rows = np.linspace(0, len(X) - 1, min(size, len(X))).astype(int)
+    return np.asarray(X[rows], dtype=np.float32)
+
+
+def runs(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray]]:
+    """What differs from the first map: its kind, the parameters, and the rows."""
+    for seed in SEEDS:
+        yield "seed", {"random_state": seed}, np.arange(n)
+    for number in LANDMARKS:
+        yield "landmarks", {"random_state": 0, "n_landmarks": number}, np.arange(n)
+    for seed in SUBSAMPLES:
+        rows = np.random.default_rng(100 + seed).permutation(n)[: round(0.95 * n)]
+        yield "subsample", {"random_state": 0}, np.sort(rows)
+
+
+def degrees_apart(A: np.ndarray, B: np.ndarray) -> float:
+    """The median angle between rows."""
+    return float(np.rad2deg(np.median(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))))
+
+
+def aligned(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A, turned and mirrored to lie upon B."""
+    U, _, V = np.linalg.svd(A.T @ B)
+    return np.asarray(A @ U @ V)
+
+
+def fitted(X: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The map as delivered, and turned to the equator alone, from wherever the solver has left it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Mercat(**parameters).fit(X)
+    Y = model.embedding_.astype(np.float64)
+    raw = Y @ model._rotation
+    return Y, raw @ equator_rotation(raw).T
+
+
+def compare(X: np.ndarray, detail: float) -> list[dict[str, Any]]:
+    """Each run against the first."""
+    first, first_turned = fitted(X, detail=detail, random_state=0)
+    found = []
+    for kind, parameters, rows in runs(len(X)):
+        Y, turned = fitted(X[rows], detail=detail, **parameters)
+        apart = {
+            "delivered": degrees_apart(Y, first[rows]),
+            "equator": degrees_apart(turned, first_turned[rows]),
+            "aligned": degrees_apart(aligned(Y, first[rows]), first[rows]),
+        }
+        found.append({"kind": kind, **{name: round(d, 2) for name, d in apart.items()}})
+    return found
+
+
+def table(store: Store) -> str:
+    """The medians over the runs of each kind, and how many of those that agree do so as delivered."""
+    lines = [f"{'':20} {'':10} {'equator':>8} {'delivered':>10} {'aligned':>8}   degrees, median"]
+    every = []
+    for key, record in store.records.items():
+        every += record["runs"]
+        for kind in ("seed", "landmarks", "subsample"):
+            some = [run for run in record["runs"] if run["kind"] == kind]
+            mid = {
+                name: np.median([run[name] for run in some])
+                for name in ("equator", "delivered", "aligned")
+            }
+            lines.append(
+                f"{key:20} {kind:10} {mid['equator']:8.1f} {mid['delivered']:10.1f} {mid['aligned']:8.1f}"
+            )
+    agree = [run for run in every if run["aligned"] <= AGREE]
+    kept = sum(run["delivered"] <= AGREE for run in agree)
+    before = sum(run["equator"] <= AGREE for run in agree)
+    lines.append(
+        f"{len(agree)} of {len(every)} maps agree within {AGREE:g} degrees once aligned; of these {kept} as "
+        f"delivered, {before} by the equator alone."
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data", required=True, help="folder of the data sets")
+    parser.add_argument("--size", type=int, default=3000, help="points of a set at most")
+    parser.add_argument("--anew", action="store_true", help="make all records again")
+    options = parser.parse_args()
+    store = Store(RESULTS)
+    for name in SETS:
+        X = load(name, options.data, options.size)
+        for detail in DETAILS:
+            key = f"{name}/{detail:g}"
+            if key not in store or options.anew:
+                store.put(key, stamp(set=name, detail=detail, n=len(X), runs=compare(X, detail)))
+                print(key, flush=True)
+    print(table(store))
+
+
+if __name__ == "__main__":
+    main()
