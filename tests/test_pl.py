@@ -1,4 +1,4 @@
-"""Pictures of AnnData: which values and colours reach `plot` and `viewer`."""
+"""Pictures of AnnData: which values and colours reach map and explorer, and scanpy's words for them."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ def legend(ax):
 
 
 def values_of(calls):
-    return np.asarray(calls[-1][1], dtype=float)
+    return calls[-1][1].values
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What reaches `plot.map`, which still draws."""
-    made, drawn = [], pl.plot.map
+    """What reaches `draw_map`, which still draws."""
+    made, drawn = [], pl.draw_map
 
-    def record(Y, color=None, **options):
-        made.append((Y, color, options))
-        return drawn(Y, color, **options)
+    def record(Y, shades, style, **options):
+        made.append((Y, shades, style, options))
+        return drawn(Y, shades, style, **options)
 
-    monkeypatch.setattr(pl.plot, "map", record)
+    monkeypatch.setattr(pl, "draw_map", record)
     return made
 
 
@@ -115,7 +115,7 @@ def test_genes_of_backed_data_are_read_from_disk(embedded, tmp_path, calls):
 
 
 def test_several_colors_make_several_panels(embedded):
-    axes = pl.map(embedded, ["kind", "gene1", "batch"], legend=False)
+    axes = pl.map(embedded, ["kind", "gene1", "batch"], legend_loc=None)
     assert [ax.get_title() for ax in axes] == ["kind", "gene1", "batch"]
     axes = pl.globe(embedded, ["kind"])
     assert [ax.get_title() for ax in axes] == ["kind"]
@@ -128,11 +128,192 @@ def test_one_map_on_given_axes(embedded):
     assert pl.map(embedded, ax=ax) is ax
 
 
-def test_pictures_leave_the_data_alone(embedded):
-    before = embedded.copy()
-    pl.map(embedded, ["kind", "gene1"])
-    assert list(embedded.uns) == list(before.uns)
-    pd.testing.assert_frame_equal(embedded.obs, before.obs)
+def test_pictures_leave_the_data_alone_but_for_palettes(embedded):
+    adata = embedded.copy()
+    adata.uns.pop("kind_colors", None)
+    before = adata.copy()
+    pl.map(adata, ["kind", "gene1", "batch"])
+    assert set(adata.uns) == {*before.uns, "kind_colors"}
+    pd.testing.assert_frame_equal(adata.obs, before.obs)
+
+
+def test_palettes_are_kept_as_scanpy_keeps_them(embedded):
+    adata = embedded.copy()
+    adata.uns.pop("kind_colors", None)
+    first = legend(pl.map(adata, "kind"))
+    assert len(adata.uns["kind_colors"]) == 3  # of the category that does not occur, too
+    assert [first["b"], first["a"]] == adata.uns["kind_colors"][:2]
+    pl.map(adata, "kind", palette=["red", "lime", "blue"])
+    assert adata.uns["kind_colors"] == ["#ff0000", "#00ff00", "#0000ff"]
+    assert legend(pl.globe(adata, "kind")) == {"b": "#ff0000", "a": "#00ff00"}
+    view = embedded[:30]
+    pl.map(view, "kind", palette=["red", "lime", "blue"])
+    assert view.is_view  # which a palette would have copied
+
+
+def test_several_panels_have_a_legend_each_and_one_scale_of_stretch(embedded, calls):
+    axes = pl.map(
+        embedded, ["kind", None, "gene1", "batch"], ncols=2, layer=[None, None, "double", None]
+    )
+    assert [ax.get_title() for ax in axes] == ["kind", "", "gene1", "batch"]
+    assert [ax.get_legend() is not None for ax in axes] == [True, False, False, True]
+    assert [bar is not None for bar in map(colorbar, axes)] == [False, False, True, False]
+    np.testing.assert_array_equal(calls[-2][1].values, 2 * embedded[:, "gene1"].X.ravel())
+    stretched = [any(child.get_ylabel() == "stretch" for child in ax.child_axes) for ax in axes]
+    assert stretched == [False, False, False, True]
+    rows = {round(ax.get_subplotspec().rowspan.start) for ax in axes}
+    assert rows == {0, 1}
+
+
+def colorbar(ax):
+    """The colour bar of a panel, if it has one."""
+    bars = [child for child in ax.child_axes if hasattr(child, "_colorbar")]
+    return bars[0] if bars else None
+
+
+def test_bounds_of_the_scale_are_numbers_percentiles_or_functions(embedded, calls):
+    gene = 10 * embedded[:, "gene3"].X.ravel()
+    pl.map(embedded, "gene3", vmin=1, vmax="p90", vcenter=lambda values: 5.0, color_map="magma")
+    shades = calls[-1][1]
+    assert shades.limits == (1, np.percentile(gene, 90))
+    assert shades.center == 5
+    assert shades.cmap.name == "magma"
+    middle = shades.mappable().to_rgba([5.0])[0]
+    np.testing.assert_allclose(middle, mpl.colormaps["magma"](0.5), atol=0.01)
+    pl.map(embedded, ["gene3", "gene4"], vmax=["p50", 7])
+    assert [call[1].limits[1] for call in calls[-2:]] == [np.percentile(gene, 50), 7]
+    silent = embedded.copy()
+    silent.layers["none"] = np.zeros(silent.shape)
+    pl.map(silent, "gene3", layer="none", vmax="p99")  # a gene that is nowhere expressed
+    low, high = calls[-1][1].limits
+    assert low < high
+
+
+def test_groups_and_masked_cells_are_told_apart_from_the_rest(embedded, calls):
+    is_a = (embedded.obs["kind"] == "a").to_numpy()
+    ax = pl.map(embedded, "kind", groups="a", na_color="#123456")
+    assert list(legend(ax)) == ["a", f"other ({(~is_a).sum()})"]
+    assert legend(ax)[f"other ({(~is_a).sum()})"] == "#123456"
+    drawn = ax.collections[0].get_facecolor()
+    np.testing.assert_allclose(
+        drawn[: (~is_a).sum(), :3], [[0x12 / 255, 0x34 / 255, 0x56 / 255]] * (~is_a).sum()
+    )
+    for mask in (is_a, "is_a"):
+        adata = embedded.copy()
+        adata.obs["is_a"] = is_a
+        pl.map(adata, "gene3", mask_obs=mask)
+        np.testing.assert_array_equal(calls[-1][1].missing, ~is_a)
+        pl.map(adata, "batch", mask_obs=mask)
+        np.testing.assert_array_equal(calls[-1][1].missing, ~is_a)
+
+
+@pytest.mark.parametrize("sort_order", [True, False])
+def test_cells_of_high_values_are_drawn_last_and_bright(embedded, sort_order):
+    ax = pl.map(embedded, "gene3", sort_order=sort_order, use_raw=False)
+    rgba = ax.collections[0].get_facecolor()
+    assert (rgba[:, 3] == 1).all()  # as in scanpy's plots
+    values = embedded[:, "gene3"].X.ravel()
+    expected = mpl.colormaps["viridis"]((np.sort(values) - values.min()) / np.ptp(values))
+    assert np.allclose(rgba, expected) == sort_order
+
+
+def test_dots_are_as_large_as_scanpys(embedded):
+    for options, area in (({}, 36), ({"s": 120}, 30), ({"size": 120}, 30)):
+        ax = pl.map(embedded, "gene3", **options)
+        np.testing.assert_allclose(ax.collections[0].get_sizes(), area)
+    many = anndata.AnnData(
+        np.zeros((3000, 1)), obsm={"X_mercat_sphere": np.tile([[1.0, 0, 0]], (3000, 1))}
+    )
+    with mpl.rc_context({"figure.figsize": (6.4, 4.80001)}):
+        np.testing.assert_allclose(pl.map(many).collections[0].get_sizes(), 10, rtol=1e-4)
+
+
+def test_legends_stand_where_they_are_asked_for(embedded):
+    ax = pl.map(embedded, "kind", legend_loc="on data", legend_fontsize=15)
+    assert ax.get_legend() is None
+    written = {text.get_text(): text.get_fontsize() for text in ax.texts if text.get_text()}
+    assert written == {"a": 15, "b": 15}
+    ax = pl.map(embedded, "kind", legend_loc="upper left", legend_fontsize=15)
+    ax.figure.canvas.draw()
+    box, inside = ax.get_legend().get_window_extent(), ax.bbox
+    assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+    assert {text.get_fontsize() for text in ax.get_legend().get_texts()} == {15}
+    for nowhere in (None, "none"):
+        assert pl.map(embedded, "kind", legend_loc=nowhere).get_legend() is None
+
+
+def test_titles_frames_and_outlines(embedded):
+    assert pl.map(embedded, "kind", title="Cells").get_title() == "Cells"
+    axes = pl.map(embedded, ["kind", "gene1"], title=["one", "two"])
+    assert [ax.get_title() for ax in axes] == ["one", "two"]
+    bare = pl.map(embedded, "kind", frameon=False)
+    assert not any(spine.get_visible() for spine in bare.spines.values())
+    assert len(bare.get_xticks()) == len(bare.get_yticks()) == len(bare.lines) == 0
+    outlined = pl.map(embedded, "kind", add_outline=True)
+    black, white, points = outlined.collections
+    assert black.get_sizes()[0] > white.get_sizes()[0] > points.get_sizes()[0]
+    np.testing.assert_array_equal(np.sort(black.get_offsets()), np.sort(points.get_offsets()))
+
+
+def test_figures_are_shown_saved_and_returned(embedded, tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(True))
+    monkeypatch.chdir(tmp_path)
+    assert pl.map(embedded, "kind", show=True) is None
+    assert shown == [True]
+    figure = pl.map(embedded, ["kind", "gene1"], return_fig=True)
+    assert isinstance(figure, mpl.figure.Figure)
+    monkeypatch.setitem(sys.modules, "scanpy", None)
+    pl.map(embedded, "kind", save="_kinds.png")
+    pl.globe(embedded, "kind", save=True)
+    pl.map(embedded, "kind", save=tmp_path / "mine.svg")
+    assert (tmp_path / "figures" / "mercat_kinds.png").stat().st_size > 1000
+    assert (tmp_path / "figures" / "mercat.pdf").exists()
+    assert (tmp_path / "mine.svg").exists()
+
+
+def test_settings_of_scanpy_hold(embedded, tmp_path):
+    sc = pytest.importorskip("scanpy")
+    with mpl.rc_context():
+        before = sc.settings._frameon, sc.settings.figdir, sc.settings.file_format_figs
+        try:
+            sc.set_figure_params(figsize=(3, 4), frameon=False, color_map="cividis", format="svg")
+            sc.settings.figdir = tmp_path
+            ax = pl.map(embedded, "gene3")
+            assert tuple(ax.figure.get_size_inches()) == (3, 4)
+            assert not any(spine.get_visible() for spine in ax.spines.values())
+            rgba = ax.collections[0].get_facecolor()
+            np.testing.assert_allclose(rgba[-1], mpl.colormaps["cividis"](1.0))
+            axes = pl.map(embedded, ["gene3", "kind"], save="_two")
+            assert tuple(axes[0].figure.get_size_inches()) == (6, 4)
+            assert (tmp_path / "mercat_two.svg").exists()
+        finally:
+            sc.settings._frameon, sc.settings.figdir, sc.settings.file_format_figs = before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"components": "1,2"}, "components must be None, for a map of the sphere"),
+        ({"legend_loc": "beneath"}, "legend_loc must be one of 'right margin', 'on data'"),
+        ({"vmin": "low"}, "vmin must be a number, a percentile"),
+        ({"vmin": 3, "vmax": 1}, "vmin must be less than vmax, got 3 and 1"),
+        ({"vcenter": 1e6}, "vcenter must lie between"),
+        ({"mask_obs": "nowhere"}, "mask_obs must be booleans or a column of adata.obs"),
+        ({"mask_obs": [True]}, "mask_obs must hold a boolean for each of the 60 cells"),
+        ({"na_color": "nope"}, "na_color must hold colours that matplotlib knows"),
+        ({"size": -1}, "size must be positive"),
+        ({"size": 1, "s": 1}, "size and s must not both be given"),
+        ({"cmap": "magma", "color_map": "magma"}, "cmap and color_map must not both"),
+        ({"ncols": 0}, "ncols must be an integer of at least 1"),
+        ({"title": ["a", "b"]}, "title must be one for all panels or a list of 1"),
+    ],
+)
+def test_options_of_scanpy_that_cannot_be_are_refused(embedded, options, message):
+    with pytest.raises(ValueError, match=message):
+        pl.map(embedded, "gene3", **options)
+    with pytest.raises(ValueError, match="groups must be of"):
+        pl.map(embedded, "kind", groups=["c"])
 
 
 def test_errors_name_parameter_rule_and_value(embedded):

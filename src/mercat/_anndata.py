@@ -11,9 +11,8 @@ import numpy as np
 
 from ._data.checks import warn_caller
 from ._data.columns import HEX, Painted
-from ._draw.window import MERCATOR_TOP
+from ._draw.sheet import Sheet
 from ._extras import require
-from .projections import project
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -51,11 +50,15 @@ def write_map(
     about: dict[str, Any],
     *,
     key: str = KEY,
+    like: Mapping[str, Any] | None = None,
 ) -> int:
-    """A map and unit vectors in obsm, losses in obs, what is known in uns; how many lie beyond the map."""
-    flat = project(Y, "mercator")
-    n_beyond = int((np.abs(flat[:, 1]) > MERCATOR_TOP).sum())
-    flat[:, 1] = np.clip(flat[:, 1], -MERCATOR_TOP, MERCATOR_TOP)
+    """A map and unit vectors in obsm, losses in obs, what is known in uns; how many the map has drawn in.
+
+    `like` is the entry ``map`` of another one, whose flat coordinates these points get, too.
+    """
+    sheet = Sheet.of(Y) if like is None else Sheet.from_dict(like)
+    flat, drawn_in = sheet.lay(Y)
+    n_beyond = int(drawn_in.sum())
     if np.shape(adata.obsm.get(key))[1:] == (3,):  # of version 0.1, whose flat map had another name
         adata.obsm.pop(f"{key}_map", None)
     adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
@@ -63,7 +66,7 @@ def write_map(
         adata.obs[loss_column(key)] = loss
     elif loss_column(key) in adata.obs:  # of the map that was there before
         del adata.obs[loss_column(key)]
-    adata.uns[short_of(key)] = {**about, "n_beyond_map": n_beyond}
+    adata.uns[short_of(key)] = {**about, "map": sheet.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond
 
 
@@ -171,6 +174,21 @@ def column(
     _check_once(name, key, source.var_names, "a gene", mend)
     values = source.obs_vector(key) if use_raw else source.obs_vector(key, layer=layer)
     return pd.Series(np.asarray(values, dtype=np.float64), index=adata.obs_names, name=key)
+
+
+def masked_cells(adata: AnnData, mask: Any) -> np.ndarray | None:
+    """Which cells scanpy's `mask_obs` leaves out: booleans, or the column of obs that has them."""
+    if mask is None:
+        return None
+    if isinstance(mask, str) and mask not in adata.obs:
+        raise ValueError(f"mask_obs must be booleans or a column of adata.obs, got {mask!r}.")
+    kept = np.asarray(adata.obs[mask] if isinstance(mask, str) else mask)
+    if kept.shape != (adata.n_obs,) or kept.dtype != bool:
+        raise ValueError(
+            f"mask_obs must hold a boolean for each of the {adata.n_obs} cells, got {kept.dtype} of "
+            f"shape {kept.shape}."
+        )
+    return np.asarray(~kept)
 
 
 def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:

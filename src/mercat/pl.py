@@ -1,30 +1,35 @@
 """Pictures of AnnData, in the manner of scanpy: what `mercat.tl.mercat` wrote, by obs column or gene.
 
-Colours that scanpy keeps for a column, in ``adata.uns["<column>_colors"]``, are used where they are,
-with a warning where they do not fit its categories; `adata` itself is left as it is.
+The words are those of `sc.pl.embedding`. Colours that scanpy keeps for a categorical column, in
+``adata.uns["<column>_colors"]``, are used where they are, with a warning where they do not fit its
+categories; where there are none, `map` and `globe` keep those that they chose there, as scanpy does.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import plot, viewer
+from . import viewer
 from ._anndata import (
     column,
     loss_column,
     map_of,
+    masked_cells,
     painted,
     require_anndata,
     sphere_key,
     stored_palette,
 )
-from ._draw.figure import grid, require_matplotlib
+from ._draw.colors import Categories, Coloring, read
+from ._draw.figure import require_matplotlib
+from ._draw.maps import draw_map
+from ._draw.scanpy import Look, Paint, each_of, finish, panels
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -38,13 +43,40 @@ logger = logging.getLogger(__name__)
 
 def map(
     adata: AnnData,
-    color: str | Sequence[str] | None = None,
+    color: str | Sequence[str | None] | None = None,
     *,
     basis: str = "mercat",
-    layer: str | None = None,
+    layer: str | Sequence[str | None] | None = None,
     use_raw: bool | None = None,
+    mask_obs: Any = None,
+    groups: str | Sequence[str] | None = None,
+    sort_order: bool = True,
+    cmap: Any = None,
+    color_map: Any = None,
+    palette: Any = None,
+    vmin: Any = None,
+    vmax: Any = None,
+    vcenter: Any = None,
+    na_color: Any = "lightgray",
+    size: float | None = None,
+    s: float | None = None,
+    alpha: float | None = None,
+    add_outline: bool = False,
+    labels: str | bool = False,
+    legend_loc: str | None = "right margin",
+    legend_fontsize: Any = None,
+    title: str | Sequence[str] | None = None,
+    frameon: bool | None = None,
+    projection: str = "mercator",
+    center: Sequence[float] | None = None,
+    extent: str | float = "data",
+    ncols: int | None = None,
+    wspace: float | None = None,
     ax: Any = None,
-    **options: Any,
+    show: bool | None = None,
+    save: bool | str | os.PathLike[str] | None = None,
+    return_fig: bool | None = None,
+    components: Any = None,
 ) -> Any:
     """Draw the cells as a map.
 
@@ -52,24 +84,74 @@ def map(
     ----------
     adata : AnnData
         With an embedding by `mercat.tl.mercat`.
-    color : str or list of str, optional
-        Columns of ``adata.obs`` or genes to colour by; several make several panels.
+    color : str or list of str or None, optional
+        Columns of ``adata.obs`` or genes to colour by; several make several panels. None is a panel
+        without colours.
     basis : str, default="mercat"
         Which map: a key of ``adata.obsm``, with or without its ``X_``. Its unit vectors, under the same key
         and ``_sphere``, are drawn; unit vectors that stand alone have a key of their own.
-    layer : str, optional
-        Layer to take genes from.
+    layer : str or list of str or None, optional
+        Layer to take genes from, one for all panels or one for each.
     use_raw : bool, optional
         Whether to take genes from ``adata.raw``; by default if there is one and no layer is given.
+    mask_obs : array of bool, or str, optional
+        Cells to colour, or the column of ``adata.obs`` that tells them; all others are drawn as those
+        without a value.
+    groups : str or list of str, optional
+        Categories to colour; all others are drawn as cells without a value.
+    sort_order : bool, default=True
+        Whether cells of high values are drawn upon those of low ones.
+    cmap, color_map : str or Colormap, optional
+        Colour map for numbers; by default the one that ``sc.set_figure_params`` has set, or viridis.
+    palette : str, list or dict, optional
+        Colours of categories, as in `mercat.plot.map`. By default, those that scanpy keeps in
+        ``adata.uns``; new ones are kept there.
+    vmin, vmax, vcenter : float, str or function, or list of them, optional
+        Ends and middle of the scale for numbers: a number, a percentile such as ``"p99"``, or a function
+        of the values; one for all panels or one for each.
+    na_color : color, default="lightgray"
+        Colour of cells without a value.
+    size, s : float, optional
+        Size of the dots, in scanpy's measure. By default they fill as much of a panel as scanpy's, whose
+        panels are larger.
+    alpha : float, optional
+        Opacity of the dots, by default 1.
+    add_outline : bool, default=False
+        Whether to draw a line around groups of cells.
+    labels : bool or str, default=False
+        Whether to write the names of categories on the map, beside the legend; or the column of
+        ``adata.obs`` whose names are written.
+    legend_loc : str or None, default="right margin"
+        "right margin", "on data" (the names on the map, apart from each other), a place within the axes such
+        as "upper left", or "none".
+    legend_fontsize : float or str, optional
+        Size of the text of the legend, or of the names on the map.
+    title : str or list of str, optional
+        Titles of the panels, by default what they are coloured by.
+    frameon : bool, optional
+        Whether to draw the frame and its lines and numbers; by default as ``sc.set_figure_params`` has it.
+    projection, center, extent
+        As in `mercat.plot.map`.
+    ncols : int, optional
+        Number of panels in a row; by default up to three.
+    wspace : float, optional
+        Width between panels, as a fraction of their width.
     ax : matplotlib Axes, optional
-        Where to draw; for one panel only. A new figure by default.
-    **options
-        Further arguments of `mercat.plot.map`: projection, center, extent, labels, palette, limits, size,
-        alpha, legend.
+        Where to draw; for one panel only. A new figure by default, in the size that
+        ``sc.set_figure_params`` has set for a panel.
+    show : bool, optional
+        Whether to show the figure now and return nothing.
+    save : bool, str or path, optional
+        True or the end of a file's name, as in scanpy: ``"_types.pdf"`` writes ``figures/mercat_types.pdf``,
+        the folder and the format are those of ``sc.settings``. A `Path` is taken as it is.
+    return_fig : bool, optional
+        Whether to return the figure rather than the axes.
+    components
+        Refused: a map of the sphere has no pairs of components. `center` turns it instead.
 
     Returns
     -------
-    ax : matplotlib Axes or array of them
+    ax : matplotlib Axes or array of them, Figure or None
         An array for a list of colours.
 
     Examples
@@ -79,38 +161,105 @@ def map(
     >>> X = np.random.default_rng(0).poisson(1.0, size=(60, 9)).astype("float32")
     >>> adata = anndata.AnnData(X)
     >>> mercat.tl.mercat(adata)
-    >>> ax = mercat.pl.map(adata, color="mercat_loss")
+    >>> ax = mercat.pl.map(adata, color="mercat_loss", cmap="magma_r", vmax="p99")
     >>> axes = mercat.pl.map(adata, color=["mercat_loss", "3"])
     >>> [ax.get_title() for ax in axes]
     ['mercat_loss', '3']
     """
-    source = {"basis": basis, "layer": layer, "use_raw": use_raw}
-    return _panels(plot.map, adata, color, source, ax, options)
+    require_anndata(adata)
+    if components is not None:
+        raise ValueError(
+            "components must be None, for a map of the sphere has no pairs of components to choose from; "
+            f"center=(longitude, latitude) turns it. Got {components!r}."
+        )
+    if cmap is not None and color_map is not None:
+        raise ValueError("cmap and color_map must not both be given: they are the same.")
+    if size is not None and s is not None:
+        raise ValueError("size and s must not both be given: they are the same.")
+    single = color is None or isinstance(color, str)
+    keys: list[str | None] = [color] if color is None or isinstance(color, str) else list(color)
+    if not keys:
+        raise ValueError("color must name at least one column or gene, got an empty list.")
+    if ax is not None and not single:
+        raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
+    n = len(keys)
+    sources = [{"layer": name, "use_raw": use_raw} for name in each_of("layer", layer, n)]
+    paints = [
+        Paint(
+            cmap=color_map if cmap is None else cmap,
+            palette=palette,
+            groups=[groups] if isinstance(groups, str) else groups,
+            na_color=na_color,
+            vmin=low,
+            vmax=high,
+            vcenter=middle,
+        )
+        for low, high, middle in zip(
+            each_of("vmin", vmin, n),
+            each_of("vmax", vmax, n),
+            each_of("vcenter", vcenter, n),
+            strict=True,
+        )
+    ]
+    names = [key or "" for key in keys] if title is None else each_of("title", title, n, whole=True)
+    look = Look(
+        n_cells=adata.n_obs,
+        size=s if size is None else size,
+        alpha=alpha,
+        sort_order=sort_order,
+        outline=add_outline,
+        legend=legend_loc,
+        fontsize=legend_fontsize,
+        frame=frameon,
+    )
+    Y = np.asarray(adata.obsm[sphere_key(adata, basis)], dtype=np.float64)
+    require_matplotlib()
+    masked = masked_cells(adata, mask_obs)
+    shades = [
+        _colored(adata, key, source, paint, masked)
+        for key, source, paint in zip(keys, sources, paints, strict=True)
+    ]
+    named = [_named(adata, labels, shade) for shade in shades]
+    drawn = []
+    for k, axes in enumerate(panels(n, ncols=ncols, wspace=wspace, ax=ax, single=single)):
+        drawn.append(
+            draw_map(
+                Y,
+                shades[k],
+                look.style(last=k == n - 1),
+                projection=projection,
+                center=center,
+                extent=extent,
+                groups=named[k],
+                ax=axes,
+                title=names[k],
+            )
+        )
+    return finish(drawn, basis, single=single, show=show, save=save, return_fig=return_fig)
 
 
 def globe(
     adata: AnnData,
-    color: str | Sequence[str] | None = None,
+    color: str | Sequence[str | None] | None = None,
     *,
-    basis: str = "mercat",
-    layer: str | None = None,
-    use_raw: bool | None = None,
-    ax: Any = None,
+    center: Sequence[float] | None = None,
+    extent: str | float = "world",
     **options: Any,
 ) -> Any:
     """Draw the cells on a globe; those on the far side shine through, pale.
 
     Parameters
     ----------
-    adata, color, basis, layer, use_raw, ax
+    adata, color
         As in `map`.
+    center, extent
+        As in `mercat.plot.globe`.
     **options
-        Further arguments of `mercat.plot.globe`: center, extent, labels, palette, limits, size, alpha,
-        legend.
+        Further arguments of `map`, all but `projection`.
 
     Returns
     -------
-    ax : matplotlib Axes or array of them
+    ax : matplotlib Axes or array of them, Figure or None
         An array for a list of colours.
 
     Examples
@@ -122,8 +271,8 @@ def globe(
     >>> mercat.tl.mercat(adata)
     >>> ax = mercat.pl.globe(adata, color="mercat_loss", center=(0, 0))
     """
-    source = {"basis": basis, "layer": layer, "use_raw": use_raw}
-    return _panels(plot.globe, adata, color, source, ax, options)
+    frame: dict[str, Any] = {"projection": "orthographic", "center": center, "extent": extent}
+    return map(adata, color, **frame, **options)
 
 
 def explore(
@@ -196,49 +345,32 @@ def explore(
     return viewer.to_html(Y, frame, path, color=color, point_loss=loss, **options)
 
 
-def _panels(
-    draw: Callable[..., Any],
-    adata: AnnData,
-    color: str | Sequence[str] | None,
-    source: dict[str, Any],
-    ax: Any,
-    options: dict[str, Any],
-) -> Any:
-    """One picture, or one for each of a list of colours."""
-    require_anndata(adata)
-    Y = np.asarray(adata.obsm[sphere_key(adata, source.pop("basis"))], dtype=np.float64)
-    if color is None:
-        return draw(Y, ax=ax, **options)
-    single = isinstance(color, str)
-    keys = [color] if isinstance(color, str) else list(color)
-    columns = [column(adata, key, **source) for key in keys]
-    if single:
-        return _draw(draw, adata, Y, columns[0], ax, options)
-    if ax is not None:
-        raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
-    if not keys:
-        raise ValueError("color must name at least one column or gene, got an empty list.")
-    require_matplotlib()
-    axes = grid(len(keys))
-    for panel, values in zip(axes, columns, strict=True):
-        _draw(draw, adata, Y, values, panel, options, title=False)
-        panel.set_title(str(values.name), parse_math=False)
-    return axes
+def _colored(
+    adata: AnnData, key: str | None, source: dict[str, Any], paint: Paint, masked: np.ndarray | None
+) -> Coloring:
+    """The colours of a panel; new ones of a categorical column are kept in `uns`, as scanpy does."""
+    if key is None:
+        return paint.of(None, masked, adata.n_obs, None)
+    values = column(adata, key, **source)
+    stored = stored_palette(adata.uns, values) if paint.palette is None else None
+    shades = paint.of(values, masked, adata.n_obs, stored)
+    name = f"{key}_colors"
+    new = hasattr(values, "cat") and (paint.palette is not None or name not in adata.uns)
+    if new and isinstance(shades, Categories) and not adata.is_view:
+        adata.uns[name] = shades.hexes()
+    return shades
 
 
-def _draw(
-    draw: Callable[..., Any],
-    adata: AnnData,
-    Y: np.ndarray,
-    values: Any,
-    ax: Any,
-    options: dict[str, Any],
-    *,
-    title: bool = True,
-) -> Any:
-    if "palette" not in options:
-        options = {**options, "palette": stored_palette(adata.uns, values)}
-    return draw(Y, values if title else values.rename(None), ax=ax, **options)
+def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None:
+    """The groups whose names are written on the map."""
+    if isinstance(labels, str):
+        found = read(
+            column(adata, labels, layer=None, use_raw=None, name="labels"), adata.n_obs, "labels"
+        )
+        if not isinstance(found, Categories):
+            raise ValueError(f"labels must be a column of categories, got {labels!r}.")
+        return found
+    return shades if labels and isinstance(shades, Categories) else None
 
 
 def _showable(adata: AnnData, lost: str) -> list[str]:

@@ -20,15 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._data.checks import check_unit
-from ._draw import chart as _chart
-from ._draw import labels as _labels
 from ._draw import legend as _legend
-from ._draw import marks as _marks
 from ._draw import tradeoff as _tradeoff
 from ._draw.colors import Categories, Coloring, Scale, coloring, read
-from ._draw.figure import grid, new_axes, require_matplotlib
-from ._draw.window import MERCATOR_TOP, check_extent, plane, window
-from .projections import far_side, lookup, project
+from ._draw.figure import grid, require_matplotlib
+from ._draw.maps import BESIDE, Style, checked, draw_map, draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["compare", "globe", "map", "tradeoff", "trust"]
 
 Floats = NDArray[np.float64]
-# Points beyond the window are marked at its edge if they are no larger a part than this.
-_MOST_MARKED = 0.02
 
 
 def map(
@@ -49,9 +43,10 @@ def map(
     extent: str | float = "data",
     labels: Any = False,
     palette: Any = None,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[Any, Any] | None = None,
     size: float | None = None,
     alpha: float | None = None,
+    sort_order: bool = True,
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
@@ -59,13 +54,13 @@ def map(
 
     Parameters
     ----------
-    Y : array-like of shape (n, 3)
-        Unit vectors, such as ``Mercat().fit(X).embedding_``.
+    Y : array-like of shape (n, 3) or fitted model
+        Unit vectors, such as ``Mercat().fit(X).embedding_``, or what has them, such as ``Mercat().fit(X)``.
     color : str or sequence of n values, optional
-        What to colour by: text, booleans or a categorical column (a colour each), numbers
-        (along a scale), or one matplotlib colour for all. Lists, arrays and columns of pandas
-        and polars will do. Integers with at most 20 distinct values are taken as categories;
-        pass floats to have them on a scale. Missing values are grey.
+        What to colour by: text, booleans or a categorical column (a colour each), numbers or dates
+        (along a scale), or one matplotlib colour for all. Lists, arrays, also of objects, and columns
+        of pandas and polars will do. Integers with at most 20 distinct values are taken as
+        categories; pass floats to have them on a scale. Missing values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
         Mercator keeps angles and stretches areas towards its poles: its right edge tells how
         much, if there is room. It ends at a latitude of 85.05 degrees at the latest; points
@@ -75,27 +70,33 @@ def map(
         The centre of the map in degrees. By default, a disc faces the mean direction of the
         points; other maps keep the equator and are cut where the fewest points are.
     extent : {"data", "world"} or float
-        "data" shows the part of the world that holds all points, with a margin, and the
-        whole world where they spread over most of it. One point in 200 may lie beyond each
-        side where that makes the map much smaller: it is drawn as a triangle at the edge, and
-        counted below the map. A fraction, such as 0.9, shows where so many of the points are,
-        without as many in the west as in the east, in the north as in the south. "world"
+        "data" frames the crowd: the box that holds 98 % of the points along each axis fills at
+        least 0.8 of the map's width and height, unless that would make it a strip more than four
+        times as long as wide. Points that are farther off are drawn as triangles at the edge,
+        and counted below the map. A fraction, such as 0.9, shows where so many of the points
+        are, without as many in the west as in the east, in the north as in the south. "world"
         always shows all of the world.
     labels : bool or sequence of n values
-        Names to write at the median direction of their points: those of `color` if True, or
-        categories of their own.
+        Names to write near the median direction of their points: those of `color` if True, or
+        categories of their own. A name that would lie upon another or hide many points moves
+        aside, with a line to where it belongs; those that there is no room for, of the smallest
+        groups, are counted below the map.
     palette : str, Colormap, list or dict, optional
         A colour map for numbers (viridis by default); for categories, a list of colours, a
         dict by name, or a colour map such as "tab20". By default, eight colours of Okabe and
         Ito and ever more after them, chosen to be told apart by readers of any colour vision.
     limits : (low, high), optional
-        Ends of the scale for numbers, by default those of the data. The colour bar has a
+        Ends of the scale for numbers or dates, by default those of the data. The colour bar has a
         pointed end where values lie beyond.
     size : float, optional
         Area of a point in points squared, by default such that the points would cover half of
         the area that they are spread over.
     alpha : float, optional
-        Opacity of a point, by default such that dense places still differ.
+        Opacity of a point, by default 1 on a scale, and for others such that dense places still
+        differ.
+    sort_order : bool, default=True
+        Whether points of high values are drawn upon those of low ones; otherwise, and for
+        categories, they are drawn in a shuffled order, always the same.
     legend : bool
         Whether to draw a legend or a colour bar, to the right of the map.
     ax : matplotlib Axes, optional
@@ -116,7 +117,7 @@ def map(
     ['north', 'south']
     """
     require_matplotlib()
-    points = check_unit("Y", Y, some=True)
+    points = _points(Y)
     shades = coloring(color, len(points), palette=palette, limits=limits)
     return _draw(
         points,
@@ -127,6 +128,7 @@ def map(
         labels=labels,
         size=size,
         alpha=alpha,
+        sort_order=sort_order,
         legend=legend,
         ax=ax,
     )
@@ -145,8 +147,8 @@ def globe(
 
     Parameters
     ----------
-    Y : array-like of shape (n, 3)
-        Unit vectors.
+    Y : array-like of shape (n, 3) or fitted model
+        Unit vectors, as in `map`.
     color : str or sequence of n values, optional
         As in `map`.
     center : (longitude, latitude), optional
@@ -156,7 +158,7 @@ def globe(
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     **options
-        Further arguments of `map`: labels, palette, limits, size, alpha, legend.
+        Further arguments of `map`: labels, palette, limits, size, alpha, sort_order, legend.
 
     Returns
     -------
@@ -191,7 +193,8 @@ def trust(
     palette, limits, ax
         As in `map`.
     **options
-        Further arguments of `map`: projection, center, extent, labels, size, alpha, legend.
+        Further arguments of `map`: projection, center, extent, labels, size, alpha, sort_order,
+        legend.
 
     Returns
     -------
@@ -226,24 +229,27 @@ def compare(
     center: Sequence[float] | None = None,
     extent: str | float = "data",
     palette: Any = None,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[Any, Any] | None = None,
     legend: bool = True,
     axes: Any = None,
-    **options: Any,
+    labels: Any = False,
+    size: float | None = None,
+    alpha: float | None = None,
+    sort_order: bool = True,
 ) -> NDArray[Any]:
     """Draw embeddings of the same points side by side.
 
     Parameters
     ----------
-    embeddings : dict of name to array-like of shape (n, 3) or (n, 2)
+    embeddings : dict of name to array-like of shape (n, 3) or (n, 2), or fitted model
         Unit vectors are drawn as a map, two columns as they are, in the plane.
     color, projection, center, extent, palette, limits, legend
         As in `map`; projection, center and extent are for the maps, each of which shows what
         holds its own points; the legend is for all.
     axes : sequence of matplotlib Axes, optional
         Where to draw, one for each embedding; a new figure by default.
-    **options
-        Further arguments of `map`: labels, size, alpha.
+    labels, size, alpha, sort_order
+        As in `map`.
 
     Returns
     -------
@@ -269,17 +275,20 @@ def compare(
         raise ValueError(f"embeddings must all hold the same points, got {lengths} of them.")
     n = next(iter(lengths.values()))
     shades = coloring(color, n, palette=palette, limits=limits)
+    groups = _groups(labels, shades, n)
     created = axes is None
     axes = grid(len(panels)) if axes is None else np.ravel(np.array(axes, dtype=object))
     if len(axes) != len(panels):
         raise ValueError(f"axes must be {len(panels)}, one for each embedding, got {len(axes)}.")
-    for ax, (name, P) in zip(axes, panels.items(), strict=True):
+    last = max((k for k, P in enumerate(panels.values()) if P.shape[1] == 3), default=0)
+    for k, (ax, (name, P)) in enumerate(zip(axes, panels.items(), strict=True)):
         ax.set_title(name, parse_math=False)
+        style = Style(size, alpha, sort_order, stretch=k == last, where=None)
         if P.shape[1] == 2:
-            _draw_plane(P, shades, ax, **options)
+            draw_plane(P, shades, style, ax, groups)
         else:
             frame: dict[str, Any] = {"projection": projection, "center": center, "extent": extent}
-            _draw(P, shades, ax=ax, legend=False, **frame, **options)
+            draw_map(P, shades, style, groups=groups, ax=ax, **frame)
     if legend:
         _legend.draw(axes[-1], shades, new=created, whole_figure=created)
         if not created:
@@ -331,7 +340,7 @@ def tradeoff(
     if len(axes) != 2:
         raise ValueError(f"axes must be 2, for angles and for distances, got {len(axes)}.")
     found = (_tradeoff.measure(X, some or {}, **options) for some in (dial, others))
-    _tradeoff.draw([_checked(ax) for ax in axes], *found)
+    _tradeoff.draw([checked(ax) for ax in axes], *found)
     return np.asarray(axes)
 
 
@@ -339,69 +348,26 @@ def _draw(
     Y: Floats,
     shades: Coloring,
     *,
-    projection: str = "mercator",
-    center: Sequence[float] | None = None,
-    extent: str | float = "data",
     labels: Any = False,
     size: float | None = None,
     alpha: float | None = None,
+    sort_order: bool = True,
     legend: bool = True,
-    ax: Axes | None = None,
+    **frame: Any,
 ) -> Axes:
-    """The path of every map: first the frame and the legend, then the points and the names,
-    whose sizes depend on the room that is left."""
-    globe = lookup(projection).two_sided
-    check_extent(extent)
+    """A map with or without a legend beside it."""
     groups = _groups(labels, shades, len(Y))
-    _check_style(size, alpha)
-    center = _chart.default_center(Y, projection) if center is None else center
-    P = project(Y, projection, center=center)
-    shown = window(projection, P, extent)
-    new = ax is None
-    ax = new_axes(shown.aspect) if ax is None else _checked(ax)
-    far = far_side(Y, center=center) & globe
-    beyond = shown.beyond(P)
-    notes = _chart.draw_frame(ax, projection, center, shown)
-    if globe:
-        notes.append(_count(far, "on the far side (pale)"))
-    cut = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
-    marked = not cut or beyond.mean() <= _MOST_MARKED
-    if beyond.any():
-        where = "farther off" if cut else "beyond 85.05°"
-        where += ", at the edge (triangles)" if marked else ""
-        notes.append(_count(beyond, where + ("; extent='world' shows all" if cut else "")))
-    _chart.write_note(ax, notes)
-    if legend:
-        _legend.draw(ax, shades, new=new)
-    _legend.settle(ax)
-    _marks.draw(ax, P, shades, shown=shown, marked=marked, far=far, size=size, alpha=alpha)
-    if groups is not None and groups.present:
-        middles = np.array([_labels.median_direction(Y[rows]) for rows in groups.members()])
-        anchors = project(middles, projection, center=center)
-        anchors = np.clip(anchors, shown.first, shown.last)  # a pole's name, like its points
-        _labels.write(ax, anchors, groups.shown(), far_side(middles, center=center) & globe)
-    return ax
+    style = Style(size, alpha, sort_order, where=BESIDE if legend else None)
+    return draw_map(Y, shades, style, groups=groups, **frame)
 
 
-def _draw_plane(
-    P: Floats,
-    shades: Coloring,
-    ax: Axes,
-    *,
-    labels: Any = False,
-    size: float | None = None,
-    alpha: float | None = None,
-) -> None:
-    """As `_draw`, for an embedding that is flat already."""
-    groups = _groups(labels, shades, len(P))
-    _check_style(size, alpha)
-    shown = plane(P)
-    _chart.draw_plane(_checked(ax), shown)
-    _legend.settle(ax)
-    _marks.draw(ax, P, shades, shown=shown, size=size, alpha=alpha)
-    if groups is not None and groups.present:
-        anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
-        _labels.write(ax, anchors, groups.shown())
+def _points(Y: Any) -> Floats:
+    """Unit vectors, or those of a fitted model."""
+    if hasattr(Y, "embedding_"):
+        return check_unit("Y.embedding_", Y.embedding_, some=True)
+    if hasattr(Y, "get_params") and not hasattr(Y, "__array__"):
+        raise ValueError(f"Y must be fitted, got {type(Y).__name__} without embedding_.")
+    return check_unit("Y", Y, some=True)
 
 
 def _groups(labels: Any, shades: Coloring, n: int) -> Categories | None:
@@ -421,29 +387,10 @@ def _groups(labels: Any, shades: Coloring, n: int) -> Categories | None:
 def _panel(name: Any, Y: ArrayLike) -> Floats:
     """An embedding to compare: unit vectors, or finite points of the plane."""
     title = f"embeddings[{name!r}]"
-    points = np.asarray(Y)
+    points = np.asarray(getattr(Y, "embedding_", Y))
     if points.ndim != 2 or points.shape[1] != 2:
-        return check_unit(title, Y, some=True)
+        return check_unit(title, points, some=True)
     points = points.astype(np.float64)
     if len(points) == 0 or not np.isfinite(points).all():
         raise ValueError(f"{title} must hold at least one point and no NaN or infinity.")
     return points
-
-
-def _check_style(size: float | None, alpha: float | None) -> None:
-    if size is not None and not 0 < size < np.inf:
-        raise ValueError(f"size must be positive, got {size!r}.")
-    if alpha is not None and not 0 < alpha <= 1:
-        raise ValueError(f"alpha must be above 0 and at most 1, got {alpha!r}.")
-
-
-def _checked(ax: Any) -> Axes:
-    if getattr(ax, "name", None) != "rectilinear":
-        raise ValueError(f"ax must be plain matplotlib Axes, got {ax!r}.")
-    axes: Axes = ax
-    return axes
-
-
-def _count(which: NDArray[np.bool_], where: str) -> str:
-    verb = "is" if which.sum() == 1 else "are"
-    return f"{which.sum():,} of {len(which):,} points {verb} {where}."

@@ -101,17 +101,18 @@ def mercat(
         of both ``X_mercat`` and ``mercat``.
 
         ``adata.obsm["X_mercat"]`` : array of shape (n, 2)
-            A Mercator map, for ``sc.pl.embedding(adata, "mercat")``. Points beyond a latitude
-            of 85.05 degrees are laid on its edge; a warning is logged where there are any.
+            A Mercator map, for ``sc.pl.embedding(adata, "mercat")``, cut where the fewest points are. The
+            crowd, 98 % of the points along each axis, fills it: points that lie far off are drawn in towards
+            it, the farther the more, and none overtakes another.
         ``adata.obsm["X_mercat_sphere"]`` : array of shape (n, 3)
             The unit vectors that it shows.
         ``adata.obs["mercat_loss"]`` : column of float
             The angle loss at each cell: where it is high, the map is not to be trusted.
         ``adata.uns["mercat"]`` : dict
-            ``params``, ``calibration`` (alpha and beta), ``loss``, ``correlation``, ``status``,
-            ``n_beyond_map``, the number of points on the edge of the map, and ``model``, the bytes of the
-            fitted model, for `mercat.tl.model` and `mercat.tl.ingest`. With `detail` it holds the
-            components of all cells.
+            ``params``, ``calibration`` (alpha and beta), ``loss``, ``correlation``, ``status``; ``map``, the
+            centre of the flat map and where its margin begins; ``n_beyond_map``, the number of points in
+            the margin, which are drawn in; and ``model``, the bytes of the fitted model, for
+            `mercat.tl.model` and `mercat.tl.ingest`. With `detail` it holds the components of all cells.
 
     Examples
     --------
@@ -296,7 +297,7 @@ def ingest(
             "missing_genes": np.array(rows.missing, dtype=str),
         },
     }
-    _write(target, Y, losses, about, key)
+    _write(target, Y, losses, about, key, reference.uns[short_of(key)].get("map"))
     target.obs[f"{short_of(key)}_fit"] = near.fit
     for name, new in columns.items():
         target.obs[new], target.obs[f"{new}_confidence"] = transferred(
@@ -348,16 +349,17 @@ def _kept_model(adata: AnnData, key: str, name: str) -> Mercat:
 
 
 def _write(
-    adata: AnnData, Y: np.ndarray, loss: np.ndarray, about: dict[str, Any], key: str
+    adata: AnnData,
+    Y: np.ndarray,
+    loss: np.ndarray,
+    about: dict[str, Any],
+    key: str,
+    like: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a map, and tell where some of its points are beyond the flat one."""
-    n_beyond = write_map(adata, Y, loss, about, key=key)
+    """Write a map, flat in the coordinates of one `like` it, and tell where points are in its margin."""
+    n_beyond = write_map(adata, Y, loss, about, key=key, like=like)
     if n_beyond:
-        logger.warning(
-            "%d points are beyond a latitude of 85.05 degrees: obsm[%r] has them on its edge.",
-            n_beyond,
-            key,
-        )
+        logger.info("%d points lie far off: obsm[%r] has them in its margin.", n_beyond, key)
 
 
 def _neighbors(

@@ -57,29 +57,51 @@ def _tens(angle: float) -> float:
     return float(10 * np.rint(np.rad2deg(angle) / 10)) + 0.0
 
 
-def draw_frame(ax: Any, projection: str, center: Sequence[float], shown: Window) -> list[str]:
-    """Set up the axes for the window of a map; returns what there is to note."""
+def draw_frame(
+    ax: Any,
+    projection: str,
+    center: Sequence[float],
+    shown: Window,
+    *,
+    plain: bool = False,
+    stretch: bool = True,
+) -> list[str]:
+    """Set up the axes for the window of a map; returns what there is to note.
+
+    A plain one has no lines and no numbers; `stretch` is the scale of Mercator's stretch.
+    """
     kind = lookup(projection)
+    notes = [] if kind.endless else [describe_center(center)]
+    if plain:
+        if kind.two_sided:
+            _draw_shading(ax)
+        _set_limits(ax, shown)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines[:].set_visible(False)
+        return notes
     if not kind.endless:
         _draw_rim(ax, projection, framed=not shown.whole)
     if kind.endless or not shown.whole:
         _draw_edges(ax, projection, center, shown)
     elif not kind.rim_is_point:
         _name_parallels(ax, projection, center)
-    if kind.endless and not is_narrow(ax):
+    if kind.endless and stretch and not is_narrow(ax):
         _draw_stretch(ax, shown.low[1], shown.high[1])
     ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
+    _set_limits(ax, shown)
+    return notes
+
+
+def _set_limits(ax: Any, shown: Window) -> None:
     ax.set_xlim(shown.low[0], shown.high[0])
     ax.set_ylim(shown.low[1], shown.high[1])
     ax.set_aspect("equal")
-    return [] if kind.endless else [describe_center(center)]
 
 
 def draw_plane(ax: Any, shown: Window) -> None:
     """Set up the axes for an embedding in the plane, whose units mean nothing."""
-    ax.set_xlim(shown.low[0], shown.high[0])
-    ax.set_ylim(shown.low[1], shown.high[1])
-    ax.set_aspect("equal")
+    _set_limits(ax, shown)
     ax.set_xticks([])
     ax.set_yticks([])
     _style_ticks(ax)

@@ -1,13 +1,15 @@
 """What the points are coloured by: reads columns of any kind, and gives every point a colour.
 
-A column becomes `Categories` (one colour each) or a `Scale` (numbers along a colour map).
+A column becomes `Categories` (one colour each) or a `Scale` (numbers or dates along a colour map).
 Missing values stay what they are: drawn in grey, and named and counted in the legend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -18,16 +20,21 @@ from .._data.columns import declared, few, is_missing, natural
 from .palette import MISSING, OKABE_ITO, categorical
 
 Floats = NDArray[np.float64]
+_DATES = (np.datetime64, datetime.date)  # of which datetime and pandas' Timestamp are subclasses
+_NUMBERS = (np.bool_, Real, Decimal)
+_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # no values of a column
 
 
 @dataclass
 class Categories:
-    """Groups by name; code -1 stands for missing."""
+    """Groups by name; code -1 stands for missing, or for `rest`, whatever else the rest is called."""
 
     codes: NDArray[np.intp]
     names: list[str]
     title: str | None = None
     colors: Floats = field(default_factory=lambda: np.empty((0, 4)))
+    missing_color: Any = MISSING
+    rest: str = "missing"
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -47,17 +54,39 @@ class Categories:
         return [np.flatnonzero(self.codes == code) for code in self.present]
 
     def rgba(self) -> Floats:
-        return np.vstack([self.colors, _rgba(MISSING)])[self.codes]
+        return np.vstack([self.colors, rgba_of(self.missing_color)])[self.codes]
+
+    def hexes(self) -> list[str]:
+        """The colours of all categories, "#rrggbb"."""
+        from matplotlib.colors import to_hex
+
+        return [to_hex(color) for color in self.colors]
+
+    def only(self, groups: Sequence[str]) -> Categories:
+        """The same with all but these groups among the rest."""
+        unknown = [name for name in groups if name not in self.names]
+        if unknown:
+            raise ValueError(f"groups must be of {self.names}, got {unknown[0]!r}.")
+        kept = np.isin(np.arange(len(self.names)), [self.names.index(name) for name in groups])
+        codes = np.where((self.codes >= 0) & kept[self.codes], self.codes, -1)
+        return replace(self, codes=codes, rest="other")
 
 
 @dataclass
 class Scale:
-    """Numbers between limits, along a matplotlib colour map; NaN stands for missing."""
+    """Numbers between limits, along a matplotlib colour map; NaN stands for missing.
+
+    Its middle is at `center`, if that is given. Dates are days, as matplotlib counts them.
+    """
 
     values: Floats
     title: str | None = None
     cmap: Any = None
     limits: tuple[float, float] = (0.0, 1.0)
+    center: float | None = None
+    missing_color: Any = MISSING
+    rest: str = "missing"
+    dates: bool = False
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -72,9 +101,11 @@ class Scale:
 
     def mappable(self) -> Any:
         from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
+        from matplotlib.colors import Normalize, TwoSlopeNorm
 
-        return ScalarMappable(Normalize(*self.limits), self.cmap)
+        low, high = self.limits
+        norm = Normalize(low, high) if self.center is None else TwoSlopeNorm(self.center, low, high)
+        return ScalarMappable(norm, self.cmap.with_extremes(bad=self.missing_color))
 
     def rgba(self) -> Floats:
         return cast(Floats, self.mappable().to_rgba(np.ma.masked_invalid(self.values)))
@@ -86,6 +117,8 @@ class Single:
 
     colors: Floats
     title: None = None
+    missing_color: Any = MISSING
+    rest: str = "missing"
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -103,23 +136,32 @@ def coloring(
     n: int,
     *,
     palette: Any = None,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[Any, Any] | None = None,
     name: str = "color",
 ) -> Coloring:
     """Read `color` for n points and settle the colours; `plot.map` documents the arguments."""
     if color is None or isinstance(color, str):
         if palette is not None:
             raise ValueError("palette needs a color with a value for each point.")
-        return Single(np.tile(_rgba(color or OKABE_ITO[0], "color"), (n, 1)))
+        return Single(np.tile(rgba_of(color or OKABE_ITO[0], "color"), (n, 1)))
     column = read(color, n, name)
     if isinstance(column, Categories):
         if limits is not None:
             raise ValueError("limits needs a color of numbers, got categories.")
-        column.colors = _category_colors(column, palette)
-        return column
-    column.cmap = _colormap(palette)
-    column.limits = _limits(column.values, limits)
-    return column
+        return paint(column, palette)
+    return scale(column, palette, limits)
+
+
+def paint(column: Categories, palette: Any) -> Categories:
+    """The categories in the colours of a palette."""
+    return replace(column, colors=_category_colors(column, palette))
+
+
+def scale(column: Scale, palette: Any, limits: tuple[Any, Any] | None) -> Scale:
+    """The numbers along a colour map, between limits."""
+    if column.dates and limits is not None:
+        limits = tuple(to_days(limits))
+    return replace(column, cmap=_colormap(palette), limits=_limits(column.values, limits))
 
 
 def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
@@ -133,13 +175,21 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
         raise ValueError(f"{name} must have one value for each of the {n} points, got {got}.")
     if given:
         return Categories(*given, title)
-    missing = is_missing(entries)
+    missing = np.isnat(entries) if entries.dtype.kind in "mM" else is_missing(entries)
     known = entries[~missing]
     kinds = {entries.dtype.type} if entries.dtype.kind != "O" else {type(entry) for entry in known}
-    wrong = [kind.__name__ for kind in kinds if not issubclass(kind, (str, np.bool_, Real))]
-    if wrong:
-        raise ValueError(f"{name} must hold numbers or text, got {wrong[0]}.")
-    if not kinds or any(issubclass(kind, (str, bool, np.bool_)) for kind in kinds):
+    wrong = [kind.__name__ for kind in kinds if _is_no_value(kind)]
+    if wrong or entries.dtype.kind == "V":
+        raise ValueError(f"{name} must hold numbers, dates or text, got {[*wrong, 'records'][0]}.")
+    if kinds and all(issubclass(kind, _DATES) for kind in kinds):
+        days = np.full(n, np.nan)
+        days[~missing] = to_days(known)
+        return Scale(days, title, dates=True)
+    if kinds and all(issubclass(kind, (np.timedelta64, datetime.timedelta)) for kind in kinds):
+        known, kinds = known.astype("timedelta64[us]") / np.timedelta64(1, "D"), {np.float64}
+        title = f"{title or 'time'} (days)"
+    numeric = all(issubclass(kind, _NUMBERS) for kind in kinds)
+    if not kinds or not numeric or any(issubclass(kind, (bool, np.bool_)) for kind in kinds):
         return _by_name(known, missing, title)
     numbers = np.full(n, np.nan)
     numbers[~missing] = known.astype(np.float64)
@@ -149,6 +199,19 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     if whole and few(numbers[~missing]) is not None:
         return _by_name(numbers[~missing].astype(int), missing, title)
     return Scale(numbers, title)
+
+
+def _is_no_value(kind: type) -> bool:
+    """Whether objects of a kind are neither numbers nor have a name: containers, and what has no text."""
+    nameless = all(getattr(kind, how) is getattr(object, how) for how in ("__repr__", "__str__"))
+    return nameless or issubclass(kind, (*_CONTAINERS, np.complexfloating, complex))
+
+
+def to_days(dates: Any) -> Floats:
+    """Dates as days, as matplotlib counts them; in UTC where they say of which time zone they are."""
+    from matplotlib.dates import date2num
+
+    return np.asarray(date2num(dates), dtype=np.float64)  # type: ignore[no-untyped-call]
 
 
 def _by_name(known: NDArray[Any], missing: NDArray[np.bool_], title: str | None) -> Categories:
@@ -179,7 +242,7 @@ def _entries(values: Any, name: str) -> NDArray[Any]:
 def _category_colors(column: Categories, palette: Any) -> Floats:
     names = column.names
     if palette is None:
-        return np.array([_rgba(color) for color in categorical(len(names))]).reshape(-1, 4)
+        return np.array([rgba_of(color) for color in categorical(len(names))]).reshape(-1, 4)
     if isinstance(palette, Mapping):
         chosen = {str(name): color for name, color in palette.items()}
         absent = [names[code] for code in column.present if names[code] not in chosen]
@@ -195,7 +258,7 @@ def _category_colors(column: Categories, palette: Any) -> Floats:
                 f"palette must have at least {len(names)} colours, one for each category, "
                 f"got {len(colors)}."
             )
-    return np.array([_rgba(color, "palette") for color in colors[: len(names)]]).reshape(-1, 4)
+    return np.array([rgba_of(color, "palette") for color in colors[: len(names)]]).reshape(-1, 4)
 
 
 def _listed(palette: Any, n: int) -> list[Any]:
@@ -225,10 +288,10 @@ def _colormap(palette: Any) -> Any:
         if name not in matplotlib.colormaps:
             raise ValueError(f"palette must be a matplotlib colour map, got {name!r}.")
         cmap = matplotlib.colormaps[name]
-    return cmap.with_extremes(bad=MISSING)
+    return cmap
 
 
-def _limits(values: Floats, limits: tuple[float, float] | None) -> tuple[float, float]:
+def _limits(values: Floats, limits: tuple[Any, Any] | None) -> tuple[float, float]:
     if limits is None:
         known = values[~np.isnan(values)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
@@ -245,7 +308,8 @@ def _limits(values: Floats, limits: tuple[float, float] | None) -> tuple[float, 
     return low, high
 
 
-def _rgba(color: Any, name: str = "color") -> Floats:
+def rgba_of(color: Any, name: str = "color") -> Floats:
+    """The four channels of a colour that matplotlib knows."""
     from matplotlib.colors import to_rgba
 
     try:

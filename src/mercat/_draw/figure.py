@@ -20,22 +20,41 @@ def new_axes(aspect: float) -> Axes:
     return plt.subplots(figsize=(7.2, height), layout=_layout())[1]
 
 
-def grid(n: int) -> NDArray[Any]:
-    """Axes for n panels: one row up to three, rows of about the same length beyond."""
+def grid(
+    n: int,
+    *,
+    ncols: int | None = None,
+    wspace: float | None = None,
+    size: tuple[float, float] | None = None,
+) -> NDArray[Any]:
+    """Axes for n panels: one row up to three, rows of about the same length beyond, or of `ncols`."""
     import matplotlib.pyplot as plt
 
     rows = 2 if n == 4 else -(-n // 3)
-    columns = -(-n // rows)
+    columns = -(-n // rows) if ncols is None else min(ncols, n)
+    rows = -(-n // columns)
+    width, height = size or (3.6 + 1 / columns, 3.2)
+    layout = _layout()
+    if wspace is not None:
+        layout.set(wspace=wspace)
     _, axes = plt.subplots(
         rows,
         columns,
-        figsize=(1.0 + 3.6 * columns, 3.2 * rows),
-        layout=_layout(),
+        figsize=(width * columns, height * rows),
+        layout=layout,
         squeeze=False,
     )
     for ax in axes.flat[n:]:
         ax.remove()
     return np.asarray(axes.flat[:n])
+
+
+def panel_size() -> tuple[float, float] | None:
+    """Inches, where the size of figures has been set, as ``sc.set_figure_params`` does; otherwise None."""
+    import matplotlib
+
+    size = tuple(matplotlib.rcParams["figure.figsize"])
+    return None if size == tuple(matplotlib.rcParamsDefault["figure.figsize"]) else size
 
 
 def _layout() -> Any:

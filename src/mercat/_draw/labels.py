@@ -1,7 +1,8 @@
-"""Names written on a map: at the middle of their points, side by side where they would overlap."""
+"""Names written on a map: near the middle of their points, apart from each other and off the crowd."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,15 @@ from numpy.typing import NDArray
 from .._math.sphere import normalize
 
 Floats = NDArray[np.float64]
+
+_CELL = 3.0  # points: the side of a cell in which points are counted
+_AWAY = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])  # in heights of a name
+_DIRECTIONS = 24
+_FAR = 0.012  # what a height away from the middle costs, ...
+_HIDDEN = 2.0  # ... beside hiding all points, ...
+_CROSSED = 0.05  # ... and a leader line through a name
+_SWEEPS = 3
+_APART = np.array([2.0, 1.0])  # points between two names
 
 
 def median_direction(Y: Floats) -> Floats:
@@ -28,52 +38,116 @@ def median_direction(Y: Floats) -> Floats:
     return np.asarray(middle[0])
 
 
-def spread(centers: Floats, sizes: Floats, room: Floats) -> Floats:
-    """Move boxes apart until none overlaps another, as little as it takes.
+class Crowd:
+    """Points on paper, counted in cells: how many of them a box would hide."""
+
+    def __init__(self, P: Floats, room: Floats) -> None:
+        self.low, shape = room[0], np.maximum(np.ceil((room[1] - room[0]) / _CELL), 1).astype(int)
+        edges = [self.low[k] + _CELL * np.arange(shape[k] + 1) for k in (0, 1)]
+        counts = np.histogram2d(P[:, 0], P[:, 1], bins=edges)[0] / max(len(P), 1)
+        self.sums = np.pad(counts.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
+
+    def hidden(self, centers: Floats, size: Floats) -> Floats:
+        """The share of the points under boxes of this size."""
+        most = np.array(self.sums.shape) - 1
+        low, high = (
+            np.clip(np.rint((centers + side * size / 2 - self.low) / _CELL), 0, most).astype(int)
+            for side in (-1, 1)
+        )
+        S, (x0, y0), (x1, y1) = self.sums, low.T, high.T
+        return np.asarray(S[x1, y1] - S[x0, y1] - S[x1, y0] + S[x0, y0])
+
+
+def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Floats:
+    """Where to write names so that none overlaps another and few points are hidden.
 
     Parameters
     ----------
-    centers, sizes : ndarray of shape (k, 2)
-        Middles of the boxes, and their widths and heights.
+    anchors, sizes : ndarray of shape (k, 2)
+        Where the names belong, the most important one first, and their widths and heights.
     room : ndarray of shape (2, 2)
         Lower left and upper right corner of the box to stay within.
+    points : ndarray of shape (n, 2)
+        What had better not be hidden.
 
     Returns
     -------
     centers : ndarray of shape (k, 2)
-        The new middles. They still overlap where the room does not hold them all.
+        The middles of the names; NaN for those that there is no room for.
     """
-    k = len(centers)
-    centers = centers.copy()
-    need = (sizes[:, None] + sizes[None]) / 2
-    low = room[0] + sizes / 2
-    high = np.maximum(room[1] - sizes / 2, low)
-    # Of two boxes at the same place, the first goes down and to the left.
-    order = np.sign(np.arange(k)[:, None] - np.arange(k)[None])[..., None]
-    for _ in range(300):
-        gap = centers[:, None] - centers[None]
-        overlap = need - np.abs(gap)
-        clash = (overlap > 1e-3).all(axis=2) & ~np.eye(k, dtype=bool)
-        if not clash.any():
+    crowd, k = Crowd(points, room), len(anchors)
+    places = [_candidates(anchors[i], sizes[i], room) for i in range(k)]
+    costs = [
+        _HIDDEN * crowd.hidden(places[i], sizes[i])
+        + _FAR * np.linalg.norm(places[i] - anchors[i], axis=1) / sizes[i, 1]
+        for i in range(k)
+    ]
+    centers = np.full((k, 2), np.nan)
+    for _ in range(_SWEEPS):  # the first finds a place for each, the others a better one
+        before = centers.copy()
+        for i in range(k):
+            others = np.flatnonzero(~np.isnan(centers[:, 0]) & (np.arange(k) != i))
+            gap = np.abs(places[i][:, None] - centers[others])
+            free = ~(gap < (sizes[i] + sizes[others]) / 2 - 1e-9).all(axis=2).any(axis=1)
+            if free.any():
+                crossed = _crossings(anchors[i], places[i], centers[others], sizes[others])
+                crossed = crossed + _crossings_of(
+                    anchors[others], centers[others], places[i], sizes[i]
+                )
+                cost = np.where(free, costs[i] + _CROSSED * crossed, np.inf)
+                centers[i] = places[i][np.argmin(cost)]
+        if np.array_equal(before, centers, equal_nan=True):
             break
-        side = np.where(np.abs(gap) > 1e-9, np.sign(gap), order)
-        push = np.where(clash[..., None], side * overlap, 0.0)
-        # Along the axis that asks for the shorter way.
-        vertical = overlap[..., 1] <= overlap[..., 0]
-        push[..., 0] = np.where(vertical, 0, push[..., 0])
-        push[..., 1] = np.where(vertical, push[..., 1], 0)
-        centers = np.clip(centers + 0.51 * push.sum(axis=1), low, high)
     return centers
 
 
+def _candidates(anchor: Floats, size: Floats, room: Floats) -> Floats:
+    """Places to try for a name: upon its anchor, and around it, nearer ones first."""
+    angle = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    # Beside its anchor a name has to clear half of its own width.
+    ring = ring * np.array([size[1] + size[0] / 2, size[1]])
+    around = (_AWAY[:, None, None] * ring).reshape(-1, 2)
+    low = room[0] + size / 2
+    high = np.maximum(room[1] - size / 2, low)
+    return np.unique(np.clip(anchor + around, low, high), axis=0)
+
+
+def _crossings(anchor: Floats, places: Floats, centers: Floats, sizes: Floats) -> Any:
+    """Through how many boxes the lines from places to an anchor lead."""
+    along = places[:, None] + np.linspace(0, 1, 12)[:, None] * (anchor - places)[:, None]
+    return np.sum(_any_within(along[:, None], centers[:, None], sizes[:, None]), axis=1)
+
+
+def _crossings_of(anchors: Floats, centers: Floats, places: Floats, size: Floats) -> Any:
+    """How many of the lines from centres to anchors lead through a box at each of the places."""
+    along = centers[:, None] + np.linspace(0, 1, 12)[:, None] * (anchors - centers)[:, None]
+    return np.sum(_any_within(along, places[:, None, None], size), axis=1)
+
+
+def _any_within(along: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bool_]:
+    """Whether any of the positions along each line, the last axis but one, lies in a box."""
+    return np.asarray(np.any(np.all(np.abs(along - centers) < sizes / 2, axis=-1), axis=-1))
+
+
 def write(
-    ax: Any, anchors: Floats, names: list[str], faint: NDArray[np.bool_] | None = None
-) -> None:
-    """Write each name at its anchor (data coordinates), nudged apart, in points."""
+    ax: Any,
+    anchors: Floats,
+    names: Sequence[str],
+    points: Floats,
+    *,
+    faint: NDArray[np.bool_] | None = None,
+    important: NDArray[Any] | None = None,
+    **style: Any,
+) -> tuple[list[Any], int]:
+    """Write each name near its anchor (data coordinates), and a line to it from where it is not there.
+
+    Returns what was drawn, and how many names there is no room for; the least `important` ones.
+    """
     from matplotlib.patheffects import withStroke
 
     faint = np.zeros(len(names), dtype=bool) if faint is None else faint
-    texts = [
+    drawn = [
         ax.annotate(
             name,
             anchor,
@@ -81,33 +155,42 @@ def write(
             textcoords="offset points",
             ha="center",
             va="center",
-            fontsize="small",
-            fontweight="bold",
             color="#8A8F94" if pale else "#1A1A1A",
             parse_math=False,
             zorder=5,
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            **{"fontsize": "small", "fontweight": "bold"} | style,
         )
         for name, anchor, pale in zip(names, anchors, faint, strict=True)
     ]
-    points = 72 / ax.figure.dpi
-    sizes = np.array([text.get_window_extent().size for text in texts]) * points + [2, 1]
-    at = ax.transData.transform(anchors) * points
-    moved = spread(at, sizes, ax.bbox.get_points() * points)
-    for text, offset in zip(texts, moved - at, strict=True):
+    points_per_pixel = 72 / ax.figure.dpi
+    sizes = np.array([text.get_window_extent().size for text in drawn]) * points_per_pixel + _APART
+    at, spots = (ax.transData.transform(P) * points_per_pixel for P in (anchors, points))
+    order = np.arange(len(names)) if important is None else np.argsort(-important, kind="stable")
+    centers = np.empty_like(at)
+    room = ax.bbox.get_points() * points_per_pixel
+    centers[order] = place(at[order], sizes[order], room, spots)
+    lost = np.isnan(centers[:, 0])
+    for text, offset, size in zip(list(drawn), centers - at, sizes, strict=True):
+        if np.isnan(offset[0]):
+            text.remove()
+            drawn.remove(text)
+            continue
         text.set_position(offset)
-        if np.hypot(*offset) > 9:
-            _lead(ax, text, offset)
+        if (np.abs(offset) > size / 2).any():
+            drawn.append(_lead(ax, text, offset))
+    return drawn, int(lost.sum())
 
 
-def _lead(ax: Any, text: Any, offset: Floats) -> None:
+def _lead(ax: Any, text: Any, offset: Floats) -> Any:
     """A thin line from where the name belongs to where it had to go."""
     line = ax.annotate(
         "",
         text.xy,
         xytext=offset,
         textcoords="offset points",
-        arrowprops={"arrowstyle": "-", "color": "#555555", "linewidth": 0.6, "shrinkB": 0},
+        arrowprops={"arrowstyle": "-", "color": "#333333", "linewidth": 0.7, "shrinkB": 0},
         zorder=4.9,
     )
     line.arrow_patch.set_patchB(None)
+    return line

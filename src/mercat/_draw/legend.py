@@ -7,11 +7,13 @@ from typing import Any
 
 from .chart import is_narrow
 from .colors import Categories, Coloring, Scale
-from .palette import MISSING
 
 _GAP = 10  # points between the axes' own decorations and the legend
 _ROW = 13  # points that a row of a legend is high
 _SHORTEST = 8  # letters of a name that are left at least
+SHARE = 0.245  # of the width of the picture that a legend takes at most
+_EXPECTED = 1.2  # inches: the width of a legend that a new figure has room for
+_SMALL_TEXT = 8.33  # points: the size of the text in such a row
 _MOST = 60  # entries of a legend; those left out are counted in its last but one row
 
 Entry = tuple[str, Any]  # a name and its colour
@@ -23,46 +25,84 @@ def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
     if isinstance(shades, Categories):
         names = [(shades.names[code], shades.colors[code]) for code in shades.present]
     n_missing = int(shades.missing.sum())
-    return names, [(f"missing ({n_missing:,})", MISSING)] if n_missing else []
+    rest = f"{shades.rest} ({n_missing:,})"
+    return names, [(rest, shades.missing_color)] if n_missing else []
 
 
-def draw(ax: Any, shades: Coloring, *, new: bool = False, whole_figure: bool = False) -> None:
+def draw(
+    ax: Any,
+    shades: Coloring,
+    *,
+    new: bool = False,
+    whole_figure: bool = False,
+    fontsize: Any = None,
+    share: float = SHARE,
+) -> None:
     """Draw what tells the colours, to the right of the axes or of the whole figure.
 
-    A new figure is made wider for a wide legend; on given axes, a legend takes two fifths of
-    their width at most: it counts the entries for which there is no room, and cuts long names.
+    A legend takes this share of the picture's width at most: a new figure is made wider for a wide legend,
+    up to that; beyond, it counts the entries for which there is no room, and cuts long names.
     """
     beside = None if whole_figure else _beside(ax)
     title = shades.title
+    font = _font_size(ax) if fontsize is None else fontsize
     if isinstance(shades, Scale) and not shades.missing.all():
-        _draw_bar(ax, shades, beside)
+        _draw_bar(ax, shades, beside, font)
         title = None
     names, rest = entries(shades)
     if not names and not rest:
         return
     height = (ax if beside else ax.figure).bbox.height * 72 / ax.figure.dpi
-    rows = max(int(height / _ROW) - bool(title), 1)
+    rows = max(int(height / _row(font)) - bool(title), 1)
     columns = -(-min(len(names) + len(rest), _MOST) // rows)
     low = isinstance(shades, Scale) and title is None
-    legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, title, low, beside)
+    place = (title, low, beside, font)
+    legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, *place)
     longest = max((len(name) for name, _ in names), default=0)
-    while not new and _too_wide(legend, ax) and (columns > 1 or longest > _SHORTEST):
+    while _too_wide(legend, ax, new, share) and (columns > 1 or longest > _SHORTEST):
         legend.remove()
         columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 1)
         short = _shortened([name for name, _ in names], longest)
         cut = [(name, color) for name, (_, color) in zip(short, names, strict=True)]
-        legend = _draw_list(ax, _fitting(cut, rest, rows * columns), columns, title, low, beside)
+        legend = _draw_list(ax, _fitting(cut, rest, rows * columns), columns, *place)
     if new:
-        wider = legend.get_window_extent().width / ax.figure.dpi - 1.2
+        wider = legend.get_window_extent().width / ax.figure.dpi - _EXPECTED
         ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
+
+
+def draw_inside(ax: Any, shades: Coloring, loc: str, fontsize: Any = None) -> None:
+    """A legend within the axes, at one of matplotlib's places; a scale has its bar beside them."""
+    if isinstance(shades, Scale):
+        draw(ax, shades, fontsize=fontsize)
+        return
+    names, rest = entries(shades)
+    font = _font_size(ax) if fontsize is None else fontsize
+    rows = max(int(0.9 * ax.bbox.height * 72 / ax.figure.dpi / _row(font)) - bool(shades.title), 1)
+    if names or rest:
+        legend = _draw_list(
+            ax, _fitting(names, rest, rows), 1, shades.title, False, None, font, loc
+        )
+        legend.set_frame_on(True)
+        legend.get_frame().set(edgecolor="none", alpha=0.8)
 
 
 def _font_size(ax: Any) -> str:
     return "x-small" if is_narrow(ax) else "small"
 
 
-def _too_wide(legend: Any, ax: Any) -> bool:
-    return bool(legend.get_window_extent().width > 0.4 * ax.bbox.width)
+def _row(font: Any) -> float:
+    """How high a row of a legend is, in points."""
+    from matplotlib.font_manager import FontProperties
+
+    return float(_ROW * FontProperties(size=font).get_size_in_points() / _SMALL_TEXT)
+
+
+def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
+    """Whether it would take more than its share of the width that the picture will have."""
+    width = legend.get_window_extent().width
+    grown = max(width - _EXPECTED * ax.figure.dpi, 0) if new else width
+    whole = (ax.figure if new else ax).bbox.width + grown
+    return bool(width > share * whole)
 
 
 def _shortened(names: list[str], most: int) -> list[str]:
@@ -90,7 +130,14 @@ def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
 
 
 def _draw_list(
-    ax: Any, entries: list[Entry], columns: int, title: str | None, low: bool, beside: Any
+    ax: Any,
+    entries: list[Entry],
+    columns: int,
+    title: str | None,
+    low: bool,
+    beside: Any,
+    font: Any,
+    loc: str | None = None,
 ) -> Any:
     from matplotlib.lines import Line2D
 
@@ -102,16 +149,20 @@ def _draw_list(
     blank = ["."] * len(entries)
     style = {
         "ncols": columns,
-        "fontsize": _font_size(ax),
+        "fontsize": font,
         "frameon": False,
         "alignment": "left",
         "handletextpad": 0.2,
-        "columnspacing": 1.0,
+        "columnspacing": 0.7,
         "borderpad": 0,
         "borderaxespad": 0,
         "labelspacing": 0.35,
     }
-    if beside is None:
+    if loc is not None:
+        legend = ax.legend(
+            handles, blank, loc=loc, **style | {"borderpad": 0.4, "borderaxespad": 0.4}
+        )
+    elif beside is None:
         legend = ax.figure.legend(handles, blank, loc="outside center right", **style)
     else:
         style |= {"bbox_to_anchor": (1, 0 if low else 0.5), "bbox_transform": beside}
@@ -119,13 +170,18 @@ def _draw_list(
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
-        legend.set_title(title, prop={"size": _font_size(ax)})
+        legend.set_title(title, prop={"size": font})
         legend.get_title().set_parse_math(False)
     return legend
 
 
-def _draw_bar(ax: Any, shades: Scale, beside: Any) -> None:
-    style = {"extend": shades.extend}
+def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Any) -> None:
+    style: dict[str, Any] = {"extend": shades.extend}
+    if shades.dates:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        style["ticks"] = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+        style["format"] = ConciseDateFormatter(style["ticks"])  # type: ignore[no-untyped-call]
     figure = ax.figure
     if beside is None:
         bar = figure.colorbar(shades.mappable(), ax=figure.axes, shrink=0.7, aspect=25, **style)
@@ -135,9 +191,10 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any) -> None:
         box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=beside)
         bar = figure.colorbar(shades.mappable(), cax=box, **style)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=_font_size(ax), length=2.5, width=0.5)
+    bar.ax.tick_params(labelsize=font, length=2.5, width=0.5)
+    bar.ax.yaxis.get_offset_text().set(size=font, ha="left")
     if shades.title:
-        bar.set_label(shades.title, fontsize=_font_size(ax), parse_math=False)
+        bar.set_label(shades.title, fontsize=font, parse_math=False)
 
 
 def _beside(ax: Any) -> Any:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .colors import Coloring
+from .colors import Coloring, Scale
 from .window import Window
+
+if TYPE_CHECKING:
+    from .maps import Style
 
 Floats = NDArray[np.float64]
 
@@ -20,12 +23,11 @@ def draw(
     ax: Any,
     P: Floats,
     shades: Coloring,
+    look: Style,
     *,
     shown: Window,
     marked: bool = True,
     far: NDArray[np.bool_] | None = None,
-    size: float | None = None,
-    alpha: float | None = None,
 ) -> None:
     """Draw points at P, pale those on the far side, as triangles at the window's edge those beyond it.
 
@@ -34,29 +36,47 @@ def draw(
     n = len(P)
     far = np.zeros(n, dtype=bool) if far is None else far
     beyond = shown.beyond(P)
-    auto_size, auto_alpha = style(n, shown.cover(P) * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
-    area = auto_size if size is None else size
+    area, opacity = style(n, shown.cover(P) * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
+    if isinstance(shades, Scale):  # whose colours are to be read: they do not shine through
+        opacity = 1.0
+    area = area if look.size is None else look.size
     rgba = shades.rgba().copy()
-    rgba[:, 3] *= auto_alpha if alpha is None else alpha
+    rgba[:, 3] *= opacity if look.alpha is None else look.alpha
     rgba[far, 3] *= 0.25
-    # Drawn in the order of the rows, the last class would lie upon all others.
-    order = np.random.default_rng(0).permutation(n)
-    # Missing first, so that they cover nothing, and the far side before the near one.
-    order = order[np.lexsort([~shades.missing[order], ~far[order]])]
+    order = _order(shades, far, look.sort_order)
     inside = order[~beyond[order]]
     # A thin rim tells touching points apart where they are large enough to have one.
     rim = {"linewidths": 0.3, "edgecolors": "white"} if area > 12 else {"linewidths": 0}
-    ax.scatter(*P[inside].T, s=area, c=rgba[inside], rasterized=n > _RASTER_FROM, zorder=2, **rim)
+    common: dict[str, Any] = {"rasterized": n > _RASTER_FROM}
+    if look.outline:
+        around = inside[~shades.missing[inside] & ~far[inside]]
+        for color, width, zorder in (("black", 1.7, 1.8), ("white", 1.1, 1.9)):
+            ax.scatter(
+                *P[around].T, s=area * width**2, color=color, linewidths=0, zorder=zorder, **common
+            )
+    ax.scatter(*P[inside].T, s=area, c=rgba[inside], zorder=2, **rim, **common)
+    few = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # many are smaller
     for marker, rows in _signposts(P, order[beyond[order]], shown) if marked else []:
         ax.scatter(
             *np.clip(P[rows], shown.first, shown.last).T,
-            s=max(2 * area, 14),
+            s=few * max(2 * area, 14),
             c=shades.rgba()[rows],
             marker=marker,
-            linewidths=0.5,
+            linewidths=0.5 * few,
             edgecolors="black",
             zorder=3,
         )
+
+
+def _order(shades: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.intp]:
+    """Rows in the order in which they are drawn: missing first, so that they cover nothing, the far side
+    before the near one, and low values before high ones."""
+    # In the order of the rows, the last class would lie upon all others.
+    order = np.random.default_rng(0).permutation(len(far))
+    keys: list[NDArray[Any]] = [~shades.missing[order], ~far[order]]
+    if sort and isinstance(shades, Scale):
+        keys = [shades.values[order], *keys]
+    return np.asarray(order[np.lexsort(keys)])
 
 
 def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, NDArray[Any]]]:

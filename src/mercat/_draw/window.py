@@ -1,4 +1,4 @@
-"""The part of the world that a map shows: all of it, or as much as holds the data."""
+"""The part of the world that a map shows: all of it, or as much as frames the crowd."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ MERCATOR_LEAST = float(np.arcsinh(1.0))
 
 EXTENTS = ("data", "world")
 _EDGE = 0.06  # around the world, 2 pi wide: points on its edge are drawn whole
-_MARGIN = 0.04  # around the data, of the longer side
+_MARGIN = 0.03  # around the points, of each side
 _LEAST = np.deg2rad(2.0)  # the shortest side there is: a single point gets some land around it
-_SQUAT, _TALL = 0.5, 4 / 3  # height over width, within which the window of the data stays
-# A window that would show this much of the world shows all of it.
+_SQUAT, _TALL = 0.25, 2.0  # height over width, within which the window of the data stays
+# A window that would show this much of the world shows all of it, if the crowd still fills it.
 _MOST = 0.6
-# One point in so many may lie beyond each side of the window of the data, at its edge, ...
-_FEW = 200
-# ... if that makes it smaller than this part of the one that holds them all.
-_WORTH = 0.6
+# The crowd is this part of the points along each axis, without as many below as above, ...
+CROWD = 0.98
+# ... and fills at least this part of the window's width and of its height.
+FILLED = 0.8
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
 _CELLS = 24  # along each side, for the area that points cover
 
@@ -63,6 +63,11 @@ class Window:
             return 30
         fits = [step for step in _STEPS if np.rad2deg(self.size.max()) <= 8 * step]
         return fits[0] if fits else 30
+
+    def filled(self, P: Floats) -> Floats:
+        """The part of its width and of its height that the crowd takes."""
+        low, high = middle(P, CROWD)
+        return np.asarray((high - low) / self.size)
 
     def beyond(self, P: Floats) -> NDArray[np.bool_]:
         """Which positions it does not hold."""
@@ -100,36 +105,42 @@ def check_extent(extent: Any) -> None:
 def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     """What a map shows on which points lie at P.
 
-    The window of the data holds them all, with a margin, but for a few far ones without which it is much
-    smaller. Where it would take most of the world, it is the world.
+    The window of the data frames the crowd: it holds all points, with a margin, or as many of the far ones
+    as leave the crowd `FILLED` of its width and height, unless that would make it a mere strip. Where it
+    would take most of the world, it is the world.
     """
     world = _world(projection, P)
     if extent == "world":
         return world
     inside = np.clip(P, *ends(projection))
-    low, high = _reach(inside) if extent == "data" else _middle(inside, float(extent))
+    if extent == "data":
+        low, high = reach(inside, 1 / FILLED / (1 + 2 * _MARGIN))
+    else:
+        low, high = middle(inside, float(extent))
     width, height = np.maximum(high - low, _LEAST)
     room = np.array([max(width, height / _TALL), max(height, width * _SQUAT)]) / 2
-    margin = 2 * _MARGIN * room.max()
-    middle = (low + high) / 2
-    first, last = np.clip([middle - room, middle + room], *ends(projection))
-    shown = Window(middle - room - margin, middle + room + margin, False, first, last)
-    return world if shown.size.prod() > _MOST * world.size.prod() else shown
+    margin, center = 2 * _MARGIN * room, (low + high) / 2
+    first, last = np.clip([center - room, center + room], *ends(projection))
+    shown = Window(center - room - margin, center + room + margin, False, first, last)
+    large = shown.size.prod() > _MOST * world.size.prod()
+    return world if large and (world.filled(inside) >= FILLED).all() else shown
 
 
-def _reach(P: Floats) -> tuple[Floats, Floats]:
-    """Lower left and upper right corner of the points, or of all but a few far ones."""
-    low, high = P.min(axis=0), P.max(axis=0)
-    if len(P) >= _FEW:
-        core = _middle(P, 1 - 2 / _FEW)
-        spare = (core[1] - core[0]) / 4  # what is just beyond the core is not far
-        near = np.maximum(low, core[0] - spare), np.minimum(high, core[1] + spare)
-        if np.prod(near[1] - near[0]) < _WORTH * np.prod(high - low):
-            return near
-    return low, high
+def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
+    """Lower left and upper right corner of all points, or of a box at most so many times the crowd's size.
+
+    What one side of the box does not need of it, the other may have.
+    """
+    low, high = middle(P, CROWD)
+    below, above = low - P.min(axis=0), P.max(axis=0) - high
+    spare = (most - 1) * (high - low)
+    return (
+        low - np.minimum(below, np.maximum(spare / 2, spare - above)),
+        high + np.minimum(above, np.maximum(spare / 2, spare - below)),
+    )
 
 
-def _middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
+def middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
     """Corners between which this fraction of the points lies along each axis, as many below as above."""
     few = int(len(P) * (1 - fraction) / 2 + 1e-9)
     ordered = np.partition(P, [few, len(P) - few - 1], axis=0)

@@ -35,7 +35,7 @@ def home(Y: NDArray[np.float64]) -> Home:
     >>> import numpy as np
     >>> nearby = np.array([[0.8, 0.6, 0], [0.8, -0.6, 0], [0.8, 0, 0.6], [0.8, 0, -0.6]])
     >>> home(nearby)["map"]["mercator"]
-    [4.1966, 0.0, 0.0]
+    [4.2758, 0.0, 0.0]
     >>> home(np.concatenate([np.eye(3), -np.eye(3)]))["map"]["mercator"]
     [1.0, 0.0, 0.0]
     """

@@ -1,0 +1,88 @@
+"""How much of a map the crowd fills: the box that holds 1 % to 99 % of the points along each axis.
+
+    python -m benchmarks.frame --data DIR [--size 3000]
+
+For each set at detail 0 and 0.3: the part of the picture's width and height that this box takes on `plot.map`
+with the points at its edge; on ``X_mercat``, in the frame in which matplotlib, and so scanpy, draws it;
+and on a Mercator map that holds all points. Results go to benchmarks/results/frame.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from benchmarks.harness.record import Store, stamp
+from benchmarks.orientation import DETAILS, SETS, load
+from mercat import Mercat, plot
+from mercat._draw.sheet import Sheet
+from mercat.projections import project
+
+RESULTS = Path(__file__).parent / "results" / "frame.json"
+TOP = np.pi  # of Mercator, a latitude of 85.05 degrees
+MARGIN = 0.05  # of the extent of all points, that matplotlib leaves on each side
+
+
+def crowd(P: np.ndarray) -> np.ndarray:
+    """Width and height of the box that holds 1 % to 99 % of the points along each axis."""
+    low, high = np.quantile(P, [0.01, 0.99], axis=0)
+    return np.asarray(high - low)
+
+
+def drawn(P: np.ndarray) -> np.ndarray:
+    """The part of matplotlib's own frame that the crowd fills."""
+    return crowd(P) / (np.ptp(P, axis=0) * (1 + 2 * MARGIN))
+
+
+def filled(Y: np.ndarray) -> dict[str, Any]:
+    """The part that the crowd fills of each of the three."""
+    import matplotlib.pyplot as plt
+
+    ax = plot.map(Y)
+    shown = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())])
+    n_edge = sum(len(points.get_offsets()) for points in ax.collections[1:])
+    plt.close(ax.figure)
+    sheet = Sheet.of(Y)
+    flat, drawn_in = sheet.lay(Y)
+    mercator = project(Y, center=(sheet.center, 0))
+    found = {
+        "all points": drawn(np.clip(mercator, -TOP, TOP)),
+        "plot.map": crowd(mercator) / shown,
+        "X_mercat": drawn(flat),
+    }
+    fractions = {name: [round(float(part), 3) for part in parts] for name, parts in found.items()}
+    return {"filled": fractions, "at the edge": n_edge, "drawn in": int(drawn_in.sum())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data", required=True, help="folder of the data sets")
+    parser.add_argument("--size", type=int, default=3000, help="points of a set at most")
+    options = parser.parse_args()
+    matplotlib.use("Agg")
+    store = Store(RESULTS)
+    warnings.simplefilter("ignore")
+    for name in SETS:
+        X = load(name, options.data, options.size)
+        for detail in DETAILS:
+            Y = Mercat(detail=detail, random_state=0).fit_transform(X).astype(np.float64)
+            record = filled(Y)
+            store.put(f"{name}/{detail:g}", stamp(set=name, detail=detail, n=len(X), **record))
+            parts = "   ".join(f"{key} {w:.2f} {h:.2f}" for key, (w, h) in record["filled"].items())
+            print(
+                f"{name}/{detail:g}".ljust(16),
+                parts,
+                f"  at the edge {record['at the edge']}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

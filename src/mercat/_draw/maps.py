@@ -1,0 +1,160 @@
+"""A map on axes: the frame, the legend, the points and the names, in the order in which they need room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..projections import far_side, lookup, project
+from . import chart, labels, legend, marks
+from .colors import Categories, Coloring
+from .figure import new_axes
+from .window import MERCATOR_TOP, check_extent, plane, window
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+#: Where a legend may stand, beside matplotlib's own places within the axes.
+BESIDE, ON_DATA = "right margin", "on data"
+# Points beyond the window are marked at its edge if they are no larger a part than this: one in a hundred on
+# each of its four sides.
+_MOST_MARKED = 0.04
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a map looks, beside its colours."""
+
+    size: float | None = None  # points squared
+    alpha: float | None = None
+    sort_order: bool = True  # high values upon low ones
+    outline: bool = False
+    frame: bool = True
+    stretch: bool = True  # the scale along Mercator's right edge
+    where: str | None = BESIDE  # the legend stands
+    fontsize: Any = None  # of the legend
+    share: float = legend.SHARE  # of the width that the legend takes at most
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not 0 < self.size < np.inf:
+            raise ValueError(f"size must be positive, got {self.size!r}.")
+        if self.alpha is not None and not 0 < self.alpha <= 1:
+            raise ValueError(f"alpha must be above 0 and at most 1, got {self.alpha!r}.")
+
+
+def draw_map(
+    Y: Floats,
+    shades: Coloring,
+    style: Style,
+    *,
+    projection: str = "mercator",
+    center: Sequence[float] | None = None,
+    extent: str | float = "data",
+    groups: Categories | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw unit vectors as a map; `groups` are the names to write upon it."""
+    globe = lookup(projection).two_sided
+    check_extent(extent)
+    center = chart.default_center(Y, projection) if center is None else center
+    P = project(Y, projection, center=center)
+    shown = window(projection, P, extent)
+    new = ax is None
+    ax = new_axes(shown.aspect) if ax is None else checked(ax)
+    if title:
+        ax.set_title(title, parse_math=False)
+    far = far_side(Y, center=center) & globe
+    beyond = shown.beyond(P)
+    notes = chart.draw_frame(
+        ax, projection, center, shown, plain=not style.frame, stretch=style.stretch
+    )
+    if globe:
+        notes.append(_count(far, "on the far side (pale)"))
+    cut = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
+    marked = not cut or beyond.mean() <= _MOST_MARKED
+    if beyond.any():
+        where = "farther off" if cut else "beyond 85.05°"
+        where += ", at the edge (triangles)" if marked else ""
+        notes.append(_count(beyond, where + ("; extent='world' shows all" if cut else "")))
+    if style.where == ON_DATA and isinstance(shades, Categories):
+        groups = shades
+        if shades.missing.any():
+            notes.append(_count(shades.missing, f"{shades.rest} (grey)"))
+    chart.write_note(ax, notes)
+    _draw_legend(ax, shades, style, new=new)
+    legend.settle(ax)
+    marks.draw(ax, P, shades, style, shown=shown, marked=marked, far=far)
+    if groups is not None and groups.present:
+        middles = np.array([labels.median_direction(Y[rows]) for rows in groups.members()])
+        anchors = project(middles, projection, center=center)
+        anchors = np.clip(anchors, shown.first, shown.last)  # a pole's name, like its points
+        faint = far_side(middles, center=center) & globe
+        _write(ax, anchors, groups, P[~beyond & ~far], notes, style, faint)
+    return ax
+
+
+def draw_plane(
+    P: Floats, shades: Coloring, style: Style, ax: Axes, groups: Categories | None = None
+) -> None:
+    """As `draw_map`, for an embedding that is flat already."""
+    shown = plane(P)
+    chart.draw_plane(checked(ax), shown)
+    legend.settle(ax)
+    marks.draw(ax, P, shades, style, shown=shown)
+    if groups is not None and groups.present:
+        anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
+        _write(ax, anchors, groups, P, [], style)
+
+
+def checked(ax: Any) -> Axes:
+    """Axes that a map can be drawn on."""
+    if getattr(ax, "name", None) != "rectilinear":
+        raise ValueError(f"ax must be plain matplotlib Axes, got {ax!r}.")
+    axes: Axes = ax
+    return axes
+
+
+def _draw_legend(ax: Axes, shades: Coloring, style: Style, *, new: bool) -> None:
+    where = style.where
+    if where is None or (where == ON_DATA and isinstance(shades, Categories)):
+        return
+    if where in (BESIDE, ON_DATA):
+        legend.draw(ax, shades, new=new, fontsize=style.fontsize, share=style.share)
+    else:
+        legend.draw_inside(ax, shades, where, fontsize=style.fontsize)
+
+
+def _write(
+    ax: Axes,
+    anchors: Floats,
+    groups: Categories,
+    points: Floats,
+    notes: list[str],
+    style: Style,
+    faint: NDArray[np.bool_] | None = None,
+) -> None:
+    """Write the names of groups; how many of them there is no room for is noted below the map."""
+    sizes = np.array([len(rows) for rows in groups.members()])
+    font = {} if style.fontsize is None else {"fontsize": style.fontsize}
+    options = {"faint": faint, "important": sizes, **font}
+    drawn, n_lost = labels.write(ax, anchors, groups.shown(), points, **options)
+    if n_lost:
+        for artist in drawn:
+            artist.remove()
+        verb = "is" if n_lost == 1 else "are"
+        lost = f"{n_lost:,} of {len(anchors):,} names {verb} not written, for want of room."
+        chart.write_note(ax, [*notes, lost])
+        legend.settle(ax)  # the note takes some room
+        labels.write(ax, anchors, groups.shown(), points, **options)
+
+
+def _count(which: NDArray[np.bool_], where: str) -> str:
+    verb = "is" if which.sum() == 1 else "are"
+    return f"{which.sum():,} of {len(which):,} points {verb} {where}."

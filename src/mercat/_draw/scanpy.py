@@ -1,0 +1,208 @@
+"""scanpy's words for colours, panels and files, as `mercat.pl` takes them.
+
+scanpy itself is never imported: where a session has loaded it, its settings hold.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data.checks import check_choice
+from .colors import Coloring, Scale, coloring, paint, read, rgba_of, scale
+from .figure import grid, panel_size
+from .maps import BESIDE, ON_DATA, Style
+
+logger = logging.getLogger(__name__)
+
+_PLACES = (
+    BESIDE,
+    ON_DATA,
+    "none",
+    "best",
+    *(f"{side} {end}" for side in ("upper", "lower", "center") for end in ("left", "right")),
+    "upper center",
+    "lower center",
+    "center",
+    "right",
+)
+_DOTS = 120_000  # scanpy's dots share this many points squared, ...
+_DOT = 4  # ... and fill a quarter of what they are given
+_SMALLEST, _LARGEST = 0.25, 36.0  # points squared
+_SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, unless matplotlib's settings say otherwise
+_SHARE = 0.36  # of a panel's width that its legend takes at most
+_FORMATS = (".svg", ".pdf", ".png")
+
+
+def each_of(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
+    """A value for each of n panels, of one for all or a list; a `whole` one is for a single panel."""
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        if whole and n > 1:
+            raise ValueError(f"{name} must be a list of {n}, one for each panel, got {value!r}.")
+        return [value] * n
+    if len(value) != n:
+        raise ValueError(f"{name} must be one for all panels or a list of {n}, got {len(value)}.")
+    return list(value)
+
+
+@dataclass(frozen=True)
+class Paint:
+    """How a column is coloured."""
+
+    cmap: Any = None
+    palette: Any = None
+    groups: Sequence[str] | None = None
+    na_color: Any = "lightgray"
+    vmin: Any = None
+    vmax: Any = None
+    vcenter: Any = None
+
+    def of(self, column: Any, masked: NDArray[np.bool_] | None, n: int, stored: Any) -> Coloring:
+        """The colours of a column (None: all alike), of which some cells are masked.
+
+        `stored` are those that scanpy keeps for its categories, by name.
+        """
+        rgba_of(self.na_color, "na_color")
+        if column is None:
+            return coloring(None, n)
+        found = replace(read(column, n), title=None, missing_color=self.na_color)
+        if isinstance(found, Scale):
+            return self._scale(found, masked)
+        painted = paint(found, stored if self.palette is None else self.palette)
+        if masked is not None:
+            painted = replace(painted, codes=np.where(masked, -1, painted.codes), rest="other")
+        return painted if self.groups is None else painted.only([str(name) for name in self.groups])
+
+    def _scale(self, found: Scale, masked: NDArray[np.bool_] | None) -> Scale:
+        import matplotlib
+
+        values = found.values if masked is None else np.where(masked, np.nan, found.values)
+        found = replace(found, values=values, rest="missing" if masked is None else "other")
+        palette = self.palette if isinstance(self.palette, str) else None
+        cmap = self.cmap or palette or matplotlib.rcParams["image.cmap"]
+        given = [_bound(name, getattr(self, name), values) for name in ("vmin", "vmax", "vcenter")]
+        low, high = scale(found, cmap, None).limits
+        low, high = (
+            end if bound is None else bound for end, bound in zip((low, high), given, strict=False)
+        )
+        if low >= high and (
+            given[0] is None or given[1] is None
+        ):  # one value, or a percentile of it
+            around = 0.1 * abs(low) or 0.1
+            low, high = (low, low + around) if given[0] is not None else (high - around, high)
+        if low >= high:
+            raise ValueError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
+        center = given[2]
+        if center is not None and not low < center < high:
+            raise ValueError(f"vcenter must lie between {low:g} and {high:g}, got {center:g}.")
+        return replace(scale(found, cmap, None), limits=(low, high), center=center)
+
+
+def _bound(name: str, bound: Any, values: NDArray[np.float64]) -> float | None:
+    """A number, "p99" for a percentile, or what a function makes of the values."""
+    known = values[~np.isnan(values)]
+    if bound is None or len(known) == 0:
+        return None
+    try:
+        if callable(bound):
+            return float(bound(known))
+        if isinstance(bound, str) and bound.startswith("p") and 0 <= float(bound[1:]) <= 100:
+            return float(np.percentile(known, float(bound[1:])))
+        return float(bound)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f'{name} must be a number, a percentile such as "p99", or a function, got {bound!r}.'
+        ) from None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How dots, legends and frames look in scanpy's plots."""
+
+    n_cells: int
+    size: float | None = None
+    alpha: float | None = None
+    sort_order: bool = True
+    outline: bool = False
+    legend: str | None = BESIDE
+    fontsize: Any = None
+    frame: bool | None = None
+
+    def style(self, *, last: bool) -> Style:
+        """Of a panel; the `last` one has the scale of stretch for all."""
+        where = "none" if self.legend is None else self.legend
+        check_choice("legend_loc", where, _PLACES)
+        width, height = panel_size() or _PANEL
+        room = width * height / np.prod(_SCANPY_PANEL)
+        auto = float(np.clip(room * _DOTS / _DOT / self.n_cells, _SMALLEST, _LARGEST))
+        return Style(
+            size=auto if self.size is None else self.size / _DOT,
+            alpha=1.0 if self.alpha is None else self.alpha,
+            sort_order=self.sort_order,
+            outline=self.outline,
+            frame=bool(_setting("_frameon", True)) if self.frame is None else self.frame,
+            stretch=last,
+            where=None if where == "none" else where,
+            fontsize=self.fontsize,
+            share=_SHARE,
+        )
+
+
+def panels(
+    n: int, *, ncols: int | None, wspace: float | None, ax: Any, single: bool
+) -> Sequence[Any]:
+    """Axes for n panels; None stands for a figure that a single map makes for itself."""
+    if ncols is not None and not (isinstance(ncols, int) and ncols >= 1):
+        raise ValueError(f"ncols must be an integer of at least 1, got {ncols!r}.")
+    if ax is not None or (single and panel_size() is None):
+        return [ax]
+    return list(grid(n, ncols=ncols, wspace=wspace, size=panel_size() or _PANEL))
+
+
+def finish(
+    drawn: list[Any],
+    basis: str,
+    *,
+    single: bool,
+    show: bool | None,
+    save: bool | str | os.PathLike[str] | None,
+    return_fig: bool | None,
+) -> Any:
+    """Save and show the figure as asked; what is returned of it."""
+    figure = drawn[0].figure
+    if save:
+        path = _path(basis.removeprefix("X_"), save)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, bbox_inches="tight")
+        logger.info("The figure is saved to %s.", path)
+    if show:
+        import matplotlib.pyplot as plt
+
+        plt.show()
+        return None
+    if return_fig:
+        return figure
+    return drawn[0] if single else np.array(drawn, dtype=object)
+
+
+def _path(basis: str, save: bool | str | os.PathLike[str]) -> Path:
+    """Where scanpy would save a figure, or the path itself."""
+    if isinstance(save, os.PathLike):
+        return Path(save)
+    end = save if isinstance(save, str) else ""
+    if not end.endswith(_FORMATS):
+        end += f"{_setting('plot_suffix', '')}.{_setting('file_format_figs', 'pdf')}"
+    return Path(_setting("figdir", "figures")) / f"{basis}{end}"
+
+
+def _setting(name: str, otherwise: Any) -> Any:
+    """A setting of scanpy, where that is loaded."""
+    return getattr(getattr(sys.modules.get("scanpy"), "settings", None), name, otherwise)

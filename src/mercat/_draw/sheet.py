@@ -1,0 +1,84 @@
+"""A flat map for other programs, which draw all points of two columns in one frame, as scanpy does.
+
+It is Mercator's, cut where the fewest points are, but for its margin: there far points, and poles, which
+would be infinitely far off, are drawn in, the farther the more. So the crowd fills the frame, no point is cut
+off, and none overtakes another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..projections import project
+from .chart import default_center
+from .window import CROWD, FILLED, MERCATOR_TOP, middle
+
+Floats = NDArray[np.float64]
+
+_OTHERS_MARGIN = 0.05  # that matplotlib leaves on each side of the points, of their extent
+_LEAST = 1e-3  # radians, of the margin
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Where a flat map has its centre, and where its margin begins.
+
+    A coordinate u beyond `high` is drawn at ``high + margin * t / (1 + t)``, t = (u - high) / margin, and one
+    below `low` likewise; all others at u itself.
+    """
+
+    center: float  # its longitude, in degrees
+    low: Floats
+    high: Floats
+    margin: Floats
+
+    @classmethod
+    def of(cls, Y: Floats) -> Sheet:
+        """The sheet for these unit vectors, of which there is at least one."""
+        center, _ = default_center(Y, "mercator")
+        P = _mercator(Y, center)
+        inside = np.clip(P, -MERCATOR_TOP, MERCATOR_TOP)
+        low, high = middle(inside, CROWD)
+        margin = np.maximum((1 / FILLED / (1 + 2 * _OTHERS_MARGIN) - 1) / 4 * (high - low), _LEAST)
+        # A side on which all points fit into what is left around the crowd needs no margin yet.
+        fits_low, fits_high = P.min(axis=0) >= low - 2 * margin, P.max(axis=0) <= high + 2 * margin
+        return cls(
+            center,
+            np.where(fits_low, P.min(axis=0), low - margin),
+            np.where(fits_high, P.max(axis=0), high + margin),
+            margin,
+        )
+
+    def lay(self, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Positions of unit vectors, and which of them were drawn in."""
+        P = _mercator(Y, self.center)
+        kept = np.clip(P, self.low, self.high)
+        beyond = P - kept
+        with np.errstate(invalid="ignore"):
+            drawn_in = np.sign(beyond) * self.margin * (1 - 1 / (1 + np.abs(beyond) / self.margin))
+        return kept + drawn_in, (beyond != 0).any(axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What an h5ad file keeps of it."""
+        return {
+            "projection": "mercator",
+            "center": self.center,
+            "low": self.low,
+            "high": self.high,
+            "margin": self.margin,
+        }
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> Sheet:
+        """The sheet that `to_dict` wrote down."""
+        low, high, margin = (np.asarray(kept[name], float) for name in ("low", "high", "margin"))
+        return cls(float(kept["center"]), low, high, margin)
+
+
+def _mercator(Y: Floats, center: float) -> Floats:
+    return project(Y, "mercator", center=(center, 0.0))
