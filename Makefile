@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest numpy sanitize coverage nightly torch browser js paper docs linkcheck versions dist lock locked audit mutants clean
+.PHONY: demo test lint types pytest numpy sanitize coverage nightly fuzz torch browser js paper pictures docs linkcheck versions dist lock locked audit mutants clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -61,6 +61,10 @@ js: js/node_modules
 # Tables and figures of the paper beside ours; DATA is the folder of the real data sets. Goes on where it stopped.
 paper: $(VENV)/.dev
 	$(BIN)/python -m paper $(if $(DATA),--data $(DATA))
+
+# The pictures of the README and the guides, in docs/images; look at them before they are committed.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m examples.pictures
 
 # The site, in docs/_build/html; its figures, explorers and gallery are made anew.
 docs: $(VENV)/.docs

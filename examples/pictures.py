@@ -1,13 +1,14 @@
-"""Draws the pictures of the README and the guides into docs/images.
+"""Draws the pictures of the README and the guides into docs/images, or into another folder.
 
-    python -m examples.pictures
+    python -m examples.pictures [hero detail smiley explorer] [--folder FOLDER]
 
 Needs matplotlib, and for the explorer playwright and a Chromium, which the environment variable
-CHROMIUM may name.
+CHROMIUM may name. `make pictures` draws all of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import tempfile
@@ -34,8 +35,10 @@ STYLE = {"font.family": "DejaVu Sans", "font.size": 11, "axes.titlesize": 13}
 DIAL = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
-def draw_hero(Y: np.ndarray, digit: np.ndarray) -> None:
+def draw_hero(folder: Path) -> None:
     """The digits as a map with their names, beside the globe they come from."""
+    digits = load_digits()
+    Y, digit = Mercat(random_state=0).fit_transform(digits.data), digits.target
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
     plot.map(Y, digit, labels=True, legend=False, size=15, ax=left)
     plot.globe(Y, digit, labels=True, legend=False, size=9, ax=right)
@@ -44,52 +47,58 @@ def draw_hero(Y: np.ndarray, digit: np.ndarray) -> None:
         for text in ax.texts:
             if text.get_text().isdigit():
                 text.set(fontsize=size, path_effects=[withStroke(linewidth=4, foreground="white")])
-    save(figure, "hero.png", dpi=165)
+    save(figure, folder / "hero.png", dpi=165)
 
 
-def draw_smiley(X: np.ndarray, Y: np.ndarray, part: np.ndarray) -> None:
+def draw_smiley(folder: Path) -> None:
     """The Smiley as it is, beside Mercat's map of it."""
+    X, part = datasets.smiley(random_state=0)
+    Y = Mercat(random_state=0).fit_transform(X)
     axes = plot.compare({"Original": X, "Mercat": upright(X, Y)}, part, size=4)
     figure = axes[0].figure
     figure.set_size_inches(9.4, 4.2)
-    save(figure, "smiley.png", dpi=150)
+    save(figure, folder / "smiley.png", dpi=150)
 
 
 def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Y turned about the middle of the map as the original X stands.
+    """Y turned or mirrored about the middle of the map as the original X stands.
 
-    No turn of the sphere changes an angle, so which way is up is for the reader to choose.
+    Neither changes an angle, so which way is up is for the reader to choose.
     """
     flat = projections.project(Y, "lambert")
-    return projections.inverse(facing(flat, X, mirror=False), "lambert")
+    return projections.inverse(facing(flat, X, mirror=True), "lambert")
 
 
-def draw_detail(X: np.ndarray, digit: np.ndarray) -> None:
+def draw_detail(folder: Path) -> None:
     """The digits over the dial, and what it costs and brings."""
+    X, digit = load_digits(return_X_y=True)
     dial = {d: Mercat(detail=d, random_state=0).fit_transform(X) for d in DIAL}
     shown = {f"detail = {d:g}": dial[d] for d in (0.0, 0.1, 0.3, 1.0)}
     axes = plot.compare(shown, digit, projection="lambert", labels=True, legend=False, size=5)
     figure = axes[0].figure
     figure.set_size_inches(9.4, 8.6)
-    save(figure, "detail.png", dpi=110)
+    save(figure, folder / "detail.png", dpi=110)
     axes = plot.tradeoff(X, dial, {"PCA": PCA(2).fit_transform(X)})
     figure = axes[0].figure
     figure.set_size_inches(9.4, 3.8)
-    save(figure, "tradeoff.png", dpi=110)
+    save(figure, folder / "tradeoff.png", dpi=110)
 
 
-def draw_explorer(Y: np.ndarray, digit: np.ndarray, point_loss: np.ndarray) -> None:
+def draw_explorer(folder: Path) -> None:
     """The explorer as it opens."""
     from playwright.sync_api import sync_playwright
 
+    X, digit = load_digits(return_X_y=True)
+    model = Mercat(random_state=0).fit(X)
+
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as pages, sync_playwright() as playwright:
         path = viewer.to_html(
-            Y,
+            model.embedding_,
             {"digit": digit.astype(str)},
-            Path(folder) / "digits.html",
+            Path(pages) / "digits.html",
             title="Handwritten digits",
-            point_loss=point_loss,
+            point_loss=model.point_loss_,
             theme="dark",
         )
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
@@ -97,30 +106,41 @@ def draw_explorer(Y: np.ndarray, digit: np.ndarray, point_loss: np.ndarray) -> N
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready=true]")
         page.wait_for_timeout(500)
-        page.screenshot(path=FOLDER / "explorer.png")
+        page.screenshot(path=folder / "explorer.png")
         browser.close()
 
 
-def save(figure: Any, name: str, *, dpi: int) -> None:
+def save(figure: Any, path: Path, *, dpi: int) -> None:
     """Write a picture in 256 colours: no eye tells it from the full one of twice its size."""
-    figure.savefig(FOLDER / name, dpi=dpi)
+    figure.savefig(path, dpi=dpi)
     plt.close(figure)
-    picture = Image.open(FOLDER / name).convert("RGB")
-    picture.quantize(256, dither=Image.Dither.NONE).save(FOLDER / name, optimize=True)
+    picture = Image.open(path).convert("RGB")
+    picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+PICTURES = {
+    "hero": draw_hero,
+    "detail": draw_detail,
+    "smiley": draw_smiley,
+    "explorer": draw_explorer,
+}
 
 
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    digits = load_digits()
-    model = Mercat(random_state=0).fit(digits.data)
-    smiley, part = datasets.smiley(random_state=0)
-    with mpl.rc_context(STYLE):
-        draw_hero(model.embedding_, digits.target)
-        draw_detail(digits.data, digits.target)
-        draw_smiley(smiley, Mercat(random_state=0).fit_transform(smiley), part)
-    draw_explorer(model.embedding_, digits.target, model.point_loss_)
-    for path in sorted(FOLDER.glob("*.png")):
-        print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which pictures; all by default")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where to draw them")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in PICTURES]
+    if unknown:
+        parser.error(f"NAME must be one of {', '.join(PICTURES)}, got {unknown[0]}.")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in options.names or PICTURES:
+        with mpl.rc_context(STYLE):
+            PICTURES[name](options.folder)
+        print(name, flush=True)
 
 
 if __name__ == "__main__":
