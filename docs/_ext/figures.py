@@ -214,8 +214,8 @@ def cells() -> Any:
     sc.pp.pca(adata, n_comps=30)
     mercat.tl.mercat(adata)
     figure, axes = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
-    mercat.pl.map(adata, "bulk_labels", size=16, ax=axes[0])
-    mercat.pl.map(adata, "CST3", size=16, ax=axes[1])
+    mercat.pl.map(adata, "bulk_labels", ax=axes[0])
+    mercat.pl.map(adata, "CST3", ax=axes[1])
     axes[0].set_title("kind of cell")
     axes[1].set_title("CST3, a marker of monocytes")
     return figure

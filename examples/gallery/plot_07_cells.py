@@ -13,9 +13,9 @@ import mercat
 adata = sc.datasets.pbmc68k_reduced().raw.to_adata()
 sc.pp.pca(adata, n_comps=30)
 mercat.tl.mercat(adata)
-ax = mercat.pl.map(adata, color="bulk_labels", size=12)
+ax = mercat.pl.map(adata, color="bulk_labels", legend_loc="on data")
 
 # %%
 # Genes that mark monocytes, killer cells and B cells, and how far each cell is to be trusted:
 
-axes = mercat.pl.map(adata, color=["CST3", "NKG7", "CD79A", "mercat_loss"], size=8)
+axes = mercat.pl.map(adata, color=["CST3", "NKG7", "CD79A", "mercat_loss"], ncols=2)
