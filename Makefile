@@ -99,7 +99,7 @@ audit: $(VENV)/.supply
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
 	cd js && npm audit
 
-# Mutants of the mathematics that no test notices; docs/mutants.md explains those that are left.
+# Mutants of the mathematics that no test notices; docs/maintaining/mutants.md explains those that are left.
 mutants: $(VENV)-mutants/.done
 	-$(VENV)-mutants/bin/mutmut run --max-children 1
 	$(VENV)-mutants/bin/mutmut results

@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "within_subsection_order": "FileNameSortKey",
     "min_reported_time": 1e6,
+    "thumbnail_size": (720, 504),
 }
 
 html_theme = "furo"

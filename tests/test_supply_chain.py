@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-if not (ROOT / "docs" / "dependencies.md").is_file():
+if not (ROOT / "docs" / "maintaining" / "dependencies.md").is_file():
     pytest.skip("This is not a checkout.", allow_module_level=True)
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -38,7 +38,7 @@ def justified() -> dict[str, dict[str, str]]:
     """The cells of the tables by package and by the heading of their column."""
     rows: dict[str, dict[str, str]] = {}
     heading: list[str] = []
-    for line in (ROOT / "docs" / "dependencies.md").read_text("utf-8").splitlines():
+    for line in (ROOT / "docs" / "maintaining" / "dependencies.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if not line.startswith("|") or set("".join(cells)) <= set("-:"):
             continue

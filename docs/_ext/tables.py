@@ -35,7 +35,6 @@ PAGES = (
     "docs/beside.md",
     "docs/detail.md",
     "docs/estimator.md",
-    "docs/howto/large-data.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
 

@@ -6,16 +6,20 @@ One embedding in three views: as a Mercator map with the names of its classes, a
 coloured by how well the angles at each point are kept.
 """
 
-import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from mercat import Mercat, plot
 
 X, digit = load_digits(return_X_y=True)
 model = Mercat(random_state=0).fit(X)
+ax = plot.map(model.embedding_, color=digit, labels=True, legend=False)
 
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
-plot.map(model.embedding_, color=digit, labels=True, legend=False, ax=left)
-plot.globe(model.embedding_, color=digit, legend=False, ax=middle)
-plot.trust(model, ax=right)
-plt.show()
+# %%
+# The same points on the globe:
+
+ax = plot.globe(model.embedding_, color=digit)
+
+# %%
+# Dark points are those whose angles are kept worst:
+
+ax = plot.trust(model)

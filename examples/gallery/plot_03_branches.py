@@ -9,7 +9,6 @@ What angles hardly fix is the *spacing* along a thin path. So the branch in the 
 that the data do not have: read order and direction from the map, not gaps.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from mercat import Mercat, plot
@@ -28,9 +27,9 @@ for name, origin in (("1", 0), ("2", 1), ("3", 1), ("4", 2), ("5", 2)):
 X = np.concatenate(points) + rng.normal(scale=0.25, size=(1500, 60))
 
 Y = Mercat(random_state=0).fit_transform(X)
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
-plot.map(Y, color=branch, ax=left)
-plot.map(Y, color=np.concatenate(depth), ax=right)
-left.set_title("branch")
-right.set_title("way from the root")
-plt.show()
+ax = plot.map(Y, color=branch)
+
+# %%
+# The same map, coloured by the distance from the root along the tree:
+
+ax = plot.map(Y, color=np.concatenate(depth))

@@ -14,6 +14,11 @@ from mercat import Mercat, plot, projections
 X, digit = load_digits(return_X_y=True)
 Y = Mercat(random_state=0).fit_transform(X)
 
+ax = plot.map(Y, color=digit, projection="mollweide", legend=False)
+
+# %%
+# All five:
+
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
 for ax, name in zip(axes.flat, projections.NAMES, strict=False):
     plot.map(Y, color=digit, projection=name, legend=False, ax=ax)

@@ -6,7 +6,6 @@ A model that has seen two thirds of the digits places the others, each on its ow
 batch it comes in.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -16,12 +15,12 @@ X, digit = load_digits(return_X_y=True)
 model = Mercat(random_state=0).fit(X[:1200])
 Y_new = model.transform(X[1200:])
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
-plot.map(model.embedding_, color=digit[:1200], legend=False, ax=left)
-plot.map(Y_new, color=digit[1200:], center=(0, 0), legend=True, ax=right)
-left.set_title("1,200 digits that were fitted")
-right.set_title("597 that came later")
-plt.show()
+ax = plot.map(model.embedding_, color=digit[:1200], labels=True, legend=False)
+
+# %%
+# The 597 that came later:
+
+ax = plot.map(Y_new, color=digit[1200:], center=(0, 0), labels=True, legend=False)
 
 # %%
 # One by one or all together:
