@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types pytest numpy sanitize coverage nightly fuzz torch browser js paper pictures docs linkcheck versions dist lock locked audit mutants clean
+.PHONY: demo test lint types pytest numpy sanitize coverage nightly torch browser js paper pictures docs linkcheck versions dist lock locked audit mutants clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py

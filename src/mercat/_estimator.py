@@ -1,4 +1,4 @@
-"""`Mercat`: the door. Checks its input, then walks the path: denoise, solve, place, turn."""
+"""`Mercat`, the estimator: open the data, reduce them, solve, place, add detail, rotate."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ _SCORED, _SCORED_AT = 2000, 1000  # rows that are scored, and those of them that
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Map of high-dimensional data on the unit sphere that keeps the angles between points.
+    r"""Map of high-dimensional data on the unit sphere that preserves angles.
 
     Points are placed on :math:`S^2` so that for any three of them the angle at each, between the
-    geodesics to the other two, matches the angle in the data. This keeps structure at every scale: which
-    clusters are between which others, which way a branch leads, how dense a region is.
+    geodesics to the other two, matches the angle in the data. This preserves structure at every scale: which
+    clusters lie between which others, which way a branch leads, how dense a region is.
 
     Parameters
     ----------
     objective : {"calibrated", "absolute"}, default="calibrated"
-        "absolute" is the paper's loss, the root mean squared difference between the cosines a of the data
-        and b of the map. "calibrated" measures it after the best line a = alpha + beta b, and so maximises
-        their Pearson correlation: in high dimension cosines crowd around 1/2, which no surface can imitate.
+        "absolute" is the paper's loss: the root mean squared difference between the cosines a of the data
+        and b of the map. "calibrated" measures it after the best linear fit a = alpha + beta b, and so
+        maximises their Pearson correlation: in high dimension cosines concentrate around 1/2, which no
+        surface can reproduce.
     detail : float, default=0.0
-        How much neighbourhoods count beside angles. 0 is angles alone. A little (0.03) costs hardly any of
-        them; 0.3 and 1 draw neighbours together as t-SNE and UMAP do, with classes set apart, and keep
-        more of the whole. A value means about the same trade on any data and number of points.
+        Weight of neighbourhoods relative to angles. 0 uses angles only. A small value (0.03) costs few of
+        the angles; 0.3 and 1 draw neighbours together as t-SNE and UMAP do, but keep more of the large
+        picture. A value means about the same trade-off on any data and number of points.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
-        Whose neighbourhoods, with `detail`: the so many nearest points of each in the denoised data, None
-        for 30, or for a third of the points where that is less. Or a graph whose stored entries are the
-        edges from a point, its row, to its neighbours; their values do not matter, so that both the
-        distances and the connectivities of scanpy will do.
+        Number of nearest neighbours in the denoised data used when `detail` > 0; None means
+        min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
+        neighbours; the values are ignored, so distances and connectivities of scanpy both work.
     n_spectral : int, "auto" or None, default=50
         Number of principal components that the data are denoised to. "auto" keeps those that stand above
         the noise, by ScreeNOT, and at least two. None takes the data as they are. `loss_` and `correlation_`
@@ -73,60 +73,59 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
         beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
     n_landmarks : int, default=1000
-        Size of that sample. More landmarks: a little more faithful, in proportion slower.
+        Size of that sample. More landmarks give a slightly better map; time grows linearly with their number.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
-        First positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
-        "auto" tries it and five others on a few points, follows the two most promising to their end, and
-        goes on from the better one; for "algorithm1" it is "pca". Of given positions the directions count.
+        Initial positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
+        "auto" compares it with five others on a few points and continues from the best of the two most
+        promising; for "algorithm1" it is "pca". Given positions are normalised to unit length.
     max_iter : int or None, default=None
-        Most iterations of the solver. None means 500, and for "algorithm1" the paper's 1000, or 250 where
-        the data are taken in batches.
+        Maximum number of iterations of the solver. None means 500; for "algorithm1" the paper's 1000, or 250
+        with mini-batches.
     tol : float, default=1e-4
-        Stop when the loss falls by less than this fraction of itself (or of 0.1, if that is more) an
+        Stop when the loss decreases by less than this fraction of itself (or of 0.1, if that is more) per
         iteration. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of all that is drawn: the landmarks and the sample that starts are compared on, components of
-        more than 1500 rows and columns, what "algorithm1" draws, and with `detail` the search for neighbours
-        and the points that angles are taken to. The same seed gives the same bits, on any number of threads.
+        Seed of everything random: the landmarks, the sample on which initial positions are compared,
+        components of more than 1500 rows and columns, the draws of "algorithm1", and with `detail` the
+        search for neighbours and the sampled angles. The same seed gives the same bits on any number of
+        threads.
     device : str, torch.device or None, default=None
-        Where to compute: "cuda", "cuda:1", "mps" or "cpu", through torch. None means NumPy on threads, or
-        the device that X lives on, if it is a torch tensor on one. Data in host memory are streamed to the
-        device. Nothing is computed elsewhere for want of a device. The embedding comes as a tensor on the
-        device of X if X is one, else as an array.
+        Where to compute, through torch: "cuda", "cuda:1", "mps" or "cpu". None means NumPy on threads, or
+        the device of X if X is a torch tensor on one. Data in host memory are streamed to the device.
+        A missing device raises an error. The embedding is a tensor on the device of X if X is a tensor,
+        else an array.
     n_jobs : int or None, default=-1
-        Number of threads; -1 for all cores, or one in a worker of joblib, Dask or a pool of processes, which
-        share the cores already; None for 1 (unless in a joblib context). It changes the time taken and
-        nothing else.
+        Number of threads. -1 means all cores, but one thread in a worker of joblib, Dask or a process pool;
+        None means 1, unless in a joblib context. The result does not depend on it.
     verbose : bool, default=False
         Show progress bars.
     callback : callable or None, default=None
-        Called as ``callback(iteration, loss, Y)`` after each iteration of the solver, with the positions
-        so far (of the landmarks, in case of "landmarks"), and of the descent for `detail`, with those of
-        all points. Return true to stop: the map is finished from there, `detail` left out if it has not
-        begun. What it raises ends the fit, and so does Ctrl-C: the model is then as it was before.
+        Called as ``callback(iteration, loss, Y)`` after each iteration, with the current positions: of the
+        landmarks while these are solved, of all points during `detail`. Return true to stop; the map is then
+        completed from there, without `detail` if that has not begun. If it raises, or on Ctrl-C, the model
+        is left unchanged.
 
     Attributes
     ----------
     embedding_ : array of shape (n, 3)
-        Unit vectors, turned so that most lie near the equator and the seam of a map lies where the fewest
-        do. Of a Dask array a lazy Dask array, of a torch tensor on a device a tensor there.
+        Unit vectors, rotated so that most points lie near the equator and the seam of a map where the fewest
+        do. A lazy Dask array if X is one, a tensor on its device if X is one.
     landmarks_ : array of int
-        Rows of X that `transform` places others against.
+        Rows of X that `transform` places new points against.
     loss_ : float
-        Root mean squared residual of the cosines: over all triples for "exact", over all points as apices
-        and at least 32 landmarks each as legs for "landmarks" (of a Dask array, over 10,000 points).
+        Root mean squared residual of the cosines: over all triples for "exact"; for "landmarks", over all
+        points as apices and at least 32 landmarks each as legs (for a Dask array, over 10,000 points).
     correlation_ : float
-        Pearson correlation between the cosines of data and map, over the same triples. With a few landmarks
-        both are flattering, since points are judged by the landmarks they were placed against: compare
-        settings by `mercat.metrics.angle_preservation`.
+        Pearson correlation between the cosines of data and map, over the same triples. With few landmarks,
+        `loss_` and `correlation_` are optimistic, since points are evaluated against the landmarks they were
+        placed by: compare settings by `mercat.metrics.angle_preservation`.
     calibration_ : tuple (alpha, beta)
-        The line that cosines are measured against; (0, 1) for "absolute".
+        The linear fit that cosines are compared by; (0, 1) for "absolute".
     point_loss_ : array of shape (n,)
-        The loss at each point: where it is high, the map is not to be trusted.
+        The loss at each point. Where it is high, do not trust the map.
     history_ : array
-        Loss after each iteration of the solver. (It is the softened loss that the solver descends.) With
-        `detail`, followed by that of its own iterations, on a sample of triples: it rises there, as
-        neighbours take their share.
+        Loss after each iteration of the solver (a smoothed loss, which the solver minimises), followed with
+        `detail` by that of its iterations on a sample of triples, which rises as neighbours gain weight.
     n_iter_ : int
         Number of iterations.
     status_ : Status
@@ -138,9 +137,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     explained_variance_ : array of shape (r,)
         Variance along each axis.
     n_features_in_ : int
-        Number of columns seen in `fit`.
+        Number of features seen in `fit`.
     feature_names_in_ : array of str
-        Their names, where X has such.
+        Names of the features, if X has names.
 
     Examples
     --------
@@ -228,7 +227,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._fit(X).embedding_
 
     def transform(self, X: Any) -> Any:
-        """Place points on the fitted map, each on its own: the batch they come in does not matter.
+        """Place points on the fitted map. Each is placed on its own; the result does not depend on the batch.
 
         Parameters
         ----------
@@ -360,7 +359,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.status_ = fit.status
 
     def _warn(self, diagnostics: Diagnostics) -> None:
-        """Say what speaks against the map."""
+        """Warn about what makes the map less trustworthy."""
         if self.status_ is Status.MAX_ITER:
             given = "by default" if self.max_iter is None else f"now {self.max_iter}"
             advice = f"Raise max_iter ({given}) or tol ({self.tol})."
@@ -372,19 +371,19 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @contextmanager
     def _working(self) -> Iterator[tuple[Workers, Progress]]:
-        """Threads, and bars that go on as these get on."""
+        """Threads and progress bars for the time of a computation."""
         progress = Progress(self.verbose)
         with progress, Workers(n_threads(self.n_jobs), progress.pulse) as workers:
             yield workers, progress
 
     def _placed(self, rows: RowSource, progress: Progress) -> Any:
-        """Positions of all rows on the turned map."""
+        """Positions of all rows on the rotated map."""
         placer, dtype = rows.to_device(self._placer), _output_type(rows)
         place = functools.partial(_place, placer, self._rotation, dtype)
         return rows.results(place, (3,), dtype, progress)
 
     def _outcome(self, rows: RowSource, solved: Solved, progress: Progress) -> tuple[Any, Any]:
-        """Positions and losses of all points, or the promise of them."""
+        """Positions and losses of all points; lazy if the rows are."""
         fit, dtype = solved.fit, _output_type(rows)
         if len(fit.Y) < rows.shape[0]:  # a sample was placed
             judge = functools.partial(_judge, solved.placement)
