@@ -1,4 +1,4 @@
-"""Packages that only a part of Mercat needs: imported when it is used, or named with the command for them."""
+"""Optional packages, imported on first use; if missing, the error says how to install them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 
 class MissingExtra(ImportError):
-    """A package that an extra of Mercat brings is not installed."""
+    """An optional package is not installed."""
 
 
 def require(module: str, what: str, extra: str, instead: str = "") -> Any:
-    """The module, or an error that says what needs it and how to get it, or what to do `instead`."""
+    """Import a module, or raise MissingExtra, which says what needs it and how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:  # it is installed, and lacks something itself
+        if error.name != module:  # the module is installed, but one of its own imports is not
             raise
         message = f"{what} needs {module}, which is {not_installed(extra)}"
         raise MissingExtra(f"{message}, or {instead}" if instead else message) from error
 
 
 def not_installed(extra: str) -> str:
-    """That a package is not there, and how to get it."""
+    """Text that says that a package is not installed and how to install it."""
     return f'not installed: pip install "mercat[{extra}]"'

@@ -1,1 +1,1 @@
-"""Where rows live, and how they are read, checked and shared among threads."""
+"""Where the data are, how they are read and checked, and how work is spread over threads."""

@@ -1,6 +1,6 @@
-"""Arrays of NumPy and of torch behind the array API, and blocks of their rows.
+"""NumPy and torch arrays behind the array API, and blocks of their rows.
 
-Numeric code asks `namespace` for the library of its arrays.
+Numeric code calls `namespace` for the library of its arrays.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
-TILE = 512  # rows that are projected and placed in one set of matrix products
+TILE = 512  # rows projected and placed by one set of matrix products
 T = TypeVar("T")
 
 
 def namespace(array: Array) -> Any:
-    """The array API namespace of an array, NumPy's own at no cost."""
+    """The array API namespace of an array; NumPy itself for NumPy arrays."""
     if isinstance(array, np.ndarray):
         return np
     if type(array).__module__ == "torch":
@@ -33,18 +33,18 @@ def namespace(array: Array) -> Any:
 
 
 def on_host(array: Any) -> bool:
-    """Whether an array is NumPy's, and not on a device."""
+    """Whether this is a NumPy array."""
     return isinstance(array, (np.ndarray, np.generic))
 
 
 def row_dot(a: Array, b: Array) -> Array:
-    """Inner products of rows, over the last axis. (Torch's own takes a matrix product a row.)"""
+    """Inner products over the last axis. (torch.vecdot runs one matrix product per row.)"""
     xp = namespace(a)
     return xp.vecdot(a, b) if on_host(a) else xp.sum(a * b, axis=-1)
 
 
 def row_dots(*pairs: tuple[Array, Array]) -> Array:
-    """The sum of `row_dot` of pairs of arrays, as one sum where a compiler fuses it."""
+    """Sum of `row_dot` over pairs of arrays, as a single sum if torch compiles it."""
     if not is_compiling(pairs[0][0]):
         return sum(row_dot(a, b) for a, b in pairs)
     return namespace(pairs[0][0]).sum(sum(a * b for a, b in pairs), axis=-1)
@@ -65,14 +65,14 @@ def inverse_sqrt(array: Array) -> Array:
 
 
 def thin_product(A: Array, B: Array) -> Array:
-    """A @ B.T over few columns, written out where a compiler fuses it with what follows."""
+    """A @ B.T for few columns, written out if torch compiles it, which then fuses it."""
     if not is_compiling(A):
         return A @ namespace(B).matrix_transpose(B)
     return sum(A[..., :, k, None] * B[..., None, :, k] for k in range(A.shape[-1]))
 
 
 def is_compiling(array: Array) -> bool:
-    """Whether torch traces what is done to an array."""
+    """Whether torch is tracing operations on the array."""
     if type(array).__module__ != "torch":
         return False
     from torch.compiler import is_compiling
@@ -81,29 +81,29 @@ def is_compiling(array: Array) -> bool:
 
 
 def like(array: Array) -> dict[str, Any]:
-    """Keywords that make a new array of the same type in the same place."""
+    """Keywords that create a new array with the same dtype and device."""
     return {"dtype": array.dtype, **beside(array)}
 
 
 def beside(array: Array) -> dict[str, Any]:
-    """Keywords that make a new array in the same place."""
+    """Keywords that create a new array on the same device."""
     return {} if on_host(array) else {"device": array.device}
 
 
 def widest(array: Array) -> Any:
-    """Double precision, or single on a device that has no other."""
+    """float64, or float32 on devices without it."""
     xp = namespace(array)
     single = not on_host(array) and getattr(array.device, "type", "") == "mps"
     return xp.float32 if single else xp.float64
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """An array in memory, wherever it was."""
+    """The array as a NumPy array in host memory."""
     return np.asarray(array) if on_host(array) else np.asarray(array.cpu())
 
 
 def is_torch(array: Any) -> bool:
-    """Whether something is a torch tensor, found without importing torch."""
+    """Whether this is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 
@@ -113,7 +113,7 @@ _fusing = contextvars.ContextVar("fusing", default=False)
 
 @contextmanager
 def fusing(wanted: bool) -> Iterator[None]:
-    """Within, `fused` functions are compiled, if wanted."""
+    """Context in which `fused` functions are compiled, if wanted."""
     token = _fusing.set(wanted)
     try:
         yield
@@ -122,9 +122,9 @@ def fusing(wanted: bool) -> Iterator[None]:
 
 
 def fused(function: Callable[..., T]) -> Callable[..., T]:
-    """A function of records of arrays (or of arrays), compiled by torch for a device where that pays.
+    """Decorator: compile a function of arrays or of records of arrays by torch, within `fusing`.
 
-    The first axis of each array may have any length, and so may the axes that a record names in `points`.
+    The length of the first axis of each array, and of the axes that a record lists in `points`, may vary.
     """
     compiled: list[Callable[..., T]] = []
 
@@ -146,7 +146,7 @@ def fused(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def is_dask(array: Any) -> bool:
-    """Whether something is a Dask collection, found without importing Dask."""
+    """Whether this is a Dask collection; does not import Dask."""
     return hasattr(array, "__dask_graph__")
 
 
@@ -156,7 +156,7 @@ def blocks(n: int, size: int) -> list[slice]:
 
 
 def filled_up(array: Array) -> Array:
-    """An array with its last row repeated, up to a whole number of tiles; on a device, as it is."""
+    """The array padded with its last row to a multiple of TILE rows; unchanged on a device."""
     missing = -array.shape[0] % TILE if on_host(array) else 0
     if not missing:
         return array
@@ -165,10 +165,10 @@ def filled_up(array: Array) -> Array:
 
 
 def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tuple[Array, ...]:
-    """Apply a function of rows to tiles of exactly TILE rows; the last is filled up.
+    """Apply a function of rows to tiles of exactly TILE rows; the last one is padded.
 
-    Matrix products of one fixed shape give a row the same bits whatever rows come with it. On a device,
-    which is idle under small tiles, all rows are one tile.
+    Matrix products of one fixed shape give each row the same bits, whatever the other rows are. On a device,
+    where small tiles are slow, all rows are one tile.
     """
     xp = namespace(arrays[0])
     n = arrays[0].shape[0]

@@ -1,4 +1,4 @@
-"""Checks of parameters and data at the door. Messages name the parameter, the rule and the value."""
+"""Checks of parameters and data. Messages name the parameter, the rule and the value."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import scipy.sparse
 from .._parameters import PARAMETERS, Choice, Integer, Number
 from .arrays import blocks
 
-LEAST_POINTS = 4  # of a map
-# Half-precision numbers are off by 5e-4 at most: nearer to 1 than this is rounding.
+LEAST_POINTS = 4  # minimum number of points of a map
+# The relative error of half precision is at most 5e-4: lengths closer to 1 than this are rounded ones.
 UNIT_TOLERANCE = 2e-3
 
 
@@ -33,7 +33,7 @@ def check_at_least_zero(name: str, value: Any) -> None:
 
 
 def check_columns(X: Any) -> None:
-    """Every column of a data frame, pandas' or polars', holds numbers."""
+    """Raise ValueError for a column of a pandas or polars data frame that does not hold numbers."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
@@ -56,7 +56,7 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
 
 
 def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
-    """No NaN and no infinity, in a dense or a CSR matrix; `rows` have these numbers, columns these names."""
+    """Raise ValueError for NaN and infinity in a dense or CSR matrix; `rows` and `names` label it."""
     values = X.data if scipy.sparse.issparse(X) else X
     # A sum is not finite where a value is not, and needs no copy.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -74,7 +74,7 @@ def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
 
 
 def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of what is NaN or infinite in a dense, a CSR or a CSC matrix, in order."""
+    """Rows and columns of NaN and infinity in a dense, CSR or CSC matrix, in order."""
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     if values.dtype.kind != "f" or np.isfinite(values).all():
@@ -147,7 +147,7 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """The generator that a random_state stands for."""
+    """The NumPy Generator for a random_state."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     try:
@@ -159,7 +159,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside Mercat and scikit-learn that called."""
+    """Warn with the location of the caller outside Mercat and scikit-learn."""
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back

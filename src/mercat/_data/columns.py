@@ -1,7 +1,4 @@
-"""What a column says of its classes: which they are, in the order that its owner chose or a reader would.
-
-And which of its values are missing, and which colours its owner chose.
-"""
+"""Classes of a column, in their declared or natural order; missing values; declared colours."""
 
 from __future__ import annotations
 
@@ -13,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Whole numbers with no more distinct values than this are names of groups, with more they count.
+# Integers with at most this many distinct values are classes, with more they are numbers.
 MAX_INTEGER_CATEGORIES = 20
-# A column of more kinds of values than this colours no map without being asked for.
+# A column with more distinct values than this is not chosen to colour a map by default.
 MOST_KINDS = 50
-HEX = "#[0-9A-Fa-f]{6}"  # a colour that may stand in a page
+HEX = "#[0-9A-Fa-f]{6}"  # a colour that is safe in a page
 
 
 @dataclass(frozen=True)
 class Painted:
-    """A column of a frame, and the colours that its owner chose, "#rrggbb" by label."""
+    """A column of a data frame and its declared colours, "#rrggbb" by label."""
 
     values: Any
     colors: Mapping[str, str]
 
 
 def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
-    """Codes, -1 for missing, and names in the order of a pandas Categorical or a polars Enum."""
+    """Codes (-1 for missing) and names of a pandas Categorical or a polars Enum, in its order."""
     library = type(values).__module__.partition(".")[0]
     dtype = getattr(values, "dtype", None)
     if library == "pandas" and hasattr(dtype, "categories"):
@@ -42,12 +39,12 @@ def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
 
 
 def is_missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of the values are None, NaN, or what pandas says instead."""
+    """Mask of the values that are None, NaN, or pandas' NA or NaT."""
     if entries.dtype.kind == "f":
         return np.asarray(np.isnan(entries))
     if entries.dtype.kind != "O":
         return np.zeros(len(entries), dtype=bool)
-    # pandas' NA and NaT have no truth value and no equal: their types' names tell them.
+    # NA and NaT of pandas do not compare: recognise them by the names of their types.
     return np.array(
         [
             entry is None
@@ -60,20 +57,20 @@ def is_missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def are_measurements(known: NDArray[Any]) -> bool:
-    """Whether values, none of them missing, are no classes: fractions, of which most are different."""
+    """Whether values, none of them missing, are measurements: fractions, most of them distinct."""
     if known.dtype.kind != "f" or not (known != np.floor(known)).any():
         return False
     return len(np.unique(known)) > max(len(known) // 2, 2)
 
 
 def few(integers: NDArray[Any]) -> NDArray[Any] | None:
-    """The distinct ones, in order, of whole numbers that are names of groups; None if they count."""
+    """Sorted distinct values of integers that are classes; None if they are numbers."""
     distinct = np.unique(integers)
     return distinct if len(distinct) <= MAX_INTEGER_CATEGORIES else None
 
 
 def groups(kinds: int, n: int) -> bool:
-    """Whether n values of so many kinds are groups, by which a map is coloured without being asked."""
+    """Whether n values, `kinds` of them distinct, are groups to colour a map by without being asked."""
     return 2 <= kinds <= min(MOST_KINDS, n // 2)
 
 

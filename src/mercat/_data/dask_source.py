@@ -1,13 +1,11 @@
 """Dask arrays in, lazy Dask arrays of unit vectors out: data beyond memory, and clusters.
 
-`Mercat` comes here by itself when it is given a Dask array. Fitting reads the data twice: once for the
-principal components, by sums over blocks of rows, once for a sample of rows by the seed; the sample is
-solved where `fit` was called. Placement is a graph with a task a chunk that waits until it is computed,
-on threads, processes or a cluster alike.
+Fitting reads the data twice: once for the principal components, by sums over blocks of rows, and once for
+a random sample of rows, which is solved in the calling process. Placement is a lazy graph with one task per
+chunk, which runs on threads, processes or a cluster.
 
-Sums run over blocks of rows that do not depend on the chunks, in an order that does not either, and a row
-is placed to the same bits in any company: the chunks change nothing in the result, which is that of the
-same data in memory.
+Neither the blocks nor the order of sums depend on the chunks, and a row is placed to the same bits whatever
+the other rows are. So the result does not depend on the chunks, and equals that of the same data in memory.
 
 Examples
 --------
@@ -41,7 +39,7 @@ T = TypeVar("T")
 
 
 def check_chunks(X: Any) -> Any:
-    """The Dask array, if its rows can be read on their own."""
+    """Check that the rows of a Dask array can be read independently; return it."""
     import dask.array as da
 
     if not isinstance(X, da.Array):
@@ -79,7 +77,7 @@ class DaskSource(RowSource):
         """Nothing yet: each chunk is checked when it is read."""
 
     def take(self, indices: np.ndarray) -> Any:
-        """Some rows, in memory, in the order of their indices."""
+        """The rows of these indices in memory, in this order."""
         order = np.argsort(indices)
         found = _checked(_compute(self.X[indices[order]]), indices[order])
         return found[np.argsort(order)]
@@ -89,7 +87,7 @@ class DaskSource(RowSource):
         return _checked(_compute(self.X), range(self.shape[0]))
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """The results of a function over all blocks, merged in the order that `RowSource` has."""
+        """Merged results of a function over all blocks, in the order of `RowSource.reduce`."""
         from dask.delayed import delayed
 
         size = rows_to_sum(self.shape[1], self.sparse)
@@ -110,11 +108,11 @@ class DaskSource(RowSource):
         dtype: str,
         progress: Progress,
     ) -> Any:
-        """The array of function(rows, number of the first), with results of `shape`, once computed."""
-        del progress  # the scheduler has its own
+        """Lazy array of function(rows, index of the first row); `shape` is that of a result per row."""
+        del progress  # Dask shows its own
         from dask.delayed import delayed
 
-        # One object that all tasks share: it is not copied into each of them.
+        # One object shared by all tasks, instead of a copy in each.
         shared = delayed(function, pure=True, traverse=False)
         return self.X.map_blocks(
             _apply,
@@ -128,7 +126,7 @@ class DaskSource(RowSource):
         )
 
     def like_input(self, results: Any) -> Any:
-        """Results in memory as a Dask array with the chunks of the rows."""
+        """Results as a Dask array with the chunks of X."""
         import dask.array as da
 
         return da.from_array(results, chunks=(self.X.chunks[0], *results.shape[1:]))
@@ -177,13 +175,13 @@ def _checked(part: Any, rows: Any) -> Any:
 
 
 def _compute(collection: Any) -> Any:
-    """Compute with whatever scheduler is set; one that is gone is said to be."""
+    """Compute with the current scheduler; report one that no longer responds."""
     try:
         return collection.compute()
     except Exception as error:
         if _from_scheduler(error):
             raise RuntimeError(
-                "The Dask scheduler did not answer; nothing was fitted. Start a Client again, or close "
+                "The Dask scheduler did not respond; nothing was fitted. Start a new Client, or close "
                 f"the old one to compute on threads. ({type(error).__name__}: {error})"
             ) from error
         raise

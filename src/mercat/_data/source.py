@@ -1,8 +1,8 @@
-"""Where the rows of a data set lie, and how they are read: in blocks, summed in one fixed order.
+"""Rows of a data set, read in blocks and summed in a fixed order.
 
-Blocks and the order of sums depend on the shape of the data alone. So neither threads nor the chunks of
-a Dask array (`_data/dask_source.py`) change a bit of a sum; and memory is bounded by blocks, so that a
-`numpy.memmap` stays on disk.
+Blocks and the order of sums depend only on the shape of the data. So sums are the same to the bit for any
+number of threads and any chunks of a Dask array (`_data/dask_source.py`). Memory is bounded by the blocks:
+a `numpy.memmap` stays on disk.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from .checks import check_finite
 from .threads import Workers
 
 VALUES_A_BLOCK = 1 << 21
-ROWS_A_BLOCK = 4096  # rows that a thread places at a time ...
-VALUES_TO_PLACE = 1 << 24  # ... and about the most values of them
-FAN_IN = 8  # results that are merged into one, and these again
+ROWS_A_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
+VALUES_TO_PLACE = 1 << 24  # ... and about the maximum number of values
+FAN_IN = 8  # results merged at a time, in a tree
 T = TypeVar("T")
 
 
 def rows_to_sum(d: int, sparse: bool) -> int:
-    """Rows of a block that is summed up: so many values, or rows where most values are zero."""
+    """Number of rows per block for sums: by the number of values, or fixed for sparse data."""
     return ROWS_A_BLOCK if sparse else max(64, VALUES_A_BLOCK // max(d, 1))
 
 
 def rows_to_place(d: int) -> int:
-    """Rows that a thread places at a time: whole tiles, fewer of wide data, so that none takes long."""
+    """Number of rows that a thread places at a time: whole tiles, fewer for wide data."""
     return min(ROWS_A_BLOCK, max(1, VALUES_TO_PLACE // (TILE * max(d, 1))) * TILE)
 
 
 def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:
-    """Merge `count` results, FAN_IN neighbours at a time, over and over, holding few of them at once."""
+    """Merge `count` results in a tree, FAN_IN at a time, with few of them in memory."""
     iterator = iter(parts)
     while count > 1:
         iterator = _merge_groups(iterator, merge)
@@ -52,21 +52,21 @@ def _merge_groups(parts: Iterator[T], merge: Callable[[T, T], T]) -> Iterator[T]
 
 
 def blocks_from(start: int, n: int, size: int) -> list[slice]:
-    """Slices that cover range(n) and end where start + i is a multiple of `size`."""
+    """Slices covering range(n) that end where start + i is a multiple of `size`."""
     first = min(-start % size, n)
     rest = [slice(b.start + first, b.stop + first) for b in blocks(n - first, size)]
     return [slice(0, first), *rest] if first else rest
 
 
 class RowSource:
-    """Rows of an array or a sparse matrix, in memory or mapped from disk, read on threads.
+    """Rows of an array or a sparse matrix, in memory or memory-mapped, processed on threads.
 
-    `block` rows are placed at a time, `tile` of them judged by the same landmarks.
+    `block` is the number of rows placed at a time, `tile` the number evaluated against the same landmarks.
     """
 
     tile = TILE
     device: Any = None  # the torch device that computes, if one does
-    lazy = False  # whether what is done to each row waits until its result is asked for
+    lazy = False  # whether results are computed only on request
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
@@ -77,7 +77,7 @@ class RowSource:
 
     @property
     def exact_in_single(self) -> bool:
-        """Whether single precision holds each number of the data."""
+        """Whether float32 represents every value exactly."""
         return bool(np.can_cast(self.dtype, np.float32))
 
     def check_values(self, names: Any = None) -> None:
@@ -85,23 +85,23 @@ class RowSource:
         check_finite(self.X, names=names)
 
     def to_device(self, record: Any) -> Any:
-        """An array, or a named tuple of them, to where the rows are computed with."""
+        """An array, or a named tuple of arrays, on the computing device."""
         return record
 
     def scratch(self, shape: tuple[int, ...]) -> Any:
-        """Room for positions, where the rows are computed with."""
+        """Uninitialised array for positions, on the computing device."""
         return np.empty(shape, dtype=np.float32)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """Room for results, where their user expects them."""
+        """Uninitialised array for results, of the kind and on the device of X."""
         return np.empty(shape, dtype=dtype)
 
     def store(self, values: Any, out: Any, block: slice) -> None:
-        """Put results of a block into their room."""
+        """Write the results of a block into `out`."""
         out[block] = values
 
     def take(self, indices: np.ndarray) -> Any:
-        """Some rows, in the order of their indices."""
+        """The rows of these indices, in this order."""
         return self.X[indices]
 
     def take_all(self) -> Any:
@@ -109,13 +109,13 @@ class RowSource:
         return self.X
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """The results of a function over all blocks, merged."""
+        """Merged results of a function over all blocks."""
         parts = blocks(self.shape[0], rows_to_sum(self.shape[1], self.sparse))
         results = self.workers.map(lambda part: function(self.X[part]), parts)
         return merged(results, len(parts), merge)
 
     def each(self, function: Callable[[Any, int], T]) -> Iterator[T]:
-        """function(rows, number of the first) of each block, in order."""
+        """Yield function(rows, index of the first row) for each block, in order."""
         parts = blocks(self.shape[0], self.block)
         return self.workers.map(lambda part: function(self.X[part], part.start), parts)
 
@@ -126,7 +126,7 @@ class RowSource:
         dtype: str,
         progress: Progress,
     ) -> Any:
-        """function(rows, number of the first) of all rows, with results of `shape` a row."""
+        """function(rows, index of the first row) over all rows; `shape` is that of a result per row."""
         progress.phase("placing", self.shape[0], "point")
         out, start = self.empty((self.shape[0], *shape), dtype), 0
         for part in self.each(function):
@@ -135,5 +135,5 @@ class RowSource:
         return out
 
     def like_input(self, results: Any) -> Any:
-        """Results in memory as the kind of array that the user has given."""
+        """Results as the kind of array that X is."""
         return results

@@ -20,11 +20,11 @@ R = TypeVar("R")
 
 
 class _SingleThreadedBlas:
-    """Holds BLAS to one thread while at least one fit is inside, in any thread.
+    """Context that limits BLAS to one thread while at least one fit is running in the process.
 
-    The limit is global to the process: were each fit to save and restore it on its own, one fit that ends
-    would give its threads back to another that still runs. And threadpoolctl lets only the thread that set
-    a limit lift it. So one thread of its own sets the limit, waits, and lifts it after the last fit.
+    The limit is global to the process: if each fit saved and restored it, the first to end would lift it
+    for those still running. And threadpoolctl lets only the thread that set a limit lift it. So a separate
+    thread sets the limit, waits, and lifts it after the last fit.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _SingleThreadedBlas:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                if self._holder is not None and self._holder.is_alive():  # left behind by Ctrl-C
+                if self._holder is not None and self._holder.is_alive():  # left over after Ctrl-C
                     self._leave.set()
                     self._holder.join()
                 held, self._leave = threading.Event(), threading.Event()
@@ -45,7 +45,7 @@ class _SingleThreadedBlas:
                 try:
                     self._holder.start()
                     held.wait()
-                except BaseException:  # Ctrl-C: nobody will come to lift the limit
+                except BaseException:  # Ctrl-C: nothing else would lift the limit
                     self._leave.set()
                     raise
             self._inside += 1
@@ -73,7 +73,7 @@ _single_threaded_blas = _SingleThreadedBlas()
 
 
 def _forget_fits_of_parent() -> None:
-    """A process forked off amid a fit has neither its threads nor whoever would free its lock."""
+    """Reset in a child forked during a fit: its threads, and the owner of the lock, are not in the child."""
     _single_threaded_blas.__init__()  # type: ignore[misc]
 
 
@@ -82,10 +82,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """How many threads `n_jobs` means: as joblib has it, but for workers.
+    """Number of threads for `n_jobs`, as in joblib, except in workers.
 
-    Workers of joblib, of a Dask cluster and of a pool of processes share the cores already: there "all
-    cores" means one thread for each, and a number means that number, as threads may be started anywhere.
+    Workers of joblib, Dask and process pools share the cores already: there, -1 means one thread. A positive
+    number is taken as it is.
     """
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
@@ -112,14 +112,14 @@ def _in_worker() -> bool:
 
 
 class Workers:
-    """A context in which `map` spreads blocks over `n_jobs` threads.
+    """Context in which `map` runs a function over blocks on `n_jobs` threads.
 
     Parameters
     ----------
     n_jobs : int
-        Number of threads, at least 1. It changes the speed, never the result.
+        Number of threads, at least 1. The result does not depend on it.
     pulse : callable, optional
-        Called whenever a block is done.
+        Called after each block.
     """
 
     def __init__(self, n_jobs: int = 1, pulse: Callable[[], None] = lambda: None) -> None:
@@ -142,11 +142,11 @@ class Workers:
             if self._pool is not None:
                 self._pool.shutdown(wait=True, cancel_futures=True)
                 self._pool = None
-        finally:  # also when Ctrl-C comes a second time
+        finally:  # also after a second Ctrl-C
             _single_threaded_blas.__exit__()
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield function(item) for each item, in order, with few results waiting at a time."""
+        """Yield function(item) for each item, in order, with a bounded number of pending results."""
         for result in self._results(function, items):
             self._pulse()
             yield result

@@ -1,7 +1,7 @@
-"""Torch devices: data that live on one, or are streamed to it, through the same functions of blocks.
+"""Rows processed on a torch device, where they are already or to which they are streamed.
 
-On a device, blocks are as large as its free memory allows. Data in host memory are staged in pinned
-buffers by a thread of their own, and copied on a stream of their own, while the block before is computed.
+Blocks are as large as the free memory of the device allows. Data in host memory are copied to pinned buffers
+by a separate thread, and from there on a separate stream, while the previous block is processed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .arrays import TILE, Array, blocks, fusing, is_torch, to_numpy
 from .source import RowSource, merged
 from .threads import Workers
 
-_BYTES_A_ROW = 48_000  # what placing a point takes on its way, for 300 landmarks or more
-_MOST_ROWS = 1 << 18  # rows of a block that fill any GPU
-_FUSED_FROM = 1_000_000  # rows from which compiling the inner functions pays
+_BYTES_A_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks or more
+_MOST_ROWS = 1 << 18  # rows per block that keep any GPU busy
+_FUSED_FROM = 1_000_000  # number of rows from which compilation pays off
 _ROWS_ELSEWHERE = 1 << 13
 _VALUES_TO_SUM = 1 << 26
 _SHARE = 0.6  # of the free memory
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def find_device(device: Any, X: Any) -> Any:
-    """The torch device that is asked for or that X lives on; None for plain NumPy."""
+    """The requested torch device, or that of X; None for NumPy."""
     if device is None:
         return X.device if is_torch(X) and X.device.type != "cpu" else None
     instead = "leave device out to compute with NumPy"
@@ -55,12 +55,12 @@ def find_device(device: Any, X: Any) -> Any:
         )
     if found.type == "mps" and not torch.backends.mps.is_available():
         raise RuntimeError(f"device={device!r} needs an Apple GPU that torch can use, found none.")
-    # Tensors say "mps:0" and "cpu" of themselves.
+    # As the attribute `device` of tensors has them.
     return torch.device("mps", 0) if found.type == "mps" else torch.device("cpu")
 
 
 def check_tensor(X: Any, name: str = "X") -> Any:
-    """A dense tensor of numbers in two dimensions, in single precision if it has less."""
+    """Check for a dense 2-D tensor of numbers; convert half precision to float32."""
     import torch
 
     if X.is_sparse or X.layout is not torch.strided:
@@ -90,7 +90,7 @@ def check_finite_tensor(X: Any, name: str = "X") -> None:
 
 
 def upload(array: Any, device: Any) -> Array:
-    """An array on a device, in a precision that it has."""
+    """An array on a device, in a precision that the device supports."""
     import torch
 
     tensor = torch.as_tensor(array, device="cpu") if not is_torch(array) else array
@@ -100,9 +100,9 @@ def upload(array: Any, device: Any) -> Array:
 
 
 def upload_all(record: Any, device: Any) -> Any:
-    """A named tuple with its arrays and numbers, also those of its named tuples, on a device.
+    """A named tuple with its arrays and numbers, recursively, on a device.
 
-    Numbers become arrays, so that what is compiled for some of them serves for others.
+    Numbers become arrays, so that compiled functions are not recompiled for other values.
     """
     moved = {}
     for name, value in record._asdict().items():
@@ -115,7 +115,7 @@ def upload_all(record: Any, device: Any) -> Any:
 
 @contextmanager
 def memory_advice(device: Any, rows: int) -> Iterator[None]:
-    """Say of an error for want of memory how to want less."""
+    """Re-raise out-of-memory errors with advice."""
     import torch
 
     try:
@@ -129,14 +129,14 @@ def memory_advice(device: Any, rows: int) -> Iterator[None]:
 
 
 class TorchSource(RowSource):
-    """Rows of a tensor, an array or a sparse matrix, computed with on a torch device."""
+    """Rows of a tensor, an array or a sparse matrix, processed on a torch device."""
 
     def __init__(self, X: Any, workers: Workers, device: Any) -> None:
         super().__init__(X, workers)
         self.device = device
         self._resident = is_torch(X) and X.device == device
         self.block = self._rows_from_memory()
-        # As many tiles as it takes for all landmarks to be heard.
+        # Enough tiles for all landmarks to be used.
         self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 128).bit_length()))
         self._fused = device.type == "cuda" and self.shape[0] >= _FUSED_FROM
 
@@ -149,14 +149,14 @@ class TorchSource(RowSource):
 
     @property
     def exact_in_single(self) -> bool:
-        """Whether single precision holds each number of the data, or the device has no other."""
+        """Whether float32 represents every value exactly, or the device has nothing wider."""
         if self.device.type == "mps":
             return True
         kind = str(self.dtype).removeprefix("torch.").replace("bfloat16", "float16")
         return bool(np.can_cast(np.dtype(kind), np.float32))
 
     def _rows_from_memory(self) -> int:
-        """Rows of a block: what is asked for, or a power of two that fits, so that few shapes are met."""
+        """Number of rows per block: MERCAT_DEVICE_ROWS, or the largest power of two that fits."""
         import torch
 
         asked = os.environ.get("MERCAT_DEVICE_ROWS")
@@ -169,18 +169,18 @@ class TorchSource(RowSource):
         if self.device.type != "cuda":
             return _ROWS_ELSEWHERE
         free = torch.cuda.mem_get_info(self.device)[0]
-        # What torch keeps in its cache is free as well.
+        # Memory in the cache of torch is free as well.
         free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         fitting = max(1024, int(_SHARE * free / (_BYTES_A_ROW + 4 * self.shape[1])))
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
 
     def to_device(self, record: Any) -> Any:
-        """An array, or a named tuple of them, on the device."""
+        """An array, or a named tuple of arrays, on the device."""
         move = upload if isinstance(record, np.ndarray) else upload_all
         return move(record, self.device)
 
     def take(self, indices: np.ndarray) -> Array:
-        """Some rows on the device, in the order of their indices."""
+        """The rows of these indices on the device, in this order."""
         if is_torch(self.X):
             import torch
 
@@ -192,14 +192,14 @@ class TorchSource(RowSource):
         return self.X.to(self.device) if is_torch(self.X) else self._staged(self.X)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """The results of a function over all blocks, merged."""
+        """Merged results of a function over all blocks."""
         parts = blocks(self.shape[0], max(64, _VALUES_TO_SUM // max(1, self.shape[1])))
         with memory_advice(self.device, parts[0].stop):
             results = (function(rows) for rows, _ in self._blocks(parts))
             return merged(results, len(parts), merge)
 
     def each(self, function: Callable[[Any, int], T]) -> Iterator[T]:
-        """function(rows, number of the first) of each block, in order."""
+        """Yield function(rows, index of the first row) for each block, in order."""
         parts = blocks(self.shape[0], self.block)
         with memory_advice(self.device, self.block):
             for rows, start in self._blocks(parts):
@@ -208,13 +208,13 @@ class TorchSource(RowSource):
                 yield result
 
     def scratch(self, shape: tuple[int, ...]) -> Array:
-        """Room for positions on the device."""
+        """Uninitialised array for positions on the device."""
         import torch
 
         return torch.empty(shape, dtype=torch.float32, device=self.device)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """Room for results: where X lives."""
+        """Uninitialised array for results, of the kind and on the device of X."""
         if not is_torch(self.X):
             return np.empty(shape, dtype=dtype)
         import torch
@@ -224,13 +224,13 @@ class TorchSource(RowSource):
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self.X.device)
 
     def store(self, values: Array, out: Any, block: slice) -> None:
-        """Put results of a block into their room."""
+        """Write the results of a block into `out`."""
         out[block] = upload(values, out.device) if is_torch(out) else to_numpy(values)
 
     # ------------------------------------------------------------------ from host to device
 
     def _blocks(self, parts: list[slice]) -> Iterator[tuple[Array, int]]:
-        """Blocks of rows on the device, each copied while the one before is worked on."""
+        """Yield blocks of rows on the device, each copied while the previous one is processed."""
         if self._resident:
             for part in parts:
                 yield self.X[part], part.start
@@ -264,7 +264,7 @@ def _tensor(rows: Any) -> Any:
 
 
 class _Stream:
-    """Copies blocks from host memory by way of two pinned buffers, on a stream of its own."""
+    """Copies blocks from host memory through two pinned buffers, on a separate stream."""
 
     def __init__(self, device: Any) -> None:
         import torch
@@ -276,7 +276,7 @@ class _Stream:
         self._turn = 0
 
     def copy(self, X: Any, part: slice) -> tuple[Any, Any]:
-        """A block of X on the device, and the event after which it is there."""
+        """A block of X on the device, and the event that marks the end of the copy."""
         import torch
 
         rows = _tensor(X[part])
@@ -295,7 +295,7 @@ class _Stream:
 
         turn = self._turn
         if self._copied[turn] is not None:
-            self._copied[turn].synchronize()  # the buffer's last copy is under way no more
+            self._copied[turn].synchronize()  # wait for the last copy from this buffer
         if self._pinned[turn] is None or len(self._pinned[turn]) < len(rows):
             self._pinned[turn] = torch.empty(
                 rows.shape, dtype=rows.dtype, pin_memory=True, device="cpu"
@@ -305,7 +305,7 @@ class _Stream:
         return buffer
 
     def arrived(self, block: tuple[Any, Any]) -> Any:
-        """The block, once the computing stream may read it."""
+        """The block, after making the computing stream wait for its copy."""
         import torch
 
         there, copied = block

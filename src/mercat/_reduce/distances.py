@@ -12,7 +12,7 @@ from .rank import screenot_rank
 
 
 class DistanceReducer(NamedTuple):
-    """The way from distances to the training points to X_hat, by Gower's formula."""
+    """Maps distances to the training points to X_hat, by Gower's formula."""
 
     mean: np.ndarray  # (n,) mean squared distance of each training point, in units
     axes: np.ndarray  # (n, r) eigenvectors over square roots of eigenvalues
@@ -21,7 +21,7 @@ class DistanceReducer(NamedTuple):
     spread: float
 
     def project(self, distances: Any) -> np.ndarray:
-        """X_hat (b x r) of points with the given distances (b x n) to the training points."""
+        """X_hat (b x r) of points with these distances (b x n) to the training points."""
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
         gram = -0.5 * (squares - squares.mean(axis=1, keepdims=True) - self.mean + self.mean.mean())
         return np.asarray(gram @ self.axes / self.spread)
@@ -35,7 +35,7 @@ class DistanceReducer(NamedTuple):
 
 
 def fit_distances(distances: np.ndarray, n_spectral: int | str | None) -> DistanceReducer:
-    """Classical scaling of a matrix of distances; directions of negative weight are left out."""
+    """Classical scaling of a matrix of distances; negative eigenvalues are dropped."""
     n, distances = len(distances), as_floats(distances)
     unit = float(distances.max()) or 1.0
     squares = (distances / unit) ** 2

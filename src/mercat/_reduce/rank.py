@@ -8,7 +8,7 @@ _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
 def screenot_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
-    """Number of singular values above the ScreeNOT threshold, at least 2 where there are 2."""
+    """Number of singular values above the ScreeNOT threshold, and at least 2 if possible."""
     above = int(np.sum(singular_values > screenot_threshold(singular_values, shape)))
     return max(above, min(2, len(singular_values)))
 
@@ -18,8 +18,8 @@ def screenot_threshold(
 ) -> float:
     r"""The hard threshold of Donoho, Gavish and Romanov (2023) for noise of unknown covariance.
 
-    The `max_rank` largest values may be signal: they are replaced by what the bulk below them foretells
-    (the edge of a spectrum falls off as a power 2/3 of the index). The threshold y then solves
+    The `max_rank` largest values may be signal: they are replaced by extrapolation from the bulk below them
+    (the edge of a spectrum decays as the power 2/3 of the index). The threshold y then solves
     :math:`y\, D'(y) / D(y) = -4` with the D-transform :math:`D = \varphi\,(\gamma \varphi + (1 - \gamma)/y)`,
     :math:`\varphi(y) = \mathrm{mean}\; y / (y^2 - z^2)` over the noise values z.
     """

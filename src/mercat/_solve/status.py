@@ -1,4 +1,4 @@
-"""How a fit ended, in sentences."""
+"""Why a fit ended, as sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Status(enum.Enum):
-    """How a fit ended. The value of a member is a sentence to show to a person."""
+    """Why a fit ended. The value of a member is a sentence for users."""
 
     CONVERGED = "The loss stopped falling: the fit converged."
     PRECISION = "The line search found no lower loss from here: the fit ended there."

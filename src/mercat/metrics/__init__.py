@@ -1,9 +1,9 @@
 """How faithful an embedding is: measures for maps on the sphere, in the plane and in space.
 
-Those of angles, distances, neighbourhoods and densities are the paper's. Each takes the data X and the
-embedding Y, row by row (two of classes take Y and the labels alone), and returns a :class:`Score`: a float
-that carries the standard error of its sample. Small data is measured in full, large data on a seeded sample
-in bounded memory; `class_connectivity` takes all points at any size.
+The measures of angles, distances, neighbourhoods and densities are the paper's. Each takes the data X and
+the embedding Y (two take only Y and class labels) and returns a :class:`Score`: a float with the standard
+error of sampling. Small data are measured in full, large data on a seeded sample in bounded memory;
+`class_connectivity` always uses all points.
 """
 
 from ._angle import angle_preservation

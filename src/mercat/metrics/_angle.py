@@ -51,7 +51,7 @@ def angle_preservation(
     geometry : {"auto", "sphere", "euclidean"}, default="auto"
         Where Y lives. "auto": on the sphere if it has three columns of unit vectors.
     n_legs : int, default=64
-        Other points a point, as in the paper. All of them if there are no more.
+        Number of other points per point, as in the paper; at most all of them.
     n_points : int or None, default=5000
         Points at which angles are taken: a random sample of this size where n is larger.
         None: all.

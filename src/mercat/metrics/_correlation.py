@@ -21,7 +21,7 @@ def standard_error_of_mean(influence: Floats, n: int) -> float:
 
 
 def mean(values: Floats, n: int) -> Score:
-    """Mean of a value a sampled point, out of n points."""
+    """Mean of one value per sampled point, out of n points."""
     return Score(float(np.mean(values)), standard_error_of_mean(values, n))
 
 
@@ -38,8 +38,8 @@ def pearson(a: Floats, b: Floats, n: int) -> Score:
 def spearman(a: Floats, b: Floats, *, exact: bool) -> Score:
     """Spearman's correlation of independent draws, or of the whole population if `exact`.
 
-    The influence of a draw counts its own pair of ranks and how it shifts everybody
-    else's: h(x, y) = 12 [F(x) G(y) + E 1{A >= x} G(B) + E 1{B >= y} F(A)].
+    The influence of a draw counts its own pair of ranks and how it shifts the
+    others: h(x, y) = 12 [F(x) G(y) + E 1{A >= x} G(B) + E 1{B >= y} F(A)].
     """
     m = len(a)
     u, v = rankdata(a) / m, rankdata(b) / m
