@@ -6,12 +6,15 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE / "_ext"), str(ROOT / "tools"), str(ROOT)]
 os.environ.setdefault("MPLBACKEND", "Agg")
 (HERE / "generated" / "pages").mkdir(parents=True, exist_ok=True)  # for html_extra_path
+
+import matplotlib.pyplot as plt
 
 import mercat
 
@@ -52,7 +55,15 @@ napoleon_use_ivar = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+
+def larger_text(gallery_conf: dict[str, Any], file: str) -> None:
+    """Before each example, so that its thumbnail can be read."""
+    del gallery_conf, file
+    plt.rcParams["font.size"] = 16
+
+
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", larger_text),
     "examples_dirs": str(ROOT / "examples" / "gallery"),
     "gallery_dirs": "gallery",
     "filename_pattern": "/",

@@ -249,7 +249,16 @@ def _triples(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
     return triples[(i != j) & (i != k) & (j != k)][:m]
 
 
+def first_map() -> Any:
+    """What the program of the home page draws."""
+    figure, ax = plt.subplots(figsize=(5.2, 5.2), layout="constrained")
+    data, model = digits()
+    plot.map(model.embedding_, color=data.target, labels=True, legend=False, ax=ax)
+    return figure
+
+
 FIGURES: tuple[Callable[[], Any], ...] = (
+    first_map,
     angle_on_sphere,
     crowded_cosines,
     calibration,
