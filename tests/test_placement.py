@@ -40,7 +40,7 @@ def solved():
 
 def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
     """Up to a constant: every ordered triple in which the new point takes part, landmarks fixed."""
-    monkeypatch.setattr(_placement, "_ROUNDED", 1e-12)
+    monkeypatch.setattr(_placement, "SMOOTH", 1e-12)
     rng = np.random.default_rng(1)
     X, Y, calibration = rng.normal(size=(12, 4)), random_sphere(12, 1), Calibration(0.3, 0.7)
     x = rng.normal(size=(1, 4))
@@ -59,7 +59,7 @@ def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
 
 
 def test_gradient_matches_central_differences(monkeypatch):
-    monkeypatch.setattr(_placement, "_ROUNDED", 1e-12)
+    monkeypatch.setattr(_placement, "SMOOTH", 1e-12)
     rng = np.random.default_rng(3)
     energy = _Energy(
         rng.normal(size=(6, 5)),
@@ -182,7 +182,7 @@ def summed_by_hand(X, Y, apex, legs, softening):
 
 
 def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
-    monkeypatch.setattr(_placement, "_ROUNDED", 0.5)
+    monkeypatch.setattr(_placement, "SMOOTH", 0.5)
     rng = np.random.default_rng(4)
     X, Y = rng.normal(size=(12, 4)), random_sphere(12, 4)
     X[7] = X[2]  # one place in the data, two on the map
@@ -203,7 +203,7 @@ def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
 
 
 def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
-    monkeypatch.setattr(_placement, "_ROUNDED", 0.5)
+    monkeypatch.setattr(_placement, "SMOOTH", 0.5)
     rng = np.random.default_rng(5)
     landmarks = prepare_landmarks(
         rng.normal(size=(20, 4)), random_sphere(20, 5), Calibration(0.3, 0.7)
@@ -236,7 +236,7 @@ def test_many_landmarks_are_sampled(solved):
 
 
 def test_energy_as_an_apex_is_softened(monkeypatch):
-    monkeypatch.setattr(_placement, "_ROUNDED", 0.5)
+    monkeypatch.setattr(_placement, "SMOOTH", 0.5)
     rng = np.random.default_rng(6)
     X, Y, (alpha, beta) = rng.normal(size=(9, 4)), random_sphere(9, 6), Calibration(0.3, 0.7)
     x, y = rng.normal(size=(1, 4)), random_sphere(1, 7)
@@ -253,7 +253,7 @@ def test_energy_as_an_apex_is_softened(monkeypatch):
 def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
     monkeypatch, rounding, calibration
 ):
-    monkeypatch.setattr(_placement, "_ROUNDED", rounding)
+    monkeypatch.setattr(_placement, "SMOOTH", rounding)
     rng = np.random.default_rng(8)
     landmarks = prepare_landmarks(rng.normal(size=(9, 4)), random_sphere(9, 8), calibration)
     energy = _Energy(rng.normal(size=(9, 4)), landmarks)

@@ -4,10 +4,12 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
 :math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, what is minimised is
 
 .. math:: \frac{\mathrm{mean}\,(a - \alpha - \beta b)^2}{\mathrm{var}(a)}
+          + \frac{\mathrm{mean}\,(d - p - q \theta)^2}{\mathrm{var}(d)}
           + \lambda \, \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
 
-Both terms are means over the points and have no unit. How stiff the first is depends on the data: a step of
-a point costs the more, the more of the variance the map of angles explains, which is the square of its
+The terms of angles and of distances (`distances.py`) are the shares of the variance that the map does not
+explain. All terms are means over the points and have no unit. How stiff the first is depends on the data: a
+step of a point costs the more, the more of the variance the map of angles explains, the square of its
 correlation. `detail` is in units of that (`weight_of`), so that a value means about the same trade for few
 points and for many, and for data that the sphere holds well or badly.
 
@@ -51,25 +53,27 @@ from .._math.angles import (
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
-from .affinities import Strength
+from .affinities import PERPLEXITY, Strength, edge_shares
+from .distances import WEIGHT as DISTANCE_WEIGHT
+from .distances import DistanceAnchors, Distances
 from .neighbors import Search, first_equal, in_order
 from .repulsion import Field, Kernel
 
-N_ITER = 100
+N_ITER = 300
 _N_STAGES = 10  # of the bandwidth
 _SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
 _FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
 _NARROWING = 0.23  # over the fourth root of n: the last bandwidth
-_EXAGGERATION = 12.0  # of the attraction at first
+_EXAGGERATION = 40.0  # of the attraction at first
 _MOMENTUM = 0.8
-_WEIGHT, _LEAST_EXPLAINED = 10 / 3, 0.05  # see `weight_of`
+_WEIGHT, _LEAST_EXPLAINED = 5.0, 0.05  # see `weight_of`
 _TIMID = 0.03  # the weight at which steps are half as long as at a high one: none are left at 0
 _ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
 _LONGEST_STEP = 0.5  # in bandwidths
 _N_ANCHORS = 48  # at least, and for few points as many as make ...
 _PAIRS = 250_000  # ... so many pairs of a point and an anchor
-_ANGLES_EVERY = 5  # iterations: they change slowly
+_FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
 _SOFTENING = 0.02  # of directions, in squares of the last bandwidth
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _NO_VARIANCE = 1e-9
@@ -259,6 +263,7 @@ def sharpen(
     P: Any,
     weight: float,
     angles: Angles,
+    distances: Distances,
     *,
     workers: Workers,
     report: Report,
@@ -274,17 +279,14 @@ def sharpen(
     for bandwidth, exaggeration, factor in _schedule(n):
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers)
-        if len(history) % _ANGLES_EVERY == 0:
-            angle, angle_curvature = angles.force(Y, final_bandwidth(n))
+        if len(history) % _FAR_TERMS_EVERY == 0:
+            far, far_curvature = _far_force(angles, distances, Y)
         force = attraction(P, Y, bandwidth, workers)
         force *= np.float32(exaggeration)
         force += repulsion(kernel.field(Y), Y, workers)[0]
         force *= np.float32(weight)
-        force += angle
-        curvature = (
-            stiffness * (4 * weight * exaggeration / bandwidth**2)
-            + _ANGLE_CURVATURE * angle_curvature
-        )
+        force += far
+        curvature = stiffness * (4 * weight * exaggeration / bandwidth**2) + far_curvature
         factor *= weight / (weight + _TIMID)
         velocity = _MOMENTUM * tangent(velocity, Y) - factor * tangent(force, Y) / curvature
         velocity = velocity.astype(np.float32)
@@ -294,6 +296,16 @@ def sharpen(
             stopped = True
             break
     return Sharpened(Y, kernel, history, stopped)
+
+
+def _far_force(
+    angles: Angles, distances: Distances, Y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """n-fold gradient of the terms of angles and distances (n x 3), and about its slope (n x 1)."""
+    angle, angle_curvature = angles.force(Y, final_bandwidth(len(Y)))
+    distance, distance_curvature = distances.force(Y)
+    curvature = _ANGLE_CURVATURE * angle_curvature + DISTANCE_WEIGHT * distance_curvature
+    return angle + np.float32(DISTANCE_WEIGHT) * distance, curvature
 
 
 def _limited(step: np.ndarray, longest: float) -> np.ndarray:
@@ -317,6 +329,8 @@ class DetailPlacer(NamedTuple):
     calibration: Calibration
     variance: float
     weight: float
+    distances: DistanceAnchors | None = None  # maps of version 0.1 have no such term, ...
+    perplexity: float = 0.0  # ... and equal weights
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
@@ -346,22 +360,33 @@ class DetailPlacer(NamedTuple):
         From their middle a point whose neighbours lie in two groups would end between these.
         """
         bandwidth = final_bandwidth(len(self.Y))
+        ends = np.arange(0, distances.size + 1, distances.shape[1])
+        shares = edge_shares(distances.ravel(), ends, self.perplexity).reshape(distances.shape)
         # As strong as the sum of what a point pulls and of what it is pulled.
-        pull = 2 * self.strength(distances.mean(axis=1))[:, None].astype(np.float32)
+        pull = 2 * self.strength((shares * distances).sum(axis=1))[:, None].astype(np.float32)
+        shares = shares.astype(np.float32)
         around = self.Y[neighbors]
         nearest = around[:, :_FIRST_PLACES]
         cosines = np.einsum("bic,bjc->bij", nearest, nearest)
-        energy = np.log1p(2 / bandwidth**2 * np.maximum(1 - cosines, 0)).sum(axis=2)
-        Y = nearest[np.arange(len(X)), energy.argmin(axis=1)]
+        energy = (
+            np.log1p(2 / bandwidth**2 * np.maximum(1 - cosines, 0))
+            @ shares[:, :_FIRST_PLACES, None]
+        )
+        Y = nearest[np.arange(len(X)), energy[:, :, 0].argmin(axis=1)]
         for _ in range(_STEPS_OF_NEW):
             angle, slope, _ = angle_force(X, Y, self.anchors, self.calibration)
             difference = around - Y[:, None, :]
             w = 1 / (1 + np.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
-            toward = np.einsum("bk,bkc->bc", w.astype(np.float32), around) / self.k
+            toward = np.einsum("bk,bkc->bc", shares * w.astype(np.float32), around)
             force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
-            force = tangent(self.weight * force + angle / self.variance, Y)
+            force = self.weight * force + angle / self.variance
             curvature = np.maximum(pull, 1) * (4 * self.weight / bandwidth**2)
             curvature += _ANGLE_CURVATURE * slope[:, None] / self.variance
+            if self.distances is not None:
+                distance, distance_slope, _ = self.distances.force(X, Y)
+                force += DISTANCE_WEIGHT * distance
+                curvature += DISTANCE_WEIGHT * distance_slope
+            force = tangent(force, Y)
             step = _limited((-force / curvature).astype(np.float32), _LONGEST_STEP * bandwidth)
             Y = normalize(Y + step)
         return (Y,)
@@ -374,6 +399,7 @@ def detail_placer(
     k: int,
     strength: Strength,
     angles: Angles,
+    distances: Distances,
     weight: float,
     workers: Workers,
 ) -> DetailPlacer:
@@ -395,4 +421,6 @@ def detail_placer(
         angles.calibration,
         angles.variance,
         weight,
+        distances.anchors(rows, Y),
+        PERPLEXITY,
     )

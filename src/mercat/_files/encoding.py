@@ -78,6 +78,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "tuple" and isinstance(content, list):
         return tuple(decode(content, arrays))
     if kind in TUPLES and isinstance(content, dict):
-        check_names(kind, set(content), set(TUPLES[kind]._fields))
+        later = set(TUPLES[kind]._field_defaults)  # fields that older files do not have
+        check_names(kind, set(content) | later, set(TUPLES[kind]._fields))
         return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})
     raise ValueError(f"its header holds {kind!r}: {str(content)[:60]!r}, which is not known here.")

@@ -15,6 +15,7 @@ from mercat import __version__
 
 from .._detail.affinities import Strength
 from .._detail.descent import Anchors, DetailPlacer
+from .._detail.distances import DistanceAnchors
 from .._detail.repulsion import Field
 from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration
@@ -102,6 +103,15 @@ RULES: dict[type, dict[str, Any]] = {
         "calibration": Calibration,
         "variance": float,
         "weight": float,
+        "distances": (DistanceAnchors, type(None)),
+        "perplexity": float,
+    },
+    DistanceAnchors: {
+        "X": Shape("D r"),
+        "Y": Shape("D 3", unit=True),
+        "p": float,
+        "q": float,
+        "variance": float,
     },
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
@@ -127,7 +137,12 @@ TUPLES: dict[str, Any] = {
 }
 TAGS = {kind: name for name, kind in TUPLES.items()}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
-_MAY_BE_NAN = {"loss_", "correlation_", "_placer.against.variance"}  # or infinite
+_MAY_BE_NAN = {  # or infinite
+    "loss_",
+    "correlation_",
+    "_placer.against.variance",
+    "_placer.against.distances.variance",
+}  # or infinite
 
 
 def check_state(model: Mercat, state: dict[str, Any]) -> None:

@@ -11,9 +11,17 @@ import numpy as np
 from .._data.arrays import TILE, blocks, to_numpy
 from .._data.source import RowSource
 from .._data.threads import Workers
-from .._detail.affinities import affinities, radii, strength_of
-from .._detail.descent import N_ITER, Angles, detail_placer, sharpen, weight_of
-from .._detail.neighbors import graph_of, nearest
+from .._detail.affinities import (
+    PERPLEXITY,
+    affinities,
+    all_edge_shares,
+    edge_lengths,
+    radii,
+    strength_of,
+)
+from .._detail.descent import N_ITER, Angles, detail_placer, n_anchors, sharpen, weight_of
+from .._detail.distances import Distances
+from .._detail.neighbors import first_equal, graph_of, nearest
 from .._math.angles import (
     ABSOLUTE,
     AngleFit,
@@ -40,7 +48,7 @@ from .diagnostics import (
 from .exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
-from .placement import N_APEX_LEGS, as_type, prepare_landmarks
+from .placement import SHARP, SMOOTH, as_type, prepare_landmarks
 from .starts import best_start
 from .status import Status
 
@@ -54,6 +62,8 @@ _CROWD_VALUES = (
 _PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others speak through their sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
+# Of these, the legs of the placed point as an apex, likewise.
+_LEAST_LEGS, _MOST_LEGS, _PLACED_LEGS = 80, 300, 2_400_000
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
@@ -238,26 +248,33 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         graph = graph_of(nearest(X_hat, plan.neighbors, plan.rng, workers))
     else:
         graph = plan.neighbors
-    radius = radii(X_hat, graph, workers)
+    lengths = edge_lengths(X_hat, graph, workers)
+    shares = all_edge_shares(lengths, graph.indptr, PERPLEXITY, workers)
+    radius = radii(lengths, shares, graph.indptr)
     strength = strength_of(radius)
     weight = weight_of(plan.detail, fit.angle_fit.correlation)
     angles = Angles(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng, workers)
+    distances = Distances(X_hat, n_anchors(len(X_hat)), plan.rng, workers)
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
     report = reporter(plan.progress, plan.callback)
-    pulls = affinities(graph, strength(radius))
+    pulls = affinities(graph, shares, strength(radius))
     sharp = sharpen(
         fit.Y,
         pulls,
         weight,
         angles,
+        distances,
         workers=workers,
         report=lambda i, loss, Y: report(before + i, loss, Y),
     )
+    sharp = sharp._replace(Y=sharp.Y[first_equal(X_hat, X_hat)])  # equal rows in one place
     k = max(1, round(graph.nnz / len(X_hat)))
     placer = FittedMap(
         plan.spectral,
-        detail_placer(X_hat, sharp, solved.landmarks, k, strength, angles, weight, workers),
+        detail_placer(
+            X_hat, sharp, solved.landmarks, k, strength, angles, distances, weight, workers
+        ),
     )
     fit = Fit(
         sharp.Y,
@@ -294,8 +311,11 @@ def _placement(
     n_apices: int | None = None,
 ) -> ScoredMap:
     """What places points against these: a few of them are enough, but for the paper's loss."""
-    n_legs = N_APEX_LEGS if plan.calibrated else len(X_hat)
-    landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs)
+    n_legs, rounding = len(X_hat), SHARP
+    if plan.calibrated:
+        n_legs = min(max(_LEAST_LEGS, _PLACED_LEGS // plan.rows.shape[0]), _MOST_LEGS)
+        rounding = SMOOTH
+    landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs, rounding)
     placer = FittedMap(plan.spectral, as_type(landmarks, np.float32))
     return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), line)
 
@@ -331,7 +351,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
             workers=plan.workers,
         )
     report = reporter(plan.progress, plan.callback)
-    roundings = POLISHED if careful else COARSE
+    roundings = COARSE if plan.calibrated or not careful else POLISHED
     return descend(there, start, report=report, roundings=roundings, sharing=about_all)
 
 

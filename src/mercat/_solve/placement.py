@@ -68,9 +68,10 @@ _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
-# Of directions, see `rounded`, by the spacing of those that a point is compared with: less, and points gather
-# in clumps around these.
-_ROUNDED = 1.0
+# Roundings of directions, see `rounded`, by the spacing of the landmarks that a point is compared with. Each
+# landmark is a small trap: where directions are sharp, points gather around it in clumps that are not in the
+# data.
+SMOOTH, SHARP = 30.0, 1.0
 
 
 class LandmarkPlacer(NamedTuple):
@@ -171,6 +172,7 @@ def prepare_landmarks(
     calibration: Calibration,
     n_apices: int | None = None,
     n_apex_legs: int = N_APEX_LEGS,
+    rounding: float | None = None,
 ) -> LandmarkPlacer:
     """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
 
@@ -182,7 +184,7 @@ def prepare_landmarks(
     alpha, beta = calibration
     n_landmarks = X.shape[0]
     k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
-    softening = rounded(Y[:k, :], _ROUNDED)
+    softening = rounded(Y[:k, :], SMOOTH if rounding is None else rounding)
     legs = legs_of(X[:k, :], X)
     _, s = directions(legs, Y[:k, :], Y, softening)
     s = ApexSums(*(m * (k / n_landmarks) for m in s))  # as if over k legs

@@ -10,7 +10,7 @@ import numpy as np
 from .._data.threads import Workers
 from .exact import COARSE, AngleLoss, Fit
 from .initial import many_positions, pca_positions
-from .placement import LandmarkPlacer, as_type, prepare_landmarks
+from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, prepare_landmarks
 
 _VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
 _TRIED_FOR = 8  # iterations of every start, by which ...
@@ -54,9 +54,13 @@ def best_start(
         quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), sharing=about_few
     )
 
+    rounding = SMOOTH if about_all.line is None else SHARP
+
     def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
         fit = rough(start)
-        landmarks = prepare_landmarks(few.astype(np.float64), fit.Y, fit.angle_fit.calibration)
+        landmarks = prepare_landmarks(
+            few.astype(np.float64), fit.Y, fit.angle_fit.calibration, rounding=rounding
+        )
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
         Y, _ = landmarks.place_roughly(many)
