@@ -22,9 +22,8 @@ Floats = NDArray[np.float64]
 
 #: Where a legend may stand, beside matplotlib's own places within the axes.
 BESIDE, ON_DATA = "right margin", "on data"
-# Points beyond the window are marked at its edge if they are no larger a part than this: one in a hundred on
-# each of its four sides.
-_MOST_MARKED = 0.04
+# Points beyond a window of one's own choice are marked at its edge if they are no larger a part than this.
+_MOST_MARKED = 0.02
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def draw_map(
     if globe:
         notes.append(_count(far, "on the far side (pale)"))
     cut = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
-    marked = not cut or beyond.mean() <= _MOST_MARKED
+    marked = not cut or extent == "data" or beyond.mean() <= _MOST_MARKED
     if beyond.any():
         where = "farther off" if cut else "beyond 85.05°"
         where += ", at the edge (triangles)" if marked else ""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..projections import project
 from .chart import default_center
-from .window import CROWD, FILLED, MERCATOR_TOP, middle
+from .window import FILLED, MERCATOR_TOP, crowd
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Sheet:
         center, _ = default_center(Y, "mercator")
         P = _mercator(Y, center)
         inside = np.clip(P, -MERCATOR_TOP, MERCATOR_TOP)
-        low, high = middle(inside, CROWD)
+        low, high = crowd(inside)
         margin = np.maximum((1 / FILLED / (1 + 2 * _OTHERS_MARGIN) - 1) / 4 * (high - low), _LEAST)
         # A side on which all points fit into what is left around the crowd needs no margin yet.
         fits_low, fits_high = P.min(axis=0) >= low - 2 * margin, P.max(axis=0) <= high + 2 * margin

@@ -25,8 +25,8 @@ _LEAST = np.deg2rad(2.0)  # the shortest side there is: a single point gets some
 _SQUAT, _TALL = 0.25, 2.0  # height over width, within which the window of the data stays
 # A window that would show this much of the world shows all of it, if the crowd still fills it.
 _MOST = 0.6
-# The crowd is this part of the points along each axis, without as many below as above, ...
-CROWD = 0.98
+# The crowd lies between these quantiles along each axis, if there are so many points, ...
+_CROWD, _LEAST_CROWD = (0.01, 0.99), 100
 # ... and fills at least this part of the window's width and of its height.
 FILLED = 0.8
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
@@ -66,7 +66,7 @@ class Window:
 
     def filled(self, P: Floats) -> Floats:
         """The part of its width and of its height that the crowd takes."""
-        low, high = middle(P, CROWD)
+        low, high = crowd(P)
         return np.asarray((high - low) / self.size)
 
     def beyond(self, P: Floats) -> NDArray[np.bool_]:
@@ -116,7 +116,7 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     if extent == "data":
         low, high = reach(inside, 1 / FILLED / (1 + 2 * _MARGIN))
     else:
-        low, high = middle(inside, float(extent))
+        low, high = _middle(inside, float(extent))
     width, height = np.maximum(high - low, _LEAST)
     room = np.array([max(width, height / _TALL), max(height, width * _SQUAT)]) / 2
     margin, center = 2 * _MARGIN * room, (low + high) / 2
@@ -131,7 +131,7 @@ def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
 
     What one side of the box does not need of it, the other may have.
     """
-    low, high = middle(P, CROWD)
+    low, high = crowd(P)
     below, above = low - P.min(axis=0), P.max(axis=0) - high
     spare = (most - 1) * (high - low)
     return (
@@ -140,7 +140,15 @@ def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
     )
 
 
-def middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
+def crowd(P: Floats) -> tuple[Floats, Floats]:
+    """Corners of the box that holds all but a hundredth of the points on each side; of few points, all."""
+    if len(P) < _LEAST_CROWD:
+        return P.min(axis=0), P.max(axis=0)
+    low, high = np.quantile(P, _CROWD, axis=0)
+    return low, high
+
+
+def _middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
     """Corners between which this fraction of the points lies along each axis, as many below as above."""
     few = int(len(P) * (1 - fraction) / 2 + 1e-9)
     ordered = np.partition(P, [few, len(P) - few - 1], axis=0)
