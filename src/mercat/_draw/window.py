@@ -123,7 +123,18 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     first, last = np.clip([center - room, center + room], *ends(projection))
     shown = Window(center - room - margin, center + room + margin, False, first, last)
     large = shown.size.prod() > _MOST * world.size.prod()
-    return world if large and (world.filled(inside) >= FILLED).all() else shown
+    full = len(P) < _LEAST_CROWD or (world.filled(inside) >= FILLED).all()
+    if large and full:
+        return world
+    if shown.size[0] >= world.size[0]:  # all around, but for the far north and south
+        sides = zip(
+            (world.low, world.high, world.first, world.last),
+            (shown.low, shown.high, first, last),
+            strict=True,
+        )
+        low, high, first, last = (np.array([of_world[0], own[1]]) for of_world, own in sides)
+        return Window(low, high, True, first, last)
+    return shown
 
 
 def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
