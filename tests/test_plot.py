@@ -780,7 +780,7 @@ def test_the_note_counts_names_that_are_not_written():
     ax.figure.canvas.draw()
     texts = [text for text in ax.texts if text.get_text()]
     note = ax.get_xlabel().replace("\n", " ")
-    assert f"{60 - len(texts)} of 60 names are not written, for want of room." in note
+    assert f"{60 - len(texts)} of 60 names are left out for lack of space." in note
     sizes = {name: (groups == name).sum() for name in many}
     written = [sizes[text.get_text()] for text in texts]
     assert np.mean(written) > np.mean([*sizes.values()])  # the smallest groups give way

@@ -148,7 +148,7 @@ def _write(
         for artist in drawn:
             artist.remove()
         verb = "is" if n_lost == 1 else "are"
-        lost = f"{n_lost:,} of {len(anchors):,} names {verb} not written, for want of room."
+        lost = f"{n_lost:,} of {len(anchors):,} names {verb} left out for lack of space."
         chart.write_note(ax, [*notes, lost])
         legend.settle(ax)  # the note takes some room
         labels.write(ax, anchors, groups.shown(), points, **options)
