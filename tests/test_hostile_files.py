@@ -23,6 +23,8 @@ pytest.importorskip("anndata")
 if not sys.platform.startswith("linux"):
     pytest.skip("Memory is limited by what Linux has for it.", allow_module_level=True)
 
+import corpus
+import fuzz
 import hostile
 
 pytestmark = pytest.mark.xdist_group("hostile")  # one process that reads is enough
@@ -34,6 +36,7 @@ SAMPLES = (
     "idx in gz", "arff", "mnist.npz", "prepared",
     "json", "json parts", "paul15", "loom", "hela", "hela in gz", "phases", "gtf",
 )  # fmt: skip
+FILES = 36  # of each format
 # 20 examples of each by default, 2,000 in the nightly profile.
 EXAMPLES = max(20, settings().max_examples // 5)
 
@@ -101,6 +104,27 @@ def test_damaged_files_are_refused_by_name_or_read(samples, read, place, name):
         check(read(sample.reader, path), path)
 
     damage()
+
+
+@pytest.mark.parametrize("format", fuzz.FORMATS)
+def test_a_corpus_of_mutated_files_is_refused_by_name_or_read(samples, read, place, format):
+    """The first files that `make nightly` and `make fuzz` try; `tests/fuzz.py` says how to look at one."""
+    counts, findings = fuzz.fuzz(read, samples, format, range(FILES), 0, place)
+    assert findings == {}
+    assert counts["read"] + counts["refused"] == FILES
+    assert counts["refused"] > FILES // 4
+
+
+def test_the_corpus_is_the_same_every_time(samples, tmp_path):
+    for name in ("npz", "h5ad", "model", "csv"):
+        for number in range(6):
+            paths = [
+                corpus.mutate(name, samples[name], number, 7, tmp_path / which) for which in "ab"
+            ]
+            first, second = (path.read_bytes() for path in paths)
+            assert len(first) == len(second)
+            if name != "h5ad":  # which HDF5 writes with times and addresses of its own
+                assert first == second
 
 
 # ------------------------------------------------------------------ nothing runs
