@@ -64,6 +64,39 @@ def inverse_sqrt(array: Array) -> Array:
     return np.divide(1, root, out=root) if on_host(root) else 1 / root
 
 
+_each_alike = contextvars.ContextVar("each_alike", default=False)
+
+
+@contextmanager
+def rows_alike() -> Iterator[None]:
+    """Within it, `row_product` gives a row the same bits whatever rows come with it."""
+    token = _each_alike.set(True)
+    try:
+        yield
+    finally:
+        _each_alike.reset(token)
+
+
+def row_product(A: Array, B: Array) -> Array:
+    """A @ B. Within `rows_alike`, in double precision where BLAS is not so even-handed in single."""
+    if not on_host(A) or A.dtype != np.float32 or not _each_alike.get() or blas_is_even():
+        return A @ B
+    return (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float32)
+
+
+@functools.cache
+def blas_is_even() -> bool:
+    """Whether equal rows of a product of single precision get equal bits.
+
+    Not so by OpenBLAS for AVX2, whose kernels add up half of every twelve rows in another order. In double
+    precision all its kernels are even.
+    """
+    rng = np.random.default_rng(0)
+    equal = np.repeat(rng.normal(size=(1, 50)), TILE, axis=0).astype(np.float32)
+    product = equal @ rng.normal(size=(50, 128)).astype(np.float32)
+    return bool((product == product[0]).all())
+
+
 def thin_product(A: Array, B: Array) -> Array:
     """A @ B.T for few columns, written out if torch compiles it, which then fuses it."""
     if not is_compiling(A):

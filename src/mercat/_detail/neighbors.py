@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from .. import _kernels as kernels
-from .._data.arrays import TILE, blocks
+from .._data.arrays import TILE, blocks, row_product
 from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
@@ -57,7 +57,7 @@ class Search:
             found = kernels.smallest(with_one, self._columns[: len(self.X)], k, itself)
             if found is not None:
                 return found
-        D = with_one @ self._columns.T
+        D = row_product(with_one, self._columns.T)
         if itself is not None:
             D[np.arange(len(D)), itself] = np.inf
         grouped = D.reshape(len(D), _GROUP, self.n_groups)

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._data.arrays import row_product
+
 LANES = 16  # numbers that are worked on together: the width of the widest instructions
 _PRODUCTS = 1 << 19  # numbers that are selected from at a time, while the cache of a core has them
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
@@ -179,7 +181,7 @@ def smallest(
     indices = np.full((q, k), -1, dtype=np.int64)
     for start in range(0, n, max(LANES, _PRODUCTS // q)):
         part = right[start : start + max(LANES, _PRODUCTS // q)]
-        D = _exactly(left @ part.T, np.float32)
+        D = _exactly(row_product(left, part.T), np.float32)
         _load()("smallest", q, len(part), D, start, itself, k, values, indices)
     return None if (indices[:, 0] < 0).any() else indices
 
@@ -216,7 +218,7 @@ def inverse_distances(
     dtype = X_apex.dtype
     X_apex, X_legs = _exactly(X_apex, dtype), _exactly(X_legs, dtype)
     (b, r), m = X_apex.shape, len(X_legs)
-    result = np.asarray(X_apex @ X_legs.T)
+    result = np.asarray(row_product(X_apex, X_legs.T))
     norms = [np.vecdot(X, X) for X in (X_apex, X_legs)]
     _load()(
         f"inverse_distances_{dtype}",

@@ -23,6 +23,7 @@ from .._data.arrays import (
     namespace,
     on_host,
     row_dot,
+    row_product,
     thin_product,
     unstack,
     widest,
@@ -83,12 +84,12 @@ _LEAST_SOFTENING = 1e-14  # where all points of a map are in one place
 
 def _combine(weights: Array, P: Array) -> Array:
     """Sum over legs: weights (2 x b x m) with points (m x c) shared or (b x m x c) owned, to 2 x b x c."""
-    return weights @ P if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
+    return row_product(weights, P) if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
 
 
 def _dot(vectors: Array, P: Array) -> Array:
     """Inner products: vectors (.. x b x c) with points (m x c) shared or (b x m x c) owned, to .. x b x m."""
-    return vectors @ P.T if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
+    return row_product(vectors, P.T) if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
 
 
 def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
@@ -130,7 +131,7 @@ def _squared_norms(X_apex: Array, X_legs: Array) -> Array:
 def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
     """|x_i|^2 + |x_j|^2 - 2 x_i.x_j (b x m), and its positive part."""
     norms = _squared_norms(X_apex, X_legs)
-    squared = X_apex @ X_legs.T
+    squared = row_product(X_apex, X_legs.T)
     squared *= -2
     squared += norms
     return squared, norms

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.arrays import TILE, Array, namespace, widest
+from .._data.arrays import TILE, Array, namespace, rows_alike, widest
 from .._data.source import blocks_from
 from .._detail.descent import DetailPlacer
 from .._math.angles import Calibration, Moments, mean_square
@@ -27,9 +27,10 @@ class FittedMap(NamedTuple):
     against: LandmarkPlacer | DetailPlacer
 
     def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of some rows, before the map is turned."""
-        X_hat = _within_reach(self.spectral, rows)
-        return X_hat, self.against.place(X_hat)
+        """X_hat and positions of some rows, each to the bit as alone, before the map is turned."""
+        with rows_alike():
+            X_hat = _within_reach(self.spectral, rows)
+            return X_hat, self.against.place(X_hat)
 
 
 def _within_reach(spectral: Reducer, rows: Any) -> Array:

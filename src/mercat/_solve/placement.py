@@ -34,6 +34,7 @@ from .._data.arrays import (
     on_host,
     row_dot,
     row_dots,
+    row_product,
     thin_product,
     unstack,
 )
@@ -221,7 +222,7 @@ def _linear_parts(X: Array, k: LandmarkPlacer) -> tuple[Array, Array, Array]:
     """K (2 x b x L), inverse distances to the legs of an apex, and the least of all (b)."""
     xp = namespace(X)
     inverse_distance = inverse_distances(X, k.X)
-    K = X @ xp.matrix_transpose(k.P)
+    K = row_product(X, xp.matrix_transpose(k.P))
     K -= k.p[:, None, :]
     K *= inverse_distance
     K += k.T[:, None, :]
@@ -253,8 +254,8 @@ class _Energy:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
         k = self.landmarks
         m = k.C.shape[1]
-        E = self.K[0, :, :m] @ k.C[0, ...]
-        E += self.K[1, :, :m] @ k.C[1, ...]
+        E = row_product(self.K[0, :, :m], k.C[0, ...])
+        E += row_product(self.K[1, :, :m], k.C[1, ...])
         E += k.C0
         E *= k.X.shape[0] / m
         return E
