@@ -1,0 +1,138 @@
+"""How near a plain fit comes to the time of its matrix products alone.
+
+    python -m benchmarks.bound [--points 300000] [--columns 50] [--turns 3] [--n-jobs -1]
+
+The products that a fit of so many points takes are done alone, in blocks of the same shapes, on the same
+threads: the squares of the data, the projection, the sums and gradients of the solver as often as the fit
+evaluated them, the distances, linear parts and screening of placed points. No program that takes these products
+is faster. Results go to benchmarks/results/bound.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import record
+from mercat import Mercat, _kernels
+from mercat._data.arrays import TILE, blocks
+from mercat._data.source import rows_to_sum
+from mercat._data.threads import Workers, n_threads
+from mercat._solve import placement
+from mercat._solve.exact import AngleLoss
+
+RESULTS = Path(__file__).parent / "results" / "bound.json"
+
+
+def data(n: int, d: int) -> np.ndarray:
+    """n points of 20 Gaussian clusters in d dimensions, in single precision."""
+    rng = np.random.default_rng(0)
+    centers = 3 * rng.standard_normal((20, d), dtype=np.float32)
+    return rng.standard_normal((n, d), dtype=np.float32) + centers[rng.integers(20, size=n)]
+
+
+class Evaluations:
+    """Counts what the solver evaluates, by the number of points and the precision."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[int, int, str]] = Counter()
+        self._evaluate = AngleLoss.evaluate
+
+    def __enter__(self) -> Counter[tuple[int, int, str]]:
+        def evaluate(loss: AngleLoss, *arguments: Any) -> Any:
+            self.counts[(*loss.X.shape, str(loss.X.dtype))] += 1
+            return self._evaluate(loss, *arguments)
+
+        AngleLoss.evaluate = evaluate  # type: ignore[method-assign]
+        return self.counts
+
+    def __exit__(self, *exception: object) -> None:
+        AngleLoss.evaluate = self._evaluate  # type: ignore[method-assign]
+
+
+def products(
+    X: np.ndarray, r: int, compared: int, counts: Counter[tuple[int, int, str]]
+) -> list[Callable[[], Any]]:
+    """Each product of the fit as a function without arguments."""
+    n, d = X.shape
+    rng = np.random.default_rng(0)
+
+    def some(*shape: int, dtype: str = "float32") -> np.ndarray:
+        return rng.standard_normal(shape).astype(dtype)
+
+    found: list[Callable[[], Any]] = []
+    for rows in blocks(n, rows_to_sum(d, False)):
+        found.append(lambda rows=rows: X[rows].T @ X[rows])
+    components, landmarks, P = some(d, r), some(compared, r), some(2, r, compared)
+    screened = min(compared, placement._N_SCREEN)
+    C = some(screened, placement._N_GRID + placement._N_TAKEN)
+    K = some(TILE, screened)
+
+    def place(rows: slice) -> None:
+        X_hat = X[rows] @ components
+        X_hat @ landmarks.T
+        X_hat @ P
+        K[: len(X_hat)] @ C
+        K[: len(X_hat)] @ C
+
+    found += [lambda rows=rows: place(rows) for rows in blocks(n, TILE)]
+    for (m, width, dtype), count in counts.items():
+        weights, legs = some(2 * m, m, dtype=dtype), some(m, width + 1, dtype=dtype)
+        sums = some(2 * m, width + 1, dtype=dtype)
+        size = max(16, min(256, (1 << 17) // m))
+        for rows in blocks(2 * m, 2 * size) * count:
+            found.append(lambda rows=rows, w=weights, x=legs: w[rows] @ x)
+            found.append(lambda rows=rows, s=sums, x=legs: s[rows] @ x.T)
+    return found
+
+
+def seconds_of(turns: int, function: Callable[[], Any]) -> float:
+    """The median of some turns."""
+    times = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--points", type=int, default=300_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--n-jobs", type=int, default=-1)
+    arguments = parser.parse_args()
+    X = data(arguments.points, arguments.columns)
+    model = Mercat(random_state=0, n_jobs=arguments.n_jobs)
+    with Evaluations() as counts:
+        model.fit(X)
+    fit = seconds_of(arguments.turns, lambda: model.fit(X))
+    compared, r = model._placer.against.X.shape
+    tasks = products(X, r, compared, counts)
+    with Workers(n_threads(arguments.n_jobs)) as workers:
+        alone = seconds_of(arguments.turns, lambda: list(workers.map(lambda f: f() is None, tasks)))
+    results = {
+        "points": arguments.points,
+        "columns": arguments.columns,
+        "threads": n_threads(arguments.n_jobs),
+        "kernels": _kernels.describe(),
+        "seconds": fit,
+        "seconds of the products alone": alone,
+        "times the products": fit / alone,
+    }
+    print(json.dumps(results), flush=True)
+    key = f"{arguments.points} x {arguments.columns}, {results['threads']} threads"
+    record.Store(RESULTS).put(key, record.stamp(results=results))
+
+
+if __name__ == "__main__":
+    main()
