@@ -4,8 +4,8 @@
 
 The products that a fit of so many points takes are done alone, in blocks of the same shapes, on the same
 threads: the squares of the data, the projection, the sums and gradients of the solver as often as the fit
-evaluated them, the distances, linear parts and screening of placed points. No program that takes these products
-is faster. Results go to benchmarks/results/bound.json.
+evaluated them, the distances, linear parts and screening of placed points. No program that takes these is
+faster. Results go to benchmarks/results/bound.json.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.cores [--threads 1 2 4 8 16] [--plain 300000] [--detail 100000] [--turns 3]
 
-Every fit runs in a process of its own, after a small one; the median turn counts. Numbers of threads beyond the
-cores of this machine are left out. Data are those of `benchmarks.scale`, the results go to
+Every fit runs in a process of its own, after a small one; the median turn counts. Numbers of threads beyond
+the cores of this machine are left out. Data are those of `benchmarks.scale`, the results go to
 benchmarks/results/cores.json, with the speed-up over one thread and whether all threads gave the same bits.
 """
 

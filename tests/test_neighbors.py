@@ -77,6 +77,19 @@ def test_cells_find_nearly_all_and_repeat(monkeypatch):
     assert recall > 0.97
 
 
+@pytest.mark.parametrize("most", [200, 3])
+def test_noise_is_looked_for_in_as_many_cells_as_it_takes(monkeypatch, most):
+    """One cluster of 30 dimensions: the neighbours of a point lie in many cells."""
+    monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
+    monkeypatch.setattr("mercat._detail.neighbors._POINTS_A_CELL", 50)
+    monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 3)
+    monkeypatch.setattr("mercat._detail.neighbors._MOST_CELLS", most)
+    X = np.random.default_rng(0).normal(size=(4000, 30)).astype(np.float32)
+    found = run(nearest, X, 15, np.random.default_rng(1))
+    recall = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found, truth(X, 15), strict=True)])
+    assert recall > 0.94 if most == 200 else recall < 0.5
+
+
 def test_cells_that_are_too_small_look_further(monkeypatch):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_A_CELL", 2)
@@ -94,6 +107,11 @@ def test_search_finds_the_nearest_of_new_points():
     )
     expected = NearestNeighbors(n_neighbors=4).fit(X).kneighbors(queries, return_distance=False)
     np.testing.assert_array_equal(np.sort(Search(X)(queries, 4)), np.sort(expected))
+    some = np.arange(1, 70, 2)
+    expected = (
+        NearestNeighbors(n_neighbors=4).fit(X[some]).kneighbors(queries, return_distance=False)
+    )
+    np.testing.assert_array_equal(np.sort(Search(X).among(some)(queries, 4)), np.sort(expected))
 
 
 # ------------------------------------------------------------------ affinities

@@ -3,11 +3,13 @@
 The search is exact up to some tens of thousands of points: a matrix product a block of rows, then a
 selection in two steps. The columns are dealt into groups; the k groups with the smallest minima hold the k
 nearest points, so that only these groups are looked through. Beyond, points are sorted into cells around
-centres and looked for in the cells nearest to their own alone.
+centres and looked for in the cells nearest to their own alone. How many cells are enough depends on the data:
+a sample of points, whose neighbours are looked for among all, tells.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -23,9 +25,14 @@ _GROUP = 32  # columns a group
 _ROWS = 64  # queries a block: their distances to some thousand points fit the cache
 _ALL_PAIRS_UP_TO = 60_000  # points that are all compared with all
 _POINTS_A_CELL = 500
-_CELLS_SEARCHED = 20
+_CELLS_SEARCHED = 20  # at least
 _TRAINING = 20  # points a centre that centres are computed from
 _ROUNDS = 4  # of Lloyd's algorithm
+_JUDGED_BY = (
+    256  # points whose neighbours, looked for among all, tell how many cells are enough ...
+)
+_ENOUGH = 0.96  # ... for so many of them
+_MOST_CELLS = 200  # a bound on time: beyond it more are missed, as of ten million points of noise
 
 
 class Search:
@@ -46,6 +53,17 @@ class Search:
         self._columns[:n, r] = 0.5 * np.einsum("ij,ij->i", X, X)
         self._columns[n:, r] = np.inf
         self.X = self._columns[:n, :r]
+
+    def among(self, rows: np.ndarray) -> Search:
+        """The same for some of the points alone, which are numbered anew."""
+        part = Search.__new__(Search)
+        r = self._columns.shape[1] - 1
+        part.n_groups = -(-len(rows) // _GROUP)
+        part._columns = np.empty((_GROUP * part.n_groups, r + 1), dtype=np.float32)
+        np.take(self._columns, rows, axis=0, out=part._columns[: len(rows)])
+        part._columns[len(rows) :] = [*[0.0] * r, np.inf]
+        part.X = part._columns[: len(rows), :r]
+        return part
 
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
         """Indices (q x k) of the points nearest to each query, in no order.
@@ -127,31 +145,60 @@ def _nearest_in_cells(
     n = len(X)
     centres = _centres(X, n // _POINTS_A_CELL, rng, workers)
     cell = _cells(X, centres, workers)
-    ends = np.cumsum(np.bincount(cell, minlength=len(centres)))
-    members = np.split(np.argsort(cell, kind="stable"), ends[:-1])
+    # Cell by cell, so that what is near in the data is near in memory.
+    order = np.argsort(cell, kind="stable")
+    search, cell = Search(X[order]), cell[order]
+    stops = np.searchsorted(cell, np.arange(len(centres)), side="right")
+    members = [np.arange(*ends) for ends in itertools.pairwise([0, *stops])]
     near_cells = Search(centres)
+    sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
+    wanted = _cells_to_search(search, cell, centres, sample, k, workers)
 
-    def part(c: int) -> np.ndarray:
-        rows, reach = members[c], _CELLS_SEARCHED
-        if not len(rows):
-            return np.empty((0, k), dtype=np.intp)
+    def part(c: int) -> tuple[np.ndarray, np.ndarray]:
+        own, reach = members[c], wanted
+        if not len(own):
+            return own, np.empty((0, k), dtype=np.intp)
         while True:  # cells may be small: go on to as many as hold k others
             near = near_cells(centres[c : c + 1], min(reach, len(centres)))[0]
-            pool = np.sort(np.concatenate([members[c] for c in near]))
+            pool = np.concatenate([members[c] for c in np.sort(near)])
             if len(pool) > k:
                 break
             reach *= 2
-        search, own = Search(X[pool]), np.searchsorted(pool, rows)
+        among, at = search.among(pool), np.searchsorted(pool, own)
+        rows = order[own]
         found = [
-            in_order(X, X[rows[b]], pool[search(X[rows[b]], k, own[b])])[0]
+            in_order(X, X[rows[b]], order[pool[among(X[rows[b]], k, at[b])]])[0]
             for b in blocks(len(rows), 4 * _ROWS)
         ]
-        return np.concatenate(found)
+        return rows, np.concatenate(found)
 
     result = np.empty((n, k), dtype=np.intp)
-    for rows, found in zip(members, workers.map(part, range(len(centres))), strict=True):
+    for rows, found in workers.map(part, range(len(centres))):
         result[rows] = found
     return result
+
+
+def _cells_to_search(
+    search: Search,
+    cell: np.ndarray,
+    centres: np.ndarray,
+    sample: np.ndarray,
+    k: int,
+    workers: Workers,
+) -> int:
+    """So many that nearly all neighbours of some points are among them, by the cells that these are in."""
+
+    def ranks(block: slice) -> np.ndarray:
+        rows = sample[block]
+        found = search(search.X[rows], k, rows)
+        difference = centres[cell[rows]][:, None, :] - centres[None, :, :]
+        distance = np.einsum("bcr,bcr->bc", difference, difference)
+        farthest = np.take_along_axis(distance, cell[found], axis=1)
+        return np.asarray((distance[:, None, :] <= farthest[:, :, None]).sum(axis=2))
+
+    found = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
+    enough = int(np.quantile(found, _ENOUGH, method="higher"))
+    return min(max(enough, _CELLS_SEARCHED), _MOST_CELLS)
 
 
 def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:

@@ -5,12 +5,15 @@
 
 #define STEP 64 /* columns that are compared at a time with the farthest so far */
 
+/* Whether point i at distance a comes before point j at distance b. */
+static int before(float a, int64_t i, float b, int64_t j) { return a < b || (a == b && i < j); }
+
 static void push(float value, int64_t index, int64_t k, float *values, int64_t *indices)
 {
     int64_t at = 0;
     for (int64_t child = 1; child < k; child = 2 * at + 1) { /* in place of the farthest, down to where it belongs */
-        child += child + 1 < k && values[child + 1] > values[child];
-        if (!(values[child] > value))
+        child += child + 1 < k && before(values[child], indices[child], values[child + 1], indices[child + 1]);
+        if (!before(value, index, values[child], indices[child]))
             break;
         values[at] = values[child];
         indices[at] = indices[child];
@@ -42,6 +45,15 @@ KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, c
     }
 }
 
+static float squared_distance(const float *x, const float *y, int64_t r)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < r; c++)
+        sum += (x[c] - y[c]) * (x[c] - y[c]);
+    return sum;
+}
+
 /* Sorts the points found (rows x k indices into X) of each query by their distance, then by their index. */
 KERNEL(in_order)(int64_t rows, int64_t k, int64_t r, const float *X, const float *queries, int64_t *found,
                  float *distances)
@@ -52,13 +64,9 @@ KERNEL(in_order)(int64_t rows, int64_t k, int64_t r, const float *X, const float
         float *distance = distances + i * k;
         for (int64_t l = 0; l < k; l++) {
             const int64_t which = index[l];
-            const float *x = X + which * r;
-            float squared = 0;
-#pragma omp simd reduction(+ : squared)
-            for (int64_t c = 0; c < r; c++)
-                squared += (x[c] - q[c]) * (x[c] - q[c]);
+            const float squared = squared_distance(X + which * r, q, r);
             int64_t at = l;
-            for (; at > 0 && (distance[at - 1] > squared || (distance[at - 1] == squared && index[at - 1] > which)); at--) {
+            for (; at > 0 && before(squared, which, distance[at - 1], index[at - 1]); at--) {
                 distance[at] = distance[at - 1];
                 index[at] = index[at - 1];
             }
