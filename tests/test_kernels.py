@@ -15,7 +15,7 @@ from spheres import random_sphere
 from mercat import _kernels as kernels
 from mercat._data.arrays import blocks
 from mercat._data.threads import Workers
-from mercat._detail.descent import attraction
+from mercat._detail.descent import _MOMENTUM, _moved, attraction
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
 from mercat._kernels import _build
@@ -87,6 +87,29 @@ def test_attraction_takes_wide_indices_and_other_layouts(level):
     P.indices, P.indptr = P.indices.astype(np.int64), P.indptr.astype(np.int64)
     found = kernels.attraction(P, np.asfortranarray(Y), 0.1, slice(0, 50))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("longest", [1e-3, 10.0])
+def test_steps(level, n, longest):
+    rng = np.random.default_rng(n)
+    Y = random_sphere(n, n).astype(np.float32)
+    velocity, force = (rng.normal(size=(n, 3)).astype(np.float32) for _ in range(2))
+    velocity[0] = force[0] = 0  # stays
+    curvature = np.exp(rng.normal(size=(n, 1))).astype(np.float32)
+    arguments = Y, velocity, force, curvature, 0.7, longest, Workers(1)
+    expected = by_numpy(_moved, *arguments)
+
+    def part(rows: slice) -> np.ndarray:
+        arrays = (a[rows] for a in arguments[:4])
+        return np.column_stack(kernels.move(*arrays, _MOMENTUM, 0.7, longest))
+
+    found = by_any_split(part, n)
+    np.testing.assert_array_equal(np.column_stack(_moved(*arguments)), found)
+    np.testing.assert_allclose(found, np.column_stack(expected), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found[:, :3], axis=1), 1, rtol=1e-6)
+    assert (np.linalg.norm(found[:, :3] - Y, axis=1) <= longest * 1.001).all()
+    np.testing.assert_allclose(found[0, :3], Y[0], rtol=1e-6)
 
 
 def special_places(n: int) -> np.ndarray:

@@ -288,9 +288,8 @@ def sharpen(
         force += far
         curvature = stiffness * (4 * weight * exaggeration / bandwidth**2) + far_curvature
         factor *= weight / (weight + _TIMID)
-        velocity = _MOMENTUM * tangent(velocity, Y) - factor * tangent(force, Y) / curvature
-        velocity = velocity.astype(np.float32)
-        Y = normalize(Y + _limited(velocity, _LONGEST_STEP * bandwidth))
+        longest = _LONGEST_STEP * bandwidth
+        Y, velocity = _moved(Y, velocity, force, curvature, factor, longest, workers)
         history.append(angles.loss)
         if report(len(history), angles.loss, Y):
             stopped = True
@@ -306,6 +305,30 @@ def _far_force(
     distance, distance_curvature = distances.force(Y)
     curvature = _ANGLE_CURVATURE * angle_curvature + DISTANCE_WEIGHT * distance_curvature
     return angle + np.float32(DISTANCE_WEIGHT) * distance, curvature
+
+
+def _moved(
+    Y: np.ndarray,
+    velocity: np.ndarray,
+    force: np.ndarray,
+    curvature: np.ndarray,
+    factor: float,
+    longest: float,
+    workers: Workers,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points and their velocities (n x 3) after a step with momentum against the force."""
+
+    def part(b: slice) -> tuple[np.ndarray, np.ndarray]:
+        if kernels.available():
+            arrays = Y[b], velocity[b], force[b], curvature[b]
+            return kernels.move(*arrays, _MOMENTUM, factor, longest)
+        faster = _MOMENTUM * tangent(velocity[b], Y[b])
+        faster -= factor * tangent(force[b], Y[b]) / curvature[b]
+        faster = faster.astype(np.float32)
+        return normalize(Y[b] + _limited(faster, longest)), faster
+
+    places, velocities = zip(*workers.map(part, blocks(len(Y), 4 * ROWS_A_BLOCK)), strict=True)
+    return np.concatenate(places), np.concatenate(velocities)
 
 
 def _limited(step: np.ndarray, longest: float) -> np.ndarray:

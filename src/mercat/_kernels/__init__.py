@@ -124,6 +124,18 @@ def attraction(P: Any, Y: np.ndarray, bandwidth: float, rows: slice) -> np.ndarr
     return force
 
 
+def move(
+    Y: np.ndarray, velocity: np.ndarray, force: np.ndarray, curvature: np.ndarray,
+    momentum: float, factor: float, longest: float,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """See `_detail.descent._moved`: places and velocities (b x 3) after a step."""
+    velocity, moved = velocity.astype(np.float32, order="C"), np.empty(Y.shape, dtype=np.float32)
+    arrays = (_exactly(a, np.float32) for a in (Y, force, curvature))
+    settings = float(momentum), float(factor), float(longest)
+    _load()("move", len(Y), *arrays, *settings, velocity, moved)
+    return moved, velocity
+
+
 def spread(Y: np.ndarray, n_rows: int, n_columns: int, size: int) -> np.ndarray:
     """See `_detail.repulsion._Stencil.spread`: a unit charge for each point on a grid, flattened."""
     grid = np.zeros(size)

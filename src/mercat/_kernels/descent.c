@@ -26,3 +26,25 @@ KERNEL(attraction)(int64_t n_rows, const int64_t *ends, const int32_t *columns, 
         force[3 * i + 2] = -4 * square * fz;
     }
 }
+
+static inline float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+/* A step with momentum from Y, along the sphere, against the forces over their curvature: velocities in place, and where
+   the points are after it, no farther away than `longest`. */
+KERNEL(move)(int64_t n, const float *Y, const float *force, const float *curvature, double momentum, double factor,
+             double longest, float *velocity, float *moved)
+{
+    const float keep = (float)momentum, scale = (float)factor, most = (float)longest;
+    for (int64_t i = 0; i < n; i++) {
+        const float *y = Y + 3 * i, *f = force + 3 * i;
+        float *v = velocity + 3 * i, *to = moved + 3 * i, out = dot(v, y), pushed_out = dot(f, y);
+        for (int c = 0; c < 3; c++)
+            v[c] = keep * (v[c] - out * y[c]) - scale * (f[c] - pushed_out * y[c]) / curvature[i];
+        float length = sqrtf(dot(v, v)), shorten = length > most ? most / length : 1;
+        for (int c = 0; c < 3; c++)
+            to[c] = y[c] + shorten * v[c];
+        length = sqrtf(dot(to, to));
+        for (int c = 0; c < 3; c++)
+            to[c] /= length;
+    }
+}
