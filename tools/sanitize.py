@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def tests_on(library: Path) -> int:
-    """Run the tests, all but those of building, in this process."""
+    """Run the tests, all but those of building, in this process; what ends it is told at once."""
     import pytest
 
     from mercat._kernels import _build
@@ -48,7 +48,9 @@ def tests_on(library: Path) -> int:
     sys.path.insert(0, str(ROOT))
     _build.library = lambda: library
     return int(
-        pytest.main(["-q", "-n", "0", "tests/test_kernels.py", "-k", "not build and not built"])
+        pytest.main(
+            ["-q", "-s", "-n", "0", "tests/test_kernels.py", "-k", "not build and not built"]
+        )
     )
 
 
