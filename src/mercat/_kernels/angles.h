@@ -146,10 +146,12 @@ KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, con
             const REAL *a0 = A + l * width, *a1 = a0 + width, *a2 = a1 + width, *a3 = a2 + width;
             for (int64_t p = 0; p < used; p++) {
                 const REAL s0 = a0[p], s1 = a1[p], s2 = a2[p], s3 = a3[p];
-                REAL *g = gram + p * width;
+                for (int64_t v = p / 16 * 16; v < width; v += 16) {
+                    REAL *g = gram + p * width + v;
 #pragma omp simd
-                for (int64_t q = p / 16 * 16; q < width; q++)
-                    g[q] += s0 * a0[q] + s1 * a1[q] + s2 * a2[q] + s3 * a3[q];
+                    for (int q = 0; q < 16; q++)
+                        g[q] += s0 * a0[v + q] + s1 * a1[v + q] + s2 * a2[v + q] + s3 * a3[v + q];
+                }
             }
         }
         double all = 0, diagonal = 0, length_of_total = 0;
