@@ -558,7 +558,7 @@ def test_rows_that_are_all_the_same_are_told_of(tmp_path, make):
         np.savez(X_file, X=rows)
     code, _, err = call("embed", X_file, "-o", out, "--quiet")
     assert code == 0
-    assert err.startswith("warning: All angles of the data are alike: its points coincide")
+    assert err.startswith("warning: All angles")
     assert err.count("\n") == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -59,7 +60,7 @@ def test_good_data_bring_no_warning(parameters, digits):
 
 def test_noise_is_not_to_be_trusted():
     (message,) = warned(noise(600, 100), n_spectral=None, init="pca", tol=0.02)
-    assert message.startswith("The angles of the map correlate with those of the data by 0.3")
+    assert re.search(r"angles.*correlate by 0\.3", message)
     assert "less than 0.4" in message
     assert "n_spectral='auto'" in message
     assert "lower detail" not in message
@@ -167,7 +168,7 @@ def test_rows_beside_which_nothing_is_seen(n):
     X[17] += 1e6
     (message,) = warned(X)
     assert message.startswith("Most points lie within")
-    assert "a few far off" in message
+    assert "median" in message
     X[17] /= 1e4
     assert warned(X) == []
     # Nearly the same rows, at three places, are no crowd beside a few.
@@ -176,17 +177,17 @@ def test_rows_beside_which_nothing_is_seen(n):
 
 def test_landmarks_too_few_for_the_spread_of_the_data(digits):
     (message,) = warned(digits, n_landmarks=12)
-    assert message.startswith("n_landmarks=12 are too few for the spread of the data")
+    assert message.startswith("n_landmarks=12")
     assert "Raise n_landmarks" in message
 
 
 def test_a_graph_that_falls_apart():
     X, _ = make_blobs(400, 5, centers=4, cluster_std=0.1, random_state=0)
     (message,) = warned(X, detail=0.3, neighbors=10)
-    assert message.startswith("The graph of neighbours has 4 parts that no edge joins, with 75% of")
+    assert re.search(r"graph.* 4 .*75%", message)
     assert "Raise neighbors, or lower detail" in message
     (message,) = warned(X, detail=0.3, neighbors=kneighbors_graph(X, 10))
-    assert "Join them in the graph, or lower detail" in message
+    assert "in neighbors, or lower detail" in message
     assert warned(X) == []
     assert warned(X, detail=0.3, neighbors=120) == []
 
@@ -261,5 +262,5 @@ def test_the_command_line_shows_a_warning_as_one_line(tmp_path, digits):
 @pytest.mark.parametrize("X", [np.ones((30, 4)), np.eye(30), np.repeat(noise(2, 3), 20, axis=0)])
 def test_data_whose_angles_are_all_alike_say_that_places_mean_nothing(X):
     (message,) = warned(X)
-    assert "All angles of the data are alike" in message
+    assert "All angles" in message
     assert "duplicate rows" in message

@@ -1,4 +1,4 @@
-"""What is found out about a map on the way to it; `trust.py` says in sentences what speaks against one."""
+"""Diagnostics of a fit; `trust.py` turns them into warnings."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ from .._data.threads import Workers
 from .._reduce.components import largest_eigenvectors, prepare_rows
 from .exact import AngleLoss
 
-_FAR = 0.1  # from the median, in units of the spread, is not in a crowd, ...
-_FEW_FAR = 0.05  # ... which has no larger share of the points beside it
-_ROWS_FOR_CUT = 500  # that tell what the components cut off ...
-# Of what a column may have too large a share, by metric.
+_FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
+_FEW_FAR = 0.05  # ... and at most this share of the points is
+_ROWS_FOR_CUT = 500  # rows used to estimate what the components drop
+# What a column can dominate, by metric.
 SHARED = {
     "euclidean": "the variance",
     "cosine": "the length of the rows",
     "correlation": "the length of the rows",
 }
-_NOTHING = 1e-6  # ... of all the variance: less is rounding
+_NOTHING = 1e-6  # share of the variance below which what is dropped is rounding
 
 
 class Parts(NamedTuple):
-    """Parts of a graph of neighbours that no edge joins."""
+    """Connected components of the graph of neighbours."""
 
     number: int
     apart: float  # share of the points outside the largest
 
 
 class Cut(NamedTuple):
-    """What components leave out."""
+    """Variance kept and dropped by the principal components."""
 
-    kept: float  # share of the variance that they have
-    largest: float  # variance of the largest one left out, over the mean of all left out
+    kept: float  # share of the variance
+    largest: float  # largest variance dropped, over the mean of those dropped
 
 
 class Dominance(NamedTuple):
-    """The column that has most of what a metric measures."""
+    """The column with the largest share in the geometry of the rows."""
 
     column: int
     share: float
-    others: float  # the share of all other columns, to all its digits
+    others: float  # the share of all other columns, precise even if it is tiny
 
 
 class Unseen(NamedTuple):
-    """How a map fares with points that are no landmarks."""
+    """Quality of a map at points that are not landmarks."""
 
-    to_landmarks: float  # correlation of the angles between points and landmarks
-    among: float  # ... and of those among points that are none
+    to_landmarks: float  # correlation of the angles to landmarks
+    among: float  # correlation of the angles among points that are not landmarks
 
 
 class Diagnostics(NamedTuple):
-    """What was found out about a map on the way to it; None where there was nothing to find out."""
+    """What a fit found out about its map; None where something does not apply."""
 
     cut: Cut | None = None
-    crowding: float | None = None  # distance of points in a crowd beside few others, in spreads
+    crowding: float | None = None  # typical distance if most points are crowded, in spreads
     unseen: Unseen | None = None
     parts: Parts | None = None  # of the graph of neighbours
     dominance: Dominance | None = None
 
 
 def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
-    """What the components leave out of some rows of the data; None if nothing.
+    """What the components drop from some rows of the data; None if nothing.
 
-    `indices` are the numbers of the rows among all, and X_hat is theirs.
+    `indices` are the indices of the rows among all, and X_hat is theirs.
     """
     if X_hat.shape[1] == rows.shape[1]:
         return None
@@ -84,9 +84,9 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
 
 
 def find_dominance(rows: Any, metric: Any) -> Dominance | None:
-    """The column with the largest share in the geometry of some rows; None where columns have no say.
+    """The column with the largest share of the variance of some rows; None if this does not apply.
 
-    Of the variance, for "cosine" and "correlation" of the squared lengths of the rows.
+    For "cosine" and "correlation", the share of the squared lengths of the rows.
     """
     if metric not in SHARED or rows.shape[1] < 2:
         return None
@@ -118,9 +118,9 @@ def _column_sizes(rows: Any, metric: str) -> np.ndarray:
 
 
 def crowding(X_hat: np.ndarray) -> float | None:
-    """The median distance of a point to the next in the rows that is not the same, in a crowd; None in none.
+    """Median distance between consecutive distinct rows if most points are crowded, else None.
 
-    It is a crowd if all but a few points are much nearer to their median than the spread.
+    Points are crowded if all but a few are much closer to the median than the spread.
     """
     X = X_hat.astype(np.float64)
     away, apart = X - np.median(X, axis=0), np.diff(X, axis=0)
@@ -131,13 +131,13 @@ def crowding(X_hat: np.ndarray) -> float | None:
 
 
 def correlation_among(X_hat: np.ndarray, Y: np.ndarray, workers: Workers) -> float:
-    """Between the cosines of data and map over all triples of some points."""
+    """Correlation between the cosines of data and map over all triples of some points."""
     loss = AngleLoss(X_hat.astype(np.float32), line=None, workers=workers)
     return loss.judge(Y).correlation
 
 
 def parts_of(affinities: scipy.sparse.csr_array) -> Parts:
-    """Into how many parts a symmetric graph falls, and how many points are outside the largest."""
-    # Of a symmetric graph the strong components are the connected ones, found without a transposed copy.
+    """Number of connected components of a symmetric graph, and the share outside the largest."""
+    # In a symmetric graph, strong components are connected components, found without a transposed copy.
     count, part = connected_components(affinities, directed=True, connection="strong")
     return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))

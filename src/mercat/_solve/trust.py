@@ -1,4 +1,4 @@
-"""When a map should not be trusted, in sentences that say what to do."""
+"""Warnings about maps that should not be trusted, with what to do."""
 
 from __future__ import annotations
 
@@ -12,67 +12,66 @@ from .diagnostics import SHARED, Dominance
 if TYPE_CHECKING:
     from .diagnostics import Diagnostics
 
-# The levels were chosen so that real data of good quality stay well clear of them: see docs/promises.md.
+# Thresholds that real data of good quality are far from: see docs/promises.md.
 LEAST_CORRELATION = 0.4
-ALL_ALIKE = 0.01  # a loss below which the data's angles are all alike and do not correlate
-LEAST_VARIANCE = 0.5  # the share of it that components should keep, unless ...
-NOISE = 5.0  # ... the largest that is cut has no more than so many times the mean of those cut
-MOST_OF_ONE = 0.99  # share of the variance that a single column should not have
-ROUNDING = 1e-24  # ... unless the others have no more than this
-LEAST_DISTANCE = 1e-4  # typical one between points, in units of the data's spread
-MOST_FLATTERY = 0.1  # correlation with landmarks less that among other points
-MOST_APART = 0.01  # share of the points outside the largest part of the neighbours' graph
+ALL_ALIKE = 0.01  # loss below which all angles of the data are equal and cannot correlate
+LEAST_VARIANCE = 0.5  # share that the components should keep, unless ...
+NOISE = 5.0  # ... the largest variance dropped is at most this multiple of the mean dropped
+MOST_OF_ONE = 0.99  # share of the variance that no single column should exceed ...
+ROUNDING = 1e-24  # ... unless the share of the others is below this
+LEAST_DISTANCE = 1e-4  # typical distance between points, in units of the spread of the data
+MOST_FLATTERY = 0.1  # correlation with landmarks minus correlation among other points
+MOST_APART = 0.01  # share of the points outside the largest component of the graph of neighbours
 
 _COLUMN_NAMES: ContextVar[Sequence[str] | None] = ContextVar("column names", default=None)
 
 
 class TrustWarning(UserWarning):
-    """The fit is done, but its map should not be trusted as it is. The message says why and what to do."""
+    """A fit succeeded, but its map should not be trusted. The message says why and what to do."""
 
 
 def trust_warnings(model: Any, found: Diagnostics) -> Iterator[str]:
-    """Sentences on what speaks against the map of a fitted model."""
+    """Yield a sentence for each reason not to trust the map of a fitted model."""
     if model.correlation_ < LEAST_CORRELATION and model.loss_ <= ALL_ALIKE:
         yield (
-            "All angles of the data are alike: its points coincide, or are as far from each other in all "
-            "directions. There is no arrangement to show, and places on the map mean nothing. Look at the "
-            "data for constant or duplicate rows, or for features that have nothing in common."
+            "All angles of the data are equal: the points coincide, or are all equally far from each other. "
+            "Positions on the map have no meaning. Look for constant or duplicate rows, or for unrelated "
+            "features."
         )
     elif model.correlation_ < LEAST_CORRELATION:
         less_detail = "lower detail, " if model.detail > 0 else ""
         yield (
-            f"The angles of the map correlate with those of the data by {model.correlation_:.2f}, "
-            f"less than {LEAST_CORRELATION}: it shows little of their arrangement. Prepare the data "
-            f"(scale columns of different units, leave out noise with n_spectral='auto'), {less_detail}"
-            f"or read the map only where point_loss_ is low.{_of_these_rows(model)}"
+            f"The angles of map and data correlate by {model.correlation_:.2f}, less than "
+            f"{LEAST_CORRELATION}: the map shows little of the data. Prepare the data (scale columns of "
+            f"different units, remove noise with n_spectral='auto'), {less_detail}"
+            f"or use the map only where point_loss_ is low.{_of_these_rows(model)}"
         )
     cut = found.cut if model.n_spectral != "auto" else None
     if cut is not None and cut.kept < LEAST_VARIANCE and cut.largest > NOISE:
         yield (
-            f"n_spectral={model.n_spectral} keeps {cut.kept:.0%} of the variance, and what it cuts "
-            "is not noise alone. loss_ and correlation_ speak of the part kept. Raise n_spectral, or let "
-            "n_spectral='auto' decide."
+            f"n_spectral={model.n_spectral} keeps {cut.kept:.0%} of the variance and drops more than noise. "
+            "loss_ and correlation_ refer to the part kept. Raise n_spectral, or set n_spectral='auto'."
         )
     yield from _dominance(model, found.crowding, found.dominance)
     unseen = found.unseen
     if unseen is not None and unseen.to_landmarks - unseen.among > MOST_FLATTERY:
         yield (
-            f"n_landmarks={model.n_landmarks} are too few for the spread of the data: angles correlate by "
+            f"n_landmarks={model.n_landmarks} is too small for these data: angles correlate by "
             f"{unseen.to_landmarks:.2f} with the landmarks, but by {unseen.among:.2f} among other points. "
             "Raise n_landmarks."
         )
     if found.parts is not None and found.parts.apart > MOST_APART:
         yield (
-            f"The graph of neighbours has {found.parts.number} parts that no edge joins, with "
-            f"{found.parts.apart:.0%} of the points outside the largest: nothing but their angles, which "
-            "count less the higher detail is, tells how the parts lie to each other. "
-            + ("Join them in the graph" if _has_graph(model) else "Raise neighbors")
-            + ", or lower detail to see how angles arrange them."
+            f"The graph of neighbours has {found.parts.number} connected components, with "
+            f"{found.parts.apart:.0%} of the points outside the largest. Only angles, which weigh less with "
+            "more detail, determine how the components lie relative to each other. "
+            + ("Connect them in neighbors" if _has_graph(model) else "Raise neighbors")
+            + ", or lower detail."
         )
 
 
 def _has_graph(model: Any) -> bool:
-    """Whether the neighbours were given, and not looked for."""
+    """Whether `neighbors` is a graph."""
     return model.detail > 0 and hasattr(model.neighbors, "tocsr")
 
 
@@ -85,13 +84,13 @@ def _of_these_rows(model: Any) -> str:
 
 
 def _dominance(model: Any, distance: float | None, dominance: Dominance | None) -> Iterator[str]:
-    """Sentences on a column, or on rows, beside which nothing else is seen."""
+    """Yield a sentence if a column, or a few rows, dominate the data."""
     variance = model.explained_variance_
     if distance is not None and distance < LEAST_DISTANCE:
         yield (
-            f"Most points lie within {distance:.0e} of the data's spread of each other, and a few far off: "
-            "single precision hardly tells the many apart. Look for rows that are far from the median, and "
-            "leave them out or mend them."
+            f"Most points lie within {distance:.0e} of the spread of the data of each other, because a few "
+            "lie far away: single precision hardly resolves them. Remove or correct rows that are far from "
+            "the median."
         )
         return
     found = dominance
@@ -109,23 +108,23 @@ def _dominance(model: Any, distance: float | None, dominance: Dominance | None) 
 
 
 def dominates(found: Dominance) -> bool:
-    """Whether a column leaves the others hardly any share, and more than rounding."""
+    """Whether one column has nearly all of it, and the others more than rounding errors."""
     return found.share > MOST_OF_ONE and ROUNDING < found.others < 1 - MOST_OF_ONE
 
 
 def dominance_sentence(found: Dominance, metric: str, names: Any = None) -> str:
-    """What to do about a column that dominates, by its name if there are names."""
+    """The warning about a dominating column, by its name if columns have names."""
     name = f"{found.column} of X" if names is None else repr(str(names[found.column]))
     return (
         f"Column {name} has more than {MOST_OF_ONE:.0%} of {SHARED[metric]}: the map shows little else. "
-        "Scale columns of different units (StandardScaler, or --scale on the command line), or leave "
-        "it out."
+        "Scale columns of different units (StandardScaler, or --scale on the command line), or remove "
+        "it."
     )
 
 
 @contextmanager
 def column_names(names: Sequence[str] | None) -> Iterator[None]:
-    """Within it, warnings name the columns of arrays so."""
+    """Context in which warnings use these names for the columns of arrays."""
     token = _COLUMN_NAMES.set(names)
     try:
         yield
