@@ -30,8 +30,8 @@ BLUE, ORANGE, GREEN, GRAY = "#0072B2", "#D55E00", "#009E73", "#8a8f98"
 def write(folder: Path) -> None:
     """Draw all figures into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
-        for draw in FIGURES:
+    for draw in FIGURES:
+        with mpl.rc_context(STYLE):
             figure = draw()
             figure.savefig(folder / f"{draw.__name__}.png")
             plt.close(figure)
@@ -251,6 +251,7 @@ def _triples(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
 
 def first_map() -> Any:
     """What the program of the home page draws."""
+    plt.rcParams["font.size"] = 14
     figure, ax = plt.subplots(figsize=(5.2, 5.2), layout="constrained")
     data, model = digits()
     plot.map(model.embedding_, color=data.target, labels=True, legend=False, ax=ax)
