@@ -3,7 +3,7 @@ Side by side, with numbers
 ==========================
 
 Embeddings of the same points, drawn with one legend and measured with one ruler. Neighbourhoods are what
-t-SNE is for; angles and distances are what Mercat is for.
+t-SNE is for; angles and distances are what Mercat is for, and `detail` adds neighbourhoods to them.
 """
 
 from sklearn.datasets import load_digits
@@ -21,6 +21,7 @@ embeddings = {
     "PCA": PCA(2, random_state=0).fit_transform(X),
     "t-SNE": flat,
     "Mercat": Mercat(random_state=0).fit_transform(X),
+    "Mercat, detail": Mercat(detail=0.3, random_state=0).fit_transform(X),
 }
 axes = plot.compare(embeddings, color=digit)
 
@@ -33,7 +34,7 @@ measures = (
     "neighborhood_preservation",
     "density_preservation",
 )
-print(f"{'':26}" + "".join(f"{name:>8}" for name in embeddings))
+print(f"{'':26}" + "".join(f"{name:>16}" for name in embeddings))
 for measure in measures:
     scores = [float(getattr(metrics, measure)(X, Y)) for Y in embeddings.values()]
-    print(f"{measure:26}" + "".join(f"{score:8.2f}" for score in scores))
+    print(f"{measure:26}" + "".join(f"{score:16.2f}" for score in scores))
