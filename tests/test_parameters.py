@@ -46,7 +46,7 @@ def test_defaults_are_allowed_and_help_is_one_sentence(name):
     ("name", "value"),
     [
         ("objective", "angles"),
-        ("metric", "manhattan"),
+        ("metric", "minkowski"),
         ("solver", 3),
         ("detail", -0.1),
         ("detail", np.nan),

@@ -66,8 +66,14 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Number of principal components that the data are denoised to. "auto" keeps those that stand above
         the noise, by ScreeNOT, and at least two. None takes the data as they are. `loss_` and `correlation_`
         speak of the denoised data: two components of pure noise can be mapped perfectly.
-    metric : {"euclidean", "cosine", "correlation", "precomputed"}, default="euclidean"
-        The geometry of the data. For "precomputed", X is the square matrix of distances.
+    metric : str or callable, default="euclidean"
+        The geometry of the data: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the share of
+        columns that differ), "jaccard" (of what the rows have, the entries that are not 0), or "precomputed".
+        Except for "euclidean", the squared length of a difference is the distance of the metric (twice it for
+        "cosine" and "correlation"), for which points of a Euclidean space exist. For "precomputed", X holds
+        distances, taken as they are: the square matrix, or those to landmarks, (n, w), the landmarks being
+        the first w rows. A function takes two rows and returns their distance; what no Euclidean space
+        can represent of it is left out, as for "precomputed".
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
         "exact" minimises over all triples, in O(n^2) a step. "landmarks" does so for a random sample and
         places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
@@ -131,9 +137,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     status_ : Status
         How the fit ended; its text is a sentence.
     components_ : array of shape (r, n_features) or None
-        Principal axes. None for n_spectral=None and for precomputed distances.
+        Principal axes. None for n_spectral=None and for metrics other than "euclidean", "cosine" and
+        "correlation".
     mean_ : array of shape (n_features,) or None
-        Mean of the rows, after what the metric does to them. None for precomputed distances.
+        Mean of the rows, after what the metric does to them. None where `metric` has no axes.
     explained_variance_ : array of shape (r,)
         Variance along each axis.
     n_features_in_ : int
@@ -164,7 +171,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         detail: float = DEFAULTS["detail"],
         neighbors: Any = DEFAULTS["neighbors"],
         n_spectral: int | str | None = DEFAULTS["n_spectral"],
-        metric: str = DEFAULTS["metric"],
+        metric: Any = DEFAULTS["metric"],
         solver: str = DEFAULTS["solver"],
         n_landmarks: int = DEFAULTS["n_landmarks"],
         init: Any = DEFAULTS["init"],
@@ -200,7 +207,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
-            The data; for metric="precomputed", distances of shape (n, n).
+            The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
 
         Returns
@@ -216,7 +223,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
-            The data; for metric="precomputed", distances of shape (n, n).
+            The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
 
         Returns
@@ -232,7 +239,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (m, n_features)
-            New data; for metric="precomputed", their distances to the training points, (m, n).
+            New data; for metric="precomputed", their distances to the training points, or to the landmarks.
 
         Returns
         -------
@@ -249,7 +256,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         The rows are placed by `transform`, and the angles between any three of them compared with those in
         the data as the metric has them, with all components: settings of `n_spectral` can be compared. For
-        precomputed distances, the data are the components that the model keeps.
+        metrics other than "euclidean", "cosine" and "correlation", the data are the components that the
+        model keeps.
 
         Parameters
         ----------
@@ -408,7 +416,7 @@ def embed(X: Any, **parameters: Any) -> Any:
     Parameters
     ----------
     X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
-        The data; for metric="precomputed", distances of shape (n, n).
+        The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
     **parameters
         Parameters of `Mercat`.
 

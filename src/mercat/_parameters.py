@@ -61,6 +61,18 @@ class ChoiceOrArray(Choice):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChoiceOrFunction(Choice):
+    """One of a few words, or a function."""
+
+    def __post_init__(self) -> None:
+        words = ", ".join(repr(word) for word in self.choices)
+        object.__setattr__(self, "rule", self.rule or f"one of {words}, or a function of two rows")
+
+    def allows(self, value: Any) -> bool:
+        return callable(value) or super().allows(value)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Integer(Parameter):
     """An integer of at least `least`, or one of a few words."""
 
@@ -150,9 +162,17 @@ PARAMETERS: dict[str, Parameter] = {
         none="the data as they are",
         help="Number of principal components to keep.",
     ),
-    "metric": Choice(
+    "metric": ChoiceOrFunction(
         default="euclidean",
-        choices=("euclidean", "cosine", "correlation", "precomputed"),
+        choices=(
+            "euclidean",
+            "cosine",
+            "correlation",
+            "manhattan",
+            "hamming",
+            "jaccard",
+            "precomputed",
+        ),
         help="The geometry of the rows.",
     ),
     "solver": Choice(

@@ -51,6 +51,10 @@ def require_supported(model: Any, source: RowSource, *, fitting: bool) -> None:
             raise ValueError(
                 f"metric='precomputed' needs the distances in memory, got {where}: pass {remedy}."
             )
+        if model.metric not in ("euclidean", "cosine", "correlation"):
+            raise ValueError(
+                f"metric={model.metric!r} needs X in memory, got {where}: pass {remedy}."
+            )
     if source.device is not None and model.solver == "algorithm1" and fitting:
         raise ValueError(f"solver='algorithm1' needs X in memory, got {where}: pass {remedy}.")
     if source.sparse and model.metric == "precomputed":

@@ -158,7 +158,8 @@ def mercat(
         **({} if not n_pcs else {"n_pcs": n_pcs}),
         **({} if found is None else {"neighbors": found[0]}),
     )
-    about["model"] = pack(fitted)
+    if not callable(fitted.metric):  # which no file can hold
+        about["model"] = pack(fitted)
     _write(target, fitted.embedding_, fitted.point_loss_, about, name)
     return target if copy else None
 

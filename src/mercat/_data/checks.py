@@ -94,11 +94,14 @@ def as_floats(values: np.ndarray) -> np.ndarray:
 
 
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
-    """Distances of points to the training points; for `square`, of these to each other."""
-    distances = as_floats(distances)
-    if square and distances.shape[0] != distances.shape[1]:
+    """Distances of points to the training points, or to landmarks.
+
+    For `square`, those of a fit: of all points to each other, or to landmarks, which are the first rows.
+    """
+    if square and (distances.shape[0] < distances.shape[1] or distances.shape[1] < LEAST_POINTS):
         raise ValueError(
-            f"X must be a square matrix for metric='precomputed', got shape {distances.shape}."
+            "X must be a square matrix for metric='precomputed', or hold distances to at least "
+            f"{LEAST_POINTS} landmarks, which are its first rows, got shape {distances.shape}."
         )
     if not float(distances.max(initial=0)) < 1e150:
         raise ValueError(
@@ -110,14 +113,16 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             f"at least 0, got {distances.min()}."
         )
     if square:
-        gap = float(np.abs(distances - distances.T).max())
+        among = distances[: distances.shape[1]]
+        what = "X" if len(among) == len(distances) else "The first rows of X, those of landmarks,"
+        gap = float(np.abs(among - among.T).max())
         if gap > 1e-6 * float(distances.max()):
             raise ValueError(
-                "X must be symmetric for metric='precomputed', "
+                f"{what} must be symmetric for metric='precomputed', "
                 f"got distances that differ by {gap:.3g} from their transposed."
             )
-        if np.abs(np.diag(distances)).max() > 1e-6 * float(distances.max()):
-            raise ValueError("X must have a zero diagonal for metric='precomputed'.")
+        if np.abs(np.diag(among)).max() > 1e-6 * float(distances.max()):
+            raise ValueError(f"{what} must have a zero diagonal for metric='precomputed'.")
 
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:

@@ -114,6 +114,11 @@ def write_model(
             "neighbors must be an integer or None to save a model, got a graph, which is not kept: "
             "set model.neighbors = None first; transform does not need it."
         )
+    if callable(parameters["metric"]):
+        raise ValueError(
+            "metric must be a name to save a model, got a function, which cannot be kept: compute distances "
+            "to landmarks by it, and use metric='precomputed'."
+        )
     seed = parameters["random_state"]
     if seed is not None and not isinstance(seed, int | np.integer):
         raise ValueError(

@@ -21,6 +21,7 @@ from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration
 from .._reduce.components import ComponentReducer
 from .._reduce.distances import DistanceReducer
+from .._reduce.metrics import MetricReducer
 from .._solve.fitted_map import FittedMap
 from .._solve.placement import LandmarkPlacer
 from .._solve.status import Status
@@ -58,7 +59,7 @@ RULES: dict[type, dict[str, Any]] = {
         "_placer": FittedMap,
     },
     FittedMap: {
-        "spectral": (ComponentReducer, DistanceReducer),
+        "spectral": (ComponentReducer, DistanceReducer, MetricReducer),
         "against": (LandmarkPlacer, DetailPlacer),
     },
     ComponentReducer: {
@@ -68,9 +69,10 @@ RULES: dict[type, dict[str, Any]] = {
         "unit": float,
         "metric": str,
     },
+    MetricReducer: {"metric": str, "points": Shape("w d"), "scaling": DistanceReducer},
     DistanceReducer: {
-        "mean": Shape("n"),
-        "axes": Shape("n r"),
+        "mean": Shape("w"),
+        "axes": Shape("w r"),
         "explained_variance": Shape("v"),
         "unit": float,
         "spread": float,
@@ -199,18 +201,17 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
 def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int]) -> None:
     """What no field shows alone."""
     spectral = state["_placer"].spectral
-    n, d = sizes["n"], sizes.get("d", sizes["n"])
+    n, d = sizes["n"], sizes.get("d", sizes.get("w", 0))
     r, n_compared = sizes.get("r", d), sizes.get("L", 1)
     if state["n_features_in_"] != d:
         raise ValueError(f"n_features_in_ must be {d}, got {state['n_features_in_']}.")
-    distances = isinstance(spectral, DistanceReducer)
-    if distances != (model.metric == "precomputed"):
+    distances = isinstance(spectral, DistanceReducer | MetricReducer)
+    if isinstance(spectral, DistanceReducer) != (model.metric == "precomputed"):
         raise ValueError(f"its metric {model.metric!r} does not go with its components.")
-    if isinstance(spectral, ComponentReducer):
-        if spectral.metric != model.metric:
-            raise ValueError(f"it has two metrics, {model.metric!r} and {spectral.metric!r}.")
-        if spectral.components is None and r != d:
-            raise ValueError(f"its landmarks must have {d} columns, got {r}.")
+    if not isinstance(spectral, DistanceReducer) and spectral.metric != model.metric:
+        raise ValueError(f"it has two metrics, {model.metric!r} and {spectral.metric!r}.")
+    if isinstance(spectral, ComponentReducer) and spectral.components is None and r != d:
+        raise ValueError(f"its landmarks must have {d} columns, got {r}.")
     kept = r if distances or spectral.components is not None else 0
     if sizes["v"] != kept:
         raise ValueError(f"explained_variance_ must be of {kept} components, got {sizes['v']}.")

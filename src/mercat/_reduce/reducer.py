@@ -13,16 +13,23 @@ from .._data.source import ROWS_A_BLOCK, RowSource
 from .._data.threads import Workers
 from .components import ComponentReducer, fit_components, prepare_rows
 from .distances import DistanceReducer, fit_distances
+from .metrics import MetricReducer, fit_metric
 
-Reducer = ComponentReducer | DistanceReducer
+Reducer = ComponentReducer | DistanceReducer | MetricReducer
+_LINEAR = ("euclidean", "cosine", "correlation")
 
 
 def fit_reducer(
-    rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
+    rows: RowSource, n_spectral: int | str | None, *, metric: Any, rng: np.random.Generator
 ) -> Reducer:
-    """The reducer of a metric: classical scaling of distances, else principal components."""
+    """The reducer of a metric: principal components of rows, classical scaling of distances, or both.
+
+    Of distances to landmarks alone, the landmarks are the first rows.
+    """
     if metric == "precomputed":
-        return fit_distances(rows.X, n_spectral)
+        return fit_distances(rows.X[: rows.shape[1]], n_spectral)
+    if metric not in _LINEAR:
+        return fit_metric(rows, n_spectral, metric=metric, rng=rng)
     return fit_components(rows, n_spectral, metric=metric, rng=rng)
 
 

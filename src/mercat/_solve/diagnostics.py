@@ -11,6 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from .._data.arrays import to_numpy
 from .._data.threads import Workers
 from .._reduce.components import largest_eigenvectors, prepare_rows
+from .._reduce.distances import DistanceReducer
+from .._reduce.metrics import MetricReducer
 from .exact import AngleLoss
 
 _FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
@@ -21,6 +23,7 @@ SHARED = {
     "euclidean": "the variance",
     "cosine": "the length of the rows",
     "correlation": "the length of the rows",
+    "manhattan": "the distances",
 }
 _NOTHING = 1e-6  # share of the variance below which what is dropped is rounding
 
@@ -69,13 +72,18 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
 
     `indices` are the indices of the rows among all, and X_hat is theirs.
     """
-    if X_hat.shape[1] == rows.shape[1]:
+    columns = rows.shape[1]
+    if isinstance(spectral, MetricReducer):
+        columns = len(spectral.points)
+    elif isinstance(spectral, DistanceReducer) and indices.max() >= columns:
+        return None  # distances to landmarks alone
+    if X_hat.shape[1] == columns:
         return None
     some = slice(0, _ROWS_FOR_CUT)
     gram = spectral.gram(rows[some], indices[some])
     X_hat = X_hat[some].astype(np.float64)
     rest = gram - X_hat @ X_hat.T
-    n_cut = min(len(gram) - 1, rows.shape[1]) - X_hat.shape[1]
+    n_cut = min(len(gram) - 1, columns) - X_hat.shape[1]
     left, whole = float(np.trace(rest)), float(np.trace(gram))
     if n_cut < 1 or not left > _NOTHING * whole:
         return None
@@ -86,9 +94,10 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
 def find_dominance(rows: Any, metric: Any) -> Dominance | None:
     """The column with the largest share of the variance of some rows; None if this does not apply.
 
-    For "cosine" and "correlation", the share of the squared lengths of the rows.
+    Of the variance, for "cosine" and "correlation" of the squared lengths of the rows, for "manhattan" of
+    the absolute deviations.
     """
-    if metric not in SHARED or rows.shape[1] < 2:
+    if not isinstance(metric, str) or metric not in SHARED or rows.shape[1] < 2:
         return None
     sizes = _column_sizes(rows, metric)
     largest, whole = int(sizes.argmax()), float(sizes.sum())
@@ -101,7 +110,10 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
 
 
 def _column_sizes(rows: Any, metric: str) -> np.ndarray:
-    """Mean squares of each column, about its mean for "euclidean"."""
+    """Mean squares of each column, about its mean for "euclidean"; for "manhattan" mean deviations."""
+    if metric == "manhattan":
+        dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows, np.float64)
+        return np.asarray(np.mean(np.abs(dense - np.median(dense, axis=0)), axis=0))
     prepared, offset = prepare_rows(rows, metric)
     if scipy.sparse.issparse(prepared):
         mean = np.asarray(prepared.mean(axis=0)).ravel()

@@ -1,0 +1,124 @@
+"""Metrics without coordinates of their own: distances to landmarks, and X_hat from these.
+
+As for "cosine", the squared length of a difference is the distance of the metric. The roots of Manhattan,
+Hamming and Jaccard distances are those of points in a Euclidean space (Schoenberg; for Jaccard, Gower and
+Legendre 1986), so that classical scaling represents them exactly. A function's distances are taken as they
+are; of those that no Euclidean space has, what cannot be represented is left out.
+
+Landmark MDS (de Silva and Tenenbaum 2004): a sample of the rows is scaled, and every row, of the training
+data or new, is placed by its distances to the sample. Memory and time are linear in the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.spatial.distance import cdist
+
+from .._data.arrays import blocks
+from .._data.source import RowSource
+from .distances import DistanceReducer, fit_distances
+
+_LANDMARKS = 1000
+_LANDMARKS_OF_FUNCTIONS = 300  # which are called for each pair
+_MOST_NUMBERS = 50_000_000  # of landmarks of very many columns
+_ROWS = 512  # that are compared at once
+_ROUNDING = 1e-6
+
+
+class MetricReducer(NamedTuple):
+    """The way from a row of X to X_hat, by its distances to landmarks."""
+
+    metric: str | Callable[[np.ndarray, np.ndarray], float]
+    points: np.ndarray  # (w, d) the landmarks
+    scaling: DistanceReducer
+
+    @property
+    def explained_variance(self) -> np.ndarray:
+        return self.scaling.explained_variance
+
+    @property
+    def unit(self) -> float:
+        return self.scaling.unit
+
+    def project(self, rows: Any) -> np.ndarray:
+        """X_hat (b x r) of rows (b x d)."""
+        return self.scaling.project(root_distances(rows, self.points, self.metric))
+
+    def gram(self, rows: Any, _: np.ndarray) -> np.ndarray:
+        """Inner products of rows about the landmarks' mean, in spreads."""
+        among, to_landmarks = (
+            (root_distances(rows, others, self.metric) / self.unit) ** 2
+            for others in (_dense(rows), self.points)
+        )
+        mean = to_landmarks.mean(axis=1)
+        gram = among - mean[:, None] - mean[None, :] + self.scaling.mean.mean()
+        return np.asarray(-0.5 * gram / self.scaling.spread**2)
+
+
+def fit_metric(
+    rows: RowSource,
+    n_spectral: int | str | None,
+    *,
+    metric: str | Callable[[np.ndarray, np.ndarray], float],
+    rng: np.random.Generator,
+) -> MetricReducer:
+    """Classical scaling of a sample of the rows, all of a few."""
+    n, d = rows.shape
+    most = _LANDMARKS_OF_FUNCTIONS if callable(metric) else _LANDMARKS
+    size = min(n, most, max(100, _MOST_NUMBERS // d))
+    chosen = np.arange(n) if size == n else np.sort(rng.choice(n, size, replace=False))
+    points = _dense(rows.take(chosen))
+    distances = root_distances(points, points, metric)
+    if callable(metric):
+        _check_function(distances)
+    return MetricReducer(metric, points, fit_distances(distances, n_spectral))
+
+
+def root_distances(rows: Any, points: np.ndarray, metric: Any) -> np.ndarray:
+    """Lengths (b x w) whose squares are the distances of the metric; of a function, its values."""
+    if callable(metric):
+        return np.array(
+            [[float(metric(a, b)) for b in points] for a in _dense(rows)], dtype=np.float64
+        ).reshape(rows.shape[0], len(points))
+    if metric == "jaccard":
+        return np.asarray(np.sqrt(_jaccard(rows, points)))
+    name = {"manhattan": "cityblock"}.get(metric, metric)
+    parts = [
+        cdist(_dense(rows[b]).astype(np.float64), points.astype(np.float64), name)
+        for b in blocks(rows.shape[0], _ROWS)
+    ]
+    return np.asarray(np.sqrt(np.concatenate(parts)))
+
+
+def _jaccard(rows: Any, points: np.ndarray) -> np.ndarray:
+    """One minus the share, among what either row has, of what both have; 0 where neither has anything."""
+    has = (points != 0).astype(np.float64)
+    ours = (rows != 0).astype(np.float64)
+    both = np.asarray(ours @ has.T)
+    either = np.asarray(ours.sum(axis=1)).reshape(-1, 1) + has.sum(axis=1) - both
+    return 1 - np.asarray(np.where(either > 0, both, 1.0) / np.where(either > 0, either, 1.0))
+
+
+def _dense(rows: Any) -> np.ndarray:
+    dense = np.asarray(rows.toarray() if scipy.sparse.issparse(rows) else rows)
+    return dense if dense.dtype in (np.float32, np.float64) else dense.astype(np.float64)
+
+
+def _check_function(distances: np.ndarray) -> None:
+    """Raise unless a function gave distances."""
+    if not np.isfinite(distances).all() or distances.min() < 0:
+        raise ValueError(
+            "metric must be a function that returns finite numbers of at least 0, got "
+            f"{distances[~(np.isfinite(distances) & (distances >= 0))][0]}."
+        )
+    most = float(distances.max())
+    for name, gap in (
+        ("symmetric", np.abs(distances - distances.T).max()),
+        ("0 for equal rows", np.abs(np.diag(distances)).max()),
+    ):
+        if gap > _ROUNDING * most:
+            raise ValueError(f"metric must be a function that is {name}, got {gap:.3g} off.")
