@@ -12,18 +12,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._data.arrays import blocks, in_tiles, like, namespace, to_numpy, widest
+from ._data.arrays import blocks, in_tiles, is_dask, like, namespace, to_numpy, widest
 from ._data.checks import generator, warn_caller
 from ._data.open import open_source
 from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
 from ._math.angles import ABSOLUTE
-from ._math.orientation import canonical_frame
-from ._math.sphere import normalize
+from ._math.orientation import canonical_frame, orthogonal_onto
+from ._math.sphere import geodesic, normalize
 from ._parameters import DEFAULTS, explained
 from ._progress import Progress
 from ._reduce.components import ComponentReducer
 from ._reduce.reducer import Reducer, fit_reducer, full_rows
+from ._solve.anchors import Anchors
 from ._solve.diagnostics import Diagnostics
 from ._solve.fitted_map import FittedMap, ScoredMap
 from ._solve.pipeline import Plan, Solved, add_detail, solve
@@ -33,10 +34,12 @@ from ._validation import (
     check_data,
     check_init,
     check_parameters,
+    check_positions,
     neighbors_of,
     require_supported,
 )
 
+_COMPARED, _NOT_THE_SAME = 200, 0.5  # rows that must be near their place on another map; radians
 _SCORED, _SCORED_AT = 2000, 1000  # rows that are scored, and those of them that angles are taken at
 
 
@@ -201,7 +204,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ public methods
 
-    def fit(self, X: Any, y: Any = None) -> Mercat:
+    def fit(self, X: Any, y: Any = None, *, align_to: Any = None) -> Mercat:
         """Fit the map.
 
         Parameters
@@ -209,15 +212,20 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
             The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
+        align_to : Mercat or array of shape (n, 3), optional
+            Another map to stay near, of some of the points: a fitted model whose training points are the
+            first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The
+            fit starts there and goes no farther than angles need; the map is turned onto the other one, or
+            mirrored, and not towards the equator. With `detail`, the map is turned only.
 
         Returns
         -------
         self : Mercat
         """
-        self._fit(X)
+        self._fit(X, align_to)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, align_to: Any = None) -> Any:
         """Fit the map and return `embedding_`.
 
         Parameters
@@ -225,13 +233,18 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
             The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
+        align_to : Mercat or array of shape (n, 3), optional
+            Another map to stay near, of some of the points: a fitted model whose training points are the
+            first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The
+            fit starts there and goes no farther than angles need; the map is turned onto the other one, or
+            mirrored, and not towards the equator. With `detail`, the map is turned only.
 
         Returns
         -------
         Y : array of shape (n, 3)
             Unit vectors.
         """
-        return self._fit(X).embedding_
+        return self._fit(X, align_to).embedding_
 
     def transform(self, X: Any) -> Any:
         """Place points on the fitted map. Each is placed on its own; the result does not depend on the batch.
@@ -250,6 +263,52 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         model = self._as_now()  # whatever other threads do to the model meanwhile
         with model._working() as (workers, progress):
             return model._placed(model._open(X, workers, fitting=False), progress)
+
+    def turn(self, points: Any, onto: Any) -> Mercat:
+        """Turn the fitted map, or mirror it, so that points on it come near to others.
+
+        Angles and distances stay as they are. `embedding_` and `transform` change.
+
+        Parameters
+        ----------
+        points : array of shape (k, 3)
+            Points of this map, such as centres of classes; they need not be of length 1.
+        onto : array of shape (k, 3)
+            Where they should come to lie, on another map.
+
+        Returns
+        -------
+        self : Mercat
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercat import Mercat
+        >>> X = np.random.default_rng(0).normal(size=(60, 3))
+        >>> one, other = (Mercat(random_state=seed).fit(X) for seed in (0, 1))
+        >>> other = other.turn(other.embedding_, one.embedding_)
+        >>> float(np.sum(one.embedding_ * other.embedding_, axis=1).mean()) > 0.8
+        True
+        """
+        check_is_fitted(self)
+        points, onto = (np.asarray(to_numpy(P), dtype=np.float64) for P in (points, onto))
+        if points.ndim != 2 or points.shape[1] != 3 or points.shape != onto.shape:
+            raise ValueError(
+                f"points and onto must be of the same shape (k, 3), got {points.shape} and {onto.shape}."
+            )
+        for name, P in (("points", points), ("onto", onto)):
+            if not np.isfinite(P).all():
+                raise ValueError(f"{name} must be finite, got NaN or infinity.")
+        R = orthogonal_onto(points, onto)
+        state: dict[str, Any] = self.__dict__
+        Y = state["embedding_"]
+        dtype = "float32" if str(Y.dtype).endswith("float32") else "float64"
+        if is_dask(Y):
+            state["embedding_"] = Y.map_blocks(_turned, R, dtype, dtype=dtype)
+        else:
+            state["embedding_"] = _turned(Y, R, dtype)
+        state["_rotation"] = R @ state["_rotation"]
+        return self
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well the map keeps the angles of rows, such as held-out ones: higher is better.
@@ -288,7 +347,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(self, X: Any) -> Mercat:
+    def _fit(self, X: Any, align_to: Any = None) -> Mercat:
         """Fit a copy and take over what it learned at one stroke; the copy.
 
         A fit that fails or is interrupted leaves the model as it was, and other threads see the model before
@@ -296,7 +355,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         model = self._as_now()
         before = dict(vars(model))
-        model._fit_here(X)
+        model._fit_here(X, align_to)
         after = vars(model)
         learned = {k: v for k, v in after.items() if k not in before or before[k] is not v}
         forgotten = before.keys() - after.keys()
@@ -309,12 +368,13 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         model.__dict__ = dict(vars(self))
         return model
 
-    def _fit_here(self, X: Any) -> None:
+    def _fit_here(self, X: Any, align_to: Any) -> None:
         check_parameters(self)
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
             source = self._open(X, workers, fitting=True)
             init = check_init(self.init, source.shape[0])
+            anchors = anchors_of(align_to, source)
             neighbors = neighbors_of(self, source.shape[0])
             progress.phase("denoising", None, "")
             reducer = fit_reducer(source, self.n_spectral, metric=self.metric, rng=rng)
@@ -332,11 +392,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 progress=progress,
                 detail=float(self.detail),
                 neighbors=neighbors,
+                anchors=anchors,
             )
             solved = solve(plan)
             if self.detail > 0:
                 solved = add_detail(solved, plan)
-            self._keep(source, reducer, solved, progress)
+            self._keep(source, reducer, solved, anchors, progress)
         self._warn(solved.diagnostics)
 
     def _open(self, X: Any, workers: Workers, *, fitting: bool) -> RowSource:
@@ -347,7 +408,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return source
 
     def _keep(
-        self, source: RowSource, reducer: Reducer, solved: Solved, progress: Progress
+        self,
+        source: RowSource,
+        reducer: Reducer,
+        solved: Solved,
+        anchors: Anchors | None,
+        progress: Progress,
     ) -> None:
         """Set the attributes of a finished fit."""
         self.components_ = self.mean_ = None  # of distances, which have no columns
@@ -355,8 +421,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.components_, self.mean_ = reducer.components, reducer.mean
         self.explained_variance_ = reducer.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
-        self._placer = solved.placement.placer
-        self._rotation = canonical_frame(*solved.crowd)  # or a mirror image, which keeps angles too
+        self._placer, self._rotation = solved.placement.placer, _turning(solved, anchors)
         self.embedding_, self.point_loss_ = self._outcome(source, solved, progress)
         self._n_features_out = 3
         self.loss_ = float(fit.angle_fit.loss)
@@ -434,6 +499,47 @@ def embed(X: Any, **parameters: Any) -> Any:
     (100, 3)
     """
     return Mercat(**parameters).fit_transform(X)
+
+
+def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
+    """Where points are on another map, checked."""
+    if align_to is None or isinstance(align_to, Anchors):
+        return align_to
+    n = source.shape[0]
+    if source.lazy or source.device is not None:
+        raise ValueError("align_to needs X in memory, got a Dask array or a device.")
+    if not isinstance(align_to, Mercat):
+        return Anchors(check_positions(align_to, n))
+    check_is_fitted(align_to)
+    m = len(align_to.embedding_)
+    if m > n:
+        raise ValueError(
+            f"align_to must be a map of the first rows of X, which has {n}, got a map of {m} points."
+        )
+    Y = to_numpy(align_to.embedding_).astype(np.float64)
+    if source.shape[1] == align_to.n_features_in_:
+        some = np.linspace(0, m - 1, min(m, _COMPARED)).astype(int)
+        placed = to_numpy(
+            _place(align_to._placer, align_to._rotation, "float64", source.take(some), 0)
+        )
+        apart = float(np.median(geodesic(placed, Y[some])))
+        if apart > _NOT_THE_SAME:
+            raise ValueError(
+                "align_to must be a map of the first rows of X, got a model that places these at a median "
+                f"of {np.degrees(apart):.0f} degrees from its training points: pass unit vectors, with NaN "
+                "for points that are not on its map."
+            )
+    positions = np.full((n, 3), np.nan)
+    positions[:m] = Y
+    return Anchors(positions, align_to.landmarks_)
+
+
+def _turning(solved: Solved, anchors: Anchors | None) -> np.ndarray:
+    """How the map is turned: as the data say, or onto another map."""
+    if anchors is None:
+        return canonical_frame(*solved.crowd)  # or a mirror image, which keeps angles too
+    rows = anchors.known
+    return orthogonal_onto(to_numpy(solved.fit.Y)[rows], anchors.positions[rows])
 
 
 def _place(placer: FittedMap, rotation: np.ndarray, dtype: str, rows: Any, _: int) -> Any:

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from ._data.checks import LEAST_POINTS, check_distances
+from ._data.checks import LEAST_POINTS, check_distances, check_unit
 from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
 from ._math.sphere import normalize
 from ._parameters import PARAMETERS
+from ._solve.anchors import LEAST_ANCHORS
 
 
 def check_parameters(model: Any) -> None:
@@ -95,6 +96,23 @@ def check_init(init: Any, n: int) -> str | np.ndarray:
     if len(given) != n:
         raise ValueError(f"init must have a row for each of the {n} points of X, got {len(given)}.")
     return directions
+
+
+def check_positions(align_to: Any, n: int) -> np.ndarray:
+    """Unit vectors of points on another map (n x 3), NaN for those that are not on it."""
+    given = np.array(align_to, dtype=np.float64)
+    if given.shape != (n, 3):
+        raise ValueError(
+            f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {given.shape}."
+        )
+    known = ~np.isnan(given).any(axis=1)
+    if known.sum() < LEAST_ANCHORS:
+        raise ValueError(
+            f"align_to must have positions of at least {LEAST_ANCHORS} points, got {known.sum()}."
+        )
+    given[known] = check_unit("align_to", given[known])
+    given[~known] = np.nan
+    return given
 
 
 def neighbors_of(model: Any, n: int) -> Any:

@@ -34,6 +34,7 @@ from ._ingest import (
     transferred,
 )
 from ._scanpy import neighbors_graph
+from ._solve.anchors import LEAST_ANCHORS, Anchors
 from ._solve.trust import column_names
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["ingest", "mercat", "model"]
 
 logger = logging.getLogger(__name__)
+_LEAST_LABELS = 3
 
 
 def mercat(
@@ -53,6 +55,8 @@ def mercat(
     n_spectral: int | str | None = 50,
     detail: float = 0.0,
     neighbors_key: str | None = None,
+    align_to: AnnData | None = None,
+    align_on: str | None = None,
     random_state: Any = 0,
     key_added: str | None = None,
     copy: bool = False,
@@ -85,6 +89,13 @@ def mercat(
     neighbors_key : str, optional
         Use the graph that ``sc.pp.neighbors(adata, key_added=neighbors_key)`` made, with `detail`. It is an
         error if it does not fit.
+    align_to : AnnData, optional
+        Cells with a map of the same name, as of another batch, time point or version, to align this map to.
+        Cells of both, by their names, start from where they are on it and move no farther than angles need.
+        The map is turned onto the other one, or mirrored.
+    align_on : str, optional
+        Align by a column of labels in ``obs`` of both instead, where no cells are shared: the map is turned
+        so that the centres of the labels come near to those of `align_to`.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
@@ -134,6 +145,8 @@ def mercat(
             "neighbors_key must be None unless detail is above 0 and neighbors is not given, got "
             f"{neighbors_key!r}."
         )
+    if align_to is None and align_on is not None:
+        raise ValueError(f"align_on must be None without align_to, got {align_on!r}.")
     source, X = _representation(adata, use_rep, layer, n_pcs)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
     found = None
@@ -148,8 +161,11 @@ def mercat(
         **parameters,
     }
     of_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
+    anchors = None if align_to is None or align_on else _shared_cells(adata, align_to, name)
     with column_names([str(name) for name in adata.var_names] if of_genes else None):
-        fitted = Mercat(**parameters).fit(X)
+        fitted = Mercat(**parameters).fit(X, align_to=anchors)
+    if align_to is not None and align_on:
+        fitted.turn(*_shared_labels(fitted.embedding_, adata, align_to, align_on, name))
     target = adata.copy() if copy else adata
     about = about_model(
         fitted,
@@ -307,6 +323,62 @@ def ingest(
         if f"{name}_colors" in reference.uns:
             target.uns[f"{new}_colors"] = reference.uns[f"{name}_colors"]
     return target if copy else None
+
+
+def _shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
+    """Where cells are on the map of another object, by their names."""
+    Y = _sphere_of(other, key)
+    for name, cells in (("adata", adata), ("align_to", other)):
+        if not cells.obs_names.is_unique:
+            raise ValueError(
+                f"{name}.obs_names must be unique, since cells are matched by name: call "
+                f"{name}.obs_names_make_unique() first."
+            )
+    here = adata.obs_names.get_indexer(other.obs_names)
+    shared = here >= 0
+    if shared.sum() < LEAST_ANCHORS:
+        raise ValueError(
+            f"align_to must share at least {LEAST_ANCHORS} cells with adata, got {int(shared.sum())}: pass "
+            "align_on= to align by labels."
+        )
+    positions = np.full((adata.n_obs, 3), np.nan)
+    positions[here[shared]] = Y[shared]
+    landmarks = None
+    if "model" in other.uns[short_of(key)]:
+        rows = _kept_model(other, key, "align_to").landmarks_
+        if rows.max() < other.n_obs:  # of a part of the cells their numbers are not known
+            landmarks = here[rows][shared[rows]]
+    return Anchors(positions, landmarks if landmarks is not None and len(landmarks) else None)
+
+
+def _shared_labels(
+    Y: np.ndarray, adata: AnnData, other: AnnData, column: str, key: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centres of the labels that both have, on both maps."""
+    there = _sphere_of(other, key)
+    for name, cells in (("adata", adata), ("align_to", other)):
+        if column not in cells.obs:
+            raise ValueError(f"align_on must be a column of {name}.obs, got {column!r}.")
+    ours, theirs = (a.obs[column].astype(str).to_numpy() for a in (adata, other))
+    labels = np.intersect1d(ours[adata.obs[column].notna()], theirs[other.obs[column].notna()])
+    if len(labels) < _LEAST_LABELS:
+        raise ValueError(
+            f"align_on must name a column with at least {_LEAST_LABELS} labels in common, got "
+            f"{len(labels)} of {column!r}."
+        )
+    centres = [
+        [P[of == label].mean(axis=0) for label in labels] for P, of in ((Y, ours), (there, theirs))
+    ]
+    return np.array(centres[0]), np.array(centres[1])
+
+
+def _sphere_of(adata: AnnData, key: str) -> np.ndarray:
+    require_anndata(adata)
+    if sphere_of(key) not in adata.obsm or short_of(key) not in adata.uns:
+        raise ValueError(
+            f"align_to must have a map {key!r}, as mercat.tl.mercat(align_to) makes it, got none."
+        )
+    return np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64)
 
 
 def _label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:

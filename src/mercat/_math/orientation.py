@@ -110,6 +110,18 @@ def _signed_squares(t: np.ndarray) -> np.ndarray:
     return np.asarray(np.sum(t * np.abs(t), axis=1))
 
 
+def orthogonal_onto(Y: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix R, a rotation or with a reflection, that brings ``Y @ R.T`` nearest to the target.
+
+    >>> import numpy as np
+    >>> R = orthogonal_onto(np.eye(3), np.eye(3)[[1, 0, 2]])
+    >>> bool(np.allclose(np.eye(3) @ R.T, np.eye(3)[[1, 0, 2]]))
+    True
+    """
+    U, _, Vt = np.linalg.svd(np.asarray(target, np.float64).T @ np.asarray(Y, np.float64))
+    return np.asarray(U @ Vt)
+
+
 def _grid_axis(Y: np.ndarray) -> np.ndarray:
     """The paper's grid over R_alpha R_beta.
 

@@ -36,6 +36,7 @@ from .._progress import Progress, reporter
 from .._reduce.components import ComponentReducer
 from .._reduce.reducer import Reducer, project_all
 from .algorithm1 import solve_algorithm1
+from .anchors import Anchors, anchored_sample, anchored_start, no_farther_than_needed
 from .diagnostics import (
     Diagnostics,
     Unseen,
@@ -86,6 +87,7 @@ class Plan(NamedTuple):
     progress: Progress
     detail: float
     neighbors: Any
+    anchors: Anchors | None = None
 
     @property
     def workers(self) -> Workers:
@@ -134,7 +136,11 @@ def _solve_landmarks(plan: Plan) -> Solved:
     rows = plan.rows
     n = rows.shape[0]
     sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
-    chosen, unseen = sample[: plan.n_landmarks], sample[plan.n_landmarks :][:_UNSEEN]
+    n_landmarks = plan.n_landmarks
+    if plan.anchors is not None:
+        chosen = anchored_sample(plan.anchors, n_landmarks, plan.rng)
+        sample, n_landmarks = np.concatenate([chosen, np.setdiff1d(sample, chosen)]), len(chosen)
+    chosen, unseen = sample[:n_landmarks], sample[n_landmarks:][:_UNSEEN]
     near = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
     X_hat = _projected(near[: len(chosen)], plan)
     fit = _descend(X_hat, chosen, plan, careful=False)
@@ -336,7 +342,9 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     there = plan.rows.to_device(X_hat)
     about_all = AngleLoss(there, line=plan.line, workers=plan.workers)
-    if not isinstance(plan.init, str):
+    if plan.anchors is not None:
+        start = anchored_start(X_hat, plan.anchors.positions[rows], plan.line, plan.workers)
+    elif not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
         start = pca_positions(_scores(X_hat, plan.spectral))
@@ -352,7 +360,8 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
         )
     report = reporter(plan.progress, plan.callback)
     roundings = COARSE if plan.calibrated or not careful else POLISHED
-    return descend(there, start, report=report, roundings=roundings, sharing=about_all)
+    fit = descend(there, start, report=report, roundings=roundings, sharing=about_all)
+    return fit if plan.anchors is None else no_farther_than_needed(fit, start, about_all)
 
 
 def _has_components(spectral: Reducer) -> bool:

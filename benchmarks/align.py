@@ -1,0 +1,71 @@
+"""Aligned maps: how far points move, and what angles cost, as data grow by a fifth.
+
+    python -m benchmarks.align --data DIR
+
+A map of five sixths of each set, then one of all of it: fresh, aligned to the first by its model, and
+aligned by the positions of its points alone. A fresh map is turned onto the first before the movement of its
+points is measured.
+Results go to benchmarks/results/align.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import data
+from benchmarks.harness.record import Store, stamp
+from mercat import Mercat, metrics
+
+RESULTS = Path(__file__).parent / "results" / "align.json"
+SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
+MOST = 12_000  # rows of a set
+
+
+def movement(Y: np.ndarray, old: np.ndarray) -> float:
+    """Median angle between points on two maps, in degrees."""
+    cosine = np.clip(np.sum(Y[: len(old)] * old, axis=1), -1, 1)
+    return round(float(np.median(np.degrees(np.arccos(cosine)))), 3)
+
+
+def run(name: str, folder: str, store: Store) -> None:
+    """One set, whole and without a sixth."""
+    X = data.load(name, folder).X
+    X = X[np.random.default_rng(0).permutation(len(X))[:MOST]]
+    m = len(X) * 5 // 6
+    old = Mercat(random_state=0).fit(X[:m])
+    positions = np.full((len(X), 3), np.nan)
+    positions[:m] = old.embedding_
+    fresh = Mercat(random_state=1).fit(X)
+    maps = {
+        "fresh": fresh.turn(fresh.embedding_[:m], old.embedding_),
+        "model": Mercat(random_state=1).fit(X, align_to=old),
+        "positions": Mercat(random_state=1).fit(X, align_to=positions),
+    }
+    found = {
+        key: {
+            "movement": movement(model.embedding_, old.embedding_),
+            "angles": round(float(metrics.angle_preservation(X, model.embedding_)), 4),
+        }
+        for key, model in maps.items()
+    }
+    store.put(name, stamp(set=name, n=len(X), measures=found))
+    print(name, found, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="folder of the real data sets")
+    parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    store = Store(RESULTS)
+    for name in arguments.sets:
+        run(name, arguments.data, store)
+
+
+if __name__ == "__main__":
+    main()

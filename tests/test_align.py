@@ -1,0 +1,184 @@
+"""Maps that stay near another one: versions of growing data, batches, time points."""
+
+from __future__ import annotations
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ortho_group
+from sklearn.datasets import load_digits
+
+import mercat
+from mercat import Mercat, tl
+from mercat._math.orientation import orthogonal_onto
+from mercat._solve.anchors import Anchors, anchored_sample
+from mercat.metrics import angle_preservation
+
+
+def apart(A: np.ndarray, B: np.ndarray) -> float:
+    """Median angle between points, in degrees."""
+    return float(np.median(np.degrees(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))))
+
+
+@pytest.fixture(scope="module")
+def grown():
+    """Digits in any order, a map of five sixths of them, and a map of all that knows nothing of it."""
+    X = load_digits().data
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    m = len(X) * 5 // 6
+    return X, m, Mercat(random_state=0).fit(X[:m]), Mercat(random_state=1).fit(X)
+
+
+@pytest.mark.parametrize("n", [600, None], ids=["exact", "landmarks"])
+def test_a_fifth_more_data_move_old_points_little_and_cost_no_angles(grown, n):
+    X, m, old, fresh = grown
+    if n is not None:
+        X, m = X[:n], n * 5 // 6
+        old, fresh = Mercat(random_state=0).fit(X[:m]), Mercat(random_state=1).fit(X)
+    aligned = Mercat(random_state=1).fit(X, align_to=old)
+    assert (
+        apart(aligned.embedding_[:m], old.embedding_)
+        < 2
+        < apart(fresh.embedding_[:m], old.embedding_)
+    )
+    lost = angle_preservation(X, fresh.embedding_) - angle_preservation(X, aligned.embedding_)
+    assert lost < 0.01
+    placed = aligned.transform(X[m:])
+    assert apart(placed, aligned.embedding_[m:]) < 3  # new rows are turned alike
+
+
+def test_positions_of_some_points_do_as_a_model(grown):
+    X, m, old, _ = grown
+    positions = np.full((len(X), 3), np.nan)
+    positions[:m] = old.embedding_
+    order = np.random.default_rng(1).permutation(len(X))
+    aligned = Mercat(random_state=1).fit(X[order], align_to=positions[order])
+    known = np.isfinite(positions[order, 0])
+    assert apart(aligned.embedding_[known], positions[order][known]) < 2
+
+
+def test_a_mirrored_map_is_met(grown):
+    X, _, old, _ = grown
+    mirror = ortho_group.rvs(3, random_state=3)
+    mirror *= -np.sign(np.linalg.det(mirror))
+    aligned = Mercat(random_state=1).fit(X[:300], align_to=old.embedding_[:300] @ mirror.T)
+    again = Mercat(random_state=1).fit(X[:300], align_to=old.embedding_[:300])
+    assert apart(aligned.embedding_, again.embedding_ @ mirror.T) < 1
+
+
+def test_new_kinds_of_points_are_not_held_back():
+    """A map of a few kinds says nothing of others: where these bring new angles, points move."""
+    X, label = load_digits(return_X_y=True)
+    few, more = X[label < 3], X[label >= 3][:400]
+    old = Mercat(random_state=0).fit(few)
+    everything = np.concatenate([few, more])
+    aligned = Mercat(random_state=0).fit(everything, align_to=old)
+    fresh = Mercat(random_state=0).fit(everything)
+    assert aligned.correlation_ > fresh.correlation_ - 0.02
+
+
+def test_old_landmarks_stay_and_new_points_have_their_share():
+    positions = np.full((100, 3), np.nan)
+    positions[:80] = [1.0, 0, 0]
+    old = np.array([7, 3, 50, 70])
+    rows = anchored_sample(Anchors(positions, old), 10, np.random.default_rng(0))
+    assert [row for row in rows if row < 80] == [7, 3, 50, 70]
+    assert sum(rows >= 80) == 1
+    rows = anchored_sample(Anchors(positions), 40, np.random.default_rng(0))
+    assert len(set(rows)) == len(rows) == 50
+    assert sum(rows >= 80) == 10
+
+
+def test_orthogonal_onto_undoes_any_turn():
+    Y = np.random.default_rng(0).normal(size=(20, 3))
+    for seed in range(4):
+        R = ortho_group.rvs(3, random_state=seed)
+        np.testing.assert_allclose(orthogonal_onto(Y, Y @ R.T), R, atol=1e-12)
+
+
+def test_turn_changes_positions_and_new_points_alike(grown):
+    X, _, old, _ = grown
+    model = Mercat(random_state=2).fit(X[:200])
+    before, placed = model.embedding_.copy(), model.transform(X[200:210])
+    assert model.turn(before, old.embedding_[:200]) is model
+    R = orthogonal_onto(before, old.embedding_[:200])
+    np.testing.assert_allclose(model.embedding_, before @ R.T, atol=1e-12)
+    np.testing.assert_allclose(model.transform(X[200:210]), placed @ R.T, atol=1e-5)
+    with pytest.raises(ValueError, match=r"same shape \(k, 3\), got \(2, 3\) and \(3, 3\)"):
+        model.turn(np.eye(3)[:2], np.eye(3))
+    with pytest.raises(ValueError, match="onto must be finite"):
+        model.turn(np.eye(3), np.full((3, 3), np.nan))
+
+
+def test_errors_name_the_rule(grown):
+    X, _, old, _ = grown
+    for wrong, rule in (
+        (np.ones((5, 3)), r"array of shape \(300, 3\), got \(5, 3\)"),
+        (np.full((300, 3), np.nan), "at least 4 points, got 0"),
+        (np.ones((300, 3)), "length 1"),
+        (old, r"first rows of X, which has 300, got a map of"),
+    ):
+        with pytest.raises(ValueError, match=f"align_to must .*{rule}"):
+            Mercat().fit(X[:300], align_to=wrong)
+    other = Mercat(random_state=0).fit(X[:100])
+    with pytest.raises(ValueError, match="align_to must be a map of the first rows of X"):
+        Mercat().fit(X[400:700], align_to=other)
+
+
+# ------------------------------------------------------------------ cells
+
+
+def cells(rows) -> anndata.AnnData:
+    X, label = load_digits(return_X_y=True)
+    adata = anndata.AnnData(X[rows].astype(np.float32))
+    adata.obs["digit"] = pd.Categorical(label[rows].astype(str))
+    adata.obs_names = [f"cell{k}" for k in rows]
+    return adata
+
+
+def test_cells_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    old = cells(rng.permutation(500))
+    tl.mercat(old)
+    new = cells(rng.permutation(600))
+    tl.mercat(new, align_to=old, random_state=1)
+    shared = new.obs_names.intersection(old.obs_names)
+    assert len(shared) == 500
+    assert apart(new[shared].obsm["X_mercat_sphere"], old[shared].obsm["X_mercat_sphere"]) < 2
+    part = old[:300].copy()  # of which the landmarks' numbers are not known
+    tl.mercat(new, align_to=part, random_state=1)
+    assert tl.model(new).landmarks_.max() < 600
+
+
+def test_batches_without_shared_cells_are_turned_by_their_labels():
+    one, other = cells(np.arange(0, 800)), cells(np.arange(900, 1700))
+    tl.mercat(one)
+    tl.mercat(other, random_state=1, key_added="plain")
+    tl.mercat(other, random_state=1, align_to=one, align_on="digit")
+
+    def centres(adata, key="X_mercat_sphere"):
+        Y = adata.obsm[key]
+        found = np.array([Y[adata.obs["digit"] == str(k)].mean(axis=0) for k in range(10)])
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    assert apart(centres(other), centres(one)) < apart(centres(other, "plain_sphere"), centres(one))
+    assert apart(centres(other), centres(one)) < 25
+    placed = tl.model(other).transform(other.X[:20])
+    assert apart(placed, other.obsm["X_mercat_sphere"][:20]) < 1
+
+
+def test_errors_of_alignment_name_parameter_rule_and_value():
+    one, other = cells(np.arange(100)), cells(np.arange(200, 300))
+    with pytest.raises(ValueError, match="align_to must have a map 'X_mercat'"):
+        tl.mercat(other, align_to=one)
+    tl.mercat(one)
+    with pytest.raises(ValueError, match="align_to must share at least 4 cells with adata, got 0"):
+        tl.mercat(other, align_to=one)
+    with pytest.raises(ValueError, match="align_on must be a column of adata"):
+        tl.mercat(other, align_to=one, align_on="kind")
+    with pytest.raises(ValueError, match="align_on must be None without align_to"):
+        tl.mercat(other, align_on="digit")
+    with pytest.raises(TypeError, match="adata must be an AnnData object"):
+        tl.mercat(other, align_to=one.X)
+    assert mercat.Mercat().fit(one.X).embedding_.shape == (100, 3)
