@@ -300,14 +300,13 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if not np.isfinite(P).all():
                 raise ValueError(f"{name} must be finite, got NaN or infinity.")
         R = orthogonal_onto(points, onto)
-        state: dict[str, Any] = self.__dict__
-        Y = state["embedding_"]
+        Y = self.embedding_
         dtype = "float32" if str(Y.dtype).endswith("float32") else "float64"
-        if is_dask(Y):
-            state["embedding_"] = Y.map_blocks(_turned, R, dtype, dtype=dtype)
-        else:
-            state["embedding_"] = _turned(Y, R, dtype)
-        state["_rotation"] = R @ state["_rotation"]
+        turned = (
+            Y.map_blocks(_turned, R, dtype, dtype=dtype) if is_dask(Y) else _turned(Y, R, dtype)
+        )
+        after = {"embedding_": turned, "_rotation": R @ self._rotation}
+        self.__dict__ = vars(self) | after  # at one stroke: other threads may look
         return self
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -163,7 +163,7 @@ def mercat(
     of_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
     anchors = None if align_to is None or align_on else _shared_cells(adata, align_to, name)
     with column_names([str(name) for name in adata.var_names] if of_genes else None):
-        fitted = Mercat(**parameters).fit(X, align_to=anchors)
+        fitted = Mercat(**parameters).fit(X, **({} if anchors is None else {"align_to": anchors}))
     if align_to is not None and align_on:
         fitted.turn(*_shared_labels(fitted.embedding_, adata, align_to, align_on, name))
     target = adata.copy() if copy else adata
@@ -176,7 +176,8 @@ def mercat(
     )
     if not callable(fitted.metric):  # which no file can hold
         about["model"] = pack(fitted)
-    _write(target, fitted.embedding_, fitted.point_loss_, about, name)
+    sheet = None if align_to is None else align_to.uns[short_of(name)].get("map")
+    _write(target, fitted.embedding_, fitted.point_loss_, about, name, like=sheet)
     return target if copy else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -55,7 +56,15 @@ def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]
         _replace_all(parts, targets)
     finally:
         for part in parts:
-            part.unlink(missing_ok=True)
+            remove(part)
+
+
+def remove(path: Path) -> None:
+    """Do away with a file, or with a folder that a writer made in its place, such as a zarr store."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def check_target(path: Path) -> Path:
@@ -142,7 +151,7 @@ def _put_back(part: Path, target: Path, old: Path) -> str | None:
         elif old.exists():
             os.replace(old, target)
         elif not part.exists():
-            target.unlink()
+            remove(target)
     except OSError:
         return f"{target} (before, it was {old})" if old.exists() else str(target)
     return None

@@ -33,6 +33,13 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
     ids = unused(str(adata.obs.index.name or "index"), obs)
     names = pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))
     meta = {ids: plain(names, path, ids)} | obs
+    gene = _gene(adata, options.label, meta, path)
+    if gene is not None:
+        meta[str(options.label)] = gene
+        if features is not None and options.label in features:
+            console.note(
+                f"{options.label!r} is a gene: it colours the map, and is embedded with the others."
+            )
     check_names(meta, path, options, features or ())
     table = Table(
         path=path,
@@ -49,6 +56,18 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         uns=adata.uns,
     )
     return table.without(options.drop)
+
+
+def _gene(adata: Any, label: str | None, meta: Any, path: Path) -> Any:
+    """Expression of the gene that --label names, where it names no column; from `raw` if there is one."""
+    from .._anndata import column
+
+    genes = adata.var_names if adata.raw is None else adata.raw.var_names
+    if label is None or label in meta or label not in genes:
+        return None
+    with refusing():
+        values = column(adata, label, layer=None, use_raw=None, name="--label")
+    return plain(values.reset_index(drop=True), path, label)
 
 
 def load(path: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +20,10 @@ from .._files.atomic import PartlyWritten, check_target, whole_files
 from .._math.sphere import to_lonlat
 from ._console import Console, printing, say
 from ._problems import BadOutput, listed
-from ._read import COLUMNAR, ending, files_read
+from ._read import ANNOTATED, COLUMNAR, ending, files_read
 from ._table import Table
 
-TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad")
+TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad", ".zarr")
 PAGES = (".html", ".htm")
 PICTURES = (".png", ".pdf", ".svg")
 COORDINATES = ["x", "y", "z", "longitude", "latitude", "loss"]
@@ -123,7 +124,7 @@ def _real(path: Path) -> Path:
 def check_columns(table: Table, output: Path | None) -> None:
     """Raise where metadata have the name of a column of the output."""
     taken = [name for name in table.meta.columns if name in COORDINATES]
-    if taken and (output is None or ending(output) not in (".npy", ".h5ad")):
+    if taken and (output is None or ending(output) not in (".npy", *ANNOTATED)):
         raise click.UsageError(
             f"The column {taken[0]!r} of {table.path} has the name of a column of the output: "
             f"leave it out with --drop {taken[0]}, or rename it."
@@ -150,8 +151,8 @@ def write_table(embedded: Embedded, path: Path) -> None:
     if kind == ".npy":
         with path.open("wb") as file:
             np.save(file, embedded.Y, allow_pickle=False)
-    elif kind == ".h5ad":
-        _write_h5ad(embedded, path)
+    elif kind in ANNOTATED:
+        _write_anndata(embedded, path)
     elif kind == ".parquet":
         embedding_frame(embedded).to_parquet(path, index=False)
     elif kind == ".feather":
@@ -161,7 +162,7 @@ def write_table(embedded: Embedded, path: Path) -> None:
         embedding_frame(embedded).to_csv(path, index=False, sep=separator)
 
 
-def _write_h5ad(embedded: Embedded, path: Path) -> None:
+def _write_anndata(embedded: Embedded, path: Path) -> None:
     """The input with the embedding, as `mercat.tl.mercat` has it; a new AnnData of other inputs."""
     import anndata
     import pandas as pd
@@ -180,7 +181,13 @@ def _write_h5ad(embedded: Embedded, path: Path) -> None:
         var = pd.DataFrame(index=table.features or [f"c{k + 1}" for k in range(table.X.shape[1])])
         adata = anndata.AnnData(table.X, obs=obs, var=var)
     write_map(adata, Y, embedded.loss, embedded.about)
-    adata.write_h5ad(path)
+    if ending(path) == ".h5ad":
+        adata.write_h5ad(path)
+        return
+    path.unlink(missing_ok=True)  # a file, in whose place comes a folder
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata.write_zarr(path)
 
 
 # ------------------------------------------------------------------ pages and pictures
@@ -190,8 +197,10 @@ def plan_map(outputs: Outputs, output: Path | None, html: Path | None, png: Path
     """Plan the files of a map, and raise where a package that they need is not installed."""
     if png is not None:
         require("matplotlib", "--png", "cli")
-    if output is not None and ending(output) == ".h5ad":
+    if output is not None and ending(output) in ANNOTATED:
         require("anndata", f"Writing {output}", "cli,anndata")
+    if output is not None and ending(output) == ".zarr":
+        require("zarr", f"Writing {output}", "cli,anndata")
     if output is not None and ending(output) in COLUMNAR:
         require("pyarrow", f"Writing {output}", "cli")
     outputs.plan("embedding", output, TABLES)
