@@ -182,3 +182,9 @@ def test_errors_of_alignment_name_parameter_rule_and_value():
     with pytest.raises(TypeError, match="adata must be an AnnData object"):
         tl.mercat(other, align_to=one.X)
     assert mercat.Mercat().fit(one.X).embedding_.shape == (100, 3)
+
+
+def test_aligned_maps_are_the_same_bits_on_any_number_of_threads(grown):
+    X, _, old, _ = grown
+    one, two = (Mercat(random_state=1, n_jobs=k).fit(X, align_to=old) for k in (1, 2))
+    np.testing.assert_array_equal(one.embedding_, two.embedding_)

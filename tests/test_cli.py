@@ -171,7 +171,7 @@ def test_options_have_the_limits_of_the_estimator(name):
     (kind,) = (p.type for p in app.commands["embed"].params if p.name == name)
     if isinstance(kind, click.Choice):
         allowed = ", ".join(map(repr, kind.choices))
-        assert refused(name, "?") == f"{name} must be one of {allowed}, got '?'."
+        assert refused(name, "?").startswith(f"{name} must be one of {allowed}, ")
     elif name == "n_jobs":
         assert refused(name, 0)  # and nothing else, as its callback has it
         assert not refused(name, -1)

@@ -462,7 +462,7 @@ def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, co
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda D: D[:, :5], "square matrix"),
+        (lambda D: D[:, 1:], "square matrix"),
         (lambda D: D - 1, "Negative values"),
         (lambda D: D + np.triu(np.ones_like(D)), "must be symmetric"),
         (lambda D: D + np.eye(len(D)), "zero diagonal"),

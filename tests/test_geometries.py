@@ -148,7 +148,9 @@ def test_bad_metrics_are_refused(metric, rule):
 def test_bad_distances_to_landmarks_are_refused():
     X = table()
     D = cdist(X, X[20:70])  # whose first rows are not the landmarks
-    with pytest.raises(ValueError, match="first rows of X, those of landmarks, must be symmetric"):
+    with pytest.raises(
+        ValueError, match=r"X must be a square matrix .* first rows and must have symmetric"
+    ):
         Mercat(metric="precomputed").fit(D)
     with pytest.raises(ValueError, match=r"X must be a square matrix .* got shape \(40, 120\)"):
         Mercat(metric="precomputed").fit(cdist(X[:40], X))
@@ -175,3 +177,11 @@ def test_the_command_line_knows_the_metrics(tmp_path):
         tmp_path / "map.csv",
     )
     assert code == 0, said
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "jaccard"])
+def test_same_bits_on_any_number_of_threads(metric):
+    X = table(1100)
+    one, two = (Mercat(metric=metric, random_state=0, n_jobs=k).fit(X) for k in (1, 2))
+    np.testing.assert_array_equal(one.embedding_, two.embedding_)
+    np.testing.assert_array_equal(one.transform(X[:70]), two.transform(X[:70]))

@@ -98,11 +98,19 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
 
     For `square`, those of a fit: of all points to each other, or to landmarks, which are the first rows.
     """
-    if square and (distances.shape[0] < distances.shape[1] or distances.shape[1] < LEAST_POINTS):
-        raise ValueError(
-            "X must be a square matrix for metric='precomputed', or hold distances to at least "
-            f"{LEAST_POINTS} landmarks, which are its first rows, got shape {distances.shape}."
-        )
+    n, width = distances.shape
+    if square and n != width:
+        among = distances[:width]
+        fault = ""
+        if n < width or width < LEAST_POINTS:
+            fault = f"must be at least {LEAST_POINTS} and have rows of their own"
+        elif float(np.abs(among - among.T).max()) > 1e-6 * float(np.abs(among).max()):
+            fault = "must have symmetric distances to each other"
+        if fault:
+            raise ValueError(
+                "X must be a square matrix for metric='precomputed', or hold distances to landmarks, which "
+                f"are its first rows and {fault}, got shape {distances.shape}."
+            )
     if not float(distances.max(initial=0)) < 1e150:
         raise ValueError(
             f"X must hold distances below 1e150 for metric='precomputed', got {distances.max():.3g}."
@@ -113,16 +121,15 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             f"at least 0, got {distances.min()}."
         )
     if square:
-        among = distances[: distances.shape[1]]
-        what = "X" if len(among) == len(distances) else "The first rows of X, those of landmarks,"
+        among = distances[:width]
         gap = float(np.abs(among - among.T).max())
         if gap > 1e-6 * float(distances.max()):
             raise ValueError(
-                f"{what} must be symmetric for metric='precomputed', "
+                "X must be symmetric for metric='precomputed', "
                 f"got distances that differ by {gap:.3g} from their transposed."
             )
         if np.abs(np.diag(among)).max() > 1e-6 * float(distances.max()):
-            raise ValueError(f"{what} must have a zero diagonal for metric='precomputed'.")
+            raise ValueError("X must have a zero diagonal for metric='precomputed'.")
 
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
