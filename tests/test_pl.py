@@ -378,12 +378,48 @@ def offered(monkeypatch):
 
 
 def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
+    embedded = embedded.copy()
+    embedded.obs["since"] = embedded.obs["seen"] - embedded.obs["seen"].iloc[0]
     pl.explore(embedded, "cells.html", title="Cells")
-    assert list(offered["frame"]) == ["kind", "batch", "depth", "good"]
-    assert caplog.messages == ["Columns that cannot be shown are left out: seen."]
+    assert list(offered["frame"]) == ["kind", "batch", "depth", "good", "seen"]
+    assert caplog.messages == ["Columns that cannot be shown are left out: since."]
     np.testing.assert_array_equal(offered["point_loss"], embedded.obs["mercat_loss"])
     np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat_sphere"])
     assert offered["title"] == "Cells"
+
+
+def test_explorer_ships_genes_from_raw_layer_or_X(embedded, offered):
+    def shipped(**options):
+        pl.explore(embedded, "cells.html", **options)
+        matrix, names = offered.pop("genes")
+        return names, matrix.toarray() if sparse.issparse(matrix) else matrix
+
+    X = embedded.X
+    for options, factor in (({}, 10), ({"use_raw": False}, 1), ({"layer": "double"}, 2)):
+        names, matrix = shipped(genes=["gene5", "gene1", "gene5"], **options)
+        assert names == ["gene5", "gene1"]
+        np.testing.assert_array_equal(matrix, factor * X[:, [5, 1]])
+    greatest = sorted(np.argsort(-X.var(axis=0))[:3])
+    assert shipped(genes=3)[0] == [f"gene{k}" for k in greatest]
+    assert shipped(genes=3, layer="double")[0] == [f"gene{k}" for k in greatest]
+    marked = embedded.copy()
+    marked.raw = None
+    marked.var["highly_variable"] = np.arange(8) < 2
+    pl.explore(marked, "cells.html", genes=5)
+    assert offered["genes"][1] == ["gene0", "gene1"]
+
+
+@pytest.mark.parametrize(
+    ("genes", "message"),
+    [
+        (["gene99"], r"genes must be names of genes, got 'gene99' \(similar: gene"),
+        (0, "genes must be an integer of at least 1, got 0"),
+        ("gene1", "genes must be a list of names or an integer, got 'gene1'"),
+    ],
+)
+def test_genes_that_are_not_there_are_refused(embedded, genes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        pl.explore(embedded, "cells.html", genes=genes)
 
 
 def test_explorer_offers_the_genes_that_are_named(embedded, offered):

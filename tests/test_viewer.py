@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 
 from mercat._data.columns import Painted
 from mercat._draw.colors import coloring
@@ -385,6 +386,48 @@ def test_labels_take_the_narrowest_codes(kinds, dtype):
     assert read(note).tolist() == list(range(1, kinds + 1))
 
 
+# Genes
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csc_array])
+def test_genes_travel_as_entries_by_column(kind):
+    dense = np.array([[0, 3.5, 0], [5, 0, 0], [0, 0, 0], [1, -1, 0], [0, 3, 0]])
+    header, read = unpack(encode(Y, genes=(kind(dense), ["a", "b", "c"])))
+    genes = header["genes"]
+    starts, gaps, values = (read(genes[key]) for key in ("starts", "gaps", "values"))
+    back = np.zeros_like(dense)
+    for column in range(3):
+        part = slice(starts[column], starts[column + 1])
+        back[np.cumsum(gaps[part]) - 1, column] = values[part]
+    np.testing.assert_array_equal(back, dense)
+    assert genes["names"] == ["a", "b", "c"]
+    assert unpack(encode(Y))[0]["genes"] is None
+
+
+def test_counts_of_genes_take_a_byte_each():
+    header, read = unpack(encode(Y, genes=(np.full((5, 2), 200), ["a", "b"])))
+    assert read(header["genes"]["values"]).dtype == np.uint8
+    assert read(header["genes"]["gaps"]).tolist() == [1] * 10
+
+
+@pytest.mark.parametrize(
+    ("genes", "message"),
+    [
+        (np.zeros((5, 2)), r"genes must be a tuple \(matrix, names\), got ndarray"),
+        ((np.zeros((4, 2)), ["a", "b"]), r"genes must have one row per point \(5\), got 4"),
+        ((np.zeros((5, 2)), ["a"]), r"one name per column \(2\), got 1"),
+        ((np.zeros((5, 2)), ["a", "a"]), "Names of genes must be unique, got 'a'"),
+        ((np.zeros((5, 2001)), range(2001)), "at most 2000 columns, got 2001"),
+        ((np.full((5, 1), np.nan), ["a"]), "genes must have no NaN or infinity"),
+        ((np.full((5, 1), "x"), ["a"]), "genes must hold numbers, got dtype <U1"),
+        ((np.zeros(5), ["a"]), r"a matrix of shape \(5, g\), got \(5,\)"),
+    ],
+)
+def test_genes_that_do_not_fit_are_refused(genes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        encode(Y, genes=genes)
+
+
 # Options
 
 
@@ -592,6 +635,24 @@ def test_a_change_of_selection_is_told_to_observers():
 def test_bad_selections_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         explorer(Y).selection = rows
+
+
+def test_sets_go_to_the_page_and_come_back():
+    widget = explorer(Y)
+    assert widget.sets == {}
+    widget.sets = {"stem": [3, 1, 3], "rest": np.array([True, False, True, False, True])}
+    assert {name: rows.tolist() for name, rows in widget.sets.items()} == {
+        "stem": [1, 3],
+        "rest": [0, 2, 4],
+    }
+    sent = widget.get_state(["sets"])["sets"]
+    assert np.frombuffer(sent["stem"], "<u4").tolist() == [1, 3]
+    widget.set_state({"sets": {"A": np.array([4, 0], dtype="<u4").tobytes()}})
+    assert {name: rows.tolist() for name, rows in widget.sets.items()} == {"A": [0, 4]}
+    with pytest.raises(ValueError, match=r"sets\['A'\] must hold rows from 0 to 4, got 5"):
+        widget.sets = {"A": [5]}
+    with pytest.raises(ValueError, match="sets must be a dict of names to rows, got list"):
+        widget.sets = [1]
 
 
 def test_view_fills_in_what_is_left_out():

@@ -687,7 +687,7 @@ def test_the_widget_renders_and_talks_to_its_model(browser):
             const bytes = Uint8Array.from(payload);
             const rows = (...list) => new DataView(Uint32Array.from(list).buffer);
             const values = {
-                _payload: new DataView(bytes.buffer), height: 500, selection: rows(),
+                _payload: new DataView(bytes.buffer), height: 500, selection: rows(), sets: {},
                 view: { rotation: [1, 0, 0], globe: [1, 0, 0], map: [1, 0, 0], flat: [1, 0, 0] },
             };
             const handlers = {};

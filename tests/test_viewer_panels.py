@@ -414,3 +414,77 @@ def test_the_points_are_drawn_on_the_way_and_where_they_arrive(visit):
     assert math.dist(pixel(page, spot(page, 1)), orange) < 60
     x, y = spot(page, 1)
     assert math.dist(moving.getpixel((round(x), round(y))), orange) > 60
+
+
+def pancreas(n=600, g=50):
+    """Cells of two kinds; the first ten genes are higher in the first kind."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(n) % 2
+    rates = np.where((kind[:, None] == 0) & (np.arange(g) < 10), 3.0, 0.3)
+    matrix = rng.poisson(rates)
+    frame = {"kind": np.array(["alpha", "beta"])[kind], "depth": matrix.sum(axis=1)}
+    return fibonacci_grid(n, np), frame, (matrix, [f"Gene{k}" for k in range(g)])
+
+
+def test_genes_are_found_give_colours_filter_and_close(visit):
+    points, frame, genes = pancreas()
+    page = visit(points, frame, genes=genes)
+    page.get_by_label("Find a column or one of 50 genes").fill("gene7")
+    page.get_by_role("button", name="Gene7", exact=True).click()
+    assert (
+        page.get_by_role("button", name="Colour by Gene7").get_attribute("aria-pressed") == "true"
+    )
+    assert state(page)["colorBy"] == 2 + 7
+    brush(page, "Gene7", 0.5, 0.999)
+    top = genes[0][:, 7].max()
+    assert shown(page) == (genes[0][:, 7] >= (top + 1) // 2).sum()  # the bar where it began
+    page.get_by_role("button", name="Close Gene7").click()
+    assert (shown(page), state(page)["colorBy"]) == (600, 0)
+    page.get_by_label("Search labels").fill("Gene12")
+    page.get_by_role("option", name="Gene12").wait_for()
+    page.keyboard.press("Enter")
+    assert state(page)["colorBy"] == 2 + 12
+
+
+def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
+    points, frame, genes = pancreas()
+    page = visit(points, frame, genes=genes)
+    page.get_by_label("Search labels").fill("alpha")
+    page.get_by_role("option", name="alpha").wait_for()
+    page.keyboard.press("Enter")
+    panel = page.locator(".compare-panel")
+    lines = panel.locator(".effects li")
+    lines.first.wait_for()
+    assert lines.first.inner_text().split("\n")[:2] == [
+        "kind",
+        "1.00",
+    ]  # the selection against the rest
+    assert "100 % | 0 %" in lines.first.inner_text()
+    page.get_by_role("button", name="Keep").click()
+    page.get_by_label("Name of set A").fill("alpha cells")
+    page.get_by_label("Name of set A").press("Enter")
+    page.get_by_label("Search labels").fill("beta")
+    page.get_by_role("option", name="beta").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_label("Set A", exact=True).select_option("alpha cells")
+    page.get_by_label("Set B", exact=True).select_option("the selection")
+    panel.get_by_role("button", name="Genes").click()
+    until(lambda: lines.count() == 12 and "Gene" in lines.first.inner_text())
+    top = {line.locator(".name").first.inner_text() for line in lines.all()[:10]}
+    assert top == {f"Gene{k}" for k in range(10)}
+    from scipy.stats import mannwhitneyu
+
+    name, effect = lines.first.inner_text().split("\n")[:2]
+    x = genes[0][:, int(name[4:])]
+    u = mannwhitneyu(x[::2], x[1::2]).statistic
+    assert float(effect) == pytest.approx(2 * u / 300**2 - 1, abs=0.006)
+    with page.expect_download() as download:
+        panel.get_by_role("button", name="Save this list").click()
+    download.value.save_as(tmp_path / "list.csv")
+    table = pd.read_csv(tmp_path / "list.csv")
+    assert len(table) == 50
+    assert table["mean or share of alpha cells"][0] == pytest.approx(x[::2].mean(), rel=1e-4)
+    lines.first.locator("button").click()
+    assert state(page)["colorBy"] == 2 + int(name[4:])
+    page.get_by_role("button", name="Drop set alpha cells").click()
+    assert panel.locator(".sets li").count() == 0

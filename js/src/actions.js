@@ -9,6 +9,7 @@ import { FLAT } from "./geometry/projections.js";
 import { apply, between, multiply, normalize } from "./geometry/rotation.js";
 import { withFilter } from "./state/filter.js";
 import { NOTHING } from "./state/selection.js";
+import { kept } from "./state/sets.js";
 import { KEPT, initialState } from "./state/state.js";
 import { zoomBy } from "./ui/keyboard.js";
 
@@ -106,6 +107,22 @@ export function createActions(dataset, store, model, motion, parts) {
       if (!scales.delete(column)) scales.add(column);
       store.set({ scales, filters: withFilter(store.get().filters, column, null) });
     },
+    /** Colour the points by a gene, and give it a card. */
+    showGene(gene) {
+      const index = dataset.columns.length + gene;
+      const { genes } = store.get();
+      store.set({ colorBy: index, genes: genes.includes(index) ? genes : [index, ...genes], spotlight: null });
+    },
+    closeGene(index) {
+      const { genes, colorBy, filters } = store.get();
+      store.set({
+        genes: genes.filter((other) => other !== index),
+        filters: withFilter(filters, index, null),
+        colorBy: colorBy === index ? initialState(dataset, "dark").colorBy : colorBy,
+      });
+    },
+    keepSelection: () => store.set({ sets: kept(store.get().sets, store.get().selection) }),
+    saveText: (text, name) => download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(`${dataset.title} ${name}`, "csv")),
     reset() {
       motion.finish();
       parts.search.clear();
@@ -149,8 +166,7 @@ export function createActions(dataset, store, model, motion, parts) {
       download(await actions.picture(), fileName(dataset.title, "png"));
     },
     saveRows() {
-      const text = toCsv(dataset.columns, store.get().selection.rows);
-      download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(`${dataset.title} selection`, "csv"));
+      actions.saveText(toCsv(dataset.columns, store.get().selection.rows), "selection");
     },
   };
   return actions;

@@ -45,7 +45,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
   const notes = createNotes(store, model);
   const stage = createStage(dataset, store, model, motion, { onrest: notes.countBeyond, onnames: notes.setNamesLeft });
   const history = createHistory(store, { onchange: ({ canUndo }) => header.setUndo(canUndo) });
-  const search = createSearchBox(dataset, find);
+  const search = createSearchBox(dataset, { onfind: find, ongene: (gene) => actions.showGene(gene) });
   const help = createHelp();
   const toast = createToast();
   const actions = createActions(dataset, store, model, motion, { stage, history, search, help, toast });
@@ -54,7 +54,8 @@ export function mount(root, dataset, { embedded = false } = {}) {
   const tools = createTools(store, model, actions);
   const inset = createInset(store, stage, actions);
   const key = createKey(store, model);
-  const rail = RAIL.map((createPanel) => createPanel(context));
+  const [columns, ...below] = RAIL.map((createPanel) => createPanel(context));
+  const rail = [columns, ...below];
   const drawer = DRAWER.map((createPanel) => createPanel(context));
   const tooltip = createTooltip(dataset);
   const live = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
@@ -69,7 +70,8 @@ export function mount(root, dataset, { embedded = false } = {}) {
       "aside",
       { class: "rail", "aria-label": "Columns and selection" },
       iconButton("close", "Close the panel", () => store.set({ railOpen: false }), { class: "icon-button close-rail" }),
-      ...rail.map(({ element }) => element),
+      columns.element,
+      h("div", { class: "below" }, ...below.map(({ element }) => element)),
     ),
     help.element,
     live,

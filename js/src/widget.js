@@ -1,6 +1,7 @@
 // The notebook side, in the form anywidget asks for: render({ model, el }).
 import { decode } from "./data/decode.js";
 import { fromRows } from "./state/selection.js";
+import { fromNamedRows, toNamedRows } from "./state/sets.js";
 import { touched } from "./state/store.js";
 import { VIEW_KEYS, fromView, toView } from "./state/view.js";
 import { mount } from "./viewer.js";
@@ -14,9 +15,11 @@ function rowsFrom(data) {
   return new Uint32Array(bytesOf(data).slice().buffer);
 }
 
+const mapValues = (object, change) => Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+
 const rowsTo = (rows) => new DataView(rows.slice().buffer);
 
-/** Keep the model's selection and view and the viewer's the same, without echoes. */
+/** Keep the model's selection, sets and view and the viewer's the same, without echoes. */
 export function link(viewer, model) {
   const { store, dataset } = viewer;
   let applying = false;
@@ -28,6 +31,7 @@ export function link(viewer, model) {
     applying = false;
   }
   const onSelection = () => apply({ selection: fromRows(rowsFrom(model.get("selection")), dataset.n) });
+  const onSets = () => apply({ sets: fromNamedRows(mapValues(model.get("sets"), rowsFrom), dataset.n) });
   const onView = () => apply(fromView(model.get("view")));
 
   function sendView() {
@@ -40,19 +44,26 @@ export function link(viewer, model) {
       model.set("selection", rowsTo(state.selection.rows));
       model.save_changes();
     }
+    if (changed.has("sets")) {
+      model.set("sets", mapValues(toNamedRows(state.sets), rowsTo));
+      model.save_changes();
+    }
     if (touched(changed)(...VIEW_KEYS)) {
       clearTimeout(timer);
       timer = setTimeout(sendView, VIEW_MILLISECONDS);
     }
   });
   model.on("change:selection", onSelection);
+  model.on("change:sets", onSets);
   model.on("change:view", onView);
   onSelection();
+  onSets();
   onView();
   return () => {
     unsubscribe();
     clearTimeout(timer);
     model.off("change:selection", onSelection);
+    model.off("change:sets", onSets);
     model.off("change:view", onView);
   };
 }

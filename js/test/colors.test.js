@@ -36,7 +36,7 @@ test("numbers with classes are categories in order, unless a scale is asked for"
   const digits = { name: "d", kind: "number", colors, classes: [2, 7], values: Float32Array.of(7, 2, NaN, 7) };
   const { labels, codes } = asCategories(digits);
   assert.deepEqual([labels, [...codes]], [["2", "7"], [2, 1, 0, 2]]);
-  const columns = createColumns({ columns: [digits] });
+  const columns = createColumns({ columns: [digits], column: () => digits });
   assert.equal(createScheme(columns.get(0, new Set()), "dark").kind, "category");
   assert.equal(createScheme(columns.get(0, new Set([0])), "dark").kind, "number");
   assert.equal(asCategories(sizes), null);
@@ -80,7 +80,7 @@ test("the names of selected classes come first, then the largest", () => {
   const column = { ...kinds, codes, labels: ["large", "middle", "small"] };
   const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)) }];
   const state = { colorBy: 0, scales: new Set(), theme: "dark", filters: NO_FILTERS, selection: NOTHING, embedding: 0 };
-  const model = createModel({ n: 6, columns: [column], embeddings }, { get: () => state });
+  const model = createModel({ n: 6, columns: [column], column: (i) => [column][i], embeddings }, { get: () => state });
   const names = () => model.names.map(({ text }) => text);
   model.update(state, null);
   assert.deepEqual(names(), ["large", "middle", "small"]);

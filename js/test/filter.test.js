@@ -75,7 +75,7 @@ test("bins hold every number, whole ones a bin each, and outliers the last", () 
 
 test("columns are read as asked for, and remember it", () => {
   const digits = { name: "d", kind: "number", classes: [2, 7], values: Float32Array.of(7, 2, NaN, 7) };
-  const columns = createColumns({ columns: [digits, sizes] });
+  const columns = createColumns({ columns: [digits, sizes], column: (i) => [digits, sizes][i] });
   assert.equal(columns.get(0, new Set()), columns.get(0, new Set()));
   assert.equal(columns.get(0, new Set([0])), digits);
   assert.deepEqual([columns.hasChoice(0), columns.hasChoice(1)], [true, false]);

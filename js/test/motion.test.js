@@ -101,9 +101,9 @@ function fakeModel(values) {
 
 test("selection and view go both ways between widget and notebook, without an echo", async () => {
   const home = { rotation: [0, 0, 0], globe: [1, 0, 0], map: [1, 0, 0], flat: [1, 0, 0] };
-  const values = { selection: new DataView(Uint32Array.of(2).buffer), view: { ...home, rotation: [0.5, 0.2, 0] } };
+  const values = { selection: new DataView(Uint32Array.of(2).buffer), view: { ...home, rotation: [0.5, 0.2, 0] }, sets: { A: new DataView(Uint32Array.of(0, 3).buffer) } };
   const model = fakeModel(values);
-  const store = createStore({ ...fromView(home), selection: null });
+  const store = createStore({ ...fromView(home), selection: null, sets: [] });
   const unlink = link({ store, dataset: { n: 5 } }, model);
   assert.deepEqual([...store.get().selection.rows], [2]);
   assert.ok(Math.abs(toView(store.get()).rotation[0] - 0.5) < 1e-9);
@@ -113,6 +113,11 @@ test("selection and view go both ways between widget and notebook, without an ec
   assert.deepEqual([...new Uint32Array(values.selection.buffer)], [1, 4]);
   assert.equal(model.saved, 1);
 
+  assert.deepEqual(store.get().sets.map(({ name, selection }) => [name, ...selection.rows]), [["A", 0, 3]]);
+  store.set({ sets: [{ name: "__proto__", selection: { rows: Uint32Array.of(4) } }] });
+  assert.deepEqual(Object.entries(values.sets).map(([name, rows]) => [name, ...new Uint32Array(rows.buffer)]), [["__proto__", 4]]);
+  assert.equal(model.saved, 2);
+
   store.set({ map: [3, 0.1, 0] });
   await new Promise((resolve) => setTimeout(resolve, 200));
   assert.deepEqual(values.view.map, [3, 0.1, 0]);
@@ -120,7 +125,7 @@ test("selection and view go both ways between widget and notebook, without an ec
   values.view = home;
   model.tell("change:view");
   assert.deepEqual(store.get().map, [1, 0, 0]);
-  assert.equal(model.saved, 2);
+  assert.equal(model.saved, 3);
   unlink();
   assert.deepEqual(Object.keys(model.handlers), []);
 });

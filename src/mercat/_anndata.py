@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._data.checks import warn_caller
+from ._data.checks import check_integer, warn_caller
 from ._data.columns import HEX, Painted
 from ._draw.sheet import Sheet
 from ._extras import require
@@ -153,16 +154,10 @@ def column(
     """A column of obs, or the values of a gene, as a pandas Series called `key`."""
     import pandas as pd
 
-    if layer is not None and layer not in adata.layers:
-        raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
-    if use_raw and (layer is not None or adata.raw is None):
-        why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
-        raise ValueError(f"use_raw must be False where {why}, got True.")
+    use_raw = _from_raw(adata, layer, use_raw)
     if key in adata.obs:
         _check_once(name, key, adata.obs.columns, "a column of adata.obs", "rename them")
         return adata.obs[key]
-    if use_raw is None:  # as scanpy has it
-        use_raw = layer is None and adata.raw is not None
     source = adata.raw if use_raw else adata
     if key not in source.var_names:
         raise ValueError(
@@ -189,6 +184,54 @@ def masked_cells(adata: AnnData, mask: Any) -> np.ndarray | None:
             f"shape {kept.shape}."
         )
     return np.asarray(~kept)
+
+
+def _from_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
+    """Whether genes come from adata.raw."""
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
+    if use_raw and (layer is not None or adata.raw is None):
+        why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
+        raise ValueError(f"use_raw must be False where {why}, got True.")
+    if use_raw is None:  # as scanpy has it
+        return layer is None and adata.raw is not None
+    return use_raw
+
+
+def gene_matrix(
+    adata: AnnData, genes: Any, *, layer: str | None, use_raw: bool | None
+) -> tuple[Any, list[str]]:
+    """The values of genes, a column each, and their names; a number stands for as many variable ones."""
+    use_raw = _from_raw(adata, layer, use_raw)
+    source = adata.raw if use_raw else adata
+    values = source.X if layer is None else adata.layers[layer]
+    if isinstance(genes, str):
+        raise TypeError(f"genes must be a list of names or an integer, got {genes!r}.")
+    if isinstance(genes, Integral):
+        check_integer("genes", genes, 1)
+        places = _variable(source.var, values, int(genes))
+    else:
+        places = _places(source.var_names, list(dict.fromkeys(genes)))
+    return values[:, places], [str(source.var_names[place]) for place in places]
+
+
+def _places(names: Any, wanted: list[str]) -> list[int]:
+    for key in wanted:
+        if key not in names:
+            raise ValueError(f"genes must be names of genes, got {key!r}{_similar(key, names)}.")
+        _check_once("genes", key, names, "a gene", "call adata.var_names_make_unique()")
+    return [int(names.get_loc(key)) for key in wanted]
+
+
+def _variable(var: Any, values: Any, most: int) -> list[int]:
+    """Places of the genes that vary most, in the order in which they stand."""
+    squares = values.multiply(values) if hasattr(values, "multiply") else values * values
+    mean, square = (np.asarray(one.mean(axis=0)).ravel() for one in (values, squares))
+    variance = square - mean * mean
+    if "highly_variable" in var:
+        variance = np.where(np.asarray(var["highly_variable"], dtype=bool), variance, -np.inf)
+    chosen = np.argsort(-variance, kind="stable")[:most]
+    return sorted(int(place) for place in chosen if variance[place] > -np.inf)
 
 
 def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from . import viewer
 from ._anndata import (
     column,
+    gene_matrix,
     loss_column,
     map_of,
     masked_cells,
@@ -281,6 +282,7 @@ def explore(
     *,
     color: str | None = None,
     keys: Sequence[str] | None = None,
+    genes: Sequence[str] | int | None = None,
     basis: str = "mercat",
     layer: str | None = None,
     use_raw: bool | None = None,
@@ -299,6 +301,10 @@ def explore(
     keys : list of str, optional
         Columns of ``adata.obs`` and genes that are offered as colours. By default, all columns that hold
         numbers, text, dates, booleans or categories; others are left out, and named in a log message.
+    genes : list of str, or int, optional
+        Up to 2,000 genes that are shipped as a sparse matrix, to be found by name and ranked when two sets
+        of cells are compared. A number takes as many: of those that ``adata.var["highly_variable"]`` marks,
+        if it is there, or of all, those of the greatest variance.
     basis, layer, use_raw
         As in `map`.
     **options
@@ -309,7 +315,8 @@ def explore(
     -------
     explorer : Explorer or Path
         The widget, whose ``selection`` holds the rows that are selected, so that
-        ``adata[explorer.selection]`` are the cells; or the file written.
+        ``adata[explorer.selection]`` are the cells, and whose ``sets`` holds the rows of the sets that were
+        kept, by name; or the file written.
 
     Examples
     --------
@@ -340,9 +347,12 @@ def explore(
         asked = "color" if name == color else "keys"
         values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
         frame[name] = painted(adata.uns, values)
+    options = {"color": color, "point_loss": loss, **options}
+    if genes is not None:
+        options["genes"] = gene_matrix(adata, genes, layer=layer, use_raw=use_raw)
     if path is None:
-        return viewer.Explorer(Y, frame, color=color, point_loss=loss, **options)
-    return viewer.to_html(Y, frame, path, color=color, point_loss=loss, **options)
+        return viewer.Explorer(Y, frame, **options)
+    return viewer.to_html(Y, frame, path, **options)
 
 
 def _colored(

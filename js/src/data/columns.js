@@ -76,14 +76,14 @@ export function binsOf(column) {
 export const labelOf = (column, code) => (code === 0 ? MISSING : column.labels[code - 1]);
 
 /** All columns of a dataset: get(index, scales) as they are read, bins(index, scales) for their charts. */
-export function createColumns({ columns }) {
+export function createColumns({ columns, column: columnAt }) {
   const made = new Map();
   const cached = (key, make) => {
     if (!made.has(key)) made.set(key, make());
     return made.get(key);
   };
   function get(index, scales) {
-    const column = columns[index];
+    const column = columnAt(index);
     if (!column || column.kind !== "number" || !column.classes || scales.has(index)) return column;
     return cached(`as categories ${index}`, () => asCategories(column));
   }
@@ -95,6 +95,6 @@ export function createColumns({ columns }) {
       return cached(`bins ${index} ${column.kind}`, () => binsOf(column));
     },
     /** Whether a reader may choose between categories and a scale. */
-    hasChoice: (index) => columns[index].kind === "number" && Boolean(columns[index].classes),
+    hasChoice: (index) => columnAt(index).kind === "number" && Boolean(columnAt(index).classes),
   };
 }

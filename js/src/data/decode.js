@@ -3,6 +3,7 @@
 // The payload is deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8,
 // then arrays, little-endian, at offsets that are multiples of 8.
 import { hex } from "../draw/color.js";
+import { createGenes } from "./genes.js";
 
 const VERSION = 3;
 const ARRAYS = {
@@ -64,17 +65,25 @@ function readEmbedding({ name, kind, home, positions }, read) {
   };
 }
 
+const readColors = (colors) => Object.fromEntries(
+  Object.entries(colors).map(([theme, list]) => [theme, list.map((color) => hex(color.slice(1)))]),
+);
+
+function readGenes(genes, n, read) {
+  if (!genes) return null;
+  const { names, starts, gaps, values, colors } = genes;
+  return createGenes({ names, starts: read(starts), gaps: read(gaps), values: read(values), colors: readColors(colors) }, n);
+}
+
 function readColumn(column, read) {
   const data = read(column);
   const { name, kind, role = null } = column;
-  const colors = Object.fromEntries(
-    Object.entries(column.colors).map(([theme, list]) => [theme, list.map((color) => hex(color.slice(1)))]),
-  );
+  const colors = readColors(column.colors);
   if (kind === "category") return { name, kind, role, colors, codes: data, labels: column.labels };
   return { name, kind, role, colors, values: data, classes: column.classes ?? null };
 }
 
-/** An inflated payload as { n, title, options, embeddings, columns }. */
+/** An inflated payload as { n, title, options, embeddings, columns, genes, column(index) }. */
 function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
@@ -83,12 +92,17 @@ function parse(buffer) {
   }
   const start = 8 * Math.ceil((4 + headerLength) / 8);
   const read = ({ dtype, offset, length }) => new ARRAYS[dtype](buffer, start + offset, length);
+  const columns = header.columns.map((column) => readColumn(column, read));
+  const genes = readGenes(header.genes, header.n, read);
   return {
     n: header.n,
     title: header.title,
     options: header.options,
     embeddings: header.embeddings.map((embedding) => readEmbedding(embedding, read)),
-    columns: header.columns.map((column) => readColumn(column, read)),
+    columns,
+    genes,
+    /** A column by its number; those after the last are genes. */
+    column: (index) => columns[index] ?? (genes && index >= columns.length ? genes.column(index - columns.length) : undefined),
   };
 }
 

@@ -1,7 +1,9 @@
 // What a text finds: labels that hold it, numbers and days that it names, and the row of that number.
 import { count, date, number } from "../ui/format.js";
+import { findGenes } from "./genes.js";
 
 const DAY = 86400000;
+const MOST_GENES = 20; // in the list
 
 function inLabels(column, needle) {
   const matches = [];
@@ -36,8 +38,8 @@ function rowOf(value, n) {
   return [{ rows: [value], label: `Row ${count(value)}`, source: "", at: 0, exact: false }];
 }
 
-/** Matches { label, source, exact, and rows, or column and code }: whole matches first, then those that begin with the text. */
-export function find({ columns, n }, text) {
+/** Matches { label, source, exact, and rows, or column and code, or gene }: whole matches first, then those that begin with the text. */
+export function find({ columns, genes, n }, text) {
   const needle = text.trim().toLowerCase();
   if (needle === "") return [];
   const value = Number(needle.replace("−", "-"));
@@ -47,8 +49,9 @@ export function find({ columns, n }, text) {
     if (column.kind === "number") return Number.isFinite(value) ? inNumbers(column, value) : [];
     return Number.isNaN(day) ? [] : inDates(column, day);
   });
+  const named = findGenes(genes, text, MOST_GENES).map(({ gene, name, exact, rank: at }) => ({ gene, label: name, source: "gene", at, exact }));
   const rank = ({ exact, at }) => (exact ? 0 : at === 0 ? 1 : 2);
-  return [...matches, ...rowOf(value, n)].sort((a, b) => rank(a) - rank(b));
+  return [...matches, ...rowOf(value, n), ...named].sort((a, b) => rank(a) - rank(b));
 }
 
 /** What Enter means: the whole matches, if there are such, or else all. */
@@ -61,7 +64,7 @@ export function meant(matches) {
 export function rowsOf(matches, n) {
   const mask = new Uint8Array(n);
   const byColumn = new Map();
-  for (const { column, code, rows } of matches) {
+  for (const { column, code, rows } of matches.filter(({ gene }) => gene === undefined)) {
     if (rows) {
       for (const row of rows) mask[row] = 1;
       continue;

@@ -6,7 +6,7 @@ import { createHistogram } from "./histogram.js";
 import { createValues } from "./values.js";
 
 const GLYPHS = { number: "#", date: "date", category: "abc" };
-const TRUST = { loss: "Trust", torn: "Trust" };
+const BADGES = { loss: "Trust", torn: "Trust", gene: "gene" };
 
 function chartOf(context, index) {
   const column = context.model.column(index);
@@ -19,10 +19,10 @@ function chartOf(context, index) {
 
 export function createColumnCard(context, index) {
   const { dataset, store, model, actions } = context;
-  const { name, role } = dataset.columns[index];
+  const { name, role } = dataset.column(index);
   const isName = role === "id";
   const title = h("span", { class: "name", text: name, title: name });
-  const badge = TRUST[role] ? h("span", { class: "badge-quiet", text: TRUST[role] }) : null;
+  const badge = BADGES[role] ? h("span", { class: "badge-quiet", text: BADGES[role] }) : null;
   const glyph = h("span", { class: "glyph", "aria-hidden": "true" });
   const colorButton = isName
     ? h("span", { class: "column-name" }, glyph, title)
@@ -38,8 +38,9 @@ export function createColumnCard(context, index) {
       );
   const scale = h("button", { type: "button", class: "link small", onclick: () => actions.toggleScale(index) });
   const clear = iconButton("close", `Take away the filter of ${name}`, () => actions.setFilter(index, null), { class: "icon-button small" });
+  const remove = role === "gene" ? iconButton("close", `Close ${name}`, () => actions.closeGene(index), { class: "icon-button small" }) : null;
   const place = h("div", { class: "chart" });
-  const element = h("article", { class: "column", "aria-label": name }, h("header", {}, colorButton, scale, clear), place);
+  const element = h("article", { class: "column", "aria-label": name }, h("header", {}, colorButton, scale, clear, remove), place);
   scale.hidden = !model.columns.hasChoice(index);
   let chart = null;
   let [seen, stale] = [true, null]; // stale: what changed while it was out of sight; null for nothing
@@ -66,6 +67,7 @@ export function createColumnCard(context, index) {
   }
 
   return {
+    index,
     name,
     element,
     setSeen(now) {

@@ -58,6 +58,7 @@ export function createSelectionPanel({ store, model, actions }) {
       "div",
       { class: "buttons" },
       button("Go to it", () => actions.centerSelection()),
+      button("Keep", () => actions.keepSelection()),
       button("Save CSV", actions.saveRows),
       button("Clear", () => store.set({ selection: NOTHING })),
     ),

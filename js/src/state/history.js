@@ -1,7 +1,7 @@
 // Undo and redo: the state before each change that a reader would want to take back.
 import { touched } from "./store.js";
 
-const STEPS = ["filters", "selection", "pins", "colorBy", "scales", "embedding"];
+const STEPS = ["filters", "selection", "pins", "colorBy", "scales", "embedding", "sets", "genes"];
 const FLEETING = ["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"];
 const MOST = 60;
 const TOGETHER = 500; // milliseconds: a brush that is dragged is one step

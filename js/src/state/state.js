@@ -24,6 +24,8 @@ export function initialState(dataset, theme) {
     scales: new Set(), // columns of few whole numbers that are read as a scale all the same
     filters: NO_FILTERS,
     selection: NOTHING,
+    sets: [], // kept selections, see sets.js
+    genes: [], // numbers of gene columns that have a card
     pins: [],
     theme,
     size: 1,

@@ -11,9 +11,9 @@ function lines(columns, row) {
 }
 
 /** colorBy comes first, since it is what the reader is looking at. */
-function ordered(columns, colorBy) {
-  const first = columns[colorBy];
-  return first ? [first, ...columns.filter((column) => column !== first)] : columns;
+function ordered({ columns, column }, colorBy) {
+  const first = column(colorBy);
+  return first ? [first, ...columns.filter((one) => one !== first)] : columns;
 }
 
 export function createTooltip(dataset) {
@@ -22,8 +22,8 @@ export function createTooltip(dataset) {
     element,
     /** docked: at the foot of the stage, as for a finger, which covers what it points at. */
     show(row, colorBy, { at: [x, y], docked }, { width, height }) {
-      const shown = ordered(dataset.columns, colorBy).slice(0, MOST_FIELDS);
-      const left = dataset.columns.length - shown.length;
+      const shown = ordered(dataset, colorBy).slice(0, MOST_FIELDS);
+      const left = ordered(dataset, colorBy).length - shown.length;
       element.replaceChildren(
         h("div", { class: "row-name", text: `Row ${count(row)}` }),
         h("dl", {}, ...lines(shown, row)),
@@ -56,11 +56,11 @@ export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
       h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: oncenter }),
       iconButton("close", `Unpin ${name}`, onclose),
     ),
-    h("dl", {}, ...lines(ordered(dataset.columns, colorBy), row)),
+    h("dl", {}, ...lines(ordered(dataset, colorBy), row)),
   );
 }
 
 export function describe(dataset, row, colorBy) {
-  const column = dataset.columns[colorBy];
+  const column = dataset.column(colorBy);
   return column ? `Row ${count(row)}, ${column.name} ${field(column, row)}` : `Row ${count(row)}`;
 }

@@ -6,8 +6,8 @@ import { plural } from "./format.js";
 const LISTED = 8;
 let boxes = 0;
 
-/** onfind(mask) is told the rows of what was chosen. */
-export function createSearchBox(dataset, onfind) {
+/** onfind(mask) is told the rows of what was chosen, ongene(gene) the gene if it is one. */
+export function createSearchBox(dataset, { onfind, ongene }) {
   const listName = `mercat-found-${boxes++}`;
   const list = h("ul", { id: listName, role: "listbox", "aria-label": "Found" });
   const note = h("p", { class: "quiet says" });
@@ -33,7 +33,9 @@ export function createSearchBox(dataset, onfind) {
   }
 
   function choose(matches) {
-    if (matches.length > 0) onfind(rowsOf(matches, dataset.n));
+    const points = matches.filter(({ gene }) => gene === undefined);
+    if (points.length > 0) onfind(rowsOf(points, dataset.n));
+    else if (matches.length > 0) ongene(matches[0].gene);
     close();
   }
 
@@ -55,6 +57,7 @@ export function createSearchBox(dataset, onfind) {
   function says() {
     if (found.length === 0) return "Nothing found";
     const wanted = meant(found);
+    if (wanted.every(({ gene }) => gene !== undefined)) return "Enter colours the points by the first";
     if (wanted.length > 1) return `Enter selects all ${wanted.length} of them`;
     return found.length === 1 ? "Enter selects it" : "Enter selects the first, which matches as a whole";
   }

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ def to_html(
     title: str = "Mercat",
     color: str | None = None,
     point_loss: ArrayLike | None = None,
+    genes: tuple[Any, Sequence[str]] | None = None,
     theme: str = "auto",
     projection: str = "mercator",
 ) -> Path:
@@ -60,6 +61,10 @@ def to_html(
         with at least twice as many points; if there is none, the first column.
     point_loss : array-like of shape (n,), optional
         A loss a point, such as ``model.point_loss_``, offered as "Trust".
+    genes : tuple (matrix, names), optional
+        Up to 2,000 features beside the columns, such as genes: a matrix of shape (n, g), dense or
+        sparse, and a name per column. They are found by name, give colours, filter, and are ranked
+        when two sets are compared.
     theme : {"auto", "dark", "light"}, default="auto"
         "auto" follows the reader's system.
     projection : {"mercator", "equal_earth"}, default="mercator"
@@ -87,6 +92,7 @@ def to_html(
         title=title,
         color=color,
         point_loss=point_loss,
+        genes=genes,
         theme=theme,
         projection=projection,
     )

@@ -21,6 +21,7 @@ from .._data.text import check_text
 from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Column, Dates, Numbers, read_frame
 from ._embeddings import Embedding, read_embeddings
+from ._genes import Genes, read_genes
 from ._home import MAPS
 
 THEMES = ("auto", "dark", "light")
@@ -39,6 +40,7 @@ def prepare(
     title: str = "Mercat",
     color: str | None = None,
     point_loss: ArrayLike | None = None,
+    genes: Any = None,
     theme: str = "auto",
     projection: str = "mercator",
 ) -> tuple[dict[str, Any], list[bytes]]:
@@ -52,6 +54,7 @@ def prepare(
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
     check_text("title", str(title))
+    features = read_genes(genes, n)
     check_choice("theme", theme, THEMES)
     check_choice("projection", projection, MAPS)
     arrays = _Arrays()
@@ -66,6 +69,7 @@ def prepare(
         },
         "embeddings": [_place(embedding, arrays) for embedding in embeddings],
         "columns": [_describe(column, arrays, asked=column.name == color) for column in columns],
+        "genes": None if features is None else _list(features, arrays),
     }
     return header, arrays.parts
 
@@ -76,6 +80,16 @@ def _place(embedding: Embedding, arrays: _Arrays) -> dict[str, Any]:
         "kind": embedding.kind,
         "home": embedding.home,
         "positions": arrays.add(embedding.codes.ravel()),
+    }
+
+
+def _list(genes: Genes, arrays: _Arrays) -> dict[str, Any]:
+    return {
+        "names": genes.names,
+        "colors": _colors(()),
+        "starts": arrays.add(genes.starts),
+        "gaps": arrays.add(genes.gaps),
+        "values": arrays.add(genes.values),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anywidget
@@ -24,6 +24,14 @@ def _rows_from_bytes(data: Any, _widget: Any) -> NDArray[np.int64]:
     return np.frombuffer(bytes(data), dtype="<u4").astype(np.int64)
 
 
+def _sets_to_bytes(sets: dict[str, NDArray[np.int64]], _widget: Any) -> dict[str, bytes]:
+    return {name: _rows_to_bytes(rows, None) for name, rows in sets.items()}
+
+
+def _sets_from_bytes(data: Any, _widget: Any) -> dict[str, NDArray[np.int64]]:
+    return {str(name): _rows_from_bytes(rows, None) for name, rows in data.items()}
+
+
 class Explorer(anywidget.AnyWidget):
     """A globe and a map of points on the sphere, for a notebook.
 
@@ -39,6 +47,8 @@ class Explorer(anywidget.AnyWidget):
         The column that colours the points at first. If not given, the one that `to_html` would take.
     point_loss : array-like of shape (n,), optional
         A loss a point, offered as "Trust".
+    genes : tuple (matrix, names), optional
+        Features by the hundred, as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
     projection : {"mercator", "equal_earth"}, default="mercator"
     height : int, default=620
@@ -48,6 +58,8 @@ class Explorer(anywidget.AnyWidget):
     ----------
     selection : ndarray of int
         Rows that are selected, sorted. Set it to select from Python.
+    sets : dict of str to ndarray of int
+        Rows of the sets that were kept, sorted, by their names. Set it to hand sets to the explorer.
     view : dict
         ``rotation``: longitude and latitude at the middle and the roll, in radians;
         ``globe``, ``map`` and, of planar embeddings, ``flat``: zoom, and the place of the plane at the middle
@@ -74,6 +86,7 @@ class Explorer(anywidget.AnyWidget):
     _payload = traitlets.Bytes().tag(sync=True)
     height = traitlets.Int(620, min=200).tag(sync=True)
     selection = traitlets.Any().tag(sync=True, to_json=_rows_to_bytes, from_json=_rows_from_bytes)
+    sets = traitlets.Any().tag(sync=True, to_json=_sets_to_bytes, from_json=_sets_from_bytes)
     view = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -84,6 +97,7 @@ class Explorer(anywidget.AnyWidget):
         title: str = "Mercat",
         color: str | None = None,
         point_loss: ArrayLike | None = None,
+        genes: tuple[Any, Sequence[str]] | None = None,
         theme: str = "auto",
         projection: str = "mercator",
         height: int = 620,
@@ -94,6 +108,7 @@ class Explorer(anywidget.AnyWidget):
             title=title,
             color=color,
             point_loss=point_loss,
+            genes=genes,
             theme=theme,
             projection=projection,
         )
@@ -105,29 +120,26 @@ class Explorer(anywidget.AnyWidget):
     def _nothing(self) -> NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
 
+    @traitlets.default("sets")
+    def _no_sets(self) -> dict[str, NDArray[np.int64]]:
+        return {}
+
     @traitlets.default("view")
     def _home(self) -> dict[str, list[float]]:
         return {key: list(value) for key, value in self._start.items()}
 
     @traitlets.validate("selection")
     def _check_selection(self, proposal: Any) -> NDArray[np.int64]:
-        rows = np.asarray(proposal["value"])
-        if rows.dtype == bool:
-            if rows.shape != (self._n,):
-                raise ValueError(
-                    f"selection as a mask must have shape ({self._n},), got {rows.shape}."
-                )
-            rows = np.flatnonzero(rows)
-        if rows.ndim != 1 or (len(rows) > 0 and rows.dtype.kind not in "iu"):
-            raise ValueError(
-                "selection must be a list of row numbers, "
-                f"got dtype {rows.dtype} and shape {rows.shape}."
-            )
-        rows = np.unique(rows).astype(np.int64)
-        if len(rows) and (rows[0] < 0 or rows[-1] >= self._n):
-            wrong = rows[0] if rows[0] < 0 else rows[-1]
-            raise ValueError(f"selection must hold rows from 0 to {self._n - 1}, got {wrong}.")
-        return rows
+        return _check_rows("selection", proposal["value"], self._n)
+
+    @traitlets.validate("sets")
+    def _check_sets(self, proposal: Any) -> dict[str, NDArray[np.int64]]:
+        given = proposal["value"]
+        if not isinstance(given, Mapping):
+            raise ValueError(f"sets must be a dict of names to rows, got {type(given).__name__}.")
+        return {
+            str(name): _check_rows(f"sets[{name!r}]", rows, self._n) for name, rows in given.items()
+        }
 
     @traitlets.validate("view")
     def _check_view(self, proposal: Any) -> dict[str, list[float]]:
@@ -146,3 +158,21 @@ class Explorer(anywidget.AnyWidget):
             if key != "rotation" and values[0] <= 0:
                 raise ValueError(f"view[{key!r}] must begin with a zoom above 0, got {values[0]}.")
         return view
+
+
+def _check_rows(name: str, value: Any, n: int) -> NDArray[np.int64]:
+    """Row numbers, sorted, each once, from numbers or from a mask."""
+    rows = np.asarray(value)
+    if rows.dtype == bool:
+        if rows.shape != (n,):
+            raise ValueError(f"{name} as a mask must have shape ({n},), got {rows.shape}.")
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or (len(rows) > 0 and rows.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} must be a list of row numbers, got dtype {rows.dtype} and shape {rows.shape}."
+        )
+    rows = np.unique(rows).astype(np.int64)
+    if len(rows) and (rows[0] < 0 or rows[-1] >= n):
+        wrong = rows[0] if rows[0] < 0 else rows[-1]
+        raise ValueError(f"{name} must hold rows from 0 to {n - 1}, got {wrong}.")
+    return rows

@@ -1,0 +1,132 @@
+// How two sets of rows differ in a column, from 0 (alike) to 1 (apart), so that columns of all kinds can be ranked.
+//
+// Numbers: Cliff's delta, the chance that a value of A exceeds one of B less the chance of the opposite; -1 to 1.
+// Categories: the total variation distance, half the sum of the differences of shares. For two categories both agree.
+// A row of both sets counts in both; missing values count in none.
+
+const EDGES = 1024;
+const IN_A = 1;
+const IN_B = 2;
+
+/** A byte a row: bit 1 for rows of A, bit 2 for those of B; b null: all rows that are not in A. */
+export function membership(a, b, n) {
+  const marks = new Uint8Array(n);
+  if (b === null) marks.fill(IN_B);
+  for (const row of a) marks[row] = b === null ? IN_A : IN_A | marks[row];
+  if (b !== null) for (const row of b) marks[row] |= IN_B;
+  return marks;
+}
+
+/** Values of a sample, sorted, each once; a column of fewer kinds than that is ranked exactly. */
+function edgesOf(sample) {
+  const sorted = Float64Array.from(sample).sort();
+  return sorted.filter((value, i) => i === 0 || value !== sorted[i - 1]);
+}
+
+/** Counts a value below, at or between the edges: 2i + 1 at edge i, 2i below it. */
+function placeOf(edges, value) {
+  let [low, high] = [0, edges.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (edges[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return edges[low] === value ? 2 * low + 1 : 2 * low;
+}
+
+function tally(edges) {
+  const sides = [0, 1].map(() => ({ counts: new Float64Array(2 * edges.length + 1), n: 0, sum: 0, above: 0 }));
+  return {
+    add(marks, value, times = 1) {
+      const place = placeOf(edges, value);
+      sides.forEach((side, i) => {
+        if (!(marks & (1 << i))) return;
+        side.counts[place] += times;
+        side.n += times;
+        side.sum += times * value;
+        if (value > 0) side.above += times;
+      });
+    },
+    sides,
+    delta() {
+      const [a, b] = sides;
+      if (a.n === 0 || b.n === 0) return 0;
+      let [below, wins] = [0, 0];
+      let belowA = 0;
+      for (let i = 0; i < a.counts.length; i++) {
+        wins += a.counts[i] * below - b.counts[i] * belowA;
+        below += b.counts[i];
+        belowA += a.counts[i];
+      }
+      return wins / (a.n * b.n);
+    },
+  };
+}
+
+const meanOf = ({ sum, n }) => (n > 0 ? sum / n : NaN);
+const shareOf = ({ above, n }) => (n > 0 ? above / n : NaN);
+
+function numberEffect({ values }, marks) {
+  const stride = Math.max(1, Math.floor(values.length / (4 * EDGES)));
+  const sample = [];
+  for (let row = 0; row < values.length; row += stride) if (Number.isFinite(values[row])) sample.push(values[row]);
+  const sums = tally(edgesOf(sample));
+  for (let row = 0; row < values.length; row++) {
+    if (marks[row] !== 0 && values[row] === values[row]) sums.add(marks[row], values[row]);
+  }
+  const [a, b] = sums.sides.map(meanOf);
+  return { kind: "number", effect: sums.delta(), a, b };
+}
+
+function categoryEffect({ codes, labels }, marks) {
+  const counts = [0, 1].map(() => new Float64Array(labels.length + 1));
+  for (let row = 0; row < codes.length; row++) {
+    if (marks[row] & IN_A) counts[0][codes[row]]++;
+    if (marks[row] & IN_B) counts[1][codes[row]]++;
+  }
+  const totals = counts.map((one) => one.reduce((sum, k) => sum + k, 0) - one[0]);
+  let [distance, most, code] = [0, -1, 0];
+  for (let k = 1; k <= labels.length; k++) {
+    const gap = Math.abs((counts[0][k] / totals[0] || 0) - (counts[1][k] / totals[1] || 0));
+    distance += gap / 2;
+    if (gap > most) [most, code] = [gap, k];
+  }
+  const [a, b] = counts.map((one, i) => one[code] / totals[i] || 0);
+  return { kind: "category", effect: Math.min(totals[0], totals[1]) > 0 ? distance : 0, a, b, label: code > 0 ? labels[code - 1] : "" };
+}
+
+/** { kind, effect, a, b, label }: a and b are the means, or the shares of the category that differs most. */
+export function effectOf(column, marks) {
+  return column.kind === "category" ? categoryEffect(column, marks) : numberEffect(column, marks);
+}
+
+/** The same of a gene, from its entries alone, and which share of each set has it above 0. */
+export function geneEffect(genes, gene, marks, sizes) {
+  const sample = [0];
+  genes.visit(gene, (row, value) => {
+    if (marks[row] !== 0 && sample.length < EDGES) sample.push(value);
+  });
+  const sums = tally(edgesOf(sample));
+  const entries = [0, 0];
+  genes.visit(gene, (row, value) => {
+    const mark = marks[row];
+    if (mark === 0) return;
+    sums.add(mark, value);
+    if (mark & IN_A) entries[0]++;
+    if (mark & IN_B) entries[1]++;
+  });
+  sums.add(IN_A, 0, sizes[0] - entries[0]);
+  sums.add(IN_B, 0, sizes[1] - entries[1]);
+  const [a, b] = sums.sides.map(meanOf);
+  const [shareA, shareB] = sums.sides.map(shareOf);
+  return { kind: "gene", effect: sums.delta(), a, b, shareA, shareB };
+}
+
+export function sizesOf(marks) {
+  let [a, b] = [0, 0];
+  for (let row = 0; row < marks.length; row++) {
+    a += marks[row] & 1;
+    b += marks[row] >> 1;
+  }
+  return [a, b];
+}
