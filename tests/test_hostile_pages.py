@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -150,6 +153,111 @@ def test_the_explorer(watched, tmp_path):
     )
     for tag in ("iframe", "img", "object", "embed", "form", "meta", "link", "base", "template"):
         assert page.locator(f".mercat {tag}").count() == 0
+
+
+def test_genes_neighbours_images_and_embeddings(watched, tmp_path):
+    """Names of genes and embeddings that attack, and pictures whose bytes are markup."""
+    n, g = 40, len(ATTACKS)
+    rng = np.random.default_rng(0)
+    text = (EVERYTHING.encode("utf-8") * 20)[: n * 8 * 8 * 3]
+    path = to_html(
+        {attack: fibonacci_grid(n, np) for attack in ATTACKS},
+        {"kind": np.arange(n) % 2},
+        tmp_path / "page.html",
+        genes=(rng.poisson(1.0, (n, g)), ATTACKS),
+        neighbors=rng.integers(0, n, (n, 3)),
+        images=np.resize(np.frombuffer(text, np.uint8), (n, 8, 8, 3)),
+    )
+    page = watched(path)
+    page.wait_for_selector("html[data-ready=true]")
+    with_hurt(page)
+    box = page.locator(".stage").bounding_box()
+    at = page.evaluate("mercat.project(7, 'map')")
+    page.mouse.click(box["x"] + at[0], box["y"] + at[1])
+    find = page.get_by_label(f"Find a column or one of {g} genes")
+    for word in ("script", "proto", "constructor"):
+        find.fill(word)
+        page.locator(".genes-found button").first.click()
+    assert page.locator(".column-name .name").first.text_content() == "constructor"
+    page.get_by_role("button", name="Select its neighbours").click()
+    page.get_by_role("button", name="Keep").click()
+    for attack in ATTACKS:
+        name = page.locator(".sets input")
+        name.fill(attack[:60])
+        name.press("Enter")
+    page.get_by_role("button", name="Genes", exact=True).click()
+    page.locator(".effects li").first.wait_for()
+    page.locator(".effects button").first.click()
+    with page.expect_download():
+        page.get_by_role("button", name="Save this list").click()
+    for k in range(1, 4):
+        page.get_by_label("Embedding").select_option(str(k))
+    page.wait_for_timeout(600)  # the address follows
+    for tag in (
+        "iframe",
+        "img",
+        "object",
+        "embed",
+        "form",
+        "meta",
+        "link",
+        "base",
+        "template",
+        "b",
+    ):
+        assert page.locator(f".mercat {tag}").count() == 0
+
+
+def states():
+    """What a link could hold that no explorer wrote."""
+    yield from ["", "%00", "e30", "A" * 100_000, "<script>hurt()</script>", EVERYTHING]
+    hostile = [
+        None,
+        0,
+        -1,
+        1e308,
+        "x",
+        EVERYTHING,
+        [],
+        {},
+        [[]],
+        {"__proto__": {"hurt": 1}},
+        [1e9] * 5,
+    ]
+    keys = [
+        "view", "layout", "projection", "embedding", "color", "scales", "genes", "filters", "selection",
+        "sets", "pins", "size", "on",
+    ]  # fmt: skip
+    for value in hostile:
+        yield json.dumps({"version": 1, **dict.fromkeys(keys, value)})
+    yield json.dumps(
+        {"version": 1, "filters": {name: {"in": ATTACKS} for name in [*ATTACKS, "height"]}}
+    )
+    yield json.dumps(
+        {"version": 1, "sets": {attack: [1, 2] for attack in ATTACKS}, "pins": [1] * 10**5}
+    )
+    yield '{"version": 1, "__proto__": {"pins": [1]}, "constructor": {"prototype": {"hurt": 1}}}'
+
+
+@pytest.mark.parametrize("state", list(states()), ids=str.__len__)
+def test_links_that_attack(watched, tmp_path, state):
+    n = len(ATTACKS)
+    path = to_html(fibonacci_grid(n, np), attacked(n), tmp_path / "page.html")
+    text = base64.urlsafe_b64encode(state.encode()).decode().rstrip("=")
+    page = watched(path)
+    page.wait_for_selector("html[data-ready=true]")
+    with_hurt(page)
+    for part in (text, state):
+        page.evaluate(
+            "(part) => { location.hash = `view=${encodeURIComponent(part)}`; }", part[:50_000]
+        )
+        page.wait_for_timeout(50)
+    assert page.evaluate("({}).hurt") is None
+    assert page.evaluate("({}).pins") is None
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("mercat.project(3, mercat.panes()[0].name)") is not None
+    assert page.evaluate("mercat.view().map.every(Number.isFinite)")
+    assert page.locator(".mercat iframe, .mercat img, .mercat form").count() == 0
 
 
 def run(*arguments):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -41,6 +43,40 @@ def test_a_report_is_a_table(X):
     page = report._repr_html_()
     assert page.count("<tr>") == len(report)
     assert "angle_preservation" in page
+
+
+@pytest.mark.parametrize("kind", ["class", "number", "date", "none", "plane"])
+def test_an_explorer_has_a_picture_for_where_there_are_no_widgets(X, kind):
+    from PIL import Image
+
+    Y = Mercat(random_state=0).fit_transform(X)
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    columns = {"class": np.repeat(["a", "b"], 30), "number": X[:, 0], "date": days}
+    frame = {kind: columns[kind]} if kind in columns else None
+    made = viewer.Explorer({"flat": X[:, :2]} if kind == "plane" else Y, frame)
+    shown = made._repr_mimebundle_()
+    bundle = shown[0] if isinstance(shown, tuple) else shown
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    picture = np.asarray(Image.open(BytesIO(base64.b64decode(bundle["image/png"]))).convert("RGB"))
+    assert picture.shape[0] > 300
+    inked = (np.abs(picture.astype(int) - 255).sum(axis=2) > 60).mean()
+    assert 0.002 < inked < 0.5  # points, and room between them
+    if kind == "class":
+        blue = np.linalg.norm(picture.astype(int) - (0, 114, 178), axis=2) < 90
+        assert blue.sum() > 50
+
+
+def test_a_notebook_that_is_converted_shows_the_picture(X, tmp_path):
+    """As nbconvert does: of a cell's output it takes what a page without scripts can show."""
+    nbconvert = pytest.importorskip("nbconvert", reason="needs nbconvert: pip install nbconvert")
+    nbformat = pytest.importorskip("nbformat")
+    shown = viewer.Explorer(Mercat(random_state=0).fit_transform(X))._repr_mimebundle_()
+    bundle = shown[0] if isinstance(shown, tuple) else shown
+    cell = nbformat.v4.new_code_cell("explorer")
+    cell.outputs = [nbformat.v4.new_output("display_data", data=bundle)]
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
+    assert "data:image/png;base64" in page
 
 
 def test_an_explorer_is_a_widget(X):

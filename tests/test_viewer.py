@@ -29,6 +29,7 @@ from mercat.viewer._columns import Categories, Numbers, read_frame
 from mercat.viewer._embeddings import to_octahedral
 from mercat.viewer._encode import encode
 from mercat.viewer._home import home
+from mercat.viewer._neighbors import read_neighbors, shares, torn
 
 Y = fibonacci_grid(5, np)
 
@@ -428,6 +429,131 @@ def test_genes_that_do_not_fit_are_refused(genes, message):
         encode(Y, genes=genes)
 
 
+# Neighbours
+
+
+def test_torn_neighbours_are_those_outside_the_nearest_five_per_cent():
+    rng = np.random.default_rng(0)
+    points = fibonacci_grid(300, np)
+    rows = rng.integers(0, 300, (300, 4))
+    neighbors = read_neighbors(rows, 300)
+    flags = torn(points, neighbors)
+    angle = np.arccos(np.clip(points @ points.T, -1, 1))
+    np.fill_diagonal(angle, np.inf)
+    rank = angle.argsort(axis=1).argsort(axis=1)  # 0 is the nearest
+    k = 0
+    for i in range(300):
+        for j in rows[i]:
+            if i == j:
+                continue  # a point is no neighbour of its own
+            if abs(rank[i, j] - 14.5) > 1:  # of points as far as each other, either is right
+                assert flags[k] == (rank[i, j] >= 15), (i, j)
+            k += 1
+    assert k == len(flags)
+    share = shares(flags, neighbors)
+    assert share[7] == flags[neighbors.starts[7] : neighbors.starts[8]].mean()
+
+
+def test_at_least_k_points_are_near():
+    points = fibonacci_grid(20, np)
+    nearest = np.argsort(-(points @ points.T), axis=1)[:, 1:6]
+    assert not torn(points, read_neighbors(nearest, 20)).any()  # 5 % would be one point
+
+
+def test_torn_neighbours_of_a_large_set_are_estimated_from_a_sample():
+    points = fibonacci_grid(6000, np)
+    near, far = np.roll(np.arange(6000), -21), 5999 - np.arange(6000)
+    neighbors = read_neighbors(np.stack([near, far], axis=1), 6000)
+    flags = torn(points, neighbors).reshape(-1, 2)
+    cosine = (points[:, None] * points[np.stack([near, far], axis=1)]).sum(axis=2)
+    share = (1 - cosine) / 2  # of the sphere that is nearer
+    np.testing.assert_array_equal(flags[share < 0.03], False)
+    np.testing.assert_array_equal(flags[share > 0.08], True)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_a_graph_and_an_array_tell_the_same_and_the_page_is_told(shift):
+    n = 60
+    flat = np.random.default_rng(0).normal(size=(n, 2)) + shift
+    rows = np.argsort(((flat[:, None] - flat) ** 2).sum(axis=2), axis=1)[:, 1:4]
+    graph = scipy.sparse.csr_matrix((np.ones(3 * n), (np.repeat(np.arange(n), 3), rows.ravel())))
+    embeddings = {"sphere": fibonacci_grid(n, np), "flat": flat}
+    headers = []
+    for neighbors in (np.sort(rows, axis=1), graph):
+        header, read = unpack(encode(embeddings, neighbors=neighbors))
+        note = header["neighbors"]
+        np.testing.assert_array_equal(read(note["rows"]).reshape(n, 3), np.sort(rows, axis=1))
+        assert read(note["starts"]).tolist() == list(range(0, 3 * n + 1, 3))
+        bits = [np.unpackbits(read(one), count=3 * n, bitorder="little") for one in note["torn"]]
+        assert not bits[1].any()
+        assert bits[0].any()
+        columns = {column["name"]: read(column) for column in header["columns"]}
+        np.testing.assert_allclose(
+            columns["torn neighbours (sphere)"], bits[0].reshape(n, 3).mean(axis=1), rtol=1e-6
+        )
+        assert all(column["role"] == "torn" for column in header["columns"])
+        headers.append(header)
+    assert headers[0] == headers[1]
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "message"),
+    [
+        (np.zeros((4, 2), int), r"neighbors must have shape \(5, k\), .* got shape \(4, 2\)"),
+        (np.zeros((5, 2)), "neighbors must hold row numbers, got dtype float64"),
+        (np.full((5, 2), 5), "neighbors must hold rows from 0 to 4, got 5"),
+        (scipy.sparse.eye_array(4), r"shape \(5, 5\), got \(4, 4\)"),
+    ],
+)
+def test_neighbours_that_do_not_fit_are_refused(neighbors, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        encode(Y, neighbors=neighbors)
+
+
+def test_a_column_named_as_the_torn_neighbours_is_refused():
+    with pytest.raises(ValueError, match="no column 'torn neighbours' when neighbors is given"):
+        encode(Y, {"torn neighbours": np.zeros(5)}, neighbors=np.zeros((5, 1), int))
+
+
+# Images
+
+
+@pytest.mark.parametrize(
+    ("images", "channels"),
+    [
+        (np.arange(5 * 12, dtype=np.uint8).reshape(5, 3, 4), 1),
+        (np.arange(5 * 12).reshape(5, 3, 4), 1),
+        (np.arange(5 * 36, dtype=np.uint8).reshape(5, 3, 4, 3) / 255, 3),
+        (np.arange(5 * 48).reshape(5, 3, 4, 4) % 256, 4),
+    ],
+)
+def test_images_travel_as_raw_bytes(images, channels):
+    header, read = unpack(encode(Y, images=images))
+    note = header["images"]
+    assert (note["height"], note["width"], note["channels"]) == (3, 4, channels)
+    expected = np.arange(5 * 12 * channels) % 256
+    np.testing.assert_array_equal(read(note["pixels"]), expected)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (
+            np.zeros((4, 3, 3)),
+            r"images must have shape \(5, height, width\).*got shape \(4, 3, 3\)",
+        ),
+        (np.zeros((5, 3, 3, 2)), "1, 3 or 4 channels"),
+        (np.zeros((5, 3, 300)), "sides of 1 to 256 pixels, got 3 x 300"),
+        (np.full((5, 3, 3), 300), r"int64 must lie in \[0, 255\], got values from 300 to 300"),
+        (np.full((5, 3, 3), np.nan), r"must lie in \[0, 1\], got values from nan"),
+        (np.full((5, 3, 3), "x"), "images must hold numbers"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(images, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        encode(Y, images=images)
+
+
 # Options
 
 
@@ -635,6 +761,15 @@ def test_a_change_of_selection_is_told_to_observers():
 def test_bad_selections_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         explorer(Y).selection = rows
+
+
+def test_an_explorer_is_written_as_the_page_would_be(tmp_path):
+    options = {"title": "T", "color": "k"}
+    widget = explorer(Y, {"k": list("abcde")}, **options)
+    page = to_html(Y, {"k": list("abcde")}, tmp_path / "a.html", **options)
+    written = widget.to_html(tmp_path / "b.html")
+    assert written == tmp_path / "b.html"
+    assert written.read_text() == page.read_text()
 
 
 def test_sets_go_to_the_page_and_come_back():

@@ -25,6 +25,7 @@ from explorer_page import (
 )
 
 from mercat._math.sphere import fibonacci_grid
+from mercat.viewer import to_html
 
 
 def shown(page):
@@ -488,3 +489,131 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     assert state(page)["colorBy"] == 2 + int(name[4:])
     page.get_by_role("button", name="Drop set alpha cells").click()
     assert panel.locator(".sets li").count() == 0
+
+
+def reddish(page, region):
+    """How many pixels of a part of the overlay are as red as the lines to torn neighbours."""
+    return page.evaluate(
+        """([x, y, width, height]) => {
+            const copy = document.createElement("canvas");
+            [copy.width, copy.height] = [width, height];
+            const context = copy.getContext("2d", { willReadFrequently: true });
+            context.drawImage(document.querySelector("canvas.overlay"), -x, -y);
+            const { data } = context.getImageData(0, 0, width, height);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4)
+                if (data[i + 3] > 120 && data[i] > 180 && data[i + 1] < 140) count++;
+            return count;
+        }""",
+        region,
+    )
+
+
+def test_lines_lead_to_neighbours_in_the_data_and_torn_ones_are_red(visit):
+    n = 60
+    points = fibonacci_grid(n, np)
+    near = np.argsort(-(points @ points.T), axis=1)[:, 1:3]
+    rows = near.copy()
+    rows[5, 1] = np.argmin(points @ points[5])  # torn away: on the other side
+    page = visit(points, {"k": np.arange(n) % 2}, neighbors=rows)
+    page.keyboard.press("n")
+    box = page.locator(".stage").bounding_box()
+    whole = [0, 0, int(box["width"]), int(box["height"])]
+    page.mouse.move(*spot(page, 20))
+    text = page.locator(".tooltip").inner_text()
+    assert "neighbours\n2" in text
+    assert "torn away" not in text
+    until(lambda: ink(page, whole) > 100)
+    assert reddish(page, whole) == 0
+    page.mouse.move(*spot(page, 5))
+    assert "2, 1 torn away" in page.locator(".tooltip").inner_text()
+    until(lambda: reddish(page, whole) > 60)
+    page.mouse.click(*spot(page, 5))
+    page.mouse.move(2, 2)
+    until(lambda: reddish(page, whole) > 60)  # a pinned point keeps its lines
+    page.get_by_role("button", name="Select its neighbours").click()
+    assert page.evaluate("mercat.selection()") == sorted([5, *rows[5].tolist()])
+    color_by(page, "torn neighbours")
+    assert "trusted" in column(page, "torn neighbours").inner_text()
+    page.get_by_label("Display", exact=True).click()
+    page.get_by_label("Lines to neighbours in the data").uncheck()
+    until(lambda: reddish(page, whole) == 0)
+
+
+def test_images_are_on_the_cards(visit):
+    points, frame = clusters()
+    images = np.zeros((30, 4, 6, 3), dtype=np.uint8)
+    images[..., 0] = np.arange(30)[:, None, None] * 8
+    images[:, 0, 0] = (1, 2, 3)
+    page = visit(points, frame, images=images)
+    page.mouse.click(*spot(page, 7))
+    (row,) = state(page)["pins"]
+    pixels = """(canvas) => [canvas.width, canvas.height,
+        ...canvas.getContext("2d").getImageData(0, 0, 2, 1).data]"""
+    expected = [6, 4, 1, 2, 3, 255, 8 * row, 0, 0, 255]
+    assert page.locator(".card canvas").evaluate(pixels) == expected
+    x, y = spot(page, row)
+    page.mouse.move(x + 1, y)
+    assert page.locator(".tooltip canvas").evaluate(pixels) == expected
+    box = page.locator(".tooltip canvas").bounding_box()
+    assert (box["width"], box["height"]) == (120, 80)
+
+
+def test_contours_are_drawn_at_rest_where_points_are_dense(visit):
+    rng = np.random.default_rng(0)
+    points = CENTERS[rng.integers(0, 3, 3000)] + rng.normal(scale=0.12, size=(3000, 3))
+    page = visit(points / np.linalg.norm(points, axis=1, keepdims=True))
+    box = page.locator(".stage").bounding_box()
+    whole = [0, 0, int(box["width"]), int(box["height"])]
+    assert ink(page, whole) == 0  # a few thousand points need none
+    page.keyboard.press("c")
+    until(lambda: ink(page, whole) > 500)
+    page.keyboard.press("ArrowLeft")
+    until(lambda: ink(page, whole) > 500)
+    page.keyboard.press("c")
+    until(lambda: ink(page, whole) == 0)
+
+
+def test_the_address_holds_the_state_and_a_link_opens_it(visit, browser):
+    points, frame = clusters()
+    page = visit({"a": points, "b": points[:, :2]}, frame)
+    page.keyboard.press("l")
+    circle(page, spot(page, 7))
+    page.keyboard.press("Enter")
+    value(page, "east").click()
+    color_by(page, "height")
+    brush(page, "height", 0.1, 0.5)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("1")
+    state_of = "[mercat.view(), {...mercat.state(), tool: 0, hover: 0}, mercat.selection(), mercat.shown()]"
+    seen = page.evaluate(state_of)
+    until(lambda: "view=" in page.url)
+    page.wait_for_timeout(600)
+    other = browser.new_page(viewport=page.viewport_size, reduced_motion="reduce")
+    other.goto(page.url)
+    other.wait_for_selector("html[data-ready=true]")
+    opened = other.evaluate(state_of)
+    assert opened[1:] == seen[1:]
+    for key, numbers in seen[0].items():
+        assert opened[0][key] == pytest.approx(numbers, abs=1e-9)
+    assert other.locator(".points").inner_text() == page.locator(".points").inner_text()
+    other.close()
+
+
+def test_a_link_is_copied(browser, tmp_path):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    path = to_html(*clusters(), tmp_path / "page.html")
+    page.goto(f"{path.as_uri()}#theme=light")
+    page.wait_for_selector("html[data-ready=true]")
+    value(page, "east").click()
+    page.locator("[data-action=link]").click()
+    page.get_by_text("The link is copied").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{path.as_uri()}#theme=light&view=")
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("html[data-ready=true]")
+    assert shown(page) == 5
+    assert state(page)["theme"] == "light"
+    context.close()

@@ -8,9 +8,12 @@ import { createProjector, pick } from "./geometry/picking.js";
 import { FLAT } from "./geometry/projections.js";
 import { apply, between, multiply, normalize } from "./geometry/rotation.js";
 import { withFilter } from "./state/filter.js";
-import { NOTHING } from "./state/selection.js";
+import { writeAddress } from "./state/address.js";
+import { NOTHING, fromRows } from "./state/selection.js";
 import { kept } from "./state/sets.js";
 import { KEPT, initialState } from "./state/state.js";
+import { copyText } from "./ui/clipboard.js";
+import { count } from "./ui/format.js";
 import { zoomBy } from "./ui/keyboard.js";
 
 const FRONT = [1, 0, 0];
@@ -120,6 +123,17 @@ export function createActions(dataset, store, model, motion, parts) {
         filters: withFilter(filters, index, null),
         colorBy: colorBy === index ? initialState(dataset, "dark").colorBy : colorBy,
       });
+    },
+    /** A point and its nearest neighbours in the data. */
+    selectNeighbors(row) {
+      const rows = dataset.neighbors.of(row, store.get().embedding).map((one) => one.row);
+      store.set({ selection: fromRows([row, ...rows], dataset.n) });
+    },
+    /** Put a link to what is seen on the clipboard; linkTo (page.js) knows the address. */
+    async copyLink() {
+      const { text, left } = writeAddress(store.get(), dataset, model.column);
+      await copyText(parts.linkTo(text));
+      parts.toast.show(left === 0 ? "The link is copied." : `The link is copied, without the selection: ${count(left)} points are too many for it.`);
     },
     keepSelection: () => store.set({ sets: kept(store.get().sets, store.get().selection) }),
     saveText: (text, name) => download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(`${dataset.title} ${name}`, "csv")),

@@ -3,7 +3,11 @@ import { decode, fromBase64 } from "./data/decode.js";
 import { h } from "./ui/dom.js";
 import { resolveTheme } from "./draw/theme.js";
 import { toView } from "./state/view.js";
+import { readAddress, writeAddress } from "./state/address.js";
 import { mount } from "./viewer.js";
+
+const WAIT = 400; // milliseconds after the last change
+const UNTOLD = new Set(["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"]);
 
 /** What a reader (or a test) may ask of the page; nothing here can change it. */
 function windowOn(viewer) {
@@ -25,10 +29,38 @@ function windowOn(viewer) {
   });
 }
 
-/** Take the theme that the address names: a page around this one can tell it so (#theme=dark). */
-function followAddress(store) {
-  const wish = new URLSearchParams(location.hash.slice(1)).get("theme");
-  if (["dark", "light", "auto"].includes(wish)) store.set({ theme: resolveTheme(wish) });
+const inAddress = (name) => new URLSearchParams(location.hash.slice(1)).get(name);
+
+/** The address of this page with a state in it, and with what it says besides. */
+function linkTo(text) {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  parts.set("view", text);
+  return `${location.href.split("#")[0]}#${parts}`;
+}
+
+/** Take the theme and the state that the address names: a page around this one, or a link, can tell them. */
+function followAddress({ store, dataset, model }) {
+  const theme = inAddress("theme");
+  if (["dark", "light", "auto"].includes(theme)) store.set({ theme: resolveTheme(theme) });
+  const text = inAddress("view");
+  const patch = text && readAddress(text, dataset, store.get(), model.columns.get);
+  if (patch) store.set(patch);
+}
+
+/** Keep the state in the address, so that the page can be reloaded, and a link to it copied, at any time. */
+function keepAddress({ store, dataset, model }) {
+  let timer = 0;
+  store.subscribe((state, changed) => {
+    if ([...changed].every((key) => UNTOLD.has(key))) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      try {
+        history.replaceState(null, "", linkTo(writeAddress(store.get(), dataset, model.column).text));
+      } catch {
+        // a browser that lets no file change its address; the button still makes a link
+      }
+    }, WAIT);
+  });
 }
 
 export async function boot() {
@@ -37,9 +69,10 @@ export async function boot() {
     const payload = document.getElementById("mercat-payload");
     const bytes = fromBase64(payload.textContent);
     payload.remove(); // the text is as large as all points together
-    const viewer = mount(root, await decode(bytes));
-    followAddress(viewer.store);
-    addEventListener("hashchange", () => followAddress(viewer.store));
+    const viewer = mount(root, await decode(bytes), { linkTo });
+    followAddress(viewer);
+    addEventListener("hashchange", () => followAddress(viewer));
+    keepAddress(viewer);
     globalThis.mercat = windowOn(viewer);
     document.documentElement.dataset.ready = "true";
   } catch (error) {

@@ -1,6 +1,8 @@
 // Puts the parts together on one element. State is in the store, what follows from it in the model; every part has an
 // element and is told of changes by update(state, changed).
 import { createActions } from "./actions.js";
+import { createContours } from "./draw/contours.js";
+import { createLinks } from "./draw/links.js";
 import { createStage } from "./draw/stage.js";
 import { resolveTheme } from "./draw/theme.js";
 import { toPlane } from "./geometry/camera.js";
@@ -37,21 +39,27 @@ const REACH = { mouse: 9, touch: 22 };
 
 const wantsCalm = () => globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
 
-/** Show a dataset (decode.js) in an element. embedded: inside a page that scrolls. */
-export function mount(root, dataset, { embedded = false } = {}) {
+/**
+ * Show a dataset (decode.js) in an element. embedded: inside a page that scrolls; linkTo(text): the address of a page
+ * that opens with a state (address.js).
+ */
+export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
   const store = createStore(initialState(dataset, resolveTheme(dataset.options.theme)));
   const model = createModel(dataset, store);
   const motion = createMotion(store, { calm: wantsCalm, wake: () => stage.request() });
   const notes = createNotes(store, model);
-  const stage = createStage(dataset, store, model, motion, { onrest: notes.countBeyond, onnames: notes.setNamesLeft });
+  const contours = createContours(store, model);
+  const stage = createStage(dataset, store, model, motion, {
+    onrest: rest, onnames: notes.setNamesLeft, extras: [contours.extra, createLinks(dataset, model)],
+  });
   const history = createHistory(store, { onchange: ({ canUndo }) => header.setUndo(canUndo) });
   const search = createSearchBox(dataset, { onfind: find, ongene: (gene) => actions.showGene(gene) });
   const help = createHelp();
   const toast = createToast();
-  const actions = createActions(dataset, store, model, motion, { stage, history, search, help, toast });
+  const actions = createActions(dataset, store, model, motion, { stage, history, search, help, toast, linkTo });
   const context = { dataset, store, model, actions };
-  const header = createHeader(dataset, store, actions, search.element);
-  const tools = createTools(store, model, actions);
+  const header = createHeader(dataset, store, actions, search.element, linkTo !== null);
+  const tools = createTools(dataset, store, model, actions);
   const inset = createInset(store, stage, actions);
   const key = createKey(store, model);
   const [columns, ...below] = RAIL.map((createPanel) => createPanel(context));
@@ -76,6 +84,20 @@ export function mount(root, dataset, { embedded = false } = {}) {
     help.element,
     live,
   );
+
+  /** What is only worth doing when nothing moves. */
+  function rest() {
+    notes.countBeyond();
+    if (motion.changing) return;
+    contours.refresh(stage.panesNow()[0]);
+    stage.request(false);
+  }
+
+  let restTimer = 0;
+  function restSoon() {
+    clearTimeout(restTimer);
+    restTimer = setTimeout(rest, 40);
+  }
 
   function find(mask) {
     store.set({ selection: fromMask(mask) });
@@ -122,8 +144,8 @@ export function mount(root, dataset, { embedded = false } = {}) {
     }
   }
 
-  function showHover({ hover, colorBy }) {
-    if (hover?.at) tooltip.show(hover.row, colorBy, hover, stage.size());
+  function showHover({ hover, colorBy, embedding }) {
+    if (hover?.at) tooltip.show(hover.row, { colorBy, embedding }, hover, stage.size());
     else tooltip.hide();
     stage.element.classList.toggle("over-point", hover !== null);
   }
@@ -135,7 +157,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
     if (any("scheme", "shown", "selection", "spotlight")) stage.repaint();
     for (const part of [...rail, ...drawer, tools, key]) part.update(state, changed);
     if (any("shown", "railOpen", "embedding")) header.update(state, model.shownCount);
-    if (any("shown", "layout", "projection", "embedding")) notes.countBeyond();
+    if (any("shown", "layout", "projection", "embedding", "morph", "contours")) restSoon();
     if (any("layout", "inset", "insetAt", "embedding")) inset.update();
     if (any("theme")) root.dataset.theme = state.theme;
     if (any("tool")) stage.element.dataset.tool = state.tool;
@@ -149,6 +171,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
     root.classList.toggle("wide", contentRect.width >= WIDE);
     root.classList.toggle("low", contentRect.height < 480);
     inset.update();
+    restSoon();
   });
   update(store.get(), null);
   stage.start();
@@ -170,6 +193,7 @@ export function mount(root, dataset, { embedded = false } = {}) {
       sizes.disconnect();
       for (const part of [...rail, ...drawer]) part.destroy?.();
       toast.destroy();
+      clearTimeout(restTimer);
       motion.stop();
       stage.destroy();
       root.replaceChildren();

@@ -4,6 +4,8 @@
 // then arrays, little-endian, at offsets that are multiples of 8.
 import { hex } from "../draw/color.js";
 import { createGenes } from "./genes.js";
+import { createImages } from "./images.js";
+import { createNeighbors } from "./neighbors.js";
 
 const VERSION = 3;
 const ARRAYS = {
@@ -75,6 +77,12 @@ function readGenes(genes, n, read) {
   return createGenes({ names, starts: read(starts), gaps: read(gaps), values: read(values), colors: readColors(colors) }, n);
 }
 
+function readNeighbors(neighbors, read) {
+  if (!neighbors) return null;
+  const { starts, rows, torn } = neighbors;
+  return createNeighbors({ starts: read(starts), rows: read(rows), torn: torn.map(read) });
+}
+
 function readColumn(column, read) {
   const data = read(column);
   const { name, kind, role = null } = column;
@@ -83,7 +91,10 @@ function readColumn(column, read) {
   return { name, kind, role, colors, values: data, classes: column.classes ?? null };
 }
 
-/** An inflated payload as { n, title, options, embeddings, columns, genes, column(index) }. */
+/**
+ * An inflated payload as { n, title, options, embeddings, columns, genes, neighbors, images,
+ * column(index) }.
+ */
 function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
@@ -101,6 +112,8 @@ function parse(buffer) {
     embeddings: header.embeddings.map((embedding) => readEmbedding(embedding, read)),
     columns,
     genes,
+    neighbors: readNeighbors(header.neighbors, read),
+    images: header.images && createImages({ ...header.images, pixels: read(header.images.pixels) }),
     /** A column by its number; those after the last are genes. */
     column: (index) => columns[index] ?? (genes && index >= columns.length ? genes.column(index - columns.length) : undefined),
   };

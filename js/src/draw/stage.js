@@ -9,7 +9,7 @@ import { touched } from "../state/store.js";
 import { createWorkload } from "./workload.js";
 
 const MOVES = ["rotation", "globe", "map", "flat", "unfold", "morph"];
-const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "railOpen", "tableOpen"]);
+const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "railOpen", "tableOpen", "contours", "lines", "genes", "sets"]);
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 
 /** extras: see overlay.js. onrest() is called when nothing moves any more; onnames(count) with the names that had no room. */

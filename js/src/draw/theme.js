@@ -21,6 +21,7 @@ export const THEMES = {
     ink: "#f2f5fa",
     halo: "rgb(11 14 20 / 0.85)",
     accent: "#7cc0ff",
+    torn: "#ff6b6b",
   },
   light: {
     ground: rgb("#f6f5f1"),
@@ -33,6 +34,7 @@ export const THEMES = {
     ink: "#1a2230",
     halo: "rgb(255 255 255 / 0.88)",
     accent: "#0a63b8",
+    torn: "#d6262b",
   },
 };
 

@@ -9,12 +9,17 @@ export function createPinsPanel({ dataset, actions }) {
   const element = section("Pinned", { class: "pins-panel" }, list);
   return {
     element,
-    update({ pins, colorBy }, changed) {
-      if (!touched(changed)("pins", "colorBy")) return;
+    update(state, changed) {
+      if (!touched(changed)("pins", "colorBy", "embedding")) return;
+      const { pins } = state;
       element.hidden = pins.length === 0;
       list.replaceChildren(
         ...pins.map((row, i) =>
-          pinnedCard(dataset, row, i, colorBy, () => actions.togglePin(row), () => actions.centerRow(row)),
+          pinnedCard(dataset, row, i, state, {
+            close: () => actions.togglePin(row),
+            center: () => actions.centerRow(row),
+            neighbors: () => actions.selectNeighbors(row),
+          }),
         ),
       );
     },

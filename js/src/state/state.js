@@ -5,6 +5,8 @@ import { fromCenter } from "../geometry/rotation.js";
 import { NO_FILTERS } from "./filter.js";
 import { NOTHING } from "./selection.js";
 
+const MANY = 100000; // points, above which contours tell more than dots
+
 export function initialState(dataset, theme) {
   const { columns, options } = dataset;
   const home = sphereHome(dataset);
@@ -32,6 +34,8 @@ export function initialState(dataset, theme) {
     names: true,
     graticule: true,
     seeThrough: true,
+    contours: dataset.n > MANY,
+    lines: true, // to neighbours in the data, where the file has them
     inset: true,
     insetAt: [0, 1],
     // what the hand does now

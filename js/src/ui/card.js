@@ -6,6 +6,14 @@ const MOST_FIELDS = 8;
 
 const line = (name, text) => h("div", { class: "field" }, h("dt", { text: name }), h("dd", { text }));
 
+/** How many neighbours in the data there are, and how many of them are torn away here. */
+function neighborLine({ neighbors }, row, embedding) {
+  if (!neighbors) return null;
+  const found = neighbors.of(row, embedding);
+  const torn = found.filter((one) => one.torn).length;
+  return line("neighbours", torn > 0 ? `${found.length}, ${torn} torn away` : String(found.length));
+}
+
 function lines(columns, row) {
   return columns.map((column) => line(column.name, field(column, row)));
 }
@@ -21,14 +29,15 @@ export function createTooltip(dataset) {
   return {
     element,
     /** docked: at the foot of the stage, as for a finger, which covers what it points at. */
-    show(row, colorBy, { at: [x, y], docked }, { width, height }) {
+    show(row, { colorBy, embedding }, { at: [x, y], docked }, { width, height }) {
       const shown = ordered(dataset, colorBy).slice(0, MOST_FIELDS);
       const left = ordered(dataset, colorBy).length - shown.length;
-      element.replaceChildren(
+      element.replaceChildren(...[
         h("div", { class: "row-name", text: `Row ${count(row)}` }),
-        h("dl", {}, ...lines(shown, row)),
-        left > 0 ? h("div", { class: "quiet", text: `and ${left} more: click to pin` }) : "",
-      );
+        dataset.images?.element(row),
+        h("dl", {}, ...lines(shown, row), neighborLine(dataset, row, embedding)),
+        left > 0 ? h("div", { class: "quiet", text: `and ${left} more: click to pin` }) : null,
+      ].filter(Boolean));
       element.hidden = false;
       element.classList.toggle("docked", docked);
       element.style.left = element.style.top = "";
@@ -44,7 +53,8 @@ export function createTooltip(dataset) {
   };
 }
 
-export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
+/** on: { close, center, neighbors }, what its buttons do. */
+export function pinnedCard(dataset, row, index, { colorBy, embedding }, on) {
   const name = `Row ${count(row)}`;
   return h(
     "article",
@@ -53,10 +63,12 @@ export function pinnedCard(dataset, row, index, colorBy, onclose, oncenter) {
       "header",
       {},
       h("span", { class: "badge", text: String(index + 1) }),
-      h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: oncenter }),
-      iconButton("close", `Unpin ${name}`, onclose),
+      h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: on.center }),
+      iconButton("close", `Unpin ${name}`, on.close),
     ),
-    h("dl", {}, ...lines(ordered(dataset, colorBy), row)),
+    dataset.images?.element(row),
+    h("dl", {}, ...lines(ordered(dataset, colorBy), row), neighborLine(dataset, row, embedding)),
+    dataset.neighbors ? h("button", { type: "button", class: "link", text: "Select its neighbours", onclick: on.neighbors }) : null,
   );
 }
 

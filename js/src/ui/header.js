@@ -12,7 +12,8 @@ function createEmbeddings({ embeddings }, actions) {
   return select;
 }
 
-export function createHeader(dataset, store, actions, searchBox) {
+/** withLink: whether there is an address that a link can be made of. */
+export function createHeader(dataset, store, actions, searchBox, withLink) {
   const shownText = h("span", { class: "quiet points" });
   const embeddings = createEmbeddings(dataset, actions);
   const undo = iconButton("undo", "Undo (Ctrl Z)", () => actions.undo(), { "data-action": "undo", disabled: true });
@@ -26,6 +27,7 @@ export function createHeader(dataset, store, actions, searchBox) {
     "div",
     { class: "icons menu" },
     iconButton("theme", "Dark or light (D)", actions.toggleTheme, { "data-action": "theme" }),
+    withLink ? iconButton("link", "Copy a link to what you see", actions.copyLink, { "data-action": "link" }) : null,
     iconButton("picture", "Save a picture (S)", actions.savePicture, { "data-action": "picture" }),
     iconButton("help", "Help (?)", actions.showHelp, { "data-action": "help" }),
     iconButton("reset", "Reset everything (R)", actions.reset, { "data-action": "reset" }),

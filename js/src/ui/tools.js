@@ -10,12 +10,14 @@ const TOOLS = [
 
 const SWITCHES = [
   ["names", "Names"],
+  ["contours", "Density contours"],
+  ["lines", "Lines to neighbours in the data"],
   ["inset", "Inset"],
   ["graticule", "Graticule"],
   ["seeThrough", "Back of the globe"],
 ];
 
-function createDisplay(store, actions) {
+function createDisplay(dataset, store, actions) {
   const projection = h(
     "select",
     { "aria-label": "Map projection", "data-control": "projection", onchange: () => actions.setProjection(projection.value) },
@@ -23,7 +25,7 @@ function createDisplay(store, actions) {
   );
   // The slider is in powers of two, so that its middle is the size that suits the data.
   const size = slider("Point size", { min: -2, max: 2, step: 0.1, value: 0, "data-control": "size", oninput: (value) => store.set({ size: 2 ** value }) });
-  const boxes = SWITCHES.map(([key, text]) => ({ key, ...checkbox(text, (on) => store.set({ [key]: on })) }));
+  const boxes = SWITCHES.filter(([key]) => key !== "lines" || dataset.neighbors).map(([key, text]) => ({ key, ...checkbox(text, (on) => store.set({ [key]: on })) }));
   return {
     element: h("div", { class: "sheet display" }, projection, size.element, h("div", { class: "checks" }, ...boxes.map(({ element }) => element))),
     update(state) {
@@ -34,11 +36,11 @@ function createDisplay(store, actions) {
   };
 }
 
-export function createTools(store, model, actions) {
+export function createTools(dataset, store, model, actions) {
   const tools = choice("What dragging does", TOOLS, (tool) => store.set({ tool }));
   const swapText = h("span", {});
   const swap = h("button", { type: "button", class: "text-button swap", onclick: actions.swap }, icon("unfold"), swapText);
-  const display = createDisplay(store, actions);
+  const display = createDisplay(dataset, store, actions);
   const gear = h("details", { class: "gear" }, h("summary", { class: "icon-button", title: "Display", "aria-label": "Display" }, icon("gear")), display.element);
   const closeGear = (event) => {
     if (!gear.contains(event.target)) gear.open = false;

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from .._extras import require
-from .._files.atomic import whole_file
 from ._encode import encode
-from ._html import page
+from ._html import write_page
 
 if TYPE_CHECKING:
     from ._widget import Explorer
@@ -33,6 +32,8 @@ def to_html(
     color: str | None = None,
     point_loss: ArrayLike | None = None,
     genes: tuple[Any, Sequence[str]] | None = None,
+    neighbors: Any = None,
+    images: ArrayLike | None = None,
     theme: str = "auto",
     projection: str = "mercator",
 ) -> Path:
@@ -65,6 +66,13 @@ def to_html(
         Up to 2,000 features beside the columns, such as genes: a matrix of shape (n, g), dense or
         sparse, and a name per column. They are found by name, give colours, filter, and are ranked
         when two sets are compared.
+    neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
+        The rows of each point's nearest neighbours in the data, or a graph whose entries tell them. Pointing
+        at a point draws lines to them, red to those that the map has torn away: that do not lie among the
+        nearest 5 % of the points there (at least k). A column tells the share of them.
+    images : array-like of shape (n, height, width) or (n, height, width, channels), optional
+        A thumbnail of each point, shown on its card: bytes, or floats from 0 to 1; grey, or with 3 or 4
+        channels.
     theme : {"auto", "dark", "light"}, default="auto"
         "auto" follows the reader's system.
     projection : {"mercator", "equal_earth"}, default="mercator"
@@ -93,13 +101,12 @@ def to_html(
         color=color,
         point_loss=point_loss,
         genes=genes,
+        neighbors=neighbors,
+        images=images,
         theme=theme,
         projection=projection,
     )
-    target = Path(path)
-    with whole_file(target) as part:
-        part.write_text(page(payload, str(title)), encoding="utf-8", newline="\n")
-    return target
+    return write_page(payload, str(title), path)
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,8 @@ from ._columns import Categories, Column, Dates, Numbers, read_frame
 from ._embeddings import Embedding, read_embeddings
 from ._genes import Genes, read_genes
 from ._home import MAPS
+from ._images import Images, read_images
+from ._neighbors import Neighbors, read_neighbors, shares, torn
 
 THEMES = ("auto", "dark", "light")
 _VERSION = 3
@@ -41,20 +43,31 @@ def prepare(
     color: str | None = None,
     point_loss: ArrayLike | None = None,
     genes: Any = None,
+    neighbors: Any = None,
+    images: Any = None,
     theme: str = "auto",
     projection: str = "mercator",
 ) -> tuple[dict[str, Any], list[bytes]]:
     """The header, and the arrays to which it points."""
     embeddings = read_embeddings(Y)
     n = len(embeddings[0].codes)
-    columns = read_frame(frame, n) + _loss_column(point_loss, n)
+    graph = read_neighbors(neighbors, n)
+    flags = [] if graph is None else [torn(one.points, graph) for one in embeddings]
+    columns = [
+        *read_frame(frame, n),
+        *_loss_column(point_loss, n),
+        *_torn_columns(embeddings, graph, flags),
+    ]
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
-        raise ValueError("frame must have no column 'point loss' when point_loss is given.")
+        twice = next(name for name in names if names.count(name) > 1)
+        given = "point_loss" if twice == "point loss" else "neighbors"
+        raise ValueError(f"frame must have no column {twice!r} when {given} is given.")
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
     check_text("title", str(title))
     features = read_genes(genes, n)
+    pictures = read_images(images, n)
     check_choice("theme", theme, THEMES)
     check_choice("projection", projection, MAPS)
     arrays = _Arrays()
@@ -70,6 +83,8 @@ def prepare(
         "embeddings": [_place(embedding, arrays) for embedding in embeddings],
         "columns": [_describe(column, arrays, asked=column.name == color) for column in columns],
         "genes": None if features is None else _list(features, arrays),
+        "neighbors": None if graph is None else _link(graph, flags, arrays),
+        "images": None if pictures is None else _show(pictures, arrays),
     }
     return header, arrays.parts
 
@@ -91,6 +106,38 @@ def _list(genes: Genes, arrays: _Arrays) -> dict[str, Any]:
         "gaps": arrays.add(genes.gaps),
         "values": arrays.add(genes.values),
     }
+
+
+def _link(graph: Neighbors, flags: list[NDArray[np.bool_]], arrays: _Arrays) -> dict[str, Any]:
+    rows = graph.indices.astype(np.min_scalar_type(len(graph.starts)))
+    return {
+        "starts": arrays.add(graph.starts.astype(np.uint32)),
+        "rows": arrays.add(rows),
+        "torn": [arrays.add(np.packbits(one, bitorder="little")) for one in flags],
+    }
+
+
+def _show(images: Images, arrays: _Arrays) -> dict[str, Any]:
+    _, height, width, channels = images.pixels.shape
+    pixels = arrays.add(images.pixels.ravel())
+    return {"height": height, "width": width, "channels": channels, "pixels": pixels}
+
+
+def _torn_columns(
+    embeddings: list[Embedding], graph: Neighbors | None, flags: list[NDArray[np.bool_]]
+) -> list[Column]:
+    """The share of torn neighbours, for each embedding."""
+    if graph is None:
+        return []
+    several = len(embeddings) > 1
+    return [
+        Numbers(
+            f"torn neighbours ({embedding.name})" if several else "torn neighbours",
+            shares(one, graph),
+            role="torn",
+        )
+        for embedding, one in zip(embeddings, flags, strict=True)
+    ]
 
 
 def pack(header: dict[str, Any], arrays: list[bytes]) -> bytes:

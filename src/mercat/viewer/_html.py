@@ -5,7 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import os
 from importlib.resources import files
+from pathlib import Path
+
+from .._files.atomic import whole_file
 
 _PAGE = """<!doctype html>
 <html lang="en" data-mercat="page">
@@ -54,3 +58,11 @@ def page(payload: bytes, title: str) -> str:
         payload=base64.b64encode(payload).decode("ascii"),
         script=script,
     )
+
+
+def write_page(payload: bytes, title: str, path: str | os.PathLike[str]) -> Path:
+    """Write the page as a whole, or leave what was there."""
+    target = Path(path)
+    with whole_file(target) as part:
+        part.write_text(page(payload, title), encoding="utf-8", newline="\n")
+    return target

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -11,9 +14,11 @@ import numpy as np
 import traitlets
 from numpy.typing import ArrayLike, NDArray
 
+from ._embeddings import read_embeddings
 from ._encode import pack, prepare
 from ._home import start
-from ._html import static
+from ._html import static, write_page
+from ._picture import png
 
 
 def _rows_to_bytes(rows: NDArray[np.int64], _widget: Any) -> bytes:
@@ -49,6 +54,10 @@ class Explorer(anywidget.AnyWidget):
         A loss a point, offered as "Trust".
     genes : tuple (matrix, names), optional
         Features by the hundred, as in `to_html`.
+    neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
+        Each point's nearest neighbours in the data, as in `to_html`.
+    images : array-like, optional
+        A thumbnail of each point, as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
     projection : {"mercator", "equal_earth"}, default="mercator"
     height : int, default=620
@@ -98,6 +107,8 @@ class Explorer(anywidget.AnyWidget):
         color: str | None = None,
         point_loss: ArrayLike | None = None,
         genes: tuple[Any, Sequence[str]] | None = None,
+        neighbors: Any = None,
+        images: ArrayLike | None = None,
         theme: str = "auto",
         projection: str = "mercator",
         height: int = 620,
@@ -109,12 +120,41 @@ class Explorer(anywidget.AnyWidget):
             color=color,
             point_loss=point_loss,
             genes=genes,
+            neighbors=neighbors,
+            images=images,
             theme=theme,
             projection=projection,
         )
         self._n: int = header["n"]
+        self._title = str(title)
+        self._still = (read_embeddings(Y)[0], frame, header["options"]["color"], projection)
         self._start = start(header["embeddings"], projection)
         super().__init__(_payload=pack(header, arrays), height=height)
+
+    def to_html(self, path: str | os.PathLike[str] = "mercat.html") -> Path:
+        """Write what the explorer shows as one HTML file, as `mercat.viewer.to_html` does.
+
+        Parameters
+        ----------
+        path : path-like, default="mercat.html"
+            Where to write. An existing file is replaced.
+
+        Returns
+        -------
+        path : Path
+            The file written.
+        """
+        return write_page(self._payload, self._title, path)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget, and a picture for where there are no widgets, as in a page that nbconvert makes."""
+        shown: Any = super()._repr_mimebundle_(**kwargs)
+        picture = None if shown is None else png(*self._still)
+        if picture is None:
+            return shown
+        bundle, *rest = shown if isinstance(shown, tuple) else (shown,)
+        bundle = {**bundle, "image/png": base64.b64encode(picture).decode("ascii")}
+        return (bundle, *rest) if rest else bundle
 
     @traitlets.default("selection")
     def _nothing(self) -> NDArray[np.int64]:

@@ -1,0 +1,121 @@
+"""The nearest neighbours of points in the data, and which of them a map has torn away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from .._data.arrays import blocks
+
+NEAR = 0.05  # of all points: a neighbour within the nearest so many on the map is not torn
+_SAMPLE = 2000  # other points by which, of a larger set, it is told how far that is
+_BLOCK = 500
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Of point i the rows indices[starts[i]:starts[i + 1]]."""
+
+    starts: NDArray[np.int64]
+    indices: NDArray[np.int64]
+
+    @property
+    def most(self) -> int:
+        """The greatest number of neighbours of a point."""
+        return int(np.diff(self.starts).max(initial=0))
+
+
+def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
+    """An array (n, k) of rows, or a sparse graph (n, n) whose entries tell who is a neighbour of whom."""
+    if neighbors is None:
+        return None
+    if scipy.sparse.issparse(neighbors):
+        found = _of_graph(neighbors, n)
+    else:
+        found = _of_rows(neighbors, n)
+    source = np.repeat(np.arange(n), np.diff(found.starts))
+    itself = found.indices == source
+    if itself.any():  # as many graphs and searches have it
+        found = Neighbors(
+            np.concatenate([[0], np.cumsum(np.bincount(source[~itself], minlength=n))]),
+            found.indices[~itself],
+        )
+    return found
+
+
+def _of_graph(graph: Any, n: int) -> Neighbors:
+    if graph.shape != (n, n):
+        raise ValueError(f"neighbors as a graph must have shape ({n}, {n}), got {graph.shape}.")
+    rows = scipy.sparse.csr_array(graph)
+    rows.eliminate_zeros()
+    return Neighbors(rows.indptr.astype(np.int64), rows.indices.astype(np.int64))
+
+
+def _of_rows(neighbors: Any, n: int) -> Neighbors:
+    rows = np.asarray(neighbors)
+    if rows.ndim != 2 or len(rows) != n:
+        raise ValueError(
+            f"neighbors must have shape ({n}, k), or be a sparse graph, got shape {rows.shape}."
+        )
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"neighbors must hold row numbers, got dtype {rows.dtype}.")
+    wrong = (rows < 0) | (rows >= n)
+    if wrong.any():
+        raise ValueError(f"neighbors must hold rows from 0 to {n - 1}, got {rows[wrong][0]}.")
+    k = rows.shape[1]
+    return Neighbors(np.arange(0, n * k + 1, max(k, 1))[: n + 1], rows.ravel().astype(np.int64))
+
+
+def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]:
+    """Whether each neighbour does not lie, on the map, among the nearest 5 % of the points, at least k.
+
+    points: unit vectors, or positions of the plane; on the sphere, straight lines and arcs are in one order.
+    Above 2,000 points, how far the nearest 5 % reach is estimated from a fixed sample of 2,000 others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = np.stack([np.arange(100.0), np.zeros(100)], axis=1)
+    >>> to_next = read_neighbors(np.roll(np.arange(100), -1)[:, None], 100)
+    >>> np.flatnonzero(torn(line, to_next)).tolist()
+    [99]
+    """
+    n = len(points)
+    within = max(int(np.ceil(NEAR * n)), neighbors.most)
+    others = np.arange(n)
+    if n > _SAMPLE:
+        others = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
+        within = max(int(np.ceil(NEAR * _SAMPLE)), int(np.ceil(neighbors.most / n * _SAMPLE)))
+    points = points - points.mean(axis=0)  # smaller numbers, smaller errors
+    flags = np.empty(len(neighbors.indices), dtype=bool)
+    for block in blocks(n, _BLOCK):
+        rows = np.arange(block.start, block.stop)
+        reach = _reach(points, rows, others, within)
+        part = slice(neighbors.starts[block.start], neighbors.starts[block.stop])
+        source = np.repeat(rows, np.diff(neighbors.starts[block.start : block.stop + 1]))
+        gap = points[source] - points[neighbors.indices[part]]
+        flags[part] = (gap * gap).sum(axis=1) > reach[source - block.start] * (1 + 1e-9) + 1e-12
+    return flags
+
+
+def _reach(
+    points: NDArray[np.float64], rows: NDArray[np.intp], others: NDArray[np.intp], within: int
+) -> NDArray[np.float64]:
+    """The squared distance of each row to the last of the so many nearest others, itself not counted."""
+    here, there = points[rows], points[others]
+    square = (here * here).sum(axis=1)[:, None] + (there * there).sum(axis=1) - 2 * here @ there.T
+    square[rows[:, None] == others[None, :]] = np.inf
+    last = min(within, square.shape[1]) - 1
+    return np.asarray(np.maximum(np.partition(square, last, axis=1)[:, last], 0.0))
+
+
+def shares(flags: NDArray[np.bool_], neighbors: Neighbors) -> NDArray[np.float64]:
+    """The share of each point's neighbours that are torn away; NaN of a point without neighbours."""
+    counts = np.diff(neighbors.starts)
+    source = np.repeat(np.arange(len(counts)), counts)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(source, weights=flags, minlength=len(counts)) / counts

@@ -1,0 +1,51 @@
+"""The first view of an explorer as a still picture, for where no widget can be shown."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from .. import plot
+from .._data.columns import Painted
+from ._embeddings import Embedding
+
+_INCHES = (7.2, 5.4)
+_DPI = 110
+
+
+def png(embedding: Embedding, frame: Any, color: str | None, projection: str) -> bytes | None:
+    """A map of the points in the colours of a column, by matplotlib; None where that is not installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return None
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_INCHES, layout="constrained")
+    axes = figure.add_subplot()
+    values, palette = _values(frame, color)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the widget itself has told what there is to tell
+        if embedding.kind == "sphere":
+            plot.map(embedding.points, values, projection=projection, palette=palette, ax=axes)
+        else:
+            axes.scatter(embedding.points[:, 0], embedding.points[:, 1], s=4, color="0.35")
+            axes.set_axis_off()
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=_DPI)
+    return file.getvalue()
+
+
+def _values(frame: Any, color: str | None) -> tuple[Any, dict[str, str] | None]:
+    """The column of the colours, if `plot.map` can draw it, and the colours that its owner chose."""
+    if color is None or frame is None or color not in frame:
+        return None, None
+    values, palette = frame[color], None
+    if isinstance(values, Painted):
+        values, palette = values.values, dict(values.colors)
+    kind = getattr(getattr(values, "dtype", None), "kind", "O")
+    if kind == "M":  # a scale of days
+        values = np.asarray(values, dtype="datetime64[D]").astype(float)
+    return values, palette
