@@ -1,11 +1,12 @@
-"""Size of the viewer's page, and its load and frame times in a browser.
+"""Size of the viewer's page, and its load, frame and filter times in a browser.
 
-    python -m benchmarks.viewer [--sizes 100000 1000000] [--chromium /usr/bin/chromium]
+    python -m benchmarks.viewer [--sizes 10000 100000] [--chromium /usr/bin/chromium] [--gpu]
 
-Chromium runs without a graphics card (SwiftShader), which is the slowest machine a reader could
-have. A "full" frame draws every point; a "moving" one is what a reader sees while the globe turns,
-when a slow machine draws a sample. "Load" lasts until all points are drawn; "memory" is that of
-the page's objects and arrays, without the browser's own.
+Without --gpu, Chromium draws in software (SwiftShader), which is the slowest machine a reader could have. A
+"full" frame draws every point; a "moving" one is what a reader sees while the map turns, when a slow machine
+draws a sample. "Load" lasts until all points are drawn; "memory" is that of the page's objects and arrays,
+without the browser's own. "Filter" is from a step of a brush until all charts and the colours of the points
+are new, with four columns.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from playwright.sync_api import sync_playwright
 from benchmarks.harness.browser import FLAGS
 from mercat.viewer import to_html
 
+SIZES = [10_000, 100_000, 1_000_000, 5_000_000]
+GPU_FLAGS = [flag for flag in FLAGS if "swiftshader" not in flag] + [
+    "--ignore-gpu-blocklist",
+    "--use-angle=vulkan",
+]
+
 DRAWN = """() => {
     const gl = document.querySelector("canvas.points-layer").getContext("webgl2");
     gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
@@ -39,6 +46,21 @@ TURN = """async (turns) => {
         stage.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
         await frame();
         gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+        times.push(performance.now() - start);
+    }
+    return times;
+}"""
+
+# A step of a brush, by a key: the handler brings charts and colours up to date before it returns.
+FILTER = """async (steps) => {
+    const handle = document.querySelector("[role=slider]");
+    const gl = document.querySelector("canvas.points-layer").getContext("webgl2");
+    const times = [];
+    for (let k = 0; k < steps; k++) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        gl.finish();
+        const start = performance.now();
+        handle.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
         times.push(performance.now() - start);
     }
     return times;
@@ -65,21 +87,28 @@ def write_page(n: int, folder: str) -> tuple[Path, float]:
     points = centers[kinds] / np.linalg.norm(centers[kinds], axis=1, keepdims=True)
     points += rng.normal(scale=0.15, size=(n, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    labels = pd.Categorical.from_codes(kinds, [f"kind {k}" for k in range(30)])
+    frame = pd.DataFrame(
+        {
+            "kind": pd.Categorical.from_codes(kinds, [f"kind {k}" for k in range(30)]),
+            "size": rng.normal(size=n).astype(np.float32),
+            "level": rng.integers(0, 100, n),
+            "good": rng.random(n) < 0.3,
+        }
+    )
     start = time.perf_counter()
-    path = to_html(points, pd.DataFrame({"kind": labels}), Path(folder) / "page.html")
+    path = to_html(points, frame, Path(folder) / "page.html")
     return path, time.perf_counter() - start
 
 
-def measure(n: int, chromium: str) -> dict[str, str]:
+def measure(n: int, chromium: str, flags: list[str]) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path, written = write_page(n, folder)
         size = path.stat().st_size
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
         start = time.perf_counter()
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready=true]", timeout=120_000)
+        page.wait_for_selector("html[data-ready=true]", timeout=300_000)
         page.evaluate(DRAWN)
         loaded = time.perf_counter() - start
         session = page.context.new_cdp_session(page)
@@ -88,6 +117,7 @@ def measure(n: int, chromium: str) -> dict[str, str]:
         heap = usage["usedSize"] + usage["backingStorageSize"]
         full = page.evaluate(FULL)
         moving = page.evaluate(TURN, 40)
+        filtered = page.evaluate(FILTER, 12)
         sample = page.evaluate("mercat.budget()")
         browser.close()
     return {
@@ -99,16 +129,20 @@ def measure(n: int, chromium: str) -> dict[str, str]:
         "full frame (ms)": f"{full:.0f}",
         "moving frame (ms)": f"{np.median(moving[20:]):.0f}",
         "points while moving": f"{sample:,}",
+        "filter (ms)": f"{np.median(filtered):.0f}",
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--chromium", default=os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+    parser.add_argument("--gpu", action="store_true", help="draw with the machine's graphics card")
     options = parser.parse_args()
+    flags = GPU_FLAGS if options.gpu else FLAGS
     for n in options.sizes:
-        print(", ".join(f"{key}: {value}" for key, value in measure(n, options.chromium).items()))
+        found = measure(n, options.chromium, flags)
+        print(", ".join(f"{key}: {value}" for key, value in found.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -413,9 +413,9 @@ def test_selections_follow_the_projection(page):
 def test_points_past_the_edge_of_mercator_are_counted(visit):
     page = visit(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]))
     note = page.locator(".note.beyond")
-    assert note.inner_text().startswith("2 points beyond the edge")
+    until(lambda: note.inner_text().startswith("2 points beyond the edge"))
     display(page, "Map projection").select_option("equal_earth")
-    assert note.is_hidden()
+    until(note.is_hidden)
 
 
 def test_the_theme_changes_the_stage_and_the_controls(page):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from chromium import missing
 from explorer_page import (
     CENTERS,
     NAMES,
@@ -616,4 +618,61 @@ def test_a_link_is_copied(browser, tmp_path):
     page.wait_for_selector("html[data-ready=true]")
     assert shown(page) == 5
     assert state(page)["theme"] == "light"
+    context.close()
+
+
+def axe(page):
+    """What axe-core finds: accessibility rules that the page breaks, with the elements that do."""
+    path = Path(__file__).parents[1] / "js" / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.exists():
+        missing("axe-core is missing: run 'npm ci' in js/.")
+    return page.evaluate(
+        """async (code) => {
+            if (!window.axe) (0, eval)(code);
+            const { violations } = await axe.run();
+            return violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]);
+        }""",
+        path.read_text(encoding="utf-8"),
+    )
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing(browser, tmp_path, width, theme):
+    points, frame = many(200)
+    rng = np.random.default_rng(0)
+    path = to_html(
+        {"a": points, "b": points[:, :2]},
+        frame,
+        tmp_path / "page.html",
+        point_loss=rng.random(200),
+        genes=(rng.poisson(1.0, (200, 5)), list("VWXYZ")),
+        neighbors=rng.integers(0, 200, (200, 3)),
+        images=rng.random((200, 4, 4)),
+        theme=theme,
+    )
+    # The policy of the page would not let axe in.
+    size = {"width": width, "height": 800}
+    context = browser.new_context(viewport=size, reduced_motion="reduce", bypass_csp=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready=true]")
+    assert axe(page) == []
+    search = page.get_by_label("Search labels")
+    search.fill("a")
+    page.locator(".found [role=option]").first.wait_for()
+    assert axe(page) == []
+    search.press("Enter")
+    page.mouse.click(*spot(page, 17))
+    page.locator(".drawer-bar").click()
+    page.get_by_label("Display", exact=True).click()
+    assert axe(page) == []
+    page.keyboard.press("Escape")
+    if width < 700:
+        page.get_by_role("button", name="Columns and selection").click()
+        page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Keep").click()
+    value(page, "b").click()
+    page.locator(".effects li").first.wait_for()
+    assert axe(page) == []
     context.close()

@@ -33,14 +33,14 @@ export function createColumnCard(context, index) {
           "aria-label": `Colour by ${name}`, "data-column": name,
           onclick: () => actions.colorBy(store.get().colorBy === index ? -1 : index),
         },
-        glyph, title, badge,
+        glyph, title,
         h("span", { class: "drop", "aria-hidden": "true" }),
       );
   const scale = h("button", { type: "button", class: "link small", onclick: () => actions.toggleScale(index) });
   const clear = iconButton("close", `Take away the filter of ${name}`, () => actions.setFilter(index, null), { class: "icon-button small" });
   const remove = role === "gene" ? iconButton("close", `Close ${name}`, () => actions.closeGene(index), { class: "icon-button small" }) : null;
   const place = h("div", { class: "chart" });
-  const element = h("article", { class: "column", "aria-label": name }, h("header", {}, colorButton, scale, clear, remove), place);
+  const element = h("article", { class: "column", "aria-label": name }, h("header", {}, colorButton, badge, scale, clear, remove), place);
   scale.hidden = !model.columns.hasChoice(index);
   let chart = null;
   let [seen, stale] = [true, null]; // stale: what changed while it was out of sight; null for nothing
@@ -49,7 +49,7 @@ export function createColumnCard(context, index) {
     chart = chartOf(context, index);
     place.replaceChildren(chart.element);
     const { kind } = model.column(index);
-    glyph.textContent = isName ? "id" : GLYPHS[kind];
+    glyph.dataset.kind = isName ? "id" : GLYPHS[kind]; // drawn by the style sheet: it is no part of the name
     scale.textContent = kind === "category" ? "as a scale" : "as classes";
     chart.update(state);
   }

@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 const LISTED = 12;
 
 export function createKey(store, model) {
-  const element = h("button", { type: "button", class: "key", onclick: () => store.set({ railOpen: true }) });
+  const element = h("button", { type: "button", class: "key", title: "All columns", onclick: () => store.set({ railOpen: true }) });
 
   function entries() {
     const { scheme } = model;
@@ -32,7 +32,6 @@ export function createKey(store, model) {
       if (!touched(changed)("scheme")) return;
       element.hidden = model.scheme.kind === "plain";
       if (element.hidden) return;
-      element.setAttribute("aria-label", `Colours: ${model.scheme.name}`);
       element.replaceChildren(h("span", { class: "strong", text: model.scheme.name }), ...entries());
     },
   };
