@@ -547,7 +547,8 @@ def test_fingers_turn_pinch_and_pin(visit):
     page = visit(*clusters(), context=phone)
     page.touchscreen.tap(*spot(page, 7))
     (row,) = state(page)["pins"]
-    assert f"Row {row}" in page.locator(".tooltip").inner_text()  # a tap shows the card
+    assert page.locator(".tooltip").is_visible()  # a tap shows the card
+    assert f"Row {row}" in page.locator(".tooltip").inner_text()
     assert page.locator(".points").inner_text() == "30 points"
     assert "east" in page.locator(".key").inner_text()  # the key to the colours
     send = page.context.new_cdp_session(page).send

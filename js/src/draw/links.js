@@ -2,13 +2,21 @@
 // the map has torn them away.
 import { createProjector } from "../geometry/picking.js";
 
-function line(context, from, to, color, dashed) {
-  context.strokeStyle = color;
-  context.setLineDash(dashed ? [6, 4] : []);
-  context.beginPath();
-  context.moveTo(...from);
-  context.lineTo(...to);
-  context.stroke();
+/** A line that ends in a dot, with a halo that keeps it apart from a crowd of points. */
+function link(context, from, to, color, halo, { dashed, width }) {
+  for (const [wide, style, dash] of [[width + 3, halo, []], [width, color, dashed ? [7, 3] : []]]) {
+    context.lineWidth = wide;
+    context.strokeStyle = style;
+    context.setLineDash(dash);
+    context.beginPath();
+    context.moveTo(...from);
+    context.lineTo(...to);
+    context.stroke();
+    context.fillStyle = style;
+    context.beginPath();
+    context.arc(...to, wide * 1.4, 0, 2 * Math.PI);
+    context.fill();
+  }
 }
 
 /** What the overlay calls for each pane. */
@@ -16,20 +24,14 @@ export function createLinks({ neighbors }, model) {
   return (context, pane, state, colors) => {
     if (!neighbors || !state.lines) return;
     const project = createProjector(pane, model.positions);
+    const width = pane.inset ? 1 : 2;
     context.save();
-    context.lineWidth = pane.inset ? 1 : 1.4;
     for (const row of new Set([...state.pins, ...(state.hover ? [state.hover.row] : [])])) {
       const from = project(row);
       if (from === null) continue;
       for (const { row: other, torn } of neighbors.of(row, state.embedding)) {
         const to = project(other);
-        if (to === null) continue;
-        context.globalAlpha = torn ? 0.95 : 0.75;
-        line(context, from, to, torn ? colors.torn : colors.accent, torn);
-        context.fillStyle = torn ? colors.torn : colors.accent;
-        context.beginPath();
-        context.arc(...to, pane.inset ? 1.5 : 2.6, 0, 2 * Math.PI);
-        context.fill();
+        if (to !== null) link(context, from, to, torn ? colors.torn : colors.accent, colors.halo, { dashed: torn, width });
       }
     }
     context.restore();

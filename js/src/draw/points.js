@@ -46,7 +46,7 @@ export function createPoints(gl, embeddings, order) {
   return {
     setPaint(bytes) {
       gl.bindBuffer(gl.ARRAY_BUFFER, paintBuffer);
-      gl.bufferSubData(gl.ARRAY_BUFFER, 0, bytes);
+      gl.bufferData(gl.ARRAY_BUFFER, bytes, gl.DYNAMIC_DRAW); // anew, so as not to wait for frames that use the old
     },
     /** Which embedding the next draws show, and from which they come (null: from none). */
     show(now, before) {

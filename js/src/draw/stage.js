@@ -8,7 +8,7 @@ import { createScene } from "./scene.js";
 import { touched } from "../state/store.js";
 import { createWorkload } from "./workload.js";
 
-const MOVES = ["rotation", "globe", "map", "flat", "unfold", "morph"];
+const MOVES = ["rotation", "globe", "map", "flat", "unfold", "morph", "filters", "spotlight"];
 const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "railOpen", "tableOpen", "contours", "lines", "genes", "sets"]);
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 

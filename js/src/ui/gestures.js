@@ -173,7 +173,8 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
 
   const listeners = {
     pointerdown: begin, pointermove: move, pointerup: end, pointercancel: end,
-    pointerleave: () => on.leave(), dblclick: center, wheel,
+    // A finger that is lifted leaves, too; what it pointed at stays.
+    pointerleave: (event) => event.pointerType !== "touch" && on.leave(), dblclick: center, wheel,
     contextmenu: (event) => event.preventDefault(),
   };
   for (const [name, listener] of Object.entries(listeners)) {
