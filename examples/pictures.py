@@ -25,6 +25,7 @@ from matplotlib.patheffects import withStroke
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.harness.browser import FLAGS
 from benchmarks.harness.facing import facing
@@ -85,26 +86,32 @@ def draw_detail(folder: Path) -> None:
 
 
 def draw_explorer(folder: Path) -> None:
-    """The explorer as it opens."""
+    """The explorer with a point pinned, its picture, and lines to its neighbours in the data."""
     from playwright.sync_api import sync_playwright
 
     X, digit = load_digits(return_X_y=True)
     model = Mercat(random_state=0).fit(X)
-
+    nearest = NearestNeighbors(n_neighbors=8).fit(X).kneighbors(return_distance=False)
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with tempfile.TemporaryDirectory() as pages, sync_playwright() as playwright:
         path = viewer.to_html(
             model.embedding_,
-            {"digit": digit.astype(str)},
+            {"digit": digit.astype(str), "ink": X.sum(axis=1)},
             Path(pages) / "digits.html",
             title="Handwritten digits",
             point_loss=model.point_loss_,
+            neighbors=nearest,
+            images=X.reshape(-1, 8, 8) / 16,
             theme="dark",
         )
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready=true]")
+        stage = page.locator(".stage").bounding_box()
+        at = page.evaluate("mercat.project(700, 'map')")
+        page.mouse.click(stage["x"] + at[0], stage["y"] + at[1])
+        page.mouse.move(2, 2)
         page.wait_for_timeout(500)
         page.screenshot(path=folder / "explorer.png")
         browser.close()

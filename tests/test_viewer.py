@@ -791,7 +791,7 @@ def test_sets_go_to_the_page_and_come_back():
 
 
 def test_view_fills_in_what_is_left_out():
-    widget = explorer(Y)
+    widget = explorer(fibonacci_grid(500, np))  # all over the world
     start = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0], "flat": [1, 0, 0]}
     assert widget.view == start
     widget.view = {"map": (2, 0.5, 0)}

@@ -536,7 +536,7 @@ def test_lines_lead_to_neighbours_in_the_data_and_torn_ones_are_red(visit):
     page.get_by_role("button", name="Select its neighbours").click()
     assert page.evaluate("mercat.selection()") == sorted([5, *rows[5].tolist()])
     color_by(page, "torn neighbours")
-    assert "trusted" in column(page, "torn neighbours").inner_text()
+    until(lambda: "trusted" in column(page, "torn neighbours").inner_text())
     page.get_by_label("Display", exact=True).click()
     page.get_by_label("Lines to neighbours in the data").uncheck()
     until(lambda: reddish(page, whole) == 0)

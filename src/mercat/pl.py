@@ -308,8 +308,8 @@ def explore(
     basis, layer, use_raw
         As in `map`.
     **options
-        Further arguments of `mercat.viewer.Explorer` or `mercat.viewer.to_html`: title, theme, projection,
-        height (of the widget).
+        Further arguments of `mercat.viewer.Explorer` or `mercat.viewer.to_html`: title, neighbors (such as
+        ``adata.obsp["distances"]``), images, theme, projection, height (of the widget).
 
     Returns
     -------

@@ -4,7 +4,7 @@ import { createProjector } from "../geometry/picking.js";
 
 /** A line that ends in a dot, with a halo that keeps it apart from a crowd of points. */
 function link(context, from, to, color, halo, { dashed, width }) {
-  for (const [wide, style, dash] of [[width + 3, halo, []], [width, color, dashed ? [7, 3] : []]]) {
+  for (const [wide, style, dash] of [[width + 2.5, halo, []], [width, color, dashed ? [7, 3] : []]]) {
     context.lineWidth = wide;
     context.strokeStyle = style;
     context.setLineDash(dash);
@@ -14,7 +14,7 @@ function link(context, from, to, color, halo, { dashed, width }) {
     context.stroke();
     context.fillStyle = style;
     context.beginPath();
-    context.arc(...to, wide * 1.4, 0, 2 * Math.PI);
+    context.arc(...to, wide / 2 + 0.9 * width, 0, 2 * Math.PI);
     context.fill();
   }
 }

@@ -58,8 +58,8 @@ def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[f
 def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:
     """Zoom and middle of a map; at a zoom of 1, a view of any shape holds the whole map."""
     shown = window(projection, project(Y, projection, center=center))
-    if shown.whole:
-        return _WORLD
     zoom = np.min(np.ptp(ends(projection), axis=0) / shown.size)
+    if shown.whole or zoom <= 1:
+        return _WORLD
     middle = (shown.low + shown.high) / 2
     return [round(float(number), 4) + 0.0 for number in (zoom, *middle)]
