@@ -625,3 +625,52 @@ def test_neighbours_are_counted_in_whole_numbers(measure, k):
     X = np.random.default_rng(0).normal(size=(40, 3))
     with pytest.raises(ValueError, match=rf"^k .*40, got {k!r}"):
         measure(X, X, k=k)
+
+
+def test_false_structure_by_hand():
+    """Five points on a line, k = 2: the inner tenth of the interval around each holds none but itself."""
+    assert metrics.false_structure(np.arange(5.0)[:, None], k=2) == -1
+    # Four pairs far apart: within 0.1 of the distance to the second neighbour lies the twin of each.
+    pairs = np.repeat(np.arange(4) * 10.0, 2)[:, None] + np.tile([0, 0.5], 4)[:, None]
+    assert metrics.false_structure(pairs, k=2) == pytest.approx(1 / 0.1 - 1)
+
+
+@pytest.mark.parametrize("on_sphere", [False, True])
+def test_false_structure_of_smooth_densities_is_none(on_sphere):
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(4000, 2))
+    if on_sphere:  # of a density that varies over the sphere
+        Y = rng.normal(size=(4000, 3)) + [1.0, 0, 0]
+        Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    found = metrics.false_structure(Y)
+    assert abs(found) < 0.05
+    assert 0 < found.standard_error < 0.1
+    clumps = np.repeat(Y[:400], 10, axis=0) + 0.003 * rng.normal(size=(4000, Y.shape[1]))
+    if on_sphere:
+        clumps /= np.linalg.norm(clumps, axis=1, keepdims=True)
+    assert metrics.false_structure(clumps) > 0.5
+
+
+def test_map_of_noise_shows_no_clumps():
+    """At one landmark for each small cap of the map, points gathered around the landmarks."""
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+    Y = Mercat(random_state=0, n_landmarks=300).fit_transform(X)
+    assert metrics.false_structure(Y) < 0.1
+
+
+def test_torn_neighbors_by_hand():
+    X = np.arange(40.0)[:, None]
+    assert metrics.torn_neighbors(X, X, k=3).max() == 0
+    turned = X.copy()
+    turned[20:] += 100
+    torn = metrics.torn_neighbors(X, turned, k=2, far=0.1)
+    assert torn[19] == torn[20] == 0.5
+    assert torn[:18].max() == torn[22:].max() == 0
+    shuffled = np.random.default_rng(0).permutation(X)
+    assert metrics.torn_neighbors(X, shuffled, k=3, far=0.1).mean() > 0.6
+
+
+@pytest.mark.parametrize("far", [0, 1, -0.1, 2])
+def test_torn_neighbors_refuses_a_share_that_is_none(far):
+    with pytest.raises(ValueError, match="far must be"):
+        metrics.torn_neighbors(np.eye(9), np.eye(9)[:, :2], k=2, far=far)

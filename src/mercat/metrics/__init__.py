@@ -18,6 +18,7 @@ from ._neighborhood import (
 )
 from ._report import report
 from ._score import Report, Score
+from ._structure import false_structure, torn_neighbors
 
 __all__ = [
     "Report",
@@ -28,9 +29,11 @@ __all__ = [
     "continuity",
     "density_preservation",
     "distance_preservation",
+    "false_structure",
     "knn_accuracy",
     "neighborhood_preservation",
     "random_triplet_accuracy",
     "report",
+    "torn_neighbors",
     "trustworthiness",
 ]
