@@ -147,11 +147,16 @@ def _write(
     if n_lost:
         for artist in drawn:
             artist.remove()
-        verb = "is" if n_lost == 1 else "are"
-        lost = f"{n_lost:,} of {len(anchors):,} names {verb} left out for lack of space."
-        chart.write_note(ax, [*notes, lost])
-        legend.settle(ax)  # the note takes some room
-        labels.write(ax, anchors, groups.shown(), points, **options)
+        chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
+        legend.settle(ax)  # the note takes some room, which may cost another name
+        _, n_lost = labels.write(ax, anchors, groups.shown(), points, **options)
+        ax.set_xlabel("")
+        chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)
+
+
+def _left_out(n: int, of: int) -> str:
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} of {of:,} names {verb} left out for lack of space."
 
 
 def _count(which: NDArray[np.bool_], where: str) -> str:
