@@ -180,7 +180,6 @@ CHANGES = {
     "distances": lambda model: model.set_params(metric="precomputed"),
     "n_landmarks": lambda model: model.set_params(n_landmarks=2),
     "tol": lambda model: model.set_params(tol="small"),
-    "init": lambda model: model.set_params(init=[[0, 0, 1]]),
     "embedding_": lambda model: setattr(model, "embedding_", model.embedding_[:7]),
     "loss_": lambda model: setattr(model, "loss_", 1),
     "history_": lambda model: delattr(model, "history_"),

@@ -60,7 +60,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
     elif ending(path) in ENDINGS:
         data = _data(path, console, arguments)
     else:
-        check_exists(path)
+        check_exists(path, folder=True)
         raise BadInput(
             f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
         )
