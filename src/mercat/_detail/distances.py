@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.arrays import blocks
+from .._data.arrays import blocks, row_product
 from .._data.source import ROWS_A_BLOCK
 from .._data.threads import Workers
 
@@ -39,15 +39,15 @@ class DistanceAnchors(NamedTuple):
         residual = d - np.float32(self.p) - np.float32(self.q) * arc
         sine = np.sqrt(np.maximum(1 - cosine * cosine, np.float32(_LEAST_SINE**2)))
         scale = np.float32(4 * self.q / (len(self.Y) * self.variance))
-        force = scale * (residual / sine) @ self.Y
+        force = row_product(scale * (residual / sine), self.Y)
         sums = [np.sum(v, dtype=np.float64) for v in (d, arc, d * d, arc * arc, d * arc)]
         return force, 4 * self.q**2 / self.variance, np.array(sums)
 
     def _pairs(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Distances, cosines of arcs, and arcs to the anchors (b x m)."""
         squares = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", self.X, self.X)
-        squares -= 2 * (X @ self.X.T)
-        cosine = np.clip(Y @ self.Y.T, -1, 1)
+        squares -= 2 * row_product(X, self.X.T)
+        cosine = np.clip(row_product(Y, self.Y.T), -1, 1)
         return np.sqrt(np.maximum(squares, 0)), cosine, np.arccos(cosine)
 
 
