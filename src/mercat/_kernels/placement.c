@@ -6,6 +6,8 @@
 
 #include "kernels.h"
 
+#define LANES 16
+
 /* A point as a leg at L landmarks: rows of `legs` are the coordinates of their frames U and V, then sigma (two) and
    sigma12; K1 and K2 are its own. As an apex over m legs: rows of `Y` are their coordinates, of `X` the data
    (m rows of `width` numbers, zeros at the end), of `Xt` the same by columns (`padded` numbers each). */
@@ -27,72 +29,79 @@ static void tangent_frame(const float *y, float *U, float *V)
     V[0] = c, V[1] = sign + y[1] * y[1] * a, V[2] = -y[1];
 }
 
-/* out1, out2 = sums over rows of A (n x width, n padded with zeros to a multiple of 4) with weights w1, w2. */
-static void weighted_sums(int64_t n, int64_t width, const float *A, const float *w1, const float *w2, float *out1,
-                          float *out2)
+/* out1, out2 = sums over rows of A (n x width, with zeros up to multiples of 4 and LANES) with weights w1, w2. */
+static void weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *restrict w1,
+                          const float *restrict w2, float *restrict out1, float *restrict out2)
 {
     memset(out1, 0, sizeof(float) * width);
     memset(out2, 0, sizeof(float) * width);
     for (int64_t i = 0; i < n; i += 4) {
         const float *a = A + i * width, *b = a + width, *c = b + width, *d = c + width;
+        const float u0 = w1[i], u1 = w1[i + 1], u2 = w1[i + 2], u3 = w1[i + 3];
+        const float v0 = w2[i], v1 = w2[i + 1], v2 = w2[i + 2], v3 = w2[i + 3];
+        for (int64_t from = 0; from < width; from += LANES)
 #pragma omp simd
-        for (int64_t k = 0; k < width; k++) {
-            out1[k] += w1[i] * a[k] + w1[i + 1] * b[k] + w1[i + 2] * c[k] + w1[i + 3] * d[k];
-            out2[k] += w2[i] * a[k] + w2[i + 1] * b[k] + w2[i + 2] * c[k] + w2[i + 3] * d[k];
-        }
+            for (int64_t k = from; k < from + LANES; k++) {
+                out1[k] += u0 * a[k] + u1 * b[k] + u2 * c[k] + u3 * d[k];
+                out2[k] += v0 * a[k] + v1 * b[k] + v2 * c[k] + v3 * d[k];
+            }
     }
 }
 
 /* Energy of a point at y as an apex; its gradient in space is added to g, unless that is NULL. */
 static float as_apex(const struct landmarks *k, const struct point *p, const float y[3], float *g)
 {
-    const int64_t m = k->m, width = k->width, padded = k->padded;
-    const float *Y1 = k->Y, *Y2 = Y1 + m, *Y3 = Y2 + m, alpha = k->alpha, beta = k->beta;
+    const int64_t m = k->m, r = k->r, width = k->width, padded = k->padded;
+    const float *Y1 = k->Y, *Y2 = Y1 + m, *Y3 = Y2 + m, *near = p->near, *x = p->x;
+    const float alpha = k->alpha, beta = k->beta, softening = k->softening, y0 = y[0], y1 = y[1], y2 = y[2];
     float *B1 = p->scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
     float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
     float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, w1 = 0, w2 = 0;
     tangent_frame(y, U, V);
+    const float U0 = U[0], U1 = U[1], U2 = U[2], V0 = V[0], V1 = V[1], V2 = V[2];
 #pragma omp simd reduction(+ : s1, s2, s12, t1, t2, w1, w2)
     for (int64_t j = 0; j < m; j++) {
-        float c1 = U[0] * Y1[j] + U[1] * Y2[j] + U[2] * Y3[j], c2 = V[0] * Y1[j] + V[1] * Y2[j] + V[2] * Y3[j];
-        float inverse = 1 / sqrtf(c1 * c1 + c2 * c2 + k->softening);
+        float c1 = U0 * Y1[j] + U1 * Y2[j] + U2 * Y3[j], c2 = V0 * Y1[j] + V1 * Y2[j] + V2 * Y3[j];
+        float inverse = 1 / sqrtf(c1 * c1 + c2 * c2 + softening);
         c1 *= inverse;
         c2 *= inverse;
         sine[j] = inverse;
         B1[j] = c1;
         B2[j] = c2;
-        W1[j] = c1 * p->near[j];
-        W2[j] = c2 * p->near[j];
+        const float a = c1 * near[j], c = c2 * near[j];
+        W1[j] = a;
+        W2[j] = c;
         s1 += c1 * c1;
         s2 += c2 * c2;
         s12 += c1 * c2;
         t1 += c1;
         t2 += c2;
-        w1 += W1[j];
-        w2 += W2[j];
+        w1 += a;
+        w2 += c;
     }
     weighted_sums(m, width, k->X, W1, W2, M1, M2);
     float own = s1 + s2, ab = 0, m1 = 0, m2 = 0;
 #pragma omp simd reduction(+ : ab, m1, m2)
-    for (int64_t i = 0; i < k->r; i++) {
-        M1[i] -= w1 * p->x[i];
-        M2[i] -= w2 * p->x[i];
-        ab += M1[i] * M1[i] + M2[i] * M2[i];
-        m1 += M1[i] * p->x[i];
-        m2 += M2[i] * p->x[i];
+    for (int64_t i = 0; i < r; i++) {
+        const float a = M1[i] - w1 * x[i], c = M2[i] - w2 * x[i];
+        M1[i] = a;
+        M2[i] = c;
+        ab += a * a + c * c;
+        m1 += a * x[i];
+        m2 += c * x[i];
     }
     float b = t1 * t1 + t2 * t2, bb = s1 * s1 + s2 * s2 + 2 * s12 * s12;
     float energy = beta * beta * (bb - own) - 2 * beta * (ab - own) + 2 * alpha * beta * (b - own);
     if (g) {
-        weighted_sums(k->r, padded, k->Xt, M1, M2, P1, P2);
+        weighted_sums(r, padded, k->Xt, M1, M2, P1, P2);
         float along_U = 0, along_V = 0, gamma = 1 - alpha - beta / 2;
         float q1 = 4 * beta * (beta * s1 + gamma), q2 = 4 * beta * (beta * s2 + gamma), q12 = 4 * beta * beta * s12;
         float d1 = 4 * alpha * beta * t1, d2 = 4 * alpha * beta * t2;
 #pragma omp simd reduction(+ : along_U, along_V)
         for (int64_t j = 0; j < m; j++) {
-            float g1 = q1 * B1[j] + q12 * B2[j] + d1 - 4 * beta * p->near[j] * (P1[j] - m1);
-            float g2 = q2 * B2[j] + q12 * B1[j] + d2 - 4 * beta * p->near[j] * (P2[j] - m2);
-            float along = g1 * B1[j] + g2 * B2[j], cosine = y[0] * Y1[j] + y[1] * Y2[j] + y[2] * Y3[j];
+            float g1 = q1 * B1[j] + q12 * B2[j] + d1 - 4 * beta * near[j] * (P1[j] - m1);
+            float g2 = q2 * B2[j] + q12 * B1[j] + d2 - 4 * beta * near[j] * (P2[j] - m2);
+            float along = g1 * B1[j] + g2 * B2[j], cosine = y0 * Y1[j] + y1 * Y2[j] + y2 * Y3[j];
             along_U += (g1 - B1[j] * along) * sine[j] * cosine;
             along_V += (g2 - B2[j] * along) * sine[j] * cosine;
         }
@@ -108,15 +117,16 @@ static float as_leg(const struct landmarks *k, const struct point *p, const floa
     const int64_t L = k->L;
     const float *U1 = k->legs, *U2 = U1 + L, *U3 = U2 + L, *V1 = U3 + L, *V2 = V1 + L, *V3 = V2 + L;
     const float *sigma1 = V3 + L, *sigma2 = sigma1 + L, *sigma12 = sigma2 + L;
+    const float *K1 = p->K1, *K2 = p->K2, softening = k->softening, y0 = y[0], y1 = y[1], y2 = y[2];
     float energy = 0, gx = 0, gy = 0, gz = 0;
 #pragma omp simd reduction(+ : energy, gx, gy, gz)
     for (int64_t j = 0; j < L; j++) {
-        float b1 = y[0] * U1[j] + y[1] * U2[j] + y[2] * U3[j], b2 = y[0] * V1[j] + y[1] * V2[j] + y[2] * V3[j];
-        float inverse = 1 / sqrtf(b1 * b1 + b2 * b2 + k->softening);
+        float b1 = y0 * U1[j] + y1 * U2[j] + y2 * U3[j], b2 = y0 * V1[j] + y1 * V2[j] + y2 * V3[j];
+        float inverse = 1 / sqrtf(b1 * b1 + b2 * b2 + softening);
         b1 *= inverse;
         b2 *= inverse;
-        float g1 = b1 * sigma1[j] + b2 * sigma12[j] + p->K1[j], g2 = b2 * sigma2[j] + b1 * sigma12[j] + p->K2[j];
-        energy += (g1 + p->K1[j]) * b1 + (g2 + p->K2[j]) * b2;
+        float g1 = b1 * sigma1[j] + b2 * sigma12[j] + K1[j], g2 = b2 * sigma2[j] + b1 * sigma12[j] + K2[j];
+        energy += (g1 + K1[j]) * b1 + (g2 + K2[j]) * b2;
         float along = g1 * b1 + g2 * b2;
         g1 = (g1 - b1 * along) * inverse;
         g2 = (g2 - b2 * along) * inverse;
