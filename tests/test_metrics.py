@@ -640,7 +640,7 @@ def test_false_structure_of_smooth_densities_is_none(on_sphere):
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(4000, 2))
     if on_sphere:  # of a density that varies over the sphere
-        Y = rng.normal(size=(4000, 3)) + [1.0, 0, 0]
+        Y = rng.normal(size=(4000, 3)) + np.array([1.0, 0, 0])
         Y /= np.linalg.norm(Y, axis=1, keepdims=True)
     found = metrics.false_structure(Y)
     assert abs(found) < 0.05
