@@ -37,9 +37,9 @@ def false_structure(
 
     Let r be the distance of a point to its k-th neighbour. Where the density is smooth, a tenth of the k - 1
     points within r lie in the inner tenth of the area (in p dimensions, within :math:`r \, 0.1^{1/p}`). The
-    measure is the mean number of points there over its expected value, minus 1: 0 for a smooth density, whatever
-    its shape at larger scales, above 0 for clumps, below 0 for points that keep apart from each other. Structure
-    is false only if the data have none: use it on data without clusters, such as noise of the same spectrum.
+    measure is the mean number of points there over its expected value, minus 1: 0 for a smooth density,
+    whatever its shape at larger scales, above 0 for clumps, below 0 for points that keep apart. Structure is
+    false only if the data have none: use it on data without clusters, such as noise of the same spectrum.
 
     Parameters
     ----------
