@@ -70,7 +70,7 @@ def test_every_kind_of_column_has_its_chart(visit):
     assert "4,000 different values" in column(page, "name").inner_text()
     assert column(page, "name").get_by_role("button").count() == 0
     page.get_by_label("Search labels").fill("point 17")
-    page.get_by_role("option", name="point 17", exact=False).first.wait_for()
+    page.locator(".found").get_by_role("option", name="point 17", exact=False).first.wait_for()
     page.keyboard.press("Enter")
     assert page.evaluate("mercat.selection()") == [17]
 
@@ -251,7 +251,7 @@ def test_a_name_wider_than_the_stage_is_written_all_the_same(visit):
 def test_a_single_point_that_is_found_is_ringed_and_zoomed_to(page):
     before = page.evaluate("mercat.view().map[0]")
     page.get_by_label("Search labels").fill("note 12")
-    page.get_by_role("option", name="note 12").wait_for()
+    page.locator(".found").get_by_role("option", name="note 12").wait_for()
     page.keyboard.press("Enter")
     assert page.evaluate("mercat.selection()") == [12]
     assert page.evaluate("mercat.view().map[0]") > 3 * before
@@ -267,7 +267,7 @@ def test_enter_selects_the_whole_match_alone(visit):
     page = visit(points, {"type": ["T", "T cell", "NK T"] * 10})
     search = page.get_by_label("Search labels")
     search.fill("t")
-    page.get_by_role("option", name="NK T").wait_for()
+    page.locator(".found").get_by_role("option", name="NK T").wait_for()
     search.press("Enter")
     assert page.evaluate("mercat.selection()") == list(range(0, 30, 3))
     search.fill("T c")
@@ -280,15 +280,15 @@ def test_numbers_and_rows_are_found(visit):
     page = visit(points, {"id": np.arange(30) * 1001 + 7, "share": np.arange(30) / 10})
     search = page.get_by_label("Search labels")
     search.fill("4011")
-    page.get_by_role("option", name="4011").wait_for()
+    page.locator(".found").get_by_role("option", name="4011").wait_for()
     search.press("Enter")
     assert page.evaluate("mercat.selection()") == [4]
     search.fill("2.9")
-    page.get_by_role("option", name="2.9").wait_for()
+    page.locator(".found").get_by_role("option", name="2.9").wait_for()
     search.press("Enter")
     assert page.evaluate("mercat.selection()") == [29]
     search.fill("12")
-    page.get_by_role("option", name="Row 12").wait_for()
+    page.locator(".found").get_by_role("option", name="Row 12").wait_for()
     search.press("Enter")
     assert page.evaluate("mercat.selection()") == [12]
 
@@ -444,7 +444,7 @@ def test_genes_are_found_give_colours_filter_and_close(visit):
     page.get_by_role("button", name="Close Gene7").click()
     assert (shown(page), state(page)["colorBy"]) == (600, 0)
     page.get_by_label("Search labels").fill("Gene12")
-    page.get_by_role("option", name="Gene12").wait_for()
+    page.locator(".found").get_by_role("option", name="Gene12").wait_for()
     page.keyboard.press("Enter")
     assert state(page)["colorBy"] == 2 + 12
 
@@ -453,7 +453,7 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     points, frame, genes = pancreas()
     page = visit(points, frame, genes=genes)
     page.get_by_label("Search labels").fill("alpha")
-    page.get_by_role("option", name="alpha").wait_for()
+    page.locator(".found").get_by_role("option", name="alpha").wait_for()
     page.keyboard.press("Enter")
     panel = page.locator(".compare-panel")
     lines = panel.locator(".effects li")
@@ -467,7 +467,7 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     page.get_by_label("Name of set A").fill("alpha cells")
     page.get_by_label("Name of set A").press("Enter")
     page.get_by_label("Search labels").fill("beta")
-    page.get_by_role("option", name="beta").wait_for()
+    page.locator(".found").get_by_role("option", name="beta").wait_for()
     page.keyboard.press("Enter")
     page.get_by_label("Set A", exact=True).select_option("alpha cells")
     page.get_by_label("Set B", exact=True).select_option("the selection")
