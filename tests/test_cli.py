@@ -761,7 +761,7 @@ def test_view_shows_the_loss_of_the_map_that_is_asked_for(tmp_path, monkeypatch)
     key = ("--embedding-key", "other")
     done("view", tmp_path / "a.h5ad", "--no-open", *key, "--label", "other_loss")
     ((Y, meta, rest),) = shown
-    np.testing.assert_array_equal(Y, adata.obsm["other"])
+    np.testing.assert_array_equal(Y, adata.obsm["other_sphere"])
     np.testing.assert_array_equal(rest["point_loss"], adata.obs["other_loss"])
     assert rest["color"] == "point loss"
     assert list(meta) == ["index", "mercat_loss"]

@@ -353,6 +353,7 @@ def test_a_graph_of_the_user_does_as_the_one_found(digits):
 
 
 @pytest.mark.filterwarnings("ignore:The angles of the map")  # of one that is half done
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # of a map that is stopped on the way
 def test_callback_sees_all_points_and_may_stop(digits):
     X, seen = digits[:200], []
     plain = Mercat(random_state=0).fit(X)

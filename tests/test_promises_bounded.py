@@ -304,7 +304,7 @@ def test_a_model_is_whole_while_it_is_fitted_anew(digits):
     assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
 
 
-@pytest.mark.parametrize("step", ["equator_rotation", "_turned"])
+@pytest.mark.parametrize("step", ["canonical_frame", "_turned"])
 def test_blas_is_held_to_one_thread_to_the_end_of_a_fit(step, digits, monkeypatch):
     function, seen = getattr(_estimator, step), []
 

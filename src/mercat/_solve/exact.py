@@ -40,6 +40,8 @@ _PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
 _WINDOW = 5  # iterations over which the fall of the loss is judged
 # Roundings of directions, in turn; the square root of the first is three times the points' spacing.
 COARSE, POLISHED = (10.0,), (10.0, 0.1, 1e-4)
+# Sharp directions draw many points into rings that are not in the data, unless angles fit nearly exactly.
+_FEW, NEARLY_EXACT = 100, 0.1  # points, loss
 _NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 # In a line search. The gradient leaves out what shortens rounded directions, so that there may be no lower
@@ -180,8 +182,9 @@ def solve_exact(
     """Minimise the loss over all triples from the start Y.
 
     The directions jump where two points meet, which strews local minima between neighbours. So the loss
-    is first minimised with these jumps rounded off at three times the points' spacing, then less: in single
-    precision while the rounding-off is coarser than that, in double for the last polish.
+    is first minimised with these jumps rounded off at three times the points' spacing, in single precision.
+    Few points, maps that fit nearly exactly, and the paper's objective are polished: with less rounding, at
+    last in double precision.
     """
     history: list[float] = []
     start, xp = Y, namespace(X)
@@ -195,9 +198,12 @@ def solve_exact(
         Y, status = _descend(objective, rounding, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
+        if line is None and len(X) > _FEW and history[-1] > NEARLY_EXACT:
+            break
     # The softened loss may lead astray where the start was as good as perfect.
     start = np.asarray(normalize(start.astype(np.float64)))
-    judged = ((Z, objective.judge(Z)) for Z in (start, Y))
+    judge = objective if X.dtype == objective.X.dtype else loss_of(X, sharing=sharing)
+    judged = ((Z, judge.judge(Z)) for Z in (start, Y))
     return Fit(*min(judged, key=lambda pair: pair[1].loss), history, status)
 
 

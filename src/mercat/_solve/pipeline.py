@@ -46,7 +46,7 @@ from .diagnostics import (
     find_dominance,
     parts_of,
 )
-from .exact import COARSE, POLISHED, AngleLoss, Fit, solve_exact
+from .exact import COARSE, NEARLY_EXACT, POLISHED, AngleLoss, Fit, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .placement import SHARP, SMOOTH, as_type, prepare_landmarks
@@ -145,7 +145,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
     X_hat = _projected(near[: len(chosen)], plan)
     fit = _descend(X_hat, chosen, plan, careful=False)
     compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
-    placement = _placement(X_hat, fit.Y, fit.angle_fit.calibration, plan, compared)
+    placement = _placement(X_hat, fit.Y, fit.angle_fit, plan, compared)
     diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
     # All rows are placed, or the sample; `at` is where the sample is among them.
     placed, at = rows, sample
@@ -233,7 +233,7 @@ def _solve_all(plan: Plan) -> Solved:
         fit = _descend(X_hat, np.arange(n), plan, careful=True)
     sample = plan.rng.permutation(n)
     chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.angle_fit.calibration, plan)
+    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.angle_fit, plan)
     crowd = np.sort(sample[:_CROWD])
     return Solved(fit, placement, chosen, _crowd(fit.Y, X_hat, crowd, plan), diagnostics)
 
@@ -312,15 +312,16 @@ def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan
 def _placement(
     X_hat: np.ndarray,
     Y: np.ndarray,
-    line: Calibration,
+    fit: AngleFit,
     plan: Plan,
     n_apices: int | None = None,
 ) -> ScoredMap:
     """What places points against these: a few of them are enough, but for the paper's loss."""
-    n_legs, rounding = len(X_hat), SHARP
+    line, loss = fit.calibration, fit.loss
+    n_legs = len(X_hat)
     if plan.calibrated:
         n_legs = min(max(_LEAST_LEGS, _PLACED_LEGS // plan.rows.shape[0]), _MOST_LEGS)
-        rounding = SMOOTH
+    rounding = SMOOTH if plan.calibrated and loss > NEARLY_EXACT else SHARP
     landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs, rounding)
     placer = FittedMap(plan.spectral, as_type(landmarks, np.float32))
     return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), line)
@@ -359,7 +360,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
             workers=plan.workers,
         )
     report = reporter(plan.progress, plan.callback)
-    roundings = COARSE if plan.calibrated or not careful else POLISHED
+    roundings = POLISHED if careful else COARSE
     fit = descend(there, start, report=report, roundings=roundings, sharing=about_all)
     return fit if plan.anchors is None else no_farther_than_needed(fit, start, about_all)
 
