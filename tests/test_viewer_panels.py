@@ -355,7 +355,7 @@ def test_a_first_visitor_is_told_what_nearness_means_once(visit):
     page.get_by_role("button", name="Close this note").click()
     assert hint.is_hidden()
     again = page.context.new_page()
-    again.goto(page.url)
+    again.goto(page.evaluate("location.href"))
     again.wait_for_selector("html[data-ready=true]")
     assert again.locator(".hint").is_hidden()
 
@@ -589,10 +589,10 @@ def test_the_address_holds_the_state_and_a_link_opens_it(visit, browser):
     page.keyboard.press("1")
     state_of = "[mercat.view(), {...mercat.state(), tool: 0, hover: 0}, mercat.selection(), mercat.shown()]"
     seen = page.evaluate(state_of)
-    until(lambda: "view=" in page.url)
+    until(lambda: "view=" in page.evaluate("location.href"))
     page.wait_for_timeout(600)
     other = browser.new_page(viewport=page.viewport_size, reduced_motion="reduce")
-    other.goto(page.url)
+    other.goto(page.evaluate("location.href"))
     other.wait_for_selector("html[data-ready=true]")
     opened = other.evaluate(state_of)
     assert opened[1:] == seen[1:]
