@@ -344,7 +344,7 @@ def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
 
     k = fitted._placer.against
     L, r = k.X.shape
-    m, G = min(_placement.N_APEX_LEGS, L), k.candidates.shape[0]
+    m, G = min(k.n_apex_legs, L), k.candidates.shape[0]
     steps = _placement._FIRST_PASS[0] + 1
     apex = 8 * m * (r + 1) + 60 * m
     flops = 6 * L * r + 4 * k.C.shape[1] * G + 4 * (apex / 2 + 10 * G) + steps * (50 * L + apex)

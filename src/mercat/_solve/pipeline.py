@@ -49,7 +49,7 @@ from .diagnostics import (
 from .exact import COARSE, NEARLY_EXACT, POLISHED, AngleLoss, Fit, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
-from .placement import SHARP, SMOOTH, as_type, prepare_landmarks
+from .placement import N_APEX_LEGS, SHARP, SMOOTH, as_type, prepare_landmarks
 from .starts import best_start
 from .status import Status
 
@@ -64,7 +64,7 @@ _PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others speak through their sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
 # Of these, the legs of the placed point as an apex, likewise.
-_LEAST_LEGS, _MOST_LEGS, _PLACED_LEGS = 80, 300, 2_400_000
+_MOST_LEGS, _PLACED_LEGS = 300, 2_400_000
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
@@ -320,7 +320,7 @@ def _placement(
     line, loss = fit.calibration, fit.loss
     n_legs = len(X_hat)
     if plan.calibrated:
-        n_legs = min(max(_LEAST_LEGS, _PLACED_LEGS // plan.rows.shape[0]), _MOST_LEGS)
+        n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // plan.rows.shape[0]), _MOST_LEGS)
     rounding = SMOOTH if plan.calibrated and loss > NEARLY_EXACT else SHARP
     landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs, rounding)
     placer = FittedMap(plan.spectral, as_type(landmarks, np.float32))

@@ -58,7 +58,7 @@ from .._math.angles import (
 )
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
 
-N_APEX_LEGS = 80  # legs of the placed point as an apex: so many of the first landmarks do
+N_APEX_LEGS = 80  # at least: legs of the placed point as an apex, the first of the landmarks
 _N_GRID = 128  # candidates spread over the sphere ...
 _N_TAKEN = 384  # ... and at landmarks, the last of them: dense where the map is
 _N_SCREEN = 128  # landmarks whose leg terms screen the candidates
