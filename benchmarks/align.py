@@ -10,14 +10,12 @@ Results go to benchmarks/results/align.json.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.harness import data
-from benchmarks.harness.record import Store, stamp
+from benchmarks.harness.record import Store, each_set, stamp
 from mercat import Mercat, metrics
 
 RESULTS = Path(__file__).parent / "results" / "align.json"
@@ -56,16 +54,5 @@ def run(name: str, folder: str, store: Store) -> None:
     print(name, found, flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, help="folder of the real data sets")
-    parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    store = Store(RESULTS)
-    for name in arguments.sets:
-        run(name, arguments.data, store)
-
-
 if __name__ == "__main__":
-    main()
+    each_set(__doc__, SETS, RESULTS, run)

@@ -12,9 +12,7 @@ Results go to benchmarks/results/ingest.json.
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ import scanpy as sc
 from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.harness import data
-from benchmarks.harness.record import Store, stamp
+from benchmarks.harness.record import Store, each_set, stamp
 from mercat import metrics, tl
 
 RESULTS = Path(__file__).parent / "results" / "ingest.json"
@@ -104,16 +102,5 @@ def run(name: str, folder: str, store: Store) -> None:
             print(name, part, method, found, flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, help="folder of the real data sets")
-    parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    store = Store(RESULTS)
-    for name in arguments.sets:
-        run(name, arguments.data, store)
-
-
 if __name__ == "__main__":
-    main()
+    each_set(__doc__, SETS, RESULTS, run)

@@ -6,10 +6,13 @@ that is interrupted goes on where it stopped.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
 import platform
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +66,20 @@ class Store:
         draft = self.path.with_suffix(".part")
         draft.write_text(json.dumps(self.records, indent=1, sort_keys=True) + "\n")
         draft.replace(self.path)
+
+
+def each_set(
+    description: str | None,
+    sets: Sequence[str],
+    results: Path,
+    run: Callable[[str, str, Store], None],
+) -> None:
+    """The command line of a benchmark: run(name, folder, store) for all sets, or for those named."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", required=True, help="folder of the real data sets")
+    parser.add_argument("sets", nargs="*", default=list(sets), help="all by default")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    store = Store(results)
+    for name in arguments.sets:
+        run(name, arguments.data, store)
