@@ -34,7 +34,7 @@ AGREE = 5.0  # degrees, the median up to which two maps agree
 
 
 def load(name: str, folder: str, size: int) -> np.ndarray:
-    """A set, or every so many of its points."""
+    """A set, or an evenly spaced part of it."""
     if name == "digits":
         X = load_digits().data
     elif name == "mnist":

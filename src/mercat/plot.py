@@ -73,9 +73,8 @@ def map(
         "data" frames the crowd: the box that holds 98 % of the points along each axis fills at
         least 0.8 of the map's width and height, unless that would make it a strip more than four
         times as long as wide. Points that are farther off are drawn as triangles at the edge,
-        and counted below the map. A fraction, such as 0.9, shows where so many of the points
-        are, without as many in the west as in the east, in the north as in the south. "world"
-        always shows all of the world.
+        and counted below the map. A fraction, such as 0.9, crops to the central 90 % of the points
+        along each axis. "world" always shows all of the world.
     labels : bool or sequence of n values
         Names to write near the median direction of their points: those of `color` if True, or
         categories of their own. A name that would lie upon another or hide many points moves

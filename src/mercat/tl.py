@@ -478,8 +478,8 @@ def _checked_key(key_added: Any, adata: AnnData) -> str:
     ):
         if not is_map:
             raise ValueError(
-                f"key_added must not be a key of what is no map, got {key_added!r}, which "
-                f"adata.{where} has."
+                f"key_added must not be a key that holds something other than a Mercat map, got "
+                f"{key_added!r}, which adata.{where} has."
             )
     return key_added
 

@@ -31,7 +31,7 @@ _ROUNDS = 4  # of Lloyd's algorithm
 _JUDGED_BY = (
     256  # points whose neighbours, looked for among all, tell how many cells are enough ...
 )
-_ENOUGH = 0.97  # ... for so many of them
+_ENOUGH = 0.97  # ... share of them that must be found
 _MOST_CELLS = 200  # a bound on time: beyond it more are missed, as of ten million points of noise
 
 

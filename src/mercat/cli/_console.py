@@ -144,7 +144,7 @@ def printing() -> Iterator[None]:
 
 
 class _Helped:
-    """Of a click command: its help goes to stdout, too, and what it says of a file is safe to show."""
+    """A click command whose help goes to stdout, too, and whose messages about files are safe to show."""
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
         with printing(), _told_safely():

@@ -47,7 +47,7 @@ class Interrupted(Problem):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What the library says of a file that it cannot use, as a problem with its exit code."""
+    """Turn errors of the library about a file into problems with an exit code."""
     try:
         yield
     except UnicodeError:

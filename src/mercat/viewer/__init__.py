@@ -61,7 +61,7 @@ def to_html(
         The column that colours the points at first. If not given, the first of 2 to 50 kinds of values
         with at least twice as many points; if there is none, the first column.
     point_loss : array-like of shape (n,), optional
-        A loss a point, such as ``model.point_loss_``, offered as "Trust".
+        The loss of each point, such as ``model.point_loss_``, offered as "Trust".
     genes : tuple (matrix, names), optional
         Up to 2,000 features beside the columns, such as genes: a matrix of shape (n, g), dense or
         sparse, and a name per column. They are found by name, give colours, filter, and are ranked

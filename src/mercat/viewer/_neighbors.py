@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._data.arrays import blocks
 
-NEAR = 0.05  # of all points: a neighbour within the nearest so many on the map is not torn
+NEAR = 0.05  # share of all points: a neighbour among the nearest of them on the map is not torn
 _SAMPLE = 2000  # other points by which, of a larger set, it is told how far that is
 _BLOCK = 500
 
@@ -105,7 +105,7 @@ def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]
 def _reach(
     points: NDArray[np.float64], rows: NDArray[np.intp], others: NDArray[np.intp], within: int
 ) -> NDArray[np.float64]:
-    """The squared distance of each row to the last of the so many nearest others, itself not counted."""
+    """The squared distance of each row to the last of its nearest others, itself not counted."""
     here, there = points[rows], points[others]
     square = (here * here).sum(axis=1)[:, None] + (there * there).sum(axis=1) - 2 * here @ there.T
     square[rows[:, None] == others[None, :]] = np.inf

@@ -51,7 +51,7 @@ class Explorer(anywidget.AnyWidget):
     color : str, optional
         The column that colours the points at first. If not given, the one that `to_html` would take.
     point_loss : array-like of shape (n,), optional
-        A loss a point, offered as "Trust".
+        The loss of each point, offered as "Trust".
     genes : tuple (matrix, names), optional
         Features by the hundred, as in `to_html`.
     neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
