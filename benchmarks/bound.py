@@ -27,7 +27,7 @@ from mercat._data.arrays import TILE, blocks
 from mercat._data.source import rows_to_sum
 from mercat._data.threads import Workers, n_threads
 from mercat._solve import placement
-from mercat._solve.exact import AngleLoss
+from mercat._solve.losses import AngleLoss
 
 RESULTS = Path(__file__).parent / "results" / "bound.json"
 

@@ -308,7 +308,7 @@ def _all_triples(torch: Any, timed: Any, n: int) -> dict[str, float]:
     """The loss over all triples of n points and its gradient, once; and the exact solver."""
     from mercat import Mercat
     from mercat._data.threads import Workers
-    from mercat._solve.exact import AngleLoss
+    from mercat._solve.losses import AngleLoss
 
     X, Y = torch.as_tensor(clusters(n)).cuda(), np.random.default_rng(0).normal(size=(n, 3))
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)

@@ -38,7 +38,7 @@ from mercat._detail.neighbors import graph_of, nearest
 from mercat._detail.repulsion import Kernel
 from mercat._math.angles import ABSOLUTE, Calibration
 from mercat._math.sphere import tangent
-from mercat._solve.exact import AngleLoss
+from mercat._solve.losses import AngleLoss
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")

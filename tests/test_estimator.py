@@ -32,7 +32,7 @@ from mercat._math.angles import ABSOLUTE
 from mercat._math.definition import angle_loss, spherical_triple_cosines, triple_cosines
 from mercat._math.sphere import to_lonlat
 from mercat._reduce.reducer import denoise
-from mercat._solve.exact import AngleLoss
+from mercat._solve.losses import AngleLoss
 
 
 @parametrize_with_checks(

@@ -18,8 +18,9 @@ from mercat._math.definition import (
 )
 from mercat._math.sphere import from_lonlat, normalize
 from mercat._solve import exact as _exact
-from mercat._solve.exact import AngleLoss, solve_exact
+from mercat._solve.exact import solve_exact
 from mercat._solve.initial import pca_positions, principal_scores
+from mercat._solve.losses import AngleLoss
 from mercat._solve.status import Status
 
 

@@ -12,8 +12,8 @@ from kernels import apart
 from mercat import Mercat
 from mercat._data.threads import Workers
 from mercat._math.angles import ABSOLUTE
-from mercat._solve.exact import AngleLoss
 from mercat._solve.initial import pca_positions
+from mercat._solve.losses import AngleLoss
 
 KINDS = {
     "normal": lambda rng, n, d, rank: rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)),

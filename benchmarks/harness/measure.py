@@ -13,7 +13,7 @@ from mercat._data.threads import Workers
 from mercat._math.angles import ABSOLUTE
 from mercat._math.sphere import normalize
 from mercat._reduce.reducer import denoise
-from mercat._solve.exact import AngleLoss
+from mercat._solve.losses import AngleLoss
 
 MEASURES = ("angle", "distance", "neighborhood", "density")
 

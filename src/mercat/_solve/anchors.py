@@ -15,7 +15,8 @@ from .._data.threads import Workers
 from .._math.angles import Calibration
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import normalize
-from .exact import AngleLoss, Fit
+from .exact import Fit
+from .losses import AngleLoss
 from .placement import as_type, prepare_landmarks
 
 LEAST_ANCHORS = 4

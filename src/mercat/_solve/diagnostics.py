@@ -13,7 +13,7 @@ from .._data.threads import Workers
 from .._reduce.components import largest_eigenvectors, prepare_rows
 from .._reduce.distances import DistanceReducer
 from .._reduce.metrics import MetricReducer
-from .exact import AngleLoss
+from .losses import AngleLoss
 
 _FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
 _FEW_FAR = 0.05  # ... and at most this share of the points is

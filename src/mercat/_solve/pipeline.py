@@ -46,9 +46,10 @@ from .diagnostics import (
     find_dominance,
     parts_of,
 )
-from .exact import COARSE, NEARLY_EXACT, POLISHED, AngleLoss, Fit, solve_exact
+from .exact import COARSE, NEARLY_EXACT, POLISHED, Fit, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
+from .losses import AngleLoss
 from .placement import N_APEX_LEGS, SHARP, SMOOTH, as_type, prepare_landmarks
 from .starts import best_start
 from .status import Status

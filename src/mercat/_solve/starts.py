@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from .._data.threads import Workers
-from .exact import COARSE, AngleLoss, Fit
+from .exact import COARSE, Fit
 from .initial import many_positions, pca_positions
+from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, prepare_landmarks
 
 _VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around

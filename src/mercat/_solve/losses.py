@@ -1,0 +1,141 @@
+"""The terms of the objective over all triples and all pairs of some points, with their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .._data.arrays import Array, beside, blocks, like, namespace, on_host, to_numpy, widest
+from .._data.threads import Workers
+from .._math.angles import (
+    AngleFit,
+    ApexSums,
+    Bearings,
+    Calibration,
+    Legs,
+    Moments,
+    angle_fit,
+    apex_gradient,
+    bearings,
+    calibrate,
+    data_moments,
+    directions,
+    legs_of,
+    map_moments,
+    mean_square,
+    total,
+)
+
+_PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
+_PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
+_PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
+
+
+class AngleLoss:
+    """Mean squared residual over all triples of X and Y, and its gradient, in blocks of apices.
+
+    Parameters
+    ----------
+    X : (n, r) array
+        Denoised data, in the precision to compute in, where to compute.
+    line : Calibration or None
+        The (alpha, beta) that residuals are measured against; None for those that fit best, at each
+        evaluation. By the envelope theorem the gradient is then the one with these held.
+    sharing : AngleLoss, optional
+        Another one for the same data: what it knows of the data's own cosines is taken over.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        *,
+        line: Calibration | None,
+        workers: Workers,
+        sharing: AngleLoss | None = None,
+    ) -> None:
+        n = len(X)
+        self.X = X
+        self.line = line
+        host = on_host(X)
+        self._map = workers.map if host else Workers(1).map  # a device runs one block at a time
+        self._pairs = _PAIRS_A_BLOCK if host else _PAIRS_ON_DEVICE
+        self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
+        self._indices = range(len(self._blocks))
+        self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
+        self._legs: list[Legs] | None = None
+        if sharing is not None and sharing.X.dtype == X.dtype:
+            self._legs = sharing._legs  # constants of the data, which evaluations only read
+        elif self._keep:
+            self._legs = list(self._map(self._prepare, self._blocks))
+        # Count, sum and sum of squares of the data's cosines at each apex.
+        self._data_sums: tuple[Any, ...] = (
+            self._sum_up_data() if sharing is None else sharing._data_sums
+        )
+
+    def _sum_up_data(self) -> tuple[np.ndarray, ...]:
+        n, r = self.X.shape
+        parts = list(self._map(self._sum_up_block, blocks(n, max(1, 8 * self._pairs // (n * r)))))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def _prepare(self, block: slice) -> Legs:
+        return legs_of(self.X[block], self.X)
+
+    def _sum_up_block(self, block: slice) -> tuple[np.ndarray, ...]:
+        return tuple(to_numpy(m).astype(np.float64) for m in data_moments(self._prepare(block)))
+
+    def _block_legs(self, k: int) -> Legs:
+        return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
+
+    def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, ApexSums]:
+        legs = self._block_legs(k)
+        b, s = directions(legs, Y[self._blocks[k]], Y, softening)
+        return (b if self._keep else None), s
+
+    def _gradient(
+        self,
+        Y: Array,
+        k: int,
+        softening: float | None,
+        b: Bearings | None,
+        s: ApexSums,
+        line: Calibration,
+    ) -> tuple[Array, Array]:
+        legs, block = self._block_legs(k), self._blocks[k]
+        if b is None:
+            b = bearings(Y[block], Y, legs.mask, softening)
+        return apex_gradient(legs, Y[block], Y, b, s, line)
+
+    def _moments(self, sums: Iterable[ApexSums]) -> Moments:
+        parts = [[to_numpy(m).astype(np.float64) for m in map_moments(s)] for s in sums]
+        return Moments(
+            *self._data_sums, *(np.concatenate(part) for part in zip(*parts, strict=True))
+        )
+
+    def judge(self, Y: np.ndarray, softening: float | None = None) -> AngleFit:
+        """How well the points at Y (n x 3) keep the angles, over all triples."""
+        Y = self._beside_data(Y)
+        found = self._map(lambda k: self._sums(Y, k, softening), self._indices)
+        return angle_fit(self._moments(s for _, s in found), self.line)
+
+    def evaluate(self, Y: np.ndarray, softening: float | None = None) -> tuple[float, np.ndarray]:
+        """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere.
+
+        `softening` rounds off the directions, see `bearings`.
+        """
+        Y = self._beside_data(Y)
+        xp = namespace(Y)
+        found = list(self._map(lambda k: self._sums(Y, k, softening), self._indices))
+        moments = total(self._moments(s for _, s in found))
+        line = calibrate(moments)[0] if self.line is None else self.line
+        gradient = xp.zeros(Y.shape, dtype=widest(Y), **beside(Y))
+        parts = self._map(lambda k: self._gradient(Y, k, softening, *found[k], line), self._indices)
+        for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
+            gradient[block] += to_apices
+            gradient += to_legs
+        gradient /= max(moments.count, 1.0)
+        return float(mean_square(moments, line)), to_numpy(gradient)
+
+    def _beside_data(self, Y: np.ndarray) -> Array:
+        return namespace(self.X).asarray(Y, **like(self.X))
