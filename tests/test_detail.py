@@ -23,20 +23,26 @@ from mercat._detail.affinities import (
 )
 from mercat._detail.descent import (
     N_ITER,
-    Angles,
     _schedule,
-    anchors_at,
-    angle_force,
     attraction,
     final_bandwidth,
     neighbor_loss,
     repulsion,
     weight_of,
 )
-from mercat._detail.distances import Distances
 from mercat._detail.neighbors import graph_of, nearest
 from mercat._detail.repulsion import Kernel
+from mercat._detail.terms import (
+    AngleTerm,
+    DistanceTerm,
+    FarTerms,
+    anchors_at,
+    angle_term,
+    distance_term,
+    pairs_of,
+)
 from mercat._math.angles import ABSOLUTE, Calibration
+from mercat._math.distances import DistanceLine, line_through
 from mercat._math.sphere import tangent
 from mercat._solve.losses import AngleLoss
 
@@ -108,7 +114,9 @@ def test_neighbor_forces_are_gradients():
 def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibration):
     n, softening = 30, 1e-3
     X, Y = np.random.default_rng(0).normal(size=(n, 4)), random_sphere(n)
-    force, curvature, _ = angle_force(X, Y, anchors_at(X, Y, softening), calibration)
+    anchors = anchors_at(X, Y, softening)
+    term = AngleTerm(calibration, variance=1.0)
+    force, curvature, _ = term.force(pairs_of(X, anchors), Y, anchors)
     with Workers(1) as workers:
         loss = AngleLoss(X, line=calibration, workers=workers)
         _, gradient = loss.evaluate(Y, softening)
@@ -118,59 +126,53 @@ def test_angle_force_with_all_points_as_anchors_is_the_exact_gradient(calibratio
 
 
 def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
-    monkeypatch.setattr("mercat._detail.descent.n_anchors", lambda n: 15)
+    monkeypatch.setattr("mercat._detail.terms.n_anchors", lambda n: 15)
     n = 60
     X, Y = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32), random_sphere(n)
     with Workers(1) as workers:
-        angles = Angles(X, ABSOLUTE, False, np.random.default_rng(0), workers)
-        mean = np.mean([angles.force(Y, 0.5)[0] for _ in range(1500)], axis=0)
+        rng, softening = np.random.default_rng(0), 0.005
+        angles = angle_term(X, ABSOLUTE, False, rng)
+        terms = FarTerms(X, angles, [], rng, workers)
+        mean = np.mean([terms.force(Y, softening)[0] for _ in range(1500)], axis=0)
         loss = AngleLoss(X.astype(float), line=ABSOLUTE, workers=workers)
-        _, gradient = loss.evaluate(Y, 0.02 * 0.5**2)
+        _, gradient = loss.evaluate(Y, softening)
     assert np.corrcoef(mean.ravel(), gradient.ravel())[0, 1] > 0.99
     assert mean.std() == pytest.approx((n * gradient / angles.variance).std(), rel=0.1)
 
 
 def test_distance_forces_are_gradients():
-    """Of the term over the pairs of a few points with anchors, by finite differences."""
+    """Of the term over the pairs of all points, by finite differences."""
     rng = np.random.default_rng(3)
     n = 40
-    X = rng.normal(size=(n, 6)).astype(np.float32)
-    Y = random_sphere(n)
-    with Workers(1) as workers:
-        term = Distances(X, n, np.random.default_rng(0), workers)
-        term.force(Y.astype(np.float32))  # finds the line
-    rows = np.arange(n)
-    anchors = term.anchors(rows, Y)
-    # From every pair of a point with all anchors; the pair of a point with itself has no gradient.
-    force = tangent(anchors.force(X, Y)[0], Y)
+    X, Y = rng.normal(size=(n, 6)), random_sphere(n)
+    line = DistanceLine(0.5, 1.5, 2.0)
+    anchors = anchors_at(X, Y, 1e-3)
+    force = tangent(DistanceTerm(line).force(pairs_of(X, anchors), Y, anchors)[0], Y)
     d = np.linalg.norm(X[:, None] - X[None], axis=2)
 
     def loss(Z: np.ndarray) -> float:
         arcs = np.arccos(np.clip(Z @ Z.T, -1, 1))
         np.fill_diagonal(arcs, 0)
-        squares = (d - term.p - term.q * arcs) ** 2
-        return float(squares.sum() / n**2 / term.variance)
+        return float(np.sum((d - line.p - line.q * arcs) ** 2) / n**2 / line.variance)
 
     for i in (0, 11, 29):
         direction = tangent(rng.normal(size=(1, 3)), Y[i : i + 1])[0]
-        exact = slope(loss, Y, i, direction)
-        assert force[i] @ direction / n == pytest.approx(exact, rel=0.02, abs=1e-5)
+        assert force[i] @ direction / n == pytest.approx(slope(loss, Y, i, direction), rel=1e-3)
 
 
-def test_line_of_distances_is_the_least_squares_fit():
+def test_terms_learn_their_lines_on_the_way():
     rng = np.random.default_rng(0)
-    Y = random_sphere(50)
-    arcs = np.arccos(np.clip(Y @ Y.T, -1, 1))
-    X = rng.normal(size=(50, 3)).astype(np.float32)
-    d = np.linalg.norm(X[:, None] - X[None], axis=2)
+    X, Y = rng.normal(size=(200, 3)).astype(np.float32), random_sphere(200).astype(np.float32)
     with Workers(1) as workers:
-        term = Distances(X, 50, rng, workers)
-        term.force(Y.astype(np.float32))
-    q, p = np.polyfit(arcs.ravel(), d.ravel(), 1)
-    assert term.q == pytest.approx(max(q, 0), abs=2e-3)
-    assert term.variance == pytest.approx(d.var(), rel=1e-3)
-    if q > 0:
-        assert term.p == pytest.approx(p, abs=2e-3)
+        wrong = DistanceTerm(DistanceLine(-3.0, 9.0, 1.0))
+        terms = FarTerms(X, angle_term(X, ABSOLUTE, True, rng), [wrong], rng, workers)
+        terms.force(Y, 1e-3)
+        exact = AngleLoss(X.astype(float), line=None, workers=workers).judge(Y.astype(float))
+    assert terms.angles.calibration == pytest.approx(exact.calibration, abs=0.03)
+    assert terms.angles.loss == pytest.approx(exact.loss, rel=0.05)
+    (distances,) = terms.others
+    assert distances.line == pytest.approx(line_through(X, Y), abs=0.05)
+    assert distance_term(X, Y, rng).line == pytest.approx(line_through(X, Y), abs=1e-6)
 
 
 def test_equal_rows_lie_in_one_place(digits):

@@ -7,7 +7,7 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
           + \frac{\mathrm{mean}\,(d - p - q \theta)^2}{\mathrm{var}(d)}
           + \lambda \, \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
 
-The terms of angles and of distances (`distances.py`) are the shares of the variance that the map does not
+The terms of angles and of distances (`terms.py`) are the shares of the variance that the map does not
 explain. All terms are means over the points and have no unit. How stiff the first is depends on the data: a
 step of a point costs the more, the more of the variance the map of angles explains, the square of its
 correlation. `detail` is in units of that (`weight_of`), so that a value means about the same trade for few
@@ -18,9 +18,7 @@ Three things make the descent short and its end whole:
 - The bandwidth s falls from a coarse value to about the distance between points, and attraction outweighs
   repulsion at first. Classes gather before they part; a bandwidth that is small from the start, or free to
   fall, shatters them.
-- In a step all points are compared with the same few anchors, drawn anew for each. What is random in the
-  forces of angles is then nearly the same for neighbours, and moves them together; legs of each point's
-  own would shake them apart.
+- In a step all points are compared with the same few anchors.
 - Step lengths follow from the curvature of the terms, which is known.
 """
 
@@ -36,28 +34,24 @@ from .. import _kernels as kernels
 from .._data.arrays import blocks, in_tiles, row_dot
 from .._data.source import ROWS_A_BLOCK
 from .._data.threads import Workers
-from .._math.angles import (
-    ApexSums,
-    Calibration,
-    Legs,
-    Moments,
-    apex_gradient,
-    bearings,
-    calibrate,
-    data_moments,
-    directions,
-    legs_of,
-    map_moments,
-    mean_square,
-)
+from .._math.angles import Calibration
+from .._math.distances import DistanceLine
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
 from .affinities import PERPLEXITY, Strength, edge_shares
-from .distances import WEIGHT as DISTANCE_WEIGHT
-from .distances import DistanceAnchors, Distances
 from .neighbors import Search, first_equal, in_order
 from .repulsion import Field, Kernel
+from .terms import (
+    Anchors,
+    AngleTerm,
+    DistanceTerm,
+    FarTerms,
+    Term,
+    anchors_at,
+    n_anchors,
+    pairs_of,
+)
 
 N_ITER = 300
 _N_STAGES = 10  # of the bandwidth
@@ -69,14 +63,9 @@ _EXAGGERATION = 40.0  # of the attraction at first
 _MOMENTUM = 0.8
 _WEIGHT, _LEAST_EXPLAINED = 5.0, 0.05  # see `weight_of`
 _TIMID = 0.03  # the weight at which steps are half as long as at a high one: none are left at 0
-_ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
 _LONGEST_STEP = 0.5  # in bandwidths
-_N_ANCHORS = 48  # at least, and for few points as many as make ...
-_PAIRS = 250_000  # ... so many pairs of a point and an anchor
 _FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
 _SOFTENING = 0.02  # of directions, in squares of the last bandwidth
-_COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
-_NO_VARIANCE = 1e-9
 _STEPS_OF_NEW = 30  # of a new point ...
 _FIRST_PLACES = 32  # ... from that of one of so many neighbours
 _QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
@@ -129,98 +118,6 @@ def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray
     return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
 
 
-class Anchors(NamedTuple):
-    """Points that speak for all in angles, with what they remember of each other."""
-
-    X: np.ndarray
-    Y: np.ndarray
-    sums: ApexSums
-    softening: float
-
-
-def n_anchors(n: int) -> int:
-    """How many of n points serve as anchors: all of a few."""
-    return min(n, max(_N_ANCHORS, _PAIRS // n))
-
-
-def anchors_at(X: np.ndarray, Y: np.ndarray, softening: float) -> Anchors:
-    """The rows of X at Y as anchors; directions are rounded off, see `bearings`."""
-    legs = legs_of(X, X)
-    return Anchors(X, Y, directions(legs, Y, Y, softening)[1], softening)
-
-
-def angle_force(
-    X: np.ndarray, Y: np.ndarray, anchors: Anchors, calibration: Calibration
-) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-    """n-fold gradient (b x 3) of the mean squared residual of points X at Y, from triples with anchors.
-
-    A point takes part as an apex over pairs of anchors, and as a leg at each anchor, with the others. Beside
-    the gradient: about its own slope (b), and the moments of the first kind.
-    """
-    legs = legs_of(X, anchors.X)
-    b, sums = directions(legs, Y, anchors.Y, anchors.softening)
-    to_apices, _ = apex_gradient(legs, Y, anchors.Y, b, sums, calibration)
-    mask = None if legs.mask is None else legs.mask.T
-    with_ones = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)
-    as_leg = Legs(anchors.X, with_ones, legs.inverse_distance.T, mask)
-    c = bearings(anchors.Y, Y, mask, anchors.softening)
-    _, to_legs = apex_gradient(as_leg, anchors.Y, Y, c, anchors.sums, calibration)
-    m = len(anchors.X)
-    curvature = (4 * calibration.beta**2 / m) * row_dot(b.inverse_sine, b.inverse_sine)
-    return (to_apices + to_legs) / max(m * (m - 1), 1), curvature, map_moments(sums)
-
-
-class Angles:
-    """The angles' term of the descent: forces from anchors that are drawn anew each time."""
-
-    def __init__(
-        self,
-        X: np.ndarray,
-        calibration: Calibration,
-        calibrated: bool,
-        rng: np.random.Generator,
-        workers: Workers,
-    ) -> None:
-        self.X, self.calibration, self.calibrated = X, calibration, calibrated
-        self._rng, self._workers = rng, workers
-        self._m = n_anchors(len(X))
-        sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
-        moments = [float(m.astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))]
-        self._a, self._aa = (m / max(moments[0], 1.0) for m in moments[1:])
-        variance = self._aa - self._a**2
-        # Where all cosines are equal there is nothing to keep: no force.
-        self.variance = variance if variance > _NO_VARIANCE else np.inf
-        self.loss = 0.0
-
-    def force(self, Y: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
-        """n-fold gradient of the first term of the objective (n x 3)."""
-        rows = self._rng.choice(len(Y), self._m, replace=False)
-        anchors = anchors_at(self.X[rows], Y[rows], _SOFTENING * bandwidth**2)
-
-        def part(block: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            force, curvature, moments = angle_force(
-                self.X[block], Y[block], anchors, self.calibration
-            )
-            return force, curvature, np.array([float(m.astype(np.float64).sum()) for m in moments])
-
-        found = list(self._workers.map(part, blocks(len(Y), ROWS_A_BLOCK // 2)))
-        self._learn(
-            sum(moments for _, _, moments in found) / (len(Y) * max(self._m * (self._m - 1), 1))
-        )
-        force = np.concatenate([force for force, _, _ in found])
-        force /= np.float32(self.variance)
-        curvature = np.concatenate([c for _, c, _ in found])[:, None] / self.variance
-        return force, curvature
-
-    def _learn(self, moments: Any) -> None:
-        """From the means of b, b^2 and ab over triples, the loss and the line through the cosines."""
-        # Numbers of Python's own: those of NumPy would turn what they multiply to double precision.
-        means = Moments(1.0, self._a, self._aa, *(float(m) for m in moments))
-        if self.calibrated:
-            self.calibration, _ = calibrate(means)
-        self.loss = float(np.sqrt(mean_square(means, self.calibration)))
-
-
 # ------------------------------------------------------------------ the descent
 
 
@@ -236,6 +133,11 @@ class Sharpened(NamedTuple):
 def final_bandwidth(n: int) -> float:
     """About the distance between points; several of them where there are very many."""
     return float(max(_NARROWING / n**0.25, _FINEST))
+
+
+def softening_of(n: int) -> float:
+    """Of the directions between points and anchors, see `bearings`."""
+    return _SOFTENING * final_bandwidth(n) ** 2
 
 
 def weight_of(detail: float, correlation: float) -> float:
@@ -262,8 +164,7 @@ def sharpen(
     Y: np.ndarray,
     P: Any,
     weight: float,
-    angles: Angles,
-    distances: Distances,
+    far_terms: FarTerms,
     *,
     workers: Workers,
     report: Report,
@@ -280,7 +181,7 @@ def sharpen(
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers)
         if len(history) % _FAR_TERMS_EVERY == 0:
-            far, far_curvature = _far_force(angles, distances, Y)
+            far, far_curvature = far_terms.force(Y, softening_of(n))
         force = attraction(P, Y, bandwidth, workers)
         force *= np.float32(exaggeration)
         force += repulsion(kernel.field(Y), Y, workers)[0]
@@ -290,21 +191,11 @@ def sharpen(
         factor *= weight / (weight + _TIMID)
         longest = _LONGEST_STEP * bandwidth
         Y, velocity = _moved(Y, velocity, force, curvature, factor, longest, workers)
-        history.append(angles.loss)
-        if report(len(history), angles.loss, Y):
+        history.append(far_terms.angles.loss)
+        if report(len(history), history[-1], Y):
             stopped = True
             break
     return Sharpened(Y, kernel, history, stopped)
-
-
-def _far_force(
-    angles: Angles, distances: Distances, Y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """n-fold gradient of the terms of angles and distances (n x 3), and about its slope (n x 1)."""
-    angle, angle_curvature = angles.force(Y, final_bandwidth(len(Y)))
-    distance, distance_curvature = distances.force(Y)
-    curvature = _ANGLE_CURVATURE * angle_curvature + DISTANCE_WEIGHT * distance_curvature
-    return angle + np.float32(DISTANCE_WEIGHT) * distance, curvature
 
 
 def _moved(
@@ -352,8 +243,14 @@ class DetailPlacer(NamedTuple):
     calibration: Calibration
     variance: float
     weight: float
-    distances: DistanceAnchors | None = None  # maps of version 0.1 have no such term, ...
+    distances: DistanceLine | None = None  # maps of version 0.1 have no such term, ...
     perplexity: float = 0.0  # ... and equal weights
+
+    @property
+    def terms(self) -> list[Term]:
+        """Those of the objective that compare a point with the anchors."""
+        angles = AngleTerm(self.calibration, self.variance)
+        return [angles] if self.distances is None else [angles, DistanceTerm(self.distances)]
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
@@ -396,19 +293,18 @@ class DetailPlacer(NamedTuple):
             @ shares[:, :_FIRST_PLACES, None]
         )
         Y = nearest[np.arange(len(X)), energy[:, :, 0].argmin(axis=1)]
+        pairs, terms = pairs_of(X, self.anchors), self.terms
         for _ in range(_STEPS_OF_NEW):
-            angle, slope, _ = angle_force(X, Y, self.anchors, self.calibration)
             difference = around - Y[:, None, :]
             w = 1 / (1 + np.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
             toward = np.einsum("bk,bkc->bc", shares * w.astype(np.float32), around)
             force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
-            force = self.weight * force + angle / self.variance
+            force *= self.weight
             curvature = np.maximum(pull, 1) * (4 * self.weight / bandwidth**2)
-            curvature += _ANGLE_CURVATURE * slope[:, None] / self.variance
-            if self.distances is not None:
-                distance, distance_slope, _ = self.distances.force(X, Y)
-                force += DISTANCE_WEIGHT * distance
-                curvature += DISTANCE_WEIGHT * distance_slope
+            for term in terms:
+                far, far_curvature, _ = term.force(pairs, Y, self.anchors)
+                force += far
+                curvature = curvature + far_curvature
             force = tangent(force, Y)
             step = _limited((-force / curvature).astype(np.float32), _LONGEST_STEP * bandwidth)
             Y = normalize(Y + step)
@@ -421,8 +317,7 @@ def detail_placer(
     anchors: np.ndarray,
     k: int,
     strength: Strength,
-    angles: Angles,
-    distances: Distances,
+    far_terms: FarTerms,
     weight: float,
     workers: Workers,
 ) -> DetailPlacer:
@@ -440,10 +335,10 @@ def detail_placer(
         strength,
         field,
         2 * len(Y) / pairs,
-        anchors_at(X[rows], Y[rows], _SOFTENING * bandwidth**2),
-        angles.calibration,
-        angles.variance,
+        anchors_at(X[rows], Y[rows], softening_of(len(Y))),
+        far_terms.angles.calibration,
+        far_terms.angles.variance,
         weight,
-        distances.anchors(rows, Y),
+        next((term.line for term in far_terms.others if isinstance(term, DistanceTerm)), None),
         PERPLEXITY,
     )

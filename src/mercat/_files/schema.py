@@ -14,16 +14,17 @@ import numpy as np
 from mercat import __version__
 
 from .._detail.affinities import Strength
-from .._detail.descent import Anchors, DetailPlacer
-from .._detail.distances import DistanceAnchors
+from .._detail.descent import DetailPlacer
 from .._detail.repulsion import Field
+from .._detail.terms import Anchors
 from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration
+from .._math.distances import DistanceLine
 from .._reduce.components import ComponentReducer
 from .._reduce.distances import DistanceReducer
 from .._reduce.metrics import MetricReducer
 from .._solve.fitted_map import FittedMap
-from .._solve.placement import LandmarkPlacer
+from .._solve.placement import LandmarkPlacer, PlacedDistances
 from .._solve.status import Status
 
 
@@ -92,7 +93,9 @@ RULES: dict[type, dict[str, Any]] = {
         "calibration": Calibration,
         "softening": float,
         "n_apex_legs": int,
+        "distances": (PlacedDistances, type(None)),
     },
+    PlacedDistances: {"p": float, "q": float, "weight": float},
     Calibration: {"alpha": float, "beta": float},
     DetailPlacer: {
         "X": Shape("n r"),
@@ -105,16 +108,10 @@ RULES: dict[type, dict[str, Any]] = {
         "calibration": Calibration,
         "variance": float,
         "weight": float,
-        "distances": (DistanceAnchors, type(None)),
+        "distances": (DistanceLine, type(None)),
         "perplexity": float,
     },
-    DistanceAnchors: {
-        "X": Shape("D r"),
-        "Y": Shape("D 3", unit=True),
-        "p": float,
-        "q": float,
-        "variance": float,
-    },
+    DistanceLine: {"p": float, "q": float, "variance": float},
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
     Anchors: {

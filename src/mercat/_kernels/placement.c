@@ -15,6 +15,7 @@ struct landmarks {
     int64_t L, m, r, width, padded;
     const float *legs, *Y, *X, *Xt;
     float softening, alpha, beta, apex_weight;
+    float pair_weight, p, q, least_sine; /* of distances to the legs of an apex */
 };
 
 struct point {
@@ -140,12 +141,39 @@ static float as_leg(const struct landmarks *k, const struct point *p, const floa
     return energy / 2;
 }
 
+/* The same for arcs beside distances, to the legs of the point as an apex. */
+static float by_distance(const struct landmarks *k, const struct point *point, const float y[3], float *g)
+{
+    const float *Y1 = k->Y, *Y2 = Y1 + k->m, *Y3 = Y2 + k->m, *near = point->near, p = k->p, q = k->q;
+    const float y0 = y[0], y1 = y[1], y2 = y[2], least = k->least_sine * k->least_sine;
+    float squares = 0, gx = 0, gy = 0, gz = 0;
+    if (k->pair_weight == 0)
+        return 0;
+#pragma omp simd reduction(+ : squares, gx, gy, gz)
+    for (int64_t j = 0; j < k->m; j++) {
+        float d = near[j] > 0 ? 1 / near[j] : 0, cosine = y0 * Y1[j] + y1 * Y2[j] + y2 * Y3[j];
+        float residual = d - p - q * arc_of(cosine), pull = residual * inverse_sine(cosine, least);
+        squares += residual * residual;
+        gx += pull * Y1[j];
+        gy += pull * Y2[j];
+        gz += pull * Y3[j];
+    }
+    if (g) {
+        const float scale = 2 * q * k->pair_weight;
+        g[0] += scale * gx;
+        g[1] += scale * gy;
+        g[2] += scale * gz;
+    }
+    return k->pair_weight * squares;
+}
+
 static float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 static float energy_at(const struct landmarks *k, const struct point *p, const float y[3], float g[3])
 {
     float energy = as_leg(k, p, y, g);
     energy += as_apex(k, p, y, g);
+    energy += by_distance(k, p, y, g);
     float out = dot(g, y);
     for (int c = 0; c < 3; c++)
         g[c] -= out * y[c];
@@ -226,7 +254,7 @@ static void best_candidate(const struct landmarks *k, const struct point *p, int
         while (at < G - 1 && legs[at] > least)
             at++;
         float there[3] = {x[at], y2[at], z[at]};
-        float E = legs[at] + as_apex(k, p, there, NULL);
+        float E = legs[at] + as_apex(k, p, there, NULL) + by_distance(k, p, there, NULL);
         if (lowest > E) {
             lowest = E;
             memcpy(y, there, sizeof there);
@@ -239,14 +267,16 @@ static void best_candidate(const struct landmarks *k, const struct point *p, int
 
 /* Places b points: K is 2 x b x L, `near` b x m, E the leg energy at the candidates (b x G), overwritten. `settings` are
    softening, alpha, beta and the weight of the apex, cos of how far candidates lie apart, the longest step, rounding,
-   when a point has settled, and the first steps of both passes; points that have not settled take the second. */
+   when a point has settled, and the first steps of both passes (points that have not settled take the second), then
+   the weight of distances, p and q of their line, and the least sine. */
 KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t G, int64_t kept,
               int64_t steps, int64_t more_steps, const float *settings, const float *legs, const float *Y_apex,
               const float *X_apex, const float *Xt_apex, const float *candidates, const float *X, const float *K,
               const float *near, float *E, float *scratch, float *Y, int8_t *settled)
 {
     const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
-                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3]};
+                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
+                                settings[10], settings[11], settings[12], settings[13]};
     memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* what pads rows is zero, and stays so */
     for (int64_t i = 0; i < b; i++) {
         const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};

@@ -13,20 +13,26 @@ from .._data.threads import Workers
 from .._math.angles import AngleFit, Calibration, rounded
 from .._math.sphere import normalize
 from .._progress import Report
-from .losses import AngleLoss
+from .losses import AngleLoss, DistanceLoss, Objective
 from .status import Status
 
 _WINDOW = 5  # iterations over which the fall of the loss is judged
 # Roundings of directions, in turn; the square root of the first is three times the points' spacing.
 COARSE, POLISHED = (10.0,), (10.0, 0.1, 1e-4)
 # Sharp directions draw many points into rings that are not in the data, unless angles fit nearly exactly.
-_FEW, NEARLY_EXACT = 100, 0.1  # points, loss
+_FEW, _NEARLY_EXACT = 100, 0.1  # points, loss
+DISTANCE_WEIGHT = 0.2  # beside the term of angles: both are shares of a variance
 _NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
 # In a line search. The gradient leaves out what shortens rounded directions, so that there may be no lower
 # loss to be found: this many steps are enough to tell.
 _STEPS_TRIED = 5
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
+
+
+def takes_distances(n: int, line: Calibration | None, loss: float) -> bool:
+    """Whether the map of n points with this loss of angles is one of distances, too."""
+    return line is None and n > _FEW and loss > _NEARLY_EXACT
 
 
 class Fit(NamedTuple):
@@ -50,36 +56,43 @@ def solve_exact(
     roundings: tuple[float, ...] = POLISHED,
     sharing: AngleLoss | None = None,
 ) -> Fit:
-    """Minimise the loss over all triples from the start Y.
+    """Minimise the objective over all triples and all pairs from the start Y.
 
-    The directions jump where two points meet, which strews local minima between neighbours. So the loss
+    The directions jump where two points meet, which strews local minima between neighbours. So the objective
     is first minimised with these jumps rounded off at three times the points' spacing, in single precision.
     Few points, maps that fit nearly exactly, and the paper's objective are polished: with less rounding, at
-    last in double precision.
+    last in double precision, by angles alone.
     """
     history: list[float] = []
     start, xp = Y, namespace(X)
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
     if sharing is None:
         sharing = loss_of(xp.astype(X, widest(X)))
-    objective = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
+    angles = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
+    judge = angles if X.dtype == angles.X.dtype else loss_of(X, sharing=sharing)
+    if takes_distances(len(X), line, np.inf):
+        objective = Objective(angles, DistanceLoss(angles, DISTANCE_WEIGHT))
+        Y, status = _descend(objective, roundings[0], Y, max_iter, tol, history, report)
+        found = judge.judge(Y)
+        if takes_distances(len(X), line, found.loss) or status in (
+            Status.CALLBACK,
+            Status.MAX_ITER,
+        ):
+            return Fit(Y, found, history, status)
     for rounding in roundings:
         if rounding < _NEEDS_DOUBLE:
-            objective = loss_of(xp.astype(X, widest(X)), sharing=single)
-        Y, status = _descend(objective, rounding, Y, max_iter, tol, history, report)
+            angles = loss_of(xp.astype(X, widest(X)), sharing=single)
+        Y, status = _descend(Objective(angles, None), rounding, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
-            break
-        if line is None and len(X) > _FEW and history[-1] > NEARLY_EXACT:
             break
     # The softened loss may lead astray where the start was as good as perfect.
     start = np.asarray(normalize(start.astype(np.float64)))
-    judge = objective if X.dtype == objective.X.dtype else loss_of(X, sharing=sharing)
     judged = ((Z, judge.judge(Z)) for Z in (start, Y))
     return Fit(*min(judged, key=lambda pair: pair[1].loss), history, status)
 
 
 def _descend(
-    objective: AngleLoss,
+    objective: Objective,
     rounding: float,
     Y: np.ndarray,
     max_iter: int,

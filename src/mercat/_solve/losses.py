@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from .._math.angles import (
     mean_square,
     total,
 )
+from .._math.distances import NO_LINE, DistanceLine, arc_residuals, fit_line
+from .._math.sphere import tangent
 
+T = TypeVar("T")
 _PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
 _PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
@@ -115,7 +118,7 @@ class AngleLoss:
 
     def judge(self, Y: np.ndarray, softening: float | None = None) -> AngleFit:
         """How well the points at Y (n x 3) keep the angles, over all triples."""
-        Y = self._beside_data(Y)
+        Y = self.beside_data(Y)
         found = self._map(lambda k: self._sums(Y, k, softening), self._indices)
         return angle_fit(self._moments(s for _, s in found), self.line)
 
@@ -124,7 +127,7 @@ class AngleLoss:
 
         `softening` rounds off the directions, see `bearings`.
         """
-        Y = self._beside_data(Y)
+        Y = self.beside_data(Y)
         xp = namespace(Y)
         found = list(self._map(lambda k: self._sums(Y, k, softening), self._indices))
         moments = total(self._moments(s for _, s in found))
@@ -137,5 +140,68 @@ class AngleLoss:
         gradient /= max(moments.count, 1.0)
         return float(mean_square(moments, line)), to_numpy(gradient)
 
-    def _beside_data(self, Y: np.ndarray) -> Array:
+    @property
+    def variance(self) -> float:
+        """Of the data's cosines."""
+        count, a, aa = (float(np.sum(m)) for m in self._data_sums)
+        return max(aa / max(count, 1.0) - (a / max(count, 1.0)) ** 2, 0.0)
+
+    def each_block(self, function: Callable[[slice, Array], T]) -> Iterator[T]:
+        """Apply a function to blocks of points and their inverse distances to all points (b x n)."""
+        return self._map(
+            lambda k: function(self._blocks[k], self._block_legs(k).inverse_distance), self._indices
+        )
+
+    def beside_data(self, Y: np.ndarray) -> Array:
+        """Positions where the data are, in their precision."""
         return namespace(self.X).asarray(Y, **like(self.X))
+
+
+class DistanceLoss:
+    """The term of distances over all pairs, beside an `AngleLoss` of the same points.
+
+    `weight` is that of the share of the distances' variance that the map does not explain; it is in units of
+    the variance of the cosines, so that both terms are shares of a variance.
+    """
+
+    def __init__(self, angles: AngleLoss, weight: float) -> None:
+        self._angles = angles
+        self._weight = weight * angles.variance
+
+    def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
+        """The term at Y (n x 3), and its gradient, tangent to the sphere.
+
+        By the envelope theorem the gradient is the one with the best line held.
+        """
+        angles, n = self._angles, len(Y)
+        there = angles.beside_data(Y)
+        line, share = self.fit_line(there)
+        scale = 2 * self._weight / (max(n * (n - 1), 1) * line.variance)
+        parts = angles.each_block(
+            lambda block, near: arc_residuals(near, there[block, ...], there, line)[1]
+        )
+        gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)
+        return self._weight * share, tangent(gradient, Y)
+
+    def fit_line(self, Y: Array) -> tuple[DistanceLine, float]:
+        """The line through all distances and arcs at Y, and the share of the variance that it leaves."""
+        parts = self._angles.each_block(
+            lambda block, near: to_numpy(arc_residuals(near, Y[block, ...], Y, NO_LINE)[2])
+        )
+        sums = np.sum([np.sum(part, axis=1, dtype=np.float64) for part in parts], axis=0)
+        return fit_line(sums, len(Y) * (len(Y) - 1))
+
+
+class Objective(NamedTuple):
+    """What the exact solver minimises: the terms of angles and of distances, or of angles alone."""
+
+    angles: AngleLoss
+    distances: DistanceLoss | None
+
+    def evaluate(self, Y: np.ndarray, softening: float) -> tuple[float, np.ndarray]:
+        """The sum of the terms at Y (n x 3) and its gradient, tangent to the sphere."""
+        value, gradient = self.angles.evaluate(Y, softening)
+        if self.distances is None:
+            return value, gradient
+        more, further = self.distances.evaluate(Y)
+        return value + more, gradient + further

@@ -19,9 +19,9 @@ from .._detail.affinities import (
     radii,
     strength_of,
 )
-from .._detail.descent import N_ITER, Angles, detail_placer, n_anchors, sharpen, weight_of
-from .._detail.distances import Distances
+from .._detail.descent import N_ITER, detail_placer, sharpen, weight_of
 from .._detail.neighbors import first_equal, graph_of, nearest
+from .._detail.terms import FarTerms, angle_term, distance_term
 from .._math.angles import (
     ABSOLUTE,
     AngleFit,
@@ -46,11 +46,11 @@ from .diagnostics import (
     find_dominance,
     parts_of,
 )
-from .exact import COARSE, NEARLY_EXACT, POLISHED, Fit, solve_exact
+from .exact import COARSE, DISTANCE_WEIGHT, POLISHED, Fit, solve_exact, takes_distances
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .losses import AngleLoss
-from .placement import N_APEX_LEGS, SHARP, SMOOTH, as_type, prepare_landmarks
+from .placement import N_APEX_LEGS, SHARP, SMOOTH, as_type, placed_distances, prepare_landmarks
 from .starts import best_start
 from .status import Status
 
@@ -260,8 +260,9 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     radius = radii(lengths, shares, graph.indptr)
     strength = strength_of(radius)
     weight = weight_of(plan.detail, fit.angle_fit.correlation)
-    angles = Angles(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng, workers)
-    distances = Distances(X_hat, n_anchors(len(X_hat)), plan.rng, workers)
+    angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
+    distances = distance_term(X_hat, fit.Y, plan.rng)
+    far_terms = FarTerms(X_hat, angles, [distances], plan.rng, workers)
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
     report = reporter(plan.progress, plan.callback)
@@ -270,8 +271,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         fit.Y,
         pulls,
         weight,
-        angles,
-        distances,
+        far_terms,
         workers=workers,
         report=lambda i, loss, Y: report(before + i, loss, Y),
     )
@@ -279,9 +279,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     k = max(1, round(graph.nnz / len(X_hat)))
     placer = FittedMap(
         plan.spectral,
-        detail_placer(
-            X_hat, sharp, solved.landmarks, k, strength, angles, distances, weight, workers
-        ),
+        detail_placer(X_hat, sharp, solved.landmarks, k, strength, far_terms, weight, workers),
     )
     fit = Fit(
         sharp.Y,
@@ -318,12 +316,16 @@ def _placement(
     n_apices: int | None = None,
 ) -> ScoredMap:
     """What places points against these: a few of them are enough, but for the paper's loss."""
-    line, loss = fit.calibration, fit.loss
+    line = fit.calibration
     n_legs = len(X_hat)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // plan.rows.shape[0]), _MOST_LEGS)
-    rounding = SMOOTH if plan.calibrated and loss > NEARLY_EXACT else SHARP
-    landmarks = prepare_landmarks(X_hat.astype(np.float64), Y, line, n_apices, n_legs, rounding)
+    rounding, distances = SHARP, None
+    if takes_distances(len(X_hat), plan.line, fit.loss):
+        rounding, distances = SMOOTH, placed_distances(X_hat, Y, fit, DISTANCE_WEIGHT)
+    landmarks = prepare_landmarks(
+        X_hat.astype(np.float64), Y, line, n_apices, n_legs, rounding, distances
+    )
     placer = FittedMap(plan.spectral, as_type(landmarks, np.float32))
     return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), line)
 

@@ -9,9 +9,10 @@ squared residuals of the leg's pairs are, up to a constant,
           K_l = -4 \beta\, a^T M_l + 4 \alpha \beta\, t_l
 
 with b the bearing of y at l, so that a step costs O(1) a landmark. The energy of a point has two
-unknowns. Its global minimum is looked for among candidates (all leg terms at all candidates are one
-matrix product), then followed by BFGS. Nothing depends on the other points of a block: a point goes to
-the same place whatever company it arrives in.
+unknowns. The term of distances adds squared residuals of its arcs to landmarks (`_math/distances.py`).
+The global minimum is looked for among candidates (all leg terms at all candidates are one matrix product),
+then followed by BFGS. Nothing depends on the other points of a block: a point goes to the same place
+whatever company it arrives in.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from .._data.arrays import (
     unstack,
 )
 from .._math.angles import (
+    AngleFit,
     ApexSums,
     Bearings,
     Calibration,
@@ -56,6 +58,7 @@ from .._math.angles import (
     pull_back,
     rounded,
 )
+from .._math.distances import LEAST_SINE, DistanceLine, arc_residuals, line_through
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
 
 N_APEX_LEGS = 80  # at least: legs of the placed point as an apex, the first of the landmarks
@@ -75,6 +78,14 @@ _LONGEST_STEP = 0.15  # radians
 SMOOTH, SHARP = 30.0, 1.0
 
 
+class PlacedDistances(NamedTuple):
+    """The term of distances beside that of angles: the line d = p + q arc, and the weight of a pair."""
+
+    p: float
+    q: float
+    weight: float  # of a squared residual of a distance, in those of the cosines of a triple
+
+
 class LandmarkPlacer(NamedTuple):
     """Landmarks with what they remember of each other, ready to place points against."""
 
@@ -92,6 +103,7 @@ class LandmarkPlacer(NamedTuple):
     calibration: Calibration
     softening: float
     n_apex_legs: int
+    distances: PlacedDistances | None = None  # None: angles alone
 
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
@@ -157,7 +169,8 @@ class LandmarkPlacer(NamedTuple):
         for t in blocks(n, TILE):
             tile = filled_up(X[t, :])
             energy = _Energy(tile, self)
-            settings = self.softening, *self.calibration, energy.apex_weight, *limits
+            line = energy.pair_weight, energy.line.p, energy.line.q, LEAST_SINE
+            settings = self.softening, *self.calibration, energy.apex_weight, *limits, *line
             near = energy.apex_legs.inverse_distance
             Y, settled = kernels.place(
                 landmarks, tile, energy.K, near, energy.screen(), settings, steps
@@ -174,6 +187,7 @@ def prepare_landmarks(
     n_apices: int | None = None,
     n_apex_legs: int = N_APEX_LEGS,
     rounding: float | None = None,
+    distances: PlacedDistances | None = None,
 ) -> LandmarkPlacer:
     """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
 
@@ -202,8 +216,18 @@ def prepare_landmarks(
     C0 += sigma12[screen] @ (c1 * c2)
     return LandmarkPlacer(
         X, Y, tangent_frame(Y), sigma, sigma12, P, row_dot(P, X), 4 * alpha * beta * s.t,
-        candidates, c.B, C0, calibration, softening, n_apex_legs,
+        candidates, c.B, C0, calibration, softening, n_apex_legs, distances,
     )  # fmt: skip
+
+
+def placed_distances(X: Array, Y: Array, fit: AngleFit, weight: float) -> PlacedDistances:
+    """The term of distances to landmarks X (L x r) at Y (L x 3), where angles fit so well.
+
+    `weight` is that of the share of the distances' variance beside that of the cosines'.
+    """
+    line = line_through(X, Y)
+    variance = fit.loss**2 / (1 - fit.correlation**2)  # of the cosines
+    return PlacedDistances(line.p, line.q, weight * variance / line.variance)
 
 
 def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
@@ -212,7 +236,7 @@ def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
     arrays = {
         name: xp.astype(value, dtype)
         for name, value in landmarks._asdict().items()
-        if name not in ("calibration", "softening", "n_apex_legs")
+        if name not in ("calibration", "softening", "n_apex_legs", "distances")
     }
     return landmarks._replace(**arrays)
 
@@ -244,6 +268,10 @@ class _Energy:
         self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
         # The sampled pairs of the apex stand for all pairs of landmarks.
         self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
+        # A pair is part of as many triples, at either end, as there are other landmarks.
+        term = landmarks.distances or PlacedDistances(0.0, 0.0, 0.0)
+        self.pair_weight = 2 * term.weight * n_landmarks * (n_landmarks - 1) / max(m, 1)
+        self.line = DistanceLine(term.p, term.q, 1.0)
 
     def points(self) -> tuple[tuple[Array, int], ...]:
         """The arrays that have an axis of points, and which."""
@@ -268,7 +296,11 @@ class _Energy:
         """Energy (b) and its tangent gradient (b x 3)."""
         leg_energy, leg_gradient = self._as_leg(Y)
         apex_energy, apex_gradient = self._as_apex(Y)
-        return leg_energy + apex_energy, tangent(leg_gradient + apex_gradient, Y)
+        energy, gradient = leg_energy + apex_energy, leg_gradient + apex_gradient
+        if self.pair_weight > 0:
+            squares, pulls = self._by_distance(Y)
+            energy, gradient = energy + squares, gradient + pulls
+        return energy, tangent(gradient, Y)
 
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
         k = self.landmarks
@@ -290,9 +322,15 @@ class _Energy:
         gradient = force_on_apices(b.frame, pulls, thin_product(Y, Y_legs))
         return energy, self.apex_weight * gradient
 
-    def as_apex(self, Y: Array) -> Array:
-        """Energy (b) of the points as apices alone."""
-        return self._apex_state(Y)[0]
+    def _by_distance(self, Y: Array) -> tuple[Array, Array]:
+        near = self.apex_legs.inverse_distance
+        found = arc_residuals(near, Y, self.landmarks.Y[: near.shape[1], :], self.line)
+        return self.pair_weight * found[0], self.pair_weight * found[1]
+
+    def beside_legs(self, Y: Array) -> Array:
+        """Energy (b) of the points without that as legs."""
+        energy = self._apex_state(Y)[0]
+        return energy + self._by_distance(Y)[0] if self.pair_weight > 0 else energy
 
     def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, ApexSums]:
         k = self.landmarks
@@ -355,7 +393,7 @@ def _best_candidate(energy: _Energy) -> Array:
     for _ in range(_N_KEPT):
         index = xp.argmin(legs, axis=1)
         Y = xp.take(candidates, index, axis=0)
-        E = xp.min(legs, axis=1) + energy.as_apex(Y)
+        E = xp.min(legs, axis=1) + energy.beside_legs(Y)
         better = lowest > E
         best = xp.where(better[:, None], Y, best)
         lowest = xp.where(better, E, lowest)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from .._data.threads import Workers
-from .exact import COARSE, Fit
+from .exact import COARSE, DISTANCE_WEIGHT, Fit, takes_distances
 from .initial import many_positions, pca_positions
 from .losses import AngleLoss
-from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, prepare_landmarks
+from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_distances, prepare_landmarks
 
 _VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
 _TRIED_FOR = 8  # iterations of every start, by which ...
@@ -59,8 +59,15 @@ def best_start(
 
     def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
         fit = rough(start)
+        distances = None
+        if takes_distances(len(few), about_all.line, fit.angle_fit.loss):
+            distances = placed_distances(few, fit.Y, fit.angle_fit, DISTANCE_WEIGHT)
         landmarks = prepare_landmarks(
-            few.astype(np.float64), fit.Y, fit.angle_fit.calibration, rounding=rounding
+            few.astype(np.float64),
+            fit.Y,
+            fit.angle_fit.calibration,
+            rounding=rounding,
+            distances=distances,
         )
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)

@@ -1,0 +1,202 @@
+"""The terms of the objective that compare every point with a few anchors: angles and distances.
+
+A term is a record of what it knows of data and map, with two functions. `FarTerms` asks each term of its list
+for nothing else, and new points are placed by the same records:
+
+- ``force(pairs, Y, anchors)``: for points at Y, the n-fold gradient of the term (b x 3), a bound of its slope
+  (b x 1 or a number), and sums that the term learns from.
+- ``learned(sums, n, m)``: the term after a step of n points and m anchors that gave these sums.
+
+In a step all points are compared with the same anchors, drawn anew for each step. What is random in the
+forces is then nearly the same for neighbours, and moves them together; anchors of each point's own would
+shake them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy
+from .._data.threads import Workers
+from .._math.angles import (
+    ApexSums,
+    Calibration,
+    Legs,
+    Moments,
+    apex_gradient,
+    bearings,
+    calibrate,
+    data_moments,
+    directions,
+    legs_of,
+    map_moments,
+    mean_square,
+)
+from .._math.distances import DistanceLine, arc_residuals, fit_line, line_through
+
+_N_ANCHORS = 48  # at least, and for few points as many as make ...
+_PAIRS = 250_000  # ... so many pairs of a point and an anchor
+_ROWS_A_BLOCK = 2048
+_COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
+_LINE_SAMPLE = 256  # points whose distances and arcs give the first line
+_NO_VARIANCE = 1e-9
+_ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
+_DISTANCE_WEIGHT = 1.0  # beside the angles' term: both are shares of a variance
+
+
+class Anchors(NamedTuple):
+    """Points that speak for all, with the sums of their directions to each other."""
+
+    X: Array
+    Y: Array
+    sums: ApexSums
+    softening: float  # of directions, see `bearings`
+
+
+def n_anchors(n: int) -> int:
+    """How many of n points serve as anchors: all of a few."""
+    return min(n, max(_N_ANCHORS, _PAIRS // n))
+
+
+def anchors_at(X: Array, Y: Array, softening: float) -> Anchors:
+    """The rows of X at Y as anchors."""
+    return Anchors(X, Y, directions(legs_of(X, X), Y, Y, softening)[1], softening)
+
+
+class Pairs(NamedTuple):
+    """Points and anchors in the data: points as apices with anchors as legs, and the other way round."""
+
+    legs: Legs
+    as_legs: Legs
+
+
+def pairs_of(X: Array, anchors: Anchors) -> Pairs:
+    """Points X (b x r) beside the anchors."""
+    xp, legs = namespace(X), legs_of(X, anchors.X)
+    transposed = xp.matrix_transpose(legs.inverse_distance)
+    mask = None if legs.mask is None else xp.matrix_transpose(legs.mask)
+    with_ones = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+    return Pairs(legs, Legs(anchors.X, with_ones, transposed, mask))
+
+
+class Term(Protocol):
+    """What a descent asks of a term."""
+
+    def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Any, Array]:
+        """n-fold gradient (b x 3), a bound of its slope, and sums to learn from."""
+
+    def learned(self, sums: np.ndarray, n: int, m: int) -> Term:
+        """The term after a step."""
+
+
+class AngleTerm(NamedTuple):
+    """Mean squared residual of the cosines, as a share of their variance."""
+
+    calibration: Calibration
+    variance: (
+        float  # of the data's cosines; infinite where all are equal: then there is nothing to keep
+    )
+    mean: float = 0.0  # of these cosines
+    calibrated: bool = False  # whether the line is fitted anew after each step
+    loss: float = 0.0  # root mean squared residual at the last step
+
+    def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Array, Array]:
+        """A point takes part as an apex over pairs of anchors, and as a leg at each, with the others.
+
+        The sums are those of b, b^2 and ab over the triples of the first kind.
+        """
+        xp, m = namespace(Y), anchors.X.shape[0]
+        b, sums = directions(pairs.legs, Y, anchors.Y, anchors.softening)
+        to_apices, _ = apex_gradient(pairs.legs, Y, anchors.Y, b, sums, self.calibration)
+        c = bearings(anchors.Y, Y, pairs.as_legs.mask, anchors.softening)
+        _, to_legs = apex_gradient(pairs.as_legs, anchors.Y, Y, c, anchors.sums, self.calibration)
+        force = (to_apices + to_legs) / (max(m * (m - 1), 1) * self.variance)
+        steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
+        curvature = steepest * row_dot(b.inverse_sine, b.inverse_sine)[:, None]
+        return force, curvature, xp.stack([xp.sum(v) for v in map_moments(sums)])
+
+    def learned(self, sums: np.ndarray, n: int, m: int) -> AngleTerm:
+        """With the loss, and the line through the cosines."""
+        b, bb, ab = (float(s) / (n * max(m * (m - 1), 1)) for s in sums)
+        variance = self.variance if np.isfinite(self.variance) else 0.0
+        means = Moments(1.0, self.mean, variance + self.mean**2, b, bb, ab)
+        line = calibrate(means)[0] if self.calibrated else self.calibration
+        return self._replace(calibration=line, loss=float(np.sqrt(mean_square(means, line))))
+
+
+def angle_term(
+    X: np.ndarray, calibration: Calibration, calibrated: bool, rng: np.random.Generator
+) -> AngleTerm:
+    """The term for data X (n x r), whose map of angles has this line."""
+    sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
+    count, a, aa = (
+        float(to_numpy(m).astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))
+    )
+    mean = a / max(count, 1.0)
+    variance = aa / max(count, 1.0) - mean**2
+    return AngleTerm(calibration, variance if variance > _NO_VARIANCE else np.inf, mean, calibrated)
+
+
+class DistanceTerm(NamedTuple):
+    """Mean squared residual of the distances, as a share of their variance."""
+
+    line: DistanceLine
+
+    def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, float, Array]:
+        """From the arcs between points and anchors; the sums are those of `arc_residuals`."""
+        near, m = pairs.legs.inverse_distance, anchors.X.shape[0]
+        _, gradient, sums = arc_residuals(near, Y, anchors.Y, self.line)
+        share = 2 * _DISTANCE_WEIGHT / self.line.variance
+        xp = namespace(Y)
+        return gradient * (share / m), 2 * share * self.line.q**2, xp.sum(sums, axis=1)
+
+    def learned(self, sums: np.ndarray, n: int, m: int) -> DistanceTerm:
+        """With the line through distances and arcs."""
+        return DistanceTerm(fit_line(sums, n * m)[0])
+
+
+def distance_term(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> DistanceTerm:
+    """The term for data X (n x r) at Y (n x 3)."""
+    rows = rng.choice(len(X), min(_LINE_SAMPLE, len(X)), replace=False)
+    return DistanceTerm(line_through(X[rows], Y[rows]))
+
+
+class FarTerms:
+    """The terms over the course of a descent of points X (n x r)."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        angles: AngleTerm,
+        others: Sequence[Term],
+        rng: np.random.Generator,
+        workers: Workers,
+    ) -> None:
+        self.X, self.angles, self.others = X, angles, tuple(others)
+        self._rng, self._workers = rng, workers
+
+    def force(self, Y: np.ndarray, softening: float) -> tuple[np.ndarray, np.ndarray]:
+        """n-fold gradient of the sum of the terms (n x 3), and about its slope (n x 1)."""
+        n, m = len(Y), n_anchors(len(Y))
+        rows = self._rng.choice(n, m, replace=False)
+        anchors = anchors_at(self.X[rows], Y[rows], softening)
+        terms = self.angles, *self.others
+
+        def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
+            pairs = pairs_of(self.X[block], anchors)
+            found = [term.force(pairs, Y[block], anchors) for term in terms]
+            forces, curvatures, sums = zip(*found, strict=True)
+            return sum(forces), sum(curvatures), [s.astype(np.float64) for s in sums]
+
+        forces, curvatures, sums = zip(
+            *self._workers.map(part, blocks(n, _ROWS_A_BLOCK)), strict=True
+        )
+        of_angles, *of_others = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
+        self.angles = self.angles.learned(of_angles, n, m)
+        self.others = tuple(
+            term.learned(found, n, m) for term, found in zip(self.others, of_others, strict=True)
+        )
+        return np.concatenate(forces), np.concatenate(curvatures)

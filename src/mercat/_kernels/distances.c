@@ -1,0 +1,40 @@
+/* Arcs beside distances: `_math/distances.py` defines them. */
+
+#include "kernels.h"
+
+/* For b points at Y and m others at Z (by coordinates, 3 x m), `near` their inverse distances (b x m, 0 where they
+   coincide): sums of squared residuals d - p - q arc, their gradients (b x 3), and sums (5 x b) of d, arc, d^2, arc^2
+   and d arc. */
+KERNEL(arc_residuals)(int64_t b, int64_t m, const float *near, const float *Y, const float *Z, double p_, double q_,
+                      double least_sine, float *squares, float *gradient, float *sums)
+{
+    const float p = (float)p_, q = (float)q_, least = (float)(least_sine * least_sine);
+    const float *z0 = Z, *z1 = Z + m, *z2 = Z + 2 * m;
+    for (int64_t i = 0; i < b; i++) {
+        const float *inverse = near + i * m, y0 = Y[3 * i], y1 = Y[3 * i + 1], y2 = Y[3 * i + 2];
+        float square = 0, gx = 0, gy = 0, gz = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0;
+#pragma omp simd reduction(+ : square, gx, gy, gz, s1, s2, s3, s4, s5)
+        for (int64_t j = 0; j < m; j++) {
+            float d = inverse[j] > 0 ? 1 / inverse[j] : 0, cosine = y0 * z0[j] + y1 * z1[j] + y2 * z2[j];
+            float arc = arc_of(cosine), residual = d - p - q * arc, pull = residual * inverse_sine(cosine, least);
+            square += residual * residual;
+            gx += pull * z0[j];
+            gy += pull * z1[j];
+            gz += pull * z2[j];
+            s1 += d;
+            s2 += arc;
+            s3 += d * d;
+            s4 += arc * arc;
+            s5 += d * arc;
+        }
+        squares[i] = square;
+        gradient[3 * i] = 2 * q * gx;
+        gradient[3 * i + 1] = 2 * q * gy;
+        gradient[3 * i + 2] = 2 * q * gz;
+        sums[i] = s1;
+        sums[b + i] = s2;
+        sums[2 * b + i] = s3;
+        sums[3 * b + i] = s4;
+        sums[4 * b + i] = s5;
+    }
+}

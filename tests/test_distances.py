@@ -1,0 +1,174 @@
+"""The distances' term: its definition, its gradients, and where it takes part."""
+
+import numpy as np
+import pytest
+from spheres import random_sphere
+
+from mercat import Mercat
+from mercat import _kernels as kernels
+from mercat._data.threads import Workers
+from mercat._math.angles import inverse_distances
+from mercat._math.distances import DistanceLine, arc_residuals, fit_line, line_through
+from mercat._math.sphere import from_lonlat, tangent
+from mercat._solve.losses import AngleLoss, DistanceLoss, Objective
+from mercat._solve.placement import (
+    PlacedDistances,
+    _Energy,
+    prepare_landmarks,
+)
+
+
+def arcs_of(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.arccos(np.clip(Y @ Z.T, -1, 1))
+
+
+def distances_of(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(X[:, None] - Z[None], axis=2)
+
+
+def slope(function, Y: np.ndarray, direction: np.ndarray, h: float = 1e-5) -> float:
+    """Central difference along tangent directions."""
+    ends = []
+    for sign in (1, -1):
+        moved = Y + sign * h * direction
+        ends.append(function(moved / np.linalg.norm(moved, axis=1, keepdims=True)))
+    return (ends[0] - ends[1]) / (2 * h)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_sums_are_those_of_the_definition(native):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(7, 4)), rng.normal(size=(33, 4))
+    Z[5] = X[2]  # coincide: distance 0
+    Y, W = random_sphere(7, 1), random_sphere(33, 2)
+    W[3], W[4] = Y[1], -Y[1]  # in one place, and opposite
+    line = DistanceLine(0.3, 0.7, 1.0)
+    d, arc = distances_of(X, Z), arcs_of(Y, W)
+    residual = d - line.p - line.q * arc
+    near = inverse_distances(X, Z).astype(np.float32)
+    with kernels.switched(native):
+        squares, _, sums = arc_residuals(near, Y.astype(np.float32), W.astype(np.float32), line)
+    np.testing.assert_allclose(squares, np.sum(residual**2, axis=1), rtol=1e-3)
+    expected = [np.sum(v, axis=1) for v in (d, arc, d * d, arc * arc, d * arc)]
+    np.testing.assert_allclose(sums, expected, rtol=1e-3)
+
+
+def test_line_is_the_least_squares_fit():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 3)), random_sphere(60)
+    X[:, :2] += 3 * Y[:, :2]
+    off = ~np.eye(60, dtype=bool)
+    d, arc = distances_of(X, X)[off], arcs_of(Y, Y)[off]
+    slope, intercept = np.polyfit(arc, d, 1)
+    assert line_through(X, Y) == pytest.approx((intercept, slope, d.var()), rel=1e-3)
+    sums = [v.sum() for v in (d, arc, d * d, arc * arc, d * arc)]
+    _, share = fit_line(np.array(sums), len(d))
+    assert share == pytest.approx(1 - np.corrcoef(d, arc)[0, 1] ** 2, rel=1e-6)
+
+
+def test_arcs_that_fall_with_distances_are_no_line():
+    d, arc = np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])
+    line, share = fit_line(np.array([v.sum() for v in (d, arc, d * d, arc * arc, d * arc)]), 3)
+    assert (line.q, share) == (0, 1)
+
+
+def test_gradient_over_all_pairs_matches_differences():
+    """The line is fitted anew at each position; by the envelope theorem that adds nothing."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(50, 5)), random_sphere(50, 3)
+    X[:, :3] += 2 * Y
+    with Workers(2) as workers:
+        angles = AngleLoss(X, line=None, workers=workers)
+        objective = Objective(angles, DistanceLoss(angles, 0.4))
+        value, gradient = objective.evaluate(Y, 1e-9)
+        direction = tangent(rng.normal(size=Y.shape), Y)
+        found = slope(lambda Z: objective.evaluate(Z, 1e-9)[0], Y, direction)
+        assert np.sum(gradient * direction) == pytest.approx(found, rel=1e-3)
+        alone = angles.evaluate(Y, 1e-9)[0]
+    off = ~np.eye(50, dtype=bool)
+    correlation = np.corrcoef(distances_of(X, X)[off], arcs_of(Y, Y)[off])[0, 1]
+    assert value - alone == pytest.approx(0.4 * angles.variance * (1 - correlation**2), rel=1e-6)
+
+
+def test_energy_of_a_placed_point_is_its_part_of_the_objective():
+    """Moving one of all points changes both terms of the objective as its energy against the others."""
+    rng = np.random.default_rng(2)
+    n = 40
+    X, Y = rng.normal(size=(n, 5)), random_sphere(n, 4)
+    X[:, :3] += 2 * Y
+    with Workers(1) as workers:
+        angles = AngleLoss(X, line=None, workers=workers)
+        weight, line = 0.5, line_through(X, Y)
+        calibration = angles.judge(Y).calibration
+        fixed = AngleLoss(X, line=calibration, workers=workers, sharing=angles)
+    term = PlacedDistances(line.p, line.q, weight * angles.variance / line.variance)
+    landmarks = prepare_landmarks(
+        X[1:], Y[1:], calibration, n_apex_legs=n, rounding=1e-9, distances=term
+    )
+    energy = _Energy(X[:1], landmarks)
+
+    def objective(y: np.ndarray) -> float:
+        Z = np.concatenate([y, Y[1:]])
+        off = ~np.eye(n, dtype=bool)
+        residual = (distances_of(X, X) - line.p - line.q * arcs_of(Z, Z))[off]
+        share = np.mean(residual**2) / line.variance
+        with Workers(1):
+            return fixed.evaluate(Z, 1e-12)[0] + weight * angles.variance * share
+
+    direction = tangent(rng.normal(size=(1, 3)), Y[:1])
+    of_energy = slope(lambda y: float(energy(y)[0][0]), Y[:1], direction)
+    whole = slope(objective, Y[:1], direction)
+    assert of_energy / (n * (n - 1) * (n - 2)) == pytest.approx(whole, rel=1e-3)
+    _, gradient = energy(Y[:1])
+    assert float(gradient[0] @ direction[0]) == pytest.approx(of_energy, rel=1e-3)
+
+
+def test_points_are_placed_alike_with_and_without_kernels():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 8)) * np.linspace(2, 0.3, 8)
+    model = Mercat(random_state=0).fit(X)
+    placer = model._placer.against
+    assert placer.distances is not None
+    new = rng.normal(size=(80, 8)).astype(np.float32) * np.float32(0.3)
+    places = []
+    for native in (True, False):
+        with kernels.switched(native):
+            places.append(placer.place(new))
+    apart = np.arccos(np.clip(np.sum(places[0] * places[1], axis=1), -1, 1))
+    assert np.quantile(apart, 0.9) < 0.01
+
+
+def test_the_term_brings_distances_and_costs_few_angles():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 20)) * np.linspace(3, 0.5, 20)
+    X[:8] *= 4  # far points
+    model = Mercat(random_state=0).fit(X)
+    Y = model.embedding_
+    off = np.triu_indices(400, 1)
+    kept = np.corrcoef(distances_of(X, X)[off], arcs_of(Y, Y)[off])[0, 1]
+    from mercat._solve import exact
+
+    before, exact.DISTANCE_WEIGHT = exact.DISTANCE_WEIGHT, 0.0
+    try:
+        angles = Mercat(random_state=0).fit(X)
+    finally:
+        exact.DISTANCE_WEIGHT = before
+    Y = angles.embedding_
+    assert kept > np.corrcoef(distances_of(X, X)[off], arcs_of(Y, Y)[off])[0, 1] + 0.005
+    assert model.correlation_ > angles.correlation_ - 0.01
+
+
+def test_maps_that_keep_angles_nearly_exactly_are_of_angles_alone():
+    """Chords of a cap are not in proportion to its arcs, and still the cap is found."""
+    rng = np.random.default_rng(3)
+    truth = from_lonlat(rng.uniform(-0.6, 0.6, 300), rng.uniform(-0.6, 0.6, 300))
+    model = Mercat(random_state=0).fit(truth)
+    assert model.loss_ < 0.06
+    assert model._placer.against.distances is None
+
+
+def test_the_paper_objective_and_few_points_are_of_angles_alone():
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    assert Mercat(random_state=0, objective="absolute").fit(X)._placer.against.distances is None
+    assert Mercat(random_state=0).fit(X[:100])._placer.against.distances is None
+    assert Mercat(random_state=0).fit(X)._placer.against.distances is not None
