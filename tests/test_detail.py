@@ -16,6 +16,7 @@ from mercat._data.threads import Workers
 from mercat._detail.affinities import (
     PERPLEXITY,
     affinities,
+    averages_over,
     edge_lengths,
     edge_shares,
     radii,
@@ -44,6 +45,7 @@ from mercat._detail.terms import (
 from mercat._math.angles import ABSOLUTE, Calibration
 from mercat._math.distances import DistanceLine, line_through
 from mercat._math.sphere import tangent
+from mercat._solve import pipeline
 from mercat._solve.losses import AngleLoss
 
 
@@ -173,6 +175,32 @@ def test_terms_learn_their_lines_on_the_way():
     (distances,) = terms.others
     assert distances.line == pytest.approx(line_through(X, Y), abs=0.05)
     assert distance_term(X, Y, rng).line == pytest.approx(line_through(X, Y), abs=1e-6)
+
+
+def test_averages_are_means_over_a_point_and_its_neighbors(monkeypatch):
+    monkeypatch.setattr("mercat._detail.affinities._AVERAGED", 1)
+    X = np.array([[0.0, 1], [2, 3], [4, 8], [9, 9]])
+    graph = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 1, 0, 0], [1, 1, 1, 0]]))
+    with Workers(1) as workers:
+        found = averages_over(X, graph, workers)
+    np.testing.assert_allclose(found, [[1, 2], [2, 4], [3, 5.5], [3.75, 5.25]])
+
+
+@pytest.mark.parametrize(("detail", "begins_at_averages"), [(0.1, False), (0.2, True)])
+def test_descent_begins_at_averages_but_with_little_detail(
+    monkeypatch, digits, detail, begins_at_averages
+):
+    starts, averages = [], []
+    of_averages, sharpen = pipeline._of_averages, pipeline.sharpen
+    monkeypatch.setattr(
+        pipeline, "_of_averages", lambda *a: averages.append(of_averages(*a)) or averages[-1]
+    )
+    monkeypatch.setattr(
+        pipeline, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
+    )
+    Mercat(detail=detail, random_state=0).fit(digits[:300])
+    assert len(averages) == begins_at_averages
+    assert begins_at_averages == any(starts[0] is Y for Y in averages)
 
 
 def test_equal_rows_lie_in_one_place(digits):

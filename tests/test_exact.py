@@ -19,7 +19,7 @@ from mercat._math.definition import (
 from mercat._math.sphere import from_lonlat, normalize
 from mercat._solve import losses as _losses
 from mercat._solve.exact import solve_exact
-from mercat._solve.initial import pca_positions, principal_scores
+from mercat._solve.initial import flat_positions, pca_positions, principal_scores
 from mercat._solve.losses import AngleLoss
 from mercat._solve.status import Status
 
@@ -161,3 +161,13 @@ def test_a_map_gains_nothing_by_shrinking_into_the_rounding():
             return loss.judge(cap, rounded(cap, 0.1)).loss
 
     assert value(1e-3) == pytest.approx(value(1e-2), rel=1e-4)
+
+
+def test_flat_start_is_a_scaled_plane_near_its_centre():
+    scores = np.random.default_rng(0).normal(size=(50, 3)) * 0.01
+    Y = flat_positions(np.concatenate([scores, [[9.0, 0, 0]]]))
+    plane = scores[:, :2] - scores[0, :2]
+    apart = Y[:50, :2] - Y[0, :2]
+    scale = np.linalg.norm(apart) / np.linalg.norm(plane)
+    np.testing.assert_allclose(apart, scale * plane, atol=2e-3 * np.abs(apart).max())
+    np.testing.assert_allclose(np.linalg.norm(Y, axis=1), 1)

@@ -21,8 +21,26 @@ from .._data.arrays import blocks
 from .._data.threads import Workers
 
 PERPLEXITY = 5.0
+_AVERAGED = 2  # rounds of averages over neighbours
 _LEAST, _MOST, _HALVINGS = -4.0, 16.0, 16  # the search for the logarithm of a precision
 _SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
+
+
+def averages_over(X: np.ndarray, graph: Any, workers: Workers) -> np.ndarray:
+    """Each point's mean with its neighbours in a graph in CSR format, again and again."""
+
+    def part(rows: slice) -> np.ndarray:
+        ends = graph.indptr[rows.start : rows.stop + 1]
+        some = slice(ends[0], ends[-1])
+        ones = np.ones(ends[-1] - ends[0], dtype=X.dtype)
+        shape = (rows.stop - rows.start, len(X))
+        edges = scipy.sparse.csr_array((ones, graph.indices[some], ends - ends[0]), shape=shape)
+        count = 1 + np.diff(ends)[:, None]
+        return np.asarray((X[rows] + edges @ X) / count.astype(X.dtype))
+
+    for _ in range(_AVERAGED):
+        X = np.concatenate(list(workers.map(part, blocks(len(X), 4096))))
+    return X
 
 
 def edge_lengths(X: np.ndarray, graph: Any, workers: Workers) -> np.ndarray:

@@ -17,10 +17,11 @@ from .losses import AngleLoss, DistanceLoss, Objective
 from .status import Status
 
 _WINDOW = 5  # iterations over which the fall of the loss is judged
-# Roundings of directions, in turn; the square root of the first is three times the points' spacing.
-COARSE, POLISHED = (10.0,), (10.0, 0.1, 1e-4)
+# Roundings of directions, in turn: of a sample, of all points, and of maps that are polished. The square root
+# of the first is three times the points' spacing.
+_ROUGH, _SMOOTH, _POLISHED = (10.0,), (10.0, 1.0), (10.0, 0.1, 1e-4)
 # Sharp directions draw many points into rings that are not in the data, unless angles fit nearly exactly.
-_FEW, _NEARLY_EXACT = 100, 0.1  # points, loss
+_FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 DISTANCE_WEIGHT = 0.2  # beside the term of angles: both are shares of a variance
 _NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
@@ -30,9 +31,15 @@ _STEPS_TRIED = 5
 _PERFECT = 1e-6  # a loss below which there is nothing left to gain
 
 
-def takes_distances(n: int, line: Calibration | None, loss: float) -> bool:
-    """Whether the map of n points with this loss of angles is one of distances, too."""
-    return line is None and n > _FEW and loss > _NEARLY_EXACT
+def takes_distances(n: int, line: Calibration | None, correlation: float) -> bool:
+    """Whether the map of n points with this correlation of angles is one of distances, too."""
+    return line is None and n > _FEW and correlation < _NEARLY_EXACT
+
+
+def objective_of(angles: AngleLoss) -> Objective:
+    """The objective beside the loss of angles of as many points, before their map is known."""
+    both = takes_distances(len(angles.X), angles.line, 0.0)
+    return Objective(angles, DistanceLoss(angles, DISTANCE_WEIGHT) if both else None)
 
 
 class Fit(NamedTuple):
@@ -53,15 +60,15 @@ def solve_exact(
     tol: float,
     workers: Workers,
     report: Report,
-    roundings: tuple[float, ...] = POLISHED,
+    careful: bool = True,
     sharing: AngleLoss | None = None,
 ) -> Fit:
     """Minimise the objective over all triples and all pairs from the start Y.
 
     The directions jump where two points meet, which strews local minima between neighbours. So the objective
-    is first minimised with these jumps rounded off at three times the points' spacing, in single precision.
-    Few points, maps that fit nearly exactly, and the paper's objective are polished: with less rounding, at
-    last in double precision, by angles alone.
+    is first minimised with these jumps rounded off at three times the points' spacing, in single precision,
+    and then, if `careful`, at their spacing. Few points, maps that fit nearly exactly, and the paper's
+    objective are polished: with less rounding, at last in double precision, by angles alone.
     """
     history: list[float] = []
     start, xp = Y, namespace(X)
@@ -70,16 +77,15 @@ def solve_exact(
         sharing = loss_of(xp.astype(X, widest(X)))
     angles = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
     judge = angles if X.dtype == angles.X.dtype else loss_of(X, sharing=sharing)
-    if takes_distances(len(X), line, np.inf):
-        objective = Objective(angles, DistanceLoss(angles, DISTANCE_WEIGHT))
-        Y, status = _descend(objective, roundings[0], Y, max_iter, tol, history, report)
-        found = judge.judge(Y)
-        if takes_distances(len(X), line, found.loss) or status in (
-            Status.CALLBACK,
-            Status.MAX_ITER,
-        ):
+    if takes_distances(len(X), line, 0.0):
+        for rounding in _SMOOTH if careful else _ROUGH:
+            Y, status = _descend(objective_of(angles), rounding, Y, max_iter, tol, history, report)
+            found = judge.judge(Y)
+            if status in (Status.CALLBACK, Status.MAX_ITER):
+                return Fit(Y, found, history, status)
+        if takes_distances(len(X), line, found.correlation):
             return Fit(Y, found, history, status)
-    for rounding in roundings:
+    for rounding in _POLISHED if careful else _ROUGH:
         if rounding < _NEEDS_DOUBLE:
             angles = loss_of(xp.astype(X, widest(X)), sharing=single)
         Y, status = _descend(Objective(angles, None), rounding, Y, max_iter, tol, history, report)

@@ -44,6 +44,16 @@ def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
     return np.asarray(normalize(unit + np.array([0.0, 0.0, bend])))
 
 
+def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
+    """Two components as they are, on a cap whose points have this mean square distance to its centre."""
+    plane = scores[:, :2] - scores[:, :2].mean(axis=0)
+    spread = np.sqrt(np.mean(np.sum(plane**2, axis=1)))
+    plane = plane * (radius / (spread if spread > 0 else 1.0))
+    distance = np.linalg.norm(plane, axis=1, keepdims=True)
+    away = np.sinc(np.minimum(distance, np.pi) / np.pi)  # the sine over the distance
+    return np.concatenate([plane * away, np.cos(np.minimum(distance, np.pi))], axis=1)
+
+
 def many_positions(scores: np.ndarray) -> list[np.ndarray]:
     """Starts from scores on three components that lead to different minima, the paper's first."""
     deviation = scores.std(axis=0)
@@ -55,4 +65,5 @@ def many_positions(scores: np.ndarray) -> list[np.ndarray]:
         bent_positions(scores[:, [0, 2, 1]]),
         bent_positions(scores[:, [1, 2, 0]]),
         bent_positions(whitened),
+        flat_positions(scores),
     ]

@@ -175,7 +175,7 @@ class DistanceLoss:
         """
         angles, n = self._angles, len(Y)
         there = angles.beside_data(Y)
-        line, share = self.fit_line(there)
+        line, share = self._fit_line(there)
         scale = 2 * self._weight / (max(n * (n - 1), 1) * line.variance)
         parts = angles.each_block(
             lambda block, near: arc_residuals(near, there[block, ...], there, line)[1]
@@ -183,7 +183,11 @@ class DistanceLoss:
         gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)
         return self._weight * share, tangent(gradient, Y)
 
-    def fit_line(self, Y: Array) -> tuple[DistanceLine, float]:
+    def value(self, Y: np.ndarray) -> float:
+        """The term at Y (n x 3)."""
+        return self._weight * self._fit_line(self._angles.beside_data(Y))[1]
+
+    def _fit_line(self, Y: Array) -> tuple[DistanceLine, float]:
         """The line through all distances and arcs at Y, and the share of the variance that it leaves."""
         parts = self._angles.each_block(
             lambda block, near: to_numpy(arc_residuals(near, Y[block, ...], Y, NO_LINE)[2])
@@ -197,6 +201,11 @@ class Objective(NamedTuple):
 
     angles: AngleLoss
     distances: DistanceLoss | None
+
+    def value(self, Y: np.ndarray) -> float:
+        """The sum of the terms at Y (n x 3)."""
+        value = self.angles.judge(Y).loss ** 2
+        return value if self.distances is None else value + self.distances.value(Y)
 
     def evaluate(self, Y: np.ndarray, softening: float) -> tuple[float, np.ndarray]:
         """The sum of the terms at Y (n x 3) and its gradient, tangent to the sphere."""

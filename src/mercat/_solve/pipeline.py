@@ -15,6 +15,7 @@ from .._detail.affinities import (
     PERPLEXITY,
     affinities,
     all_edge_shares,
+    averages_over,
     edge_lengths,
     radii,
     strength_of,
@@ -46,11 +47,19 @@ from .diagnostics import (
     find_dominance,
     parts_of,
 )
-from .exact import COARSE, DISTANCE_WEIGHT, POLISHED, Fit, solve_exact, takes_distances
+from .exact import DISTANCE_WEIGHT, Fit, solve_exact, takes_distances
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .losses import AngleLoss
-from .placement import N_APEX_LEGS, SHARP, SMOOTH, as_type, placed_distances, prepare_landmarks
+from .placement import (
+    N_APEX_LEGS,
+    SHARP,
+    SMOOTH,
+    LandmarkPlacer,
+    as_type,
+    placed_distances,
+    prepare_landmarks,
+)
 from .starts import best_start
 from .status import Status
 
@@ -69,6 +78,7 @@ _MOST_LEGS, _PLACED_LEGS = 300, 2_400_000
 _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
+_FROM_AVERAGES = 0.2  # detail from which on the descent begins at a map of averages
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map is tried on
 
 
@@ -145,8 +155,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
     near = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
     X_hat = _projected(near[: len(chosen)], plan)
     fit = _descend(X_hat, chosen, plan, careful=False)
-    compared = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.calibrated else None
-    placement = _placement(X_hat, fit.Y, fit.angle_fit, plan, compared)
+    placement = _placement(X_hat, fit.Y, fit.angle_fit, plan)
     diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
     # All rows are placed, or the sample; `at` is where the sample is among them.
     placed, at = rows, sample
@@ -261,14 +270,17 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     strength = strength_of(radius)
     weight = weight_of(plan.detail, fit.angle_fit.correlation)
     angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
-    distances = distance_term(X_hat, fit.Y, plan.rng)
+    pulls = affinities(graph, shares, strength(radius))
+    # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
+    # belongs together; averages over neighbours have less of it.
+    start = fit.Y if plan.detail < _FROM_AVERAGES else _of_averages(X_hat, graph, solved, plan)
+    distances = distance_term(X_hat, start, plan.rng)
     far_terms = FarTerms(X_hat, angles, [distances], plan.rng, workers)
     plan.progress.phase("detail", N_ITER, "iteration")
     before = len(fit.history)
     report = reporter(plan.progress, plan.callback)
-    pulls = affinities(graph, shares, strength(radius))
     sharp = sharpen(
-        fit.Y,
+        start,
         pulls,
         weight,
         far_terms,
@@ -297,6 +309,22 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     )
 
 
+def _of_averages(X_hat: np.ndarray, graph: Any, solved: Solved, plan: Plan) -> np.ndarray:
+    """Positions (n x 3) on a map of averages over neighbours."""
+    averages = averages_over(X_hat, graph, plan.workers)
+    rows = solved.landmarks if plan.sampled else np.arange(len(X_hat))
+    # Of a map that is held to another one, or begins where it was told to, the averages stay near it.
+    free = plan.anchors is None and isinstance(plan.init, str)
+    init = plan.init if free else solved.fit.Y
+    plan = plan._replace(init=init, anchors=None, callback=None, max_iter=None)
+    fit = _descend(averages[rows], rows, plan, careful=False)
+    if not plan.sampled:
+        return fit.Y
+    placer = _landmark_placer(averages[rows], fit.Y, fit.angle_fit, plan)
+    parts = plan.workers.map(lambda b: placer.place(averages[b]), blocks(len(X_hat), 4 * TILE))
+    return np.concatenate(list(parts))
+
+
 def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
     """On Y, over all triples, or over all points as apices and landmarks as legs."""
     if landmarks is None:
@@ -308,26 +336,25 @@ def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan
     return angle_fit(moments, plan.line)
 
 
-def _placement(
-    X_hat: np.ndarray,
-    Y: np.ndarray,
-    fit: AngleFit,
-    plan: Plan,
-    n_apices: int | None = None,
-) -> ScoredMap:
-    """What places points against these: a few of them are enough, but for the paper's loss."""
-    line = fit.calibration
-    n_legs = len(X_hat)
+def _placement(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
+    """What places and judges points against these."""
+    placer = FittedMap(plan.spectral, _landmark_placer(X_hat, Y, fit, plan))
+    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), fit.calibration)
+
+
+def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
+    """Landmarks that points are placed against: a few of them are enough, but for the paper's loss."""
+    n, n_apices, n_legs = plan.rows.shape[0], None, len(X_hat)
     if plan.calibrated:
-        n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // plan.rows.shape[0]), _MOST_LEGS)
+        n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // n), _MOST_LEGS)
+        n_apices = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.sampled else None
     rounding, distances = SHARP, None
-    if takes_distances(len(X_hat), plan.line, fit.loss):
+    if takes_distances(len(X_hat), plan.line, fit.correlation):
         rounding, distances = SMOOTH, placed_distances(X_hat, Y, fit, DISTANCE_WEIGHT)
     landmarks = prepare_landmarks(
-        X_hat.astype(np.float64), Y, line, n_apices, n_legs, rounding, distances
+        X_hat.astype(np.float64), Y, fit.calibration, n_apices, n_legs, rounding, distances
     )
-    placer = FittedMap(plan.spectral, as_type(landmarks, np.float32))
-    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), line)
+    return as_type(landmarks, np.float32)
 
 
 def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
@@ -363,8 +390,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
             workers=plan.workers,
         )
     report = reporter(plan.progress, plan.callback)
-    roundings = POLISHED if careful else COARSE
-    fit = descend(there, start, report=report, roundings=roundings, sharing=about_all)
+    fit = descend(there, start, report=report, careful=careful, sharing=about_all)
     return fit if plan.anchors is None else no_farther_than_needed(fit, start, about_all)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._data.threads import Workers
-from .exact import COARSE, DISTANCE_WEIGHT, Fit, takes_distances
+from .exact import DISTANCE_WEIGHT, Fit, objective_of, takes_distances
 from .initial import many_positions, pca_positions
 from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_distances, prepare_landmarks
@@ -19,7 +19,7 @@ _PROMISING = 2  # ... so many are chosen
 _START_SAMPLE = 200  # points on which these are followed ...
 _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
-_CLEARLY = 0.001  # fraction of the loss by which another start must be better than the first
+_CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
 
 
 def best_start(
@@ -52,7 +52,7 @@ def best_start(
         about_many = AngleLoss(many, line=about_all.line, workers=workers)
     many = many.astype(np.float32)
     rough = functools.partial(
-        quietly, few, roundings=COARSE, tol=max(tol, _ROUGHLY), sharing=about_few
+        quietly, few, careful=False, tol=max(tol, _ROUGHLY), sharing=about_few
     )
 
     rounding = SMOOTH if about_all.line is None else SHARP
@@ -60,7 +60,7 @@ def best_start(
     def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
         fit = rough(start)
         distances = None
-        if takes_distances(len(few), about_all.line, fit.angle_fit.loss):
+        if takes_distances(len(few), about_all.line, fit.angle_fit.correlation):
             distances = placed_distances(few, fit.Y, fit.angle_fit, DISTANCE_WEIGHT)
         landmarks = prepare_landmarks(
             few.astype(np.float64),
@@ -72,15 +72,15 @@ def best_start(
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
         Y, _ = landmarks.place_roughly(many)
-        return judge.judge(Y).loss, landmarks
+        return objective_of(judge).value(Y), landmarks
 
     starts = many_positions(scores[sample[:_START_SAMPLE]])
-    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).angle_fit.loss, starts)
+    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).history[-1], starts)
     promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
     found = list(workers.map(follow, [starts[k] for k in promising]))
-    # The loss of the paper's start as if it were a little lower.
+    # The objective of the paper's start as if it were a little lower.
     handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
-    _, landmarks = found[np.argmin([loss for loss, _ in found] * handicap)]
+    _, landmarks = found[np.argmin([value for value, _ in found] * handicap)]
     placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
     # The paper's start may be perfect as it is, as for points on a line.
-    return min((pca_positions(scores), placed), key=lambda Y: about_all.judge(Y).loss)
+    return min((pca_positions(scores), placed), key=objective_of(about_all).value)
