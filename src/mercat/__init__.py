@@ -18,16 +18,28 @@ _HOME = {
     "save": "mercat._files.model",
     "Status": "mercat._solve.status",
     "TrustWarning": "mercat._solve.trust",
+    "Uncertainty": "mercat._uncertainty",
+    "uncertainty": "mercat._uncertainty",
 }
 _MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
-__all__ = ["Mercat", "Status", "TrustWarning", "embed", "load", "save"]
+__all__ = [
+    "Mercat",
+    "Status",
+    "TrustWarning",
+    "Uncertainty",
+    "embed",
+    "load",
+    "save",
+    "uncertainty",
+]
 
 if TYPE_CHECKING:
     from ._estimator import Mercat, embed
     from ._files.model import load, save
     from ._solve.status import Status
     from ._solve.trust import TrustWarning
+    from ._uncertainty import Uncertainty, uncertainty
 
 
 def __getattr__(name: str) -> Any:

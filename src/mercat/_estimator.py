@@ -377,27 +377,34 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             neighbors = neighbors_of(self, source.shape[0])
             progress.phase("denoising", None, "")
             reducer = fit_reducer(source, self.n_spectral, metric=self.metric, rng=rng)
-            plan = Plan(
-                rows=source,
-                spectral=reducer,
-                solver=self.solver,
-                line=ABSOLUTE if self.objective == "absolute" else None,
-                init=init,
-                n_landmarks=self.n_landmarks,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                callback=self.callback,
-                rng=rng,
-                progress=progress,
-                detail=float(self.detail),
-                neighbors=neighbors,
-                anchors=anchors,
+            plan = self._plan(source, reducer, rng, progress)._replace(
+                init=init, callback=self.callback, neighbors=neighbors, anchors=anchors
             )
             solved = solve(plan)
             if self.detail > 0:
                 solved = add_detail(solved, plan)
             self._keep(source, reducer, solved, anchors, progress)
         self._warn(solved.diagnostics)
+
+    def _plan(
+        self, source: RowSource, reducer: Reducer, rng: np.random.Generator, progress: Progress
+    ) -> Plan:
+        """What the parameters ask a solver for, from its own start."""
+        return Plan(
+            rows=source,
+            spectral=reducer,
+            solver=self.solver,
+            line=ABSOLUTE if self.objective == "absolute" else None,
+            init="auto",
+            n_landmarks=self.n_landmarks,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=None,
+            rng=rng,
+            progress=progress,
+            detail=float(self.detail),
+            neighbors=None,
+        )
 
     def _open(self, X: Any, workers: Workers, *, fitting: bool) -> RowSource:
         """The rows of X, where they are, checked."""

@@ -378,3 +378,20 @@ def place(
         *landmarks, *(_exactly(a, np.float32) for a in (X, K, near)), E, scratch, Y, settled,
     )  # fmt: skip
     return Y, settled.astype(bool)
+
+
+def place_from(
+    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, starts: np.ndarray,
+    settings: tuple[float, ...], steps: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Positions (b x 3) of points X (b x r) from starts (b x n x 3), and their energies; see placement.c."""
+    (b, r), m, L = X.shape, near.shape[1], K.shape[2]
+    padded, width = landmarks.X_apex.shape
+    scratch = np.empty(7 * padded + 2 * width, dtype=np.float32)
+    Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
+    _load()(
+        "place_from",
+        b, L, m, r, width, padded, starts.shape[1], steps, np.array(settings, dtype=np.float32),
+        *landmarks[:4], *(_exactly(a, np.float32) for a in (X, K, near, starts)), scratch, Y, E,
+    )  # fmt: skip
+    return Y, E

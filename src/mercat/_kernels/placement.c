@@ -189,9 +189,9 @@ static void newton_step(const float H[9], const float g[3], const float y[3], fl
         step[c] -= out * y[c];
 }
 
-/* A fixed number of BFGS steps from y, as `_bfgs` has them; returns whether the point has settled. */
+/* A fixed number of BFGS steps from y, as `_bfgs` has them, to an energy; returns whether the point has settled. */
 static int descend(const struct landmarks *k, const struct point *p, float y[3], int64_t steps, float first_step,
-                   const float *limits)
+                   const float *limits, float *energy)
 {
     const float longest = limits[0], rounding = limits[1], settled = limits[2];
     float g[3], H[9] = {0}, step[3], y_new[3], g_new[3], s[3], d[3], Hd[3];
@@ -235,6 +235,7 @@ static int descend(const struct landmarks *k, const struct point *p, float y[3],
         }
     }
     newton_step(H, g, y, step);
+    *energy = E;
     return level && sqrtf(dot(step, step)) < settled;
 }
 
@@ -280,10 +281,42 @@ KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t
     memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* what pads rows is zero, and stays so */
     for (int64_t i = 0; i < b; i++) {
         const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
-        float *y = Y + 3 * i;
+        float *y = Y + 3 * i, energy;
         best_candidate(&k, &p, G, candidates, E + i * G, kept, settings[4], y);
-        settled[i] = (int8_t)descend(&k, &p, y, steps, settings[8], settings + 5);
+        settled[i] = (int8_t)descend(&k, &p, y, steps, settings[8], settings + 5, &energy);
         if (!settled[i] && more_steps > 0)
-            settled[i] = (int8_t)descend(&k, &p, y, more_steps, settings[9], settings + 5);
+            settled[i] = (int8_t)descend(&k, &p, y, more_steps, settings[9], settings + 5, &energy);
+    }
+}
+
+/* Places b points from the best of n starts of each (b x n x 3; NaN for none, but the first is one), and their energies
+   there (E). The first four `settings` are as in `place`, then the longest step, rounding, when a point has settled, and
+   the first step. */
+KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n, int64_t steps,
+                   const float *settings, const float *legs, const float *Y_apex, const float *X_apex,
+                   const float *Xt_apex, const float *X, const float *K, const float *near, const float *starts,
+                   float *scratch, float *Y, float *E)
+{
+    const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
+                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3]};
+    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width));
+    for (int64_t i = 0; i < b; i++) {
+        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
+        const float *start = starts + 3 * n * i;
+        float *y = Y + 3 * i, lowest = INFINITY, g[3];
+        int64_t given = 0;
+        memcpy(y, start, 3 * sizeof(float));
+        for (int64_t s = 0; s < n; s++)
+            given += !isnan(start[3 * s]);
+        for (int64_t s = 0; s < n && given > 1; s++) {
+            if (isnan(start[3 * s]))
+                continue;
+            float there = as_leg(&k, &p, start + 3 * s, g) + as_apex(&k, &p, start + 3 * s, NULL);
+            if (there < lowest) {
+                lowest = there;
+                memcpy(y, start + 3 * s, 3 * sizeof(float));
+            }
+        }
+        descend(&k, &p, y, steps, settings[7], settings + 4, E + i);
     }
 }

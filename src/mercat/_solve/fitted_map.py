@@ -29,11 +29,11 @@ class FittedMap(NamedTuple):
     def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of some rows, each to the bit as alone, before the map is turned."""
         with rows_alike():
-            X_hat = _within_reach(self.spectral, rows)
+            X_hat = within_reach(self.spectral, rows)
             return X_hat, self.against.place(X_hat)
 
 
-def _within_reach(spectral: Reducer, rows: Any) -> Array:
+def within_reach(spectral: Reducer, rows: Any) -> Array:
     """X_hat of some rows in single precision, which must hold their squares."""
     X_hat = project_rows(spectral, rows)
     xp = namespace(X_hat)

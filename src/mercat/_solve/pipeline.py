@@ -154,8 +154,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
     chosen, unseen = sample[:n_landmarks], sample[n_landmarks:][:_UNSEEN]
     near = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
     X_hat = _projected(near[: len(chosen)], plan)
-    fit = _descend(X_hat, chosen, plan, careful=False)
-    placement = _placement(X_hat, fit.Y, fit.angle_fit, plan)
+    fit, placement = solve_sample(X_hat, chosen, plan)
     diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
     # All rows are placed, or the sample; `at` is where the sample is among them.
     placed, at = rows, sample
@@ -173,6 +172,12 @@ def _solve_landmarks(plan: Plan) -> Solved:
         diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
     crowd = _placed_crowd(placed, np.sort(at), fit.Y, plan)
     return Solved(fit, placement, chosen, crowd, diagnostics)
+
+
+def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, ScoredMap]:
+    """Solve some rows, denoised, exactly; and what places others against them."""
+    fit = _descend(X_hat, rows, plan, careful=not plan.sampled)
+    return fit, _placement(X_hat, fit.Y, fit.angle_fit, plan)
 
 
 def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Crowd:

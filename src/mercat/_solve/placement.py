@@ -69,6 +69,7 @@ _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
+_FROM_A_PLACE = (4, 0.02)  # BFGS steps of points that begin near their minimum
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
@@ -125,13 +126,16 @@ class LandmarkPlacer(NamedTuple):
             Y = xp.where(settled[:, None], Y, xp.take(further, row, axis=0))
         return Y
 
-    def place_roughly(self, X: Array) -> tuple[Array, Array]:
-        """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there."""
+    def place_roughly(self, X: Array, away_from: Array | None = None) -> tuple[Array, Array]:
+        """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there.
+
+        Candidates near the places `away_from` (b x 3) are left out: the descent may still lead there.
+        """
         if self._by_kernels(X):
-            return self._placed_in_c(X, 0)
+            return self._placed_in_c(X, 0, away_from)
         n = X.shape[0]
-        X = filled_up(X)
-        energy = _energy_of(X, self)
+        X, away_from = filled_up(X), None if away_from is None else filled_up(away_from)
+        energy = _energy_of(X, self, away_from)
         Y, settled = _bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
         Y, settled = self._join_twins(X, energy.nearest == 0, Y, settled)
         return Y[:n, :], settled[:n]
@@ -146,10 +150,58 @@ class LandmarkPlacer(NamedTuple):
             Y = xp.where(coincides[:, None], xp.take(self.Y, twin, axis=0), Y)
         return Y, settled | coincides
 
+    def place_from(
+        self, X: Array, starts: Array, steps: int = _FROM_A_PLACE[0]
+    ) -> tuple[Array, Array]:
+        """Positions (b x 3) at minima near the best of some starts (b x n x 3), and the energies there.
+
+        A start is NaN where a point has fewer; all have the first. A point that coincides with a landmark in
+        the data goes where that is.
+        """
+        xp, n = namespace(X), X.shape[0]
+        if self._by_kernels(X):
+            parts = [
+                self._placed_from_in_c(X[t, :], starts[t, ...], steps) for t in blocks(n, TILE)
+            ]
+            Y, E = (xp.concat(part) for part in zip(*parts, strict=True))
+            return Y, E
+        X, starts = filled_up(X), filled_up(starts)
+        energy = _energy_of(X, self)
+        Y, lowest = starts[:, 0, :], energy(starts[:, 0, :])[0]
+        for k in range(1, starts.shape[1]):
+            E = energy(starts[:, k, :])[0]
+            Y = xp.where((lowest > E)[:, None], starts[:, k, :], Y)
+            lowest = xp.where(lowest > E, E, lowest)
+        Y, _ = _bfgs(energy, Y, steps, _FROM_A_PLACE[1])
+        E, coincides = energy(Y)[0], energy.nearest == 0
+        return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
+
+    def _placed_from_in_c(self, X: Array, starts: Array, steps: int) -> tuple[Array, Array]:
+        n, m = X.shape[0], min(self.n_apex_legs, self.X.shape[0])
+        legs = self.X[:m, :], self.Y[:m, :]
+        landmarks = kernels.landmarks_of(
+            self.frame, self.sigma, self.sigma12, *legs, self.candidates
+        )
+        X, starts = filled_up(X), filled_up(starts)
+        energy = _Energy(X, self)
+        limits = _LONGEST_STEP, _ROUNDING, _SETTLED, _FROM_A_PLACE[1]
+        settings = self.softening, *self.calibration, energy.apex_weight, *limits
+        near = energy.apex_legs.inverse_distance
+        Y, E = kernels.place_from(landmarks, X, energy.K, near, starts, settings, steps)
+        coincides = energy.nearest == 0
+        return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
+
+    def excess(self, X: Array, Y: Array, Z: Array) -> Array:
+        """How much higher the mean squared residual of points is at Z (b x 3) than at Y."""
+        here, there = (self.place_from(X, P[:, None, :], 0)[1] for P in (Y, Z))
+        return (there - here) / (3 * int(self.X.shape[0]) ** 2)
+
     def _by_kernels(self, X: Array) -> bool:
         return on_host(X) and X.dtype == "float32" and kernels.take(X, self.X)
 
-    def _placed_in_c(self, X: Array, more_steps: int) -> tuple[Array, Array]:
+    def _placed_in_c(
+        self, X: Array, more_steps: int, away_from: Array | None = None
+    ) -> tuple[Array, Array]:
         """As `place_roughly`, with so many more steps for points that have not settled."""
         xp, n, m = namespace(X), X.shape[0], min(self.n_apex_legs, self.X.shape[0])
         legs = self.X[:m, :], self.Y[:m, :]
@@ -168,7 +220,8 @@ class LandmarkPlacer(NamedTuple):
         found = []
         for t in blocks(n, TILE):
             tile = filled_up(X[t, :])
-            energy = _Energy(tile, self)
+            away = None if away_from is None else filled_up(away_from[t, :])
+            energy = _Energy(tile, self, away)
             line = energy.pair_weight, energy.line.p, energy.line.q, LEAST_SINE
             settings = self.softening, *self.calibration, energy.apex_weight, *limits, *line
             near = energy.apex_legs.inverse_distance
@@ -258,10 +311,11 @@ class _Energy:
     """Energy of a block of b points as functions of their positions.
 
     Where a point coincides with a landmark (`nearest`, an inverse distance, is zero) it is of no use.
+    Candidates near the places `away_from` (b x 3) are left out.
     """
 
-    def __init__(self, X: Array, landmarks: LandmarkPlacer) -> None:
-        self.landmarks = landmarks
+    def __init__(self, X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None) -> None:
+        self.landmarks, self.away_from = landmarks, away_from
         n_landmarks = landmarks.X.shape[0]
         self.K, near, self.nearest = _linear_parts(X, landmarks)
         m = near.shape[1]
@@ -276,7 +330,8 @@ class _Energy:
     def points(self) -> tuple[tuple[Array, int], ...]:
         """The arrays that have an axis of points, and which."""
         legs = self.apex_legs
-        return (self.K, 1), (legs.X_apex, 0), (legs.inverse_distance, 0)
+        own = (self.K, 1), (legs.X_apex, 0), (legs.inverse_distance, 0)
+        return own if self.away_from is None else (*own, (self.away_from, 0))
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -286,7 +341,7 @@ class _Energy:
         E += row_product(self.K[1, :, :m], k.C[1, ...])
         E += k.C0
         E *= k.X.shape[0] / m
-        return E
+        return E if self.away_from is None else _apart_from(self.away_from, k.candidates, E)
 
     def best_candidate(self) -> Array:
         """Where to begin (b x 3)."""
@@ -349,8 +404,11 @@ class _Energies:
     the threads wait for each other, as Python lets only one of them begin an operation at a time.
     """
 
-    def __init__(self, X: Array, landmarks: LandmarkPlacer) -> None:
-        self.tiles = [_Energy(X[t, :], landmarks) for t in blocks(X.shape[0], TILE)]
+    def __init__(self, X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None) -> None:
+        self.tiles = [
+            _Energy(X[t, :], landmarks, None if away_from is None else away_from[t, :])
+            for t in blocks(X.shape[0], TILE)
+        ]
 
     def __call__(self, Y: Array) -> tuple[Array, ...]:
         each = zip(self.tiles, blocks(Y.shape[0], TILE), strict=True)
@@ -368,9 +426,17 @@ class _Energies:
         return tuple(namespace(p[0]).concat(p, axis=0) for p in zip(*parts, strict=True))
 
 
-def _energy_of(X: Array, landmarks: LandmarkPlacer) -> _Energy | _Energies:
+def _energy_of(
+    X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None
+) -> _Energy | _Energies:
     """The energy of points, all at once on a device, which is idle under small tiles."""
-    return _Energies(X, landmarks) if on_host(X) else _Energy(X, landmarks)
+    kind = _Energies if on_host(X) else _Energy
+    return kind(X, landmarks, away_from)
+
+
+def _apart_from(Y: Array, candidates: Array, E: Array) -> Array:
+    """Energies at candidates (b x G), infinite where these are near Y (b x 3)."""
+    return namespace(Y).where(math.cos(_APART) < thin_product(Y, candidates), math.inf, E)
 
 
 def _weighted_sum(pulls: Array, frame: Array) -> Array:
@@ -397,8 +463,7 @@ def _best_candidate(energy: _Energy) -> Array:
         better = lowest > E
         best = xp.where(better[:, None], Y, best)
         lowest = xp.where(better, E, lowest)
-        near = math.cos(_APART) < thin_product(Y, candidates)
-        legs = xp.where(near, xp.inf, legs)
+        legs = _apart_from(Y, candidates, legs)
     return best
 
 
