@@ -3,6 +3,7 @@
 import { createActions } from "./actions.js";
 import { createContours } from "./draw/contours.js";
 import { createLinks } from "./draw/links.js";
+import { createPlaceMarks } from "./draw/places.js";
 import { createStage } from "./draw/stage.js";
 import { resolveTheme } from "./draw/theme.js";
 import { toPlane } from "./geometry/camera.js";
@@ -50,7 +51,7 @@ export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
   const notes = createNotes(store, model);
   const contours = createContours(store, model);
   const stage = createStage(dataset, store, model, motion, {
-    onrest: rest, onnames: notes.setNamesLeft, extras: [contours.extra, createLinks(dataset, model)],
+    onrest: rest, onnames: notes.setNamesLeft, extras: [contours.extra, createPlaceMarks(dataset, model), createLinks(dataset, model)],
   });
   const history = createHistory(store, { onchange: ({ canUndo }) => header.setUndo(canUndo) });
   const search = createSearchBox(dataset, { onfind: find, ongene: (gene) => actions.showGene(gene) });

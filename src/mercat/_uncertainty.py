@@ -24,6 +24,9 @@ from ._validation import check_init, neighbors_of
 from .metrics._structure import FAR, N_TRUE
 
 _LEAST_MAPS = 4
+# Chosen by measurement (benchmarks/calibration.py): degrees of freedom, and how much more data drawn anew
+# move a map than other samples of the same data, of all rows.
+_TAILS, _OTHER_DATA = 7, 0.5
 _COMPARED, _NOT_THE_SAME = 200, 0.5  # rows that must be near their place on the map; radians
 
 
@@ -36,13 +39,13 @@ class Uncertainty:
 
     Attributes
     ----------
-    center : array of shape (n, 3)
-        The mean place of each point on the other maps: the centre of its ellipse.
+    places : array of shape (n, 3)
+        The places on the map, which ellipses are centred at.
     axes : array of shape (n, 2, 3)
-        Half-axes of the ellipse of one standard deviation, the longer one first: tangent vectors at `center`,
-        in radians. They tell where another map would put the point.
+        Half-axes of an ellipse for each point, the longer one first: tangent vectors at its place, as long as
+        the root mean square deviation, in radians, of its place on another map along them.
     spread : array of shape (n,)
-        Root mean square distance, in radians, between `center` and the place on another map.
+        Root mean square distance, in radians, between a place on the map and that on another map.
     alternative : array of shape (n, 3)
         Another place of the point, at least 0.3 radians away: where most of the other maps that put it
         elsewhere put it, or else another minimum of its loss on the map; NaN where there is neither.
@@ -66,7 +69,7 @@ class Uncertainty:
         Number of the other maps.
     """
 
-    center: Any
+    places: Any
     axes: Any
     alternative: Any
     alternative_gap: Any
@@ -77,12 +80,12 @@ class Uncertainty:
     n_maps: int
 
     def __repr__(self) -> str:
-        n = self.center.shape[0]
+        n = self.places.shape[0]
         return f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
-        """Root mean square distance to the place on another map, in radians."""
+        """Root mean square distance between places on the map and on another one, in radians."""
         return (self.axes * self.axes).sum(axis=(1, 2)) ** 0.5
 
     def columns(self) -> dict[str, Any]:
@@ -107,12 +110,12 @@ class Uncertainty:
         Returns
         -------
         factor : float
-            By Hotelling's distribution, as covariances of few maps are known roughly.
+            The quantile of a distribution with heavier tails than the normal one: a t-distribution with 7
+            degrees of freedom, or as many as there are maps. It was chosen by measurement.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")
-        m = self.n_maps
-        return float(np.sqrt(2 * (m - 1) / (m - 2) * _f_distribution.ppf(level, 2, m - 2)))
+        return float(np.sqrt(2 * _f_distribution.ppf(level, 2, min(_TAILS, self.n_maps))))
 
     def ellipses(self, level: float = 0.9, *, rows: Any = None, n_vertices: int = 48) -> Any:
         """Outlines of the regions where another map puts the points with some probability.
@@ -134,7 +137,7 @@ class Uncertainty:
         check_integer("n_vertices", n_vertices, 3)
         scale = self.factor(level)
         rows = slice(None) if rows is None else rows
-        center, axes = (to_numpy(_computed(a[rows])) for a in (self.center, self.axes))
+        center, axes = (to_numpy(_computed(a[rows])) for a in (self.places, self.axes))
         angle = np.arange(n_vertices) * (2 * np.pi / n_vertices)
         around = scale * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         step = around @ axes
@@ -156,7 +159,7 @@ class Uncertainty:
         -------
         inside : array of bool of shape (n,)
         """
-        center, axes = self.center, self.axes
+        center, axes = self.places, self.axes
         xp = np if is_dask(center) else namespace(center)
         length = (axes * axes).sum(axis=2) ** 0.5
         distance = geodesic(Y, center)
@@ -238,7 +241,7 @@ def uncertainty(
         judge, others, stability = _prepared(model, plan, n_maps)
         found = _judged(model, source, judge, others, progress)
     return Uncertainty(
-        center=found[:, _solve.CENTER],
+        places=found[:, _solve.PLACE],
         axes=found[:, _solve.AXES].reshape((n, 2, 3)),
         alternative=found[:, _solve.ALTERNATIVE],
         alternative_gap=found[:, _solve.GAP],
@@ -275,7 +278,7 @@ def _prepared(
         own=_own_placer(model, landmarks, plan),
         rotation=model._rotation,
         maps=tuple(maps),
-        inflation=1 + len(samples.maps[0]) / plan.rows.shape[0] + 1 / n_maps,
+        inflation=1 + _OTHER_DATA * len(samples.maps[0]) / plan.rows.shape[0],
         legs=_solve.Legs(landmarks.X, landmarks.Y, line),
         reference=reference,
         k=N_TRUE,

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._data.checks import check_unit
+from ._data.checks import check_choice, check_unit
 from ._draw import legend as _legend
 from ._draw import tradeoff as _tradeoff
+from ._draw import trust as _trust
+from ._draw.chart import default_center
 from ._draw.colors import Categories, Coloring, Scale, coloring, read
 from ._draw.figure import grid, require_matplotlib
 from ._draw.maps import BESIDE, Style, checked, draw_map, draw_plane
@@ -175,25 +177,42 @@ def globe(
 
 def trust(
     model: Any,
+    uncertainty: Any = None,
     *,
+    by: Any = None,
+    rows: Any = None,
+    level: float = 0.9,
     palette: Any = "viridis_r",
     limits: tuple[float, float] | None = None,
+    projection: str = "mercator",
+    center: Sequence[float] | None = None,
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Draw a fitted model's map, coloured by how well each point keeps its angles.
+    """Draw a fitted model's map, coloured by how far the place of each point can be trusted.
 
-    Dark points are the ones whose position should not be relied on.
+    Dark points are the ones whose position should not be relied on. With `uncertainty`, ellipses show where
+    other maps of the same data put points, and a haze does so for all of them; a dashed line leads to the
+    alternative place of a point.
 
     Parameters
     ----------
     model : fitted estimator
         Anything with ``embedding_`` (n, 3) and ``point_loss_`` (n,).
-    palette, limits, ax
+    uncertainty : Uncertainty, optional
+        What `mercat.uncertainty` found out about the map.
+    by : {"loss", "spread", "torn", "p_value", "alternative_wins", "alternative_gap"} or array, optional
+        What to colour by: the angle loss, or a field of `uncertainty`; by default its spread, or else the
+        loss. Or n numbers, such as those of :func:`mercat.metrics.torn_neighbors`.
+    rows : array of int, optional
+        Points whose ellipses and alternative places are drawn: by default all of up to 200 points, and 25 of
+        more, spread over the map. Beyond 200 points, the regions of up to 3000 points make up the haze.
+    level : float, default=0.9
+        Probability with which another map puts a point inside its ellipse. The haze is of half of it.
+    palette, limits, projection, center, ax
         As in `map`.
     **options
-        Further arguments of `map`: projection, center, extent, labels, size, alpha, sort_order,
-        legend.
+        Further arguments of `map`: extent, labels, size, alpha, sort_order, legend.
 
     Returns
     -------
@@ -214,10 +233,77 @@ def trust(
         )
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
-    loss = np.asarray(model.point_loss_, dtype=np.float64)
-    shades = coloring(loss, len(points), palette=palette, limits=limits, name="model.point_loss_")
-    shades.title = "angle loss of the point"
-    return _draw(points, shades, ax=ax, **options)
+    values, title = _doubts(model, uncertainty, by)
+    shades = coloring(
+        values, len(points), palette=palette, limits=limits, name=title or "model.point_loss_"
+    )
+    shades.title = title or "angle loss of the point"
+    center = default_center(points, projection) if center is None else center
+    ax = _draw(points, shades, projection=projection, center=center, ax=ax, **options)
+    if uncertainty is not None:
+        _draw_regions(ax, points, uncertainty, rows, level, projection, center)
+    return ax
+
+
+_TITLES = {
+    "loss": None,
+    "spread": "spread (degrees)",
+    "torn": "share of neighbours torn away",
+    "p_value": "p-value",
+    "alternative_wins": "share of maps that prefer the alternative",
+    "alternative_gap": "loss gap of the alternative",
+}
+
+
+def _doubts(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str | None]:
+    """Numbers that a map of trust is coloured by, and their title; None for the loss."""
+    if by is None:
+        by = "loss" if uncertainty is None else "spread"
+    if not isinstance(by, str):
+        return np.asarray(by, dtype=np.float64), "by"
+    check_choice("by", by, tuple(_TITLES))
+    if by == "loss":
+        return np.asarray(model.point_loss_, dtype=np.float64), None
+    if uncertainty is None:
+        raise ValueError(f"by={by!r} needs uncertainty, got None.")
+    values = np.asarray(getattr(uncertainty, by), dtype=np.float64)
+    return np.degrees(values) if by == "spread" else values, _TITLES[by]
+
+
+def _draw_regions(
+    ax: Axes,
+    Y: Floats,
+    uncertainty: Any,
+    rows: Any,
+    level: float,
+    projection: str,
+    center: Sequence[float],
+) -> None:
+    n = len(Y)
+    if len(uncertainty.places) != n:
+        raise ValueError(
+            f"uncertainty must be that of {n} points, got that of {len(uncertainty.places)}."
+        )
+    many = n > _trust.MOST_OUTLINES
+    if many:
+        hazy = np.random.default_rng(0).permutation(n)[: _trust.MOST_HAZY]
+        outlines = uncertainty.ellipses(level / 2, rows=np.sort(hazy))
+        _trust.draw_haze(ax, outlines, projection, center)
+    if rows is None:
+        rows = _trust.spread_out(Y, _trust.FEW_OUTLINES) if many else np.arange(n)
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or (
+        rows.size and (rows.dtype.kind not in "iu" or np.ptp([*rows, 0, n - 1]) >= n)
+    ):
+        raise ValueError(f"rows must be integers from 0 to {n - 1}, got {rows!r}.")
+    if not rows.size:
+        return
+    outlines = uncertainty.ellipses(level, rows=rows)
+    _trust.draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
+    other = np.asarray(uncertainty.alternative, dtype=np.float64)[rows]
+    known = np.isfinite(other).all(axis=1)
+    if known.any():
+        _trust.draw_alternatives(ax, Y[rows[known]], other[known], projection, center)
 
 
 def compare(

@@ -6,6 +6,7 @@ import { hex } from "../draw/color.js";
 import { createGenes } from "./genes.js";
 import { createImages } from "./images.js";
 import { createNeighbors } from "./neighbors.js";
+import { createPlaces } from "./places.js";
 
 const VERSION = 3;
 const ARRAYS = {
@@ -83,6 +84,12 @@ function readNeighbors(neighbors, read) {
   return createNeighbors({ starts: read(starts), rows: read(rows), torn: torn.map(read) });
 }
 
+function readPlaces(places, read) {
+  if (!places) return null;
+  const codes = read(places.alternative);
+  return createPlaces({ axes: read(places.axes), alternative: unfoldOctahedron(codes), codes });
+}
+
 function readColumn(column, read) {
   const data = read(column);
   const { name, kind, role = null } = column;
@@ -92,7 +99,7 @@ function readColumn(column, read) {
 }
 
 /**
- * An inflated payload as { n, title, options, embeddings, columns, genes, neighbors, images,
+ * An inflated payload as { n, title, options, embeddings, columns, genes, neighbors, places, images,
  * column(index) }.
  */
 function parse(buffer) {
@@ -113,6 +120,7 @@ function parse(buffer) {
     columns,
     genes,
     neighbors: readNeighbors(header.neighbors, read),
+    places: readPlaces(header.places, read),
     images: header.images && createImages({ ...header.images, pixels: read(header.images.pixels) }),
     /** A column by its number; those after the last are genes. */
     column: (index) => columns[index] ?? (genes && index >= columns.length ? genes.column(index - columns.length) : undefined),

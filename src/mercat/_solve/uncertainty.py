@@ -67,9 +67,8 @@ _REARRANGED = (
 )
 _MOST_MISSED = 0.02  # ... and the share of points farther apart from which all are searched for
 _SINGULAR = 1e-6  # relative size of what is left out of a fit
-_UNDIRECTED = 1e-3  # length of a mean direction below which there is none
 # Columns of what is found out about a point.
-CENTER, AXES, ALTERNATIVE = slice(0, 3), slice(3, 9), slice(9, 12)
+PLACE, AXES, ALTERNATIVE = slice(0, 3), slice(3, 9), slice(9, 12)
 GAP, WINS, TORN, P_VALUE, N_COLUMNS = 12, 13, 14, 15, 16
 
 
@@ -128,7 +127,7 @@ class Judge(NamedTuple):
     own: LandmarkPlacer  # of the map, before it is turned
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
-    inflation: float  # of the covariance between maps, to that of another map about their mean
+    inflation: float  # of the scatter of maps of the same data, to that of maps of other data
     legs: Legs
     reference: Taken
     k: int  # true neighbours
@@ -172,7 +171,8 @@ class Judge(NamedTuple):
             found = xp.stack([m.place(X_hat, starts) for m in self.maps])
         else:
             found = xp.asarray(others, **single)
-        center, axes = scatter(xp.astype(found, wide), xp.astype(Y, wide), self.inflation)
+        places = xp.astype(Y, wide)
+        axes = scatter(xp.astype(found, wide), places, self.inflation)
         alternative, wins = elsewhere(found, Y)
         alternative = xp.where((wins > 0)[:, None], alternative, other_minimum)
         wins = xp.where(xp.isnan(alternative[:, 0]), xp.nan, wins)
@@ -184,7 +184,7 @@ class Judge(NamedTuple):
         columns = [xp.astype(c, wide) for c in (gap, wins, torn, p)]
         return xp.concat(
             [
-                center,
+                places,
                 xp.reshape(axes, (-1, 6)),
                 xp.astype(alternative, wide),
                 xp.stack(columns, axis=1),
@@ -365,27 +365,22 @@ def stability(maps: np.ndarray) -> float:
 # ------------------------------------------------------------------ of each point
 
 
-def scatter(found: Array, Y: Array, inflation: float) -> tuple[Array, Array]:
-    """Mean places (b x 3) of points on other maps (m x b x 3), and the axes (b x 2 x 3) of their scatter.
+def scatter(found: Array, Y: Array, inflation: float) -> Array:
+    """Axes (b x 2 x 3) of the scatter about places Y (b x 3) of points on other maps (m x b x 3).
 
-    An axis is a tangent vector as long as the standard deviation along it, the longer one first. Of places
-    that have no mean direction the centre is Y.
+    An axis is a tangent vector at Y as long as the root mean square deviation along it, the longer one first.
     """
-    xp, m = namespace(found), found.shape[0]
-    mean = xp.mean(found, axis=0)
-    directed = row_dot(mean, mean) > _UNDIRECTED**2
-    center = normalize(xp.where(directed[:, None], mean, Y))
-    frame = tangent_frame(center)
-    u, v = unstack(tangent_coordinates(center, frame, found))
-    factor = inflation / (m - 1)
-    uu, vv, uv = (factor * xp.sum(p, axis=0) for p in (u * u, v * v, u * v))
+    xp = namespace(found)
+    frame = tangent_frame(Y)
+    u, v = unstack(tangent_coordinates(Y, frame, found))
+    uu, vv, uv = (inflation * xp.mean(p, axis=0) for p in (u * u, v * v, u * v))
     middle, half = (uu + vv) / 2, xp.hypot((uu - vv) / 2, uv)
     angle = xp.atan2(uv, (uu - vv) / 2) / 2
     c, s = xp.cos(angle)[:, None], xp.sin(angle)[:, None]
     U, V = unstack(frame)
     long = xp.sqrt(middle + half)[:, None] * (c * U + s * V)
     short = xp.sqrt(xp.maximum(middle - half, xp.zeros_like(half)))[:, None] * (c * V - s * U)
-    return center, xp.stack([long, short], axis=1)
+    return xp.stack([long, short], axis=1)
 
 
 def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:

@@ -33,6 +33,7 @@ def to_html(
     point_loss: ArrayLike | None = None,
     genes: tuple[Any, Sequence[str]] | None = None,
     neighbors: Any = None,
+    uncertainty: Any = None,
     images: ArrayLike | None = None,
     theme: str = "auto",
     projection: str = "mercator",
@@ -70,6 +71,10 @@ def to_html(
         The rows of each point's nearest neighbours in the data, or a graph whose entries tell them. Pointing
         at a point draws lines to them, red to those that the map has torn away: that do not lie among the
         nearest 5 % of the points there (at least k). A column tells the share of them.
+    uncertainty : Uncertainty, optional
+        How far the places of the first embedding can be trusted, by `mercat.uncertainty`. Pointing at a
+        point draws the ellipse where another map puts it with a probability of 90 %, and a dashed line to
+        its alternative place; the numbers are columns.
     images : array-like of shape (n, height, width) or (n, height, width, channels), optional
         A thumbnail of each point, shown on its card: bytes, or floats from 0 to 1; grey, or with 3 or 4
         channels.
@@ -102,6 +107,7 @@ def to_html(
         point_loss=point_loss,
         genes=genes,
         neighbors=neighbors,
+        uncertainty=uncertainty,
         images=images,
         theme=theme,
         projection=projection,

@@ -25,6 +25,7 @@ from ._genes import Genes, read_genes
 from ._home import MAPS
 from ._images import Images, read_images
 from ._neighbors import Neighbors, read_neighbors, shares, torn
+from ._places import Places, read_places
 
 THEMES = ("auto", "dark", "light")
 _VERSION = 3
@@ -44,6 +45,7 @@ def prepare(
     point_loss: ArrayLike | None = None,
     genes: Any = None,
     neighbors: Any = None,
+    uncertainty: Any = None,
     images: Any = None,
     theme: str = "auto",
     projection: str = "mercator",
@@ -53,15 +55,17 @@ def prepare(
     n = len(embeddings[0].codes)
     graph = read_neighbors(neighbors, n)
     flags = [] if graph is None else [torn(one.points, graph) for one in embeddings]
+    places = read_places(uncertainty, embeddings)
     columns = [
         *read_frame(frame, n),
         *_loss_column(point_loss, n),
         *_torn_columns(embeddings, graph, flags),
+        *([] if places is None else places.columns),
     ]
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        given = "point_loss" if twice == "point loss" else "neighbors"
+        given = _given_as(twice)
         raise ValueError(f"frame must have no column {twice!r} when {given} is given.")
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
@@ -84,6 +88,7 @@ def prepare(
         "columns": [_describe(column, arrays, asked=column.name == color) for column in columns],
         "genes": None if features is None else _list(features, arrays),
         "neighbors": None if graph is None else _link(graph, flags, arrays),
+        "places": None if places is None else _trust(places, arrays),
         "images": None if pictures is None else _show(pictures, arrays),
     }
     return header, arrays.parts
@@ -114,6 +119,13 @@ def _link(graph: Neighbors, flags: list[NDArray[np.bool_]], arrays: _Arrays) -> 
         "starts": arrays.add(graph.starts.astype(np.uint32)),
         "rows": arrays.add(rows),
         "torn": [arrays.add(np.packbits(one, bitorder="little")) for one in flags],
+    }
+
+
+def _trust(places: Places, arrays: _Arrays) -> dict[str, Any]:
+    return {
+        "axes": arrays.add(places.axes.ravel()),
+        "alternative": arrays.add(places.alternative.ravel()),
     }
 
 
@@ -154,6 +166,13 @@ def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Column]:
     if loss.shape != (n,):
         raise ValueError(f"point_loss must have one value a point ({n}), got shape {loss.shape}.")
     return [Numbers("point loss", loss, role="loss")]
+
+
+def _given_as(name: str) -> str:
+    """The argument that brings a column of this name."""
+    if name == "point loss":
+        return "point_loss"
+    return "neighbors" if name.startswith("torn neighbours") else "uncertainty"
 
 
 def _color_column(asked: str | None, columns: list[Column], n: int) -> str | None:

@@ -56,6 +56,8 @@ class Explorer(anywidget.AnyWidget):
         Features by the hundred, as in `to_html`.
     neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
         Each point's nearest neighbours in the data, as in `to_html`.
+    uncertainty : Uncertainty, optional
+        How far places can be trusted, by `mercat.uncertainty`, as in `to_html`.
     images : array-like, optional
         A thumbnail of each point, as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
@@ -108,6 +110,7 @@ class Explorer(anywidget.AnyWidget):
         point_loss: ArrayLike | None = None,
         genes: tuple[Any, Sequence[str]] | None = None,
         neighbors: Any = None,
+        uncertainty: Any = None,
         images: ArrayLike | None = None,
         theme: str = "auto",
         projection: str = "mercator",
@@ -121,6 +124,7 @@ class Explorer(anywidget.AnyWidget):
             point_loss=point_loss,
             genes=genes,
             neighbors=neighbors,
+            uncertainty=uncertainty,
             images=images,
             theme=theme,
             projection=projection,

@@ -1,0 +1,106 @@
+"""How far places can be trusted, upon a map: outlines of regions, haze, and lines to other places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..projections import far_side, lookup, project
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+MOST_OUTLINES = 200  # points of which all have an outline; of more ...
+FEW_OUTLINES = 25  # ... these, spread over the map
+MOST_HAZY = 3000  # points whose regions make up the haze
+_HAZE = 1.2  # opacity of all regions together, if they lay upon each other as evenly as they could
+_INK = "#333333"
+
+
+def spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
+    """k rows far from each other: each the farthest from those before it, the first nearest to the middle."""
+    chosen = [int(np.argmax(Y @ Y.mean(axis=0)))]
+    nearest = np.sum((Y - Y[chosen[0]]) ** 2, axis=1)
+    while len(chosen) < min(k, len(Y)):
+        chosen.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, np.sum((Y - Y[chosen[-1]]) ** 2, axis=1))
+    return np.array(chosen)
+
+
+def draw_outlines(
+    ax: Axes, outlines: Floats, projection: str, center: Sequence[float], width: float = 1.0
+) -> None:
+    """Lines around regions, given by vertices (k x v x 3) on the sphere."""
+    from matplotlib.collections import LineCollection
+
+    closed = np.concatenate([outlines, outlines[:, :1]], axis=1)
+    lines = _runs(closed, projection, center)
+    ax.add_collection(LineCollection(lines, colors=_INK, linewidths=width, zorder=3), autolim=False)
+
+
+def draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[float]) -> None:
+    """Pale areas of regions upon each other: dark where many points may lie."""
+    from matplotlib.collections import PolyCollection
+
+    areas = _runs(outlines, projection, center)
+    alpha = float(np.clip(_HAZE * 20 / max(len(areas), 1), 0.006, 0.15))
+    haze = PolyCollection(
+        areas, facecolors=_INK, edgecolors="none", alpha=alpha, zorder=0.9, rasterized=True
+    )
+    ax.add_collection(haze, autolim=False)
+
+
+def draw_alternatives(
+    ax: Axes, Y: Floats, others: Floats, projection: str, center: Sequence[float]
+) -> None:
+    """Dashed great circles from places Y to other places (k x 3), with a ring at their ends."""
+    from matplotlib.collections import LineCollection
+
+    t = np.linspace(0, 1, 40)[:, None]
+    arcs = np.array([_great_circle(a, b, t) for a, b in zip(Y, others, strict=True)])
+    lines = LineCollection(
+        _runs(arcs, projection, center),
+        colors=_INK,
+        linewidths=0.8,
+        linestyles=[(0, (2, 3))],
+        zorder=3,
+    )
+    ax.add_collection(lines, autolim=False)
+    ends = project(others, projection, center=center)
+    seen = ~(far_side(others, center=center) & lookup(projection).two_sided)
+    limits = ax.axis()
+    x, y = ends[seen].T
+    ax.scatter(x, y, s=16, facecolors="none", edgecolors=_INK, linewidths=0.8, zorder=3)
+    ax.axis(limits)
+
+
+def _great_circle(a: Floats, b: Floats, t: Floats) -> Floats:
+    angle = np.arctan2(np.linalg.norm(np.cross(a, b)), a @ b)
+    if angle < 1e-9:
+        return np.repeat(a[None, :], len(t), axis=0)
+    return np.asarray((np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / np.sin(angle))
+
+
+def _runs(paths: Floats, projection: str, center: Sequence[float]) -> list[Floats]:
+    """Paths on the sphere (k x v x 3) in the plane, cut where they leave the map or go around its back."""
+    k, v, _ = paths.shape
+    flat = paths.reshape(-1, 3)
+    P = project(flat / np.linalg.norm(flat, axis=1, keepdims=True), projection, center=center)
+    hidden = far_side(flat, center=center) & lookup(projection).two_sided
+    hidden |= ~np.isfinite(P).all(axis=1)
+    P, hidden = P.reshape(k, v, 2), hidden.reshape(k, v)
+    # Along the sphere a step is short; if it is long on the map, it goes around the back.
+    step = np.linalg.norm(np.diff(P, axis=1), axis=2)
+    usual = np.median(step, axis=1, keepdims=True)
+    cut = hidden[:, 1:] | hidden[:, :-1] | (step > np.maximum(10 * usual, 1.0))
+    runs = []
+    for path, gone, breaks in zip(P, hidden, cut, strict=True):
+        for part in np.split(np.arange(v), np.flatnonzero(breaks) + 1):
+            if len(part) > 1 and not gone[part[0]]:
+                runs.append(path[part])
+    return runs
