@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Where obsm has the flat map, so that ``sc.pl.embedding(adata, "mercat")`` draws it, and what uns calls it.
 KEY, SHORT = "X_mercat", "mercat"
 _SPHERE = "_sphere"
+# Columns of obs with how far places can be trusted.
+DOUBTS = ("spread", "alternative_gap", "alternative_wins", "torn", "p_value")
 
 
 def sphere_of(key: str) -> str:
@@ -67,8 +69,61 @@ def write_map(
         adata.obs[loss_column(key)] = loss
     elif loss_column(key) in adata.obs:  # of the map that was there before
         del adata.obs[loss_column(key)]
+    if _about_uncertainty(adata, key) is not None:  # of the map that was there before
+        forget_uncertainty(adata, key)
     adata.uns[short_of(key)] = {**about, "map": sheet.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond
+
+
+def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
+    """What `mercat.uncertainty` found out about a map: numbers in obs, vectors in obsm, the rest in uns."""
+    short = short_of(key)
+    for name, values in found.columns().items():
+        adata.obs[f"{short}_{name}"] = np.asarray(values)
+    adata.obsm[f"{key}_axes"] = np.asarray(found.axes).reshape(adata.n_obs, 6)
+    adata.obsm[f"{key}_alternative"] = np.asarray(found.alternative)
+    adata.uns[short] = {
+        **adata.uns[short],
+        "uncertainty": {"stability": found.stability, "n_maps": found.n_maps},
+    }
+
+
+def forget_uncertainty(adata: AnnData, key: str) -> None:
+    """Remove what `write_uncertainty` wrote."""
+    for name in ("axes", "alternative"):
+        adata.obsm.pop(f"{key}_{name}", None)
+    columns = [f"{short_of(key)}_{name}" for name in DOUBTS]
+    adata.obs = adata.obs.drop(columns=[name for name in columns if name in adata.obs])
+    adata.uns[short_of(key)] = {
+        name: value for name, value in adata.uns[short_of(key)].items() if name != "uncertainty"
+    }
+
+
+def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
+    """What `write_uncertainty` wrote about a map, or None."""
+    short = short_of(key)
+    about = _about_uncertainty(adata, key)
+    columns = [f"{short}_{name}" in adata.obs for name in DOUBTS]
+    if about is None or not all(columns) or f"{key}_axes" not in adata.obsm:
+        return None
+    from ._uncertainty import Uncertainty
+
+    numbers = {
+        name: np.asarray(adata.obs[f"{short}_{name}"], dtype=np.float64) for name in DOUBTS[1:]
+    }
+    return Uncertainty(
+        places=np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64),
+        axes=np.asarray(adata.obsm[f"{key}_axes"], dtype=np.float64).reshape(-1, 2, 3),
+        alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
+        stability=float(about["stability"]),
+        n_maps=int(about["n_maps"]),
+        **numbers,
+    )
+
+
+def _about_uncertainty(adata: AnnData, key: str) -> Any:
+    about = adata.uns.get(short_of(key))
+    return about.get("uncertainty") if isinstance(about, Mapping) else None
 
 
 def about_model(model: Any, **params: Any) -> dict[str, Any]:

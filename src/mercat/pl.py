@@ -17,13 +17,16 @@ import numpy as np
 
 from . import viewer
 from ._anndata import (
+    DOUBTS,
     column,
     gene_matrix,
     loss_column,
     map_of,
     masked_cells,
     painted,
+    read_uncertainty,
     require_anndata,
+    short_of,
     sphere_key,
     stored_palette,
 )
@@ -293,7 +296,7 @@ def explore(
     Parameters
     ----------
     adata : AnnData
-        With an embedding by `mercat.tl.mercat`.
+        With an embedding by `mercat.tl.mercat`; what `mercat.tl.uncertainty` found is shown, too.
     path : path-like, optional
         HTML file to write. Without it, a widget is made (``pip install "mercat[viewer]"``).
     color : str, optional
@@ -339,7 +342,10 @@ def explore(
     Y = np.asarray(adata.obsm[key], dtype=np.float64)
     lost = loss_column(map_of(adata, key))
     loss = adata.obs.get(lost)
-    names = _showable(adata, lost) if keys is None else list(dict.fromkeys(keys))
+    bars = options.pop("uncertainty", None) or read_uncertainty(adata, map_of(adata, key))
+    short = short_of(map_of(adata, key))
+    apart = {lost} | ({f"{short}_{name}" for name in DOUBTS} if bars is not None else set())
+    names = _showable(adata, apart) if keys is None else list(dict.fromkeys(keys))
     if color is not None and color not in names:
         names = [color, *names]
     frame = {}
@@ -347,7 +353,7 @@ def explore(
         asked = "color" if name == color else "keys"
         values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
         frame[name] = painted(adata.uns, values)
-    options = {"color": color, "point_loss": loss, **options}
+    options = {"color": color, "point_loss": loss, "uncertainty": bars, **options}
     if genes is not None:
         options["genes"] = gene_matrix(adata, genes, layer=layer, use_raw=use_raw)
     if path is None:
@@ -383,9 +389,9 @@ def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None
     return shades if labels and isinstance(shades, Categories) else None
 
 
-def _showable(adata: AnnData, lost: str) -> list[str]:
-    """Columns of obs that the explorer can show; the loss has a place of its own there."""
-    names = [str(name) for name in adata.obs.columns if name != lost]
+def _showable(adata: AnnData, apart: set[str]) -> list[str]:
+    """Columns of obs that the explorer can show; those that have a place of their own there stand apart."""
+    names = [str(name) for name in adata.obs.columns if name not in apart]
     others = [
         name for name in names if adata.obs[name].dtype.kind in "mcV"
     ]  # time spans and the like

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import Mercat
+from . import uncertainty as _uncertainty
 from ._anndata import (
     KEY,
     SHORT,
@@ -22,6 +23,7 @@ from ._anndata import (
     sphere_key,
     sphere_of,
     write_map,
+    write_uncertainty,
 )
 from ._data.checks import check_integer, not_finite
 from ._files.packed import pack, unpack
@@ -40,7 +42,7 @@ from ._solve.trust import column_names
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["ingest", "mercat", "model"]
+__all__ = ["ingest", "mercat", "model", "uncertainty"]
 
 logger = logging.getLogger(__name__)
 _LEAST_LABELS = 3
@@ -212,6 +214,74 @@ def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
     """
     require_anndata(adata)
     return _kept_model(adata, map_of(adata, sphere_key(adata, basis)), "adata")
+
+
+def uncertainty(
+    adata: AnnData,
+    *,
+    basis: str = "mercat",
+    n_maps: int = 20,
+    random_state: Any = 0,
+    copy: bool = False,
+) -> AnnData | None:
+    """How far the place of each cell can be trusted, from other maps of the same cells.
+
+    See :func:`mercat.uncertainty`.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Annotated data with a map by `mercat.tl.mercat`, of all its cells.
+    basis : str, default="mercat"
+        Which map: its key in ``adata.obsm``, with or without its ``X_``.
+    n_maps : int, default=20
+        Number of other maps.
+    random_state : int, numpy Generator or RandomState, or None, default=0
+        Seed.
+    copy : bool, default=False
+        Whether to write to a copy of `adata` and return it.
+
+    Returns
+    -------
+    adata : AnnData or None
+        None, or the copy. These fields are written, under the name of the map:
+
+        ``adata.obs["mercat_spread"]`` : column of float
+            Root mean square distance, in radians, between the place of a cell and that on another map.
+        ``adata.obs["mercat_torn"]``, ``adata.obs["mercat_p_value"]`` : columns of float
+            The share of its true neighbours that are torn away, and its p-value against permuted data.
+        ``adata.obs["mercat_alternative_wins"]``, ``adata.obs["mercat_alternative_gap"]`` : columns of float
+            How often other maps put it at another place, and how much worse its angles fit there.
+        ``adata.obsm["X_mercat_alternative"]`` : array of shape (n, 3)
+            That place; NaN without one.
+        ``adata.obsm["X_mercat_axes"]`` : array of shape (n, 6)
+            The axes of its ellipse, two vectors in a row.
+        ``adata.uns["mercat"]["uncertainty"]`` : dict
+            ``stability`` and ``n_maps``.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import mercat
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(100, 20)).astype("float32")
+    >>> adata = anndata.AnnData(X)
+    >>> mercat.tl.mercat(adata)
+    >>> mercat.tl.uncertainty(adata, n_maps=4)
+    >>> bool((adata.obs["mercat_spread"] > 0).all())
+    True
+    """
+    require_anndata(adata)
+    if copy and adata.isbacked:
+        raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
+    key = map_of(adata, sphere_key(adata, basis))
+    fitted = _kept_model(adata, key, "adata")
+    params = adata.uns[short_of(key)]["params"]
+    found = _uncertainty(
+        fitted, reference_rows(adata, params), n_maps=n_maps, random_state=random_state
+    )
+    target = adata.copy() if copy else adata
+    write_uncertainty(target, found, key)
+    return target if copy else None
 
 
 def ingest(

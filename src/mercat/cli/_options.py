@@ -199,6 +199,11 @@ NEIGHBORS = click.option(
 EMBEDDING_KEY = click.option(
     "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
 )
+UNCERTAINTY = click.option(
+    "--uncertainty",
+    is_flag=True,
+    help="Make 20 other maps, and tell how far the place of each point can be trusted.",
+)
 FORCE = click.option("--force", is_flag=True, help="Replace outputs that exist.")
 
 

@@ -27,6 +27,8 @@ TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad", ".zarr")
 PAGES = (".html", ".htm")
 PICTURES = (".png", ".pdf", ".svg")
 COORDINATES = ["x", "y", "z", "longitude", "latitude", "loss"]
+# Of `mercat embed --uncertainty`, in degrees like longitude and latitude.
+DOUBTS = ["spread", "alternative_gap", "alternative_wins", "torn", "p_value"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Embedded:
     label: str | None
     summary: dict[str, Any] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)  # for `uns` of an AnnData file
+    uncertainty: Any = None  # by mercat.uncertainty
 
     @property
     def color(self) -> str | None:
@@ -121,9 +124,10 @@ def _real(path: Path) -> Path:
 # ------------------------------------------------------------------ tables
 
 
-def check_columns(table: Table, output: Path | None) -> None:
+def check_columns(table: Table, output: Path | None, uncertainty: bool = False) -> None:
     """Raise where metadata have the name of a column of the output."""
-    taken = [name for name in table.meta.columns if name in COORDINATES]
+    names = COORDINATES + (DOUBTS if uncertainty else [])
+    taken = [name for name in table.meta.columns if name in names]
     if taken and (output is None or ending(output) not in (".npy", *ANNOTATED)):
         raise click.UsageError(
             f"The column {taken[0]!r} of {table.path} has the name of a column of the output: "
@@ -132,13 +136,16 @@ def check_columns(table: Table, output: Path | None) -> None:
 
 
 def embedding_frame(embedded: Embedded) -> Any:
-    """Ids, unit vectors, degrees, loss, then the other metadata."""
+    """Ids, unit vectors, degrees, loss, how far places can be trusted, then the other metadata."""
     import pandas as pd
 
     table, Y = embedded.table, embedded.Y
     longitude, latitude = np.degrees(to_lonlat(Y))
     values = [*Y.T, longitude, latitude, embedded.loss]
     columns = {k: v for k, v in zip(COORDINATES, values, strict=True) if v is not None}
+    if embedded.uncertainty is not None:
+        columns |= embedded.uncertainty.columns()
+        columns["spread"] = np.degrees(columns["spread"])
     first = [table.ids] if table.ids in table.meta.columns else []
     rest = [name for name in table.meta.columns if name not in first]
     frame = pd.DataFrame(columns)
@@ -167,7 +174,7 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
     import anndata
     import pandas as pd
 
-    from .._anndata import write_map
+    from .._anndata import write_map, write_uncertainty
 
     table, Y = embedded.table, embedded.Y
     if table.adata is not None:
@@ -181,6 +188,8 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
         var = pd.DataFrame(index=table.features or [f"c{k + 1}" for k in range(table.X.shape[1])])
         adata = anndata.AnnData(table.X, obs=obs, var=var)
     write_map(adata, Y, embedded.loss, embedded.about)
+    if embedded.uncertainty is not None:
+        write_uncertainty(adata, embedded.uncertainty)
     if ending(path) == ".h5ad":
         adata.write_h5ad(path)
         return
@@ -248,6 +257,7 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
         title=title or well_formed(table.path.stem),
         color=embedded.color,
         point_loss=embedded.loss,
+        uncertainty=embedded.uncertainty,
     )
 
 

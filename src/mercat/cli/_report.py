@@ -25,6 +25,7 @@ MEANING = {
     "density_preservation": ("Density", "correlation of how dense it is around each point"),
     "trustworthiness": ("Trust", "neighbours on the map that are neighbours in the data"),
     "continuity": ("Continuity", "neighbours in the data that are neighbours on the map"),
+    "torn_neighbors": ("Torn", "share of the neighbours in the data that lie far away on the map"),
     "random_triplet_accuracy": (
         "Triplets",
         "triplets in which the nearer of two is still the nearer",
@@ -35,6 +36,7 @@ MEANING = {
         "correlation of the distances between the labels' centroids",
     ),
 }
+LESS_IS_BETTER = {"torn_neighbors"}
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--ground:#fff;--line:#d9dee5;--best:#0b6e4f}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--soft:#9aa5b4;--ground:#10141b;--line:#2b333f;
@@ -180,7 +182,8 @@ def _table(done: list[Outcome]) -> str:
             cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
-        '<h2>Measures</h2>\n<p class="soft">1 is best; a tick marks the best of each, and all that its '
+        '<h2>Measures</h2>\n<p class="soft">1 is best, or 0 of torn neighbours; a tick marks the best of each, '
+        "and all that its "
         "error does not tell from it. Time is that of a first call, with all packages imported before; where "
         "a method compiles itself, that counts.</p>\n"
         '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
@@ -189,16 +192,16 @@ def _table(done: list[Outcome]) -> str:
 
 
 def best_of(done: list[Outcome], name: str) -> list[Outcome]:
-    """The methods of the highest score, and those within two standard errors of it."""
+    """The methods of the best score, and those within two standard errors of it."""
     scored = [o for o in done if not math.isnan(o.scores[name])]
     if not scored:
         return []
-    best = max(scored, key=lambda o: float(o.scores[name]))
-    top = best.scores[name]
+    sign = -1 if name in LESS_IS_BETTER else 1
+    top = max(scored, key=lambda o: sign * float(o.scores[name])).scores[name]
 
     def near(score: Any) -> bool:
         error = math.hypot(score.standard_error, top.standard_error)
-        return float(top) - float(score) <= max(2 * error, 5e-4)
+        return sign * (float(top) - float(score)) <= max(2 * error, 5e-4)
 
     return [o for o in scored if near(o.scores[name])]
 

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _options
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
@@ -33,6 +35,7 @@ metadata.
     _options.data(),
     *_options.MAP,
     _options.file("--save-model", "Write the model, for `mercat transform`."),
+    _options.UNCERTAINTY,
     _options.FORCE,
     *_options.READING,
     *_options.PREPARING,
@@ -46,6 +49,7 @@ def embed(
     html: Path | None,
     png: Path | None,
     save_model: Path | None,
+    uncertainty: bool,
     force: bool,
     **arguments: Any,
 ) -> None:
@@ -62,20 +66,28 @@ def embed(
     _check_number(table)
     if len(table.meta.columns):
         console.note(f"Metadata, not embedded: {table.kept()}.")
-    check_columns(table, output)
+    check_columns(table, output, uncertainty)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     X = preparation.apply(table)
     from .._solve.trust import column_names
 
     with column_names(table.features):
         model, seconds = _fitted(X, parameters, console)
+    bars = _uncertainty(model, X, parameters, console) if uncertainty else None
     summary = _summary(table, model, preparation, seconds)
+    if bars is not None:
+        summary |= {
+            "stability": bars.stability,
+            "median_spread": float(np.degrees(np.median(bars.spread))),
+        }
     about = _about(table, model, preparation)
     if output is not None and ending(output) in ANNOTATED and not str(preparation):
         from .._files.packed import pack
 
         about["model"] = pack(model)  # for `mercat ingest` and mercat.tl.ingest
-    embedded = Embedded(table, model.embedding_, model.point_loss_, options.label, summary, about)
+    embedded = Embedded(
+        table, model.embedding_, model.point_loss_, options.label, summary, about, bars
+    )
     files = outputs.write(
         **map_writers(embedded), model=lambda path: _save(path, model, table, preparation)
     )
@@ -84,6 +96,11 @@ def embed(
         f"Angles{_kept(model, summary)} correlate by {model.correlation_:.3f} (loss {model.loss_:.4f}). "
         f"{model.status_}",
     ]
+    if bars is not None:
+        lines.append(
+            f"{counted(bars.n_maps, 'other map')}, of stability {bars.stability:.3f}: the median spread of a "
+            f"point is {summary['median_spread']:.1f} degrees."
+        )
     say_map(console, embedded, lines, files)
 
 
@@ -117,6 +134,16 @@ def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, 
             f"All {n:,} points were solved together, as few points are: --n-landmarks {asked} is for more."
         )
     return model, time.perf_counter() - start
+
+
+def _uncertainty(model: Any, X: Any, parameters: dict[str, Any], console: Console) -> Any:
+    from .. import uncertainty
+
+    model.set_params(verbose=console.progress)
+    try:
+        return uncertainty(model, X, random_state=parameters["random_state"])
+    finally:
+        model.set_params(verbose=False)
 
 
 def _summary(table: Table, model: Any, preparation: Preparation, seconds: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from .._data.checks import generator
 from .._data.columns import is_missing
 from .._progress import Progress
 from ._angle import angle_preservation
-from ._correlation import pearson
+from ._correlation import mean, pearson
 from ._density import N_CROWD, mean_distance
 from ._distance import (
     N_PAIRS,
@@ -32,6 +32,7 @@ from ._neighborhood import (
 )
 from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry, check_k, check_pair, sample_points
 from ._score import Report, Score
+from ._structure import torn_shares
 
 _FEW = 1000  # points that n_points="auto" measures as the measures alone do
 
@@ -85,7 +86,8 @@ def report(
     -------
     Report
         A dictionary from the name of a measure to its :class:`Score`, which prints as a table
-        and has ``to_frame()`` for pandas.
+        and has ``to_frame()`` for pandas. ``torn_neighbors`` is the mean share of torn neighbours, of which
+        less is better.
 
     Examples
     --------
@@ -99,6 +101,7 @@ def report(
     density_preservation       0.744
     trustworthiness            0.873
     continuity                 0.953
+    torn_neighbors             TORN
     random_triplet_accuracy    0.833 ± 0.001
     knn_accuracy               0.930
     centroid_preservation      nan
@@ -115,7 +118,7 @@ def report(
     sizes = _sizes(n, data.coordinates.shape[1], n_points)
     common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
     with Progress(verbose) as progress:
-        progress.phase("measuring", 7 if labels is None else 9, "measure")
+        progress.phase("measuring", 8 if labels is None else 10, "measure")
         scores = Report()
 
         def put(name: str, score: Score) -> None:
@@ -148,6 +151,7 @@ def report(
         put("density_preservation", pearson(crowded, shown_crowded, n))
         put("trustworthiness", excess_rank(here[1], n))
         put("continuity", excess_rank(there[1], n))
+        put("torn_neighbors", mean(torn_shares(there[1], n), n))
         triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
         put("random_triplet_accuracy", triplets)
         if labels is not None:

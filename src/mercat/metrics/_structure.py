@@ -12,6 +12,7 @@ from ._points import (
     N_POINTS,
     Floats,
     Geometry,
+    Indices,
     check_embedding,
     check_k,
     check_pair,
@@ -129,5 +130,9 @@ def torn_neighbors(
     n = len(data)
     check_k(k, n)
     everyone = np.arange(n)
-    found = ranks(embedding, everyone, nearest(data, everyone, k))
-    return np.asarray(np.mean(found > max(k, far * n), axis=1))
+    return torn_shares(ranks(embedding, everyone, nearest(data, everyone, k)), n, far)
+
+
+def torn_shares(ranks: Indices, n: int, far: float = FAR) -> Floats:
+    """Share of torn neighbours by the ranks (m, k), among n points of the embedding, of true neighbours."""
+    return np.asarray(np.mean(ranks > max(ranks.shape[1], far * n), axis=1))

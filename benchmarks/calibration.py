@@ -1,0 +1,124 @@
+"""Calibration: whether the regions of mercat.uncertainty cover what they claim to cover.
+
+    python -m benchmarks.calibration [distribution ...]
+
+Data are drawn from known distributions, mapped, and their regions of 50 % and 90 % found. Then other maps are
+made as any user makes one: of data drawn anew ("draws"), with other components, landmarks and seed, on which
+the first data are placed by `transform`; and of the same data, other landmarks and seed ("seeds"). They are
+turned onto the map, and the share of the points that lie in their regions is counted. Points of one map move
+together, so that shares differ from map to map; what is claimed is their mean over maps and distributions.
+The tails and the size of regions were chosen on other draws of the first five distributions.
+Results go to benchmarks/results/calibration.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.record import Store, stamp
+from mercat import Mercat, uncertainty
+from mercat._math.orientation import orthogonal_onto
+
+RESULTS = Path(__file__).parent / "results" / "calibration.json"
+LEVELS = (0.5, 0.9)
+N_FRESH, N_DRAWN = 10, 2  # fresh maps of each data set, and data sets of each distribution
+POINTS = 1000  # of the data, at most, that are looked for on fresh maps
+SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
+    "exact": (600, {}),
+    "landmarks": (5000, {"n_landmarks": 500}),
+    "detail": (1500, {"n_landmarks": 500, "detail": 0.3}),
+}
+Draw = Callable[[int, np.random.Generator], np.ndarray]
+
+
+def ellipsoid(n: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=(n, 10)) * np.linspace(1, 0.2, 10)
+
+
+def clusters(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Six clusters, the smallest with 3 % of the points."""
+    centers = np.random.default_rng(5).normal(size=(6, 20)) * 1.5
+    kind = rng.choice(6, size=n, p=[0.3, 0.25, 0.2, 0.15, 0.07, 0.03])
+    return centers[kind] + 0.8 * rng.normal(size=(n, 20))
+
+
+def branches(n: int, rng: np.random.Generator) -> np.ndarray:
+    ways = np.random.default_rng(6).normal(size=(4, 15))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    along = 4 * rng.random((n, 1))
+    return along * ways[rng.integers(4, size=n)] + 0.25 * rng.normal(size=(n, 15))
+
+
+def cube(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Symmetric: which of its sides are shown is a matter of chance."""
+    return rng.random((n, 5))
+
+
+def heavy_tails(n: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_t(4, size=(n, 8)) * np.linspace(1, 0.3, 8)
+
+
+def ring(n: int, rng: np.random.Generator) -> np.ndarray:
+    angle = 2 * np.pi * rng.random(n)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.hstack([2 * circle, np.zeros((n, 10))]) + 0.4 * rng.normal(size=(n, 12))
+
+
+def roll(n: int, rng: np.random.Generator) -> np.ndarray:
+    angle = 1.5 * np.pi * (1 + 2 * rng.random(n))
+    return np.stack([angle * np.cos(angle), 15 * rng.random(n), angle * np.sin(angle)], axis=1)
+
+
+DISTRIBUTIONS: dict[str, Draw] = {
+    f.__name__: f for f in (ellipsoid, clusters, branches, cube, heavy_tails, ring, roll)
+}
+
+
+def coverage(bars: Any, places: np.ndarray, fresh: np.ndarray) -> list[float]:
+    """Shares of points inside of their regions, by level, on a map turned onto another."""
+    m = len(fresh)
+    turned = fresh @ orthogonal_onto(fresh, places[:m]).T
+    turned = np.concatenate([turned, places[m:]])
+    return [round(float(np.mean(bars.contains(turned, level)[:m])), 4) for level in LEVELS]
+
+
+def run(name: str, setting: str, store: Store) -> None:
+    """One distribution with one kind of map."""
+    draw, (n, options) = DISTRIBUTIONS[name], SETTINGS[setting]
+    found: dict[str, list[list[float]]] = {"draws": [], "seeds": []}
+    for k in range(N_DRAWN):
+        rng = np.random.default_rng([7, k, n])
+        X = draw(n, rng)
+        model = Mercat(random_state=100 + k, **options).fit(X)
+        bars = uncertainty(model, X, random_state=k)
+        places = np.asarray(model.embedding_, dtype=np.float64)
+        for seed in range(1000, 1000 + N_FRESH):
+            other = Mercat(random_state=seed, **options).fit(draw(n, rng))
+            found["draws"].append(coverage(bars, places, other.transform(X[:POINTS])))
+            if setting != "exact":  # all points are solved, by any seed
+                other = Mercat(random_state=seed, **options).fit(X)
+                found["seeds"].append(coverage(bars, places, other.embedding_[:POINTS]))
+    covered = {kind: shares for kind, shares in found.items() if shares}
+    store.put(
+        f"{setting}/{name}", stamp(distribution=name, setting=setting, n=n, coverage=covered)
+    )
+    means = {kind: np.mean(shares, axis=0).round(3).tolist() for kind, shares in covered.items()}
+    print(setting, name, means, flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(DISTRIBUTIONS), help="all by default")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = Store(RESULTS)
+    for kind_of_map in SETTINGS:
+        for distribution in arguments.names:
+            if f"{kind_of_map}/{distribution}" not in results:
+                run(distribution, kind_of_map, results)

@@ -1,0 +1,97 @@
+"""Stability: how far points move on maps by other seeds, and of 95 % of the points, beside other methods.
+
+    python -m benchmarks.stability --data DIR [set ...]
+
+Each method maps a set ten times by other seeds, and ten times without a random twentieth of the points, by
+other seeds too. Maps are aligned onto the first: those on the sphere by rotation or reflection, those in the
+plane by translation and scale as well. Displacement is the median distance of the points that two maps share,
+over the map's spread (the root mean square distance of its points to their mean): 1.41 for two maps that have
+nothing in common. MERCAT_PEERS_PYTHON names the interpreter that has the peers.
+Results go to benchmarks/results/stability.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import data
+from benchmarks.harness.peers import Session
+from benchmarks.harness.record import Store, each_set, stamp
+from mercat._math.orientation import orthogonal_onto
+
+RESULTS = Path(__file__).parent / "results" / "stability.json"
+SETS = ("blood", "pancreas", "paul15", "mnist_even")
+METHODS = {
+    "mercat": ("mercat", {}),
+    "mercat-0.3": ("mercat", {"detail": 0.3}),
+    "umap": ("umap", {}),
+    "tsne": ("tsne", {}),
+    "pacmap": ("pacmap", {}),
+}
+MOST = 3000  # rows of a set
+MAPS = 10
+LEFT_OUT = 0.05
+
+
+def displacement(Y: np.ndarray, first: np.ndarray) -> float:
+    """Median distance of points of a map, aligned onto another, over the spread of that."""
+    if Y.shape[1] == 2:
+        Y, first = Y - Y.mean(axis=0), first - first.mean(axis=0)
+    aligned = Y @ orthogonal_onto(Y, first).T
+    if Y.shape[1] == 2:
+        aligned *= np.sum(aligned * first) / np.sum(aligned * aligned)
+    spread = np.sqrt(np.mean(np.sum((first - first.mean(axis=0)) ** 2, axis=1)))
+    return float(np.median(np.linalg.norm(aligned - first, axis=1)) / spread)
+
+
+def draws(n: int, kind: str) -> Iterator[tuple[int, np.ndarray]]:
+    """A seed and the rows of each map."""
+    for seed in range(MAPS):
+        rows = np.random.default_rng(seed).permutation(n)
+        yield seed, np.sort(rows[round(LEFT_OUT * n) :]) if kind == "subsamples" else np.arange(n)
+
+
+def run(name: str, folder: str, store: Store) -> None:
+    """One set by all methods."""
+    X = data.load(name, folder).X
+    X = X[np.random.default_rng(0).permutation(len(X))[:MOST]]
+    for title, (method, options) in METHODS.items():
+        if f"{name}/{title}" in store:
+            continue
+        measured = {}
+        with Session(method) as session:
+            for kind in ("seeds", "subsamples"):
+                maps = []
+                for seed, rows in draws(len(X), kind):
+                    Y, outcome = session.run(X[rows], seed=seed, options=options)
+                    if Y is None:
+                        print(name, title, outcome["reason"], flush=True)
+                        break
+                    whole = np.full((len(X), Y.shape[1]), np.nan)
+                    whole[rows] = Y
+                    maps.append(whole)
+                else:
+                    measured[kind] = between(maps)
+        if measured:
+            versions = outcome["versions"]
+            store.put(
+                f"{name}/{title}",
+                stamp(set=name, method=title, n=len(X), versions=versions, displacement=measured),
+            )
+            print(name, title, measured, flush=True)
+
+
+def between(maps: list[np.ndarray]) -> list[float]:
+    """Displacements between the first map and each of the others."""
+    found = []
+    for other in maps[1:]:
+        shared = np.isfinite(other[:, 0]) & np.isfinite(maps[0][:, 0])
+        found.append(round(displacement(other[shared], maps[0][shared]), 4))
+    return found
+
+
+if __name__ == "__main__":
+    each_set(__doc__, SETS, RESULTS, run)
