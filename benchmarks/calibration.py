@@ -27,12 +27,12 @@ from mercat._math.orientation import orthogonal_onto
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-N_FRESH, N_DRAWN = 10, 2  # fresh maps of each data set, and data sets of each distribution
-POINTS = 1000  # of the data, at most, that are looked for on fresh maps
+N_FRESH, N_DRAWN = 8, 2  # fresh maps of each data set, and data sets of each distribution
+POINTS = 500  # of the data, at most, that are looked for on fresh maps
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
-    "exact": (600, {}),
-    "landmarks": (5000, {"n_landmarks": 500}),
-    "detail": (1500, {"n_landmarks": 500, "detail": 0.3}),
+    "exact": (400, {}),
+    "landmarks": (3000, {"n_landmarks": 300}),
+    "detail": (1200, {"n_landmarks": 300, "detail": 0.3}),
 }
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
@@ -105,9 +105,7 @@ def run(name: str, setting: str, store: Store) -> None:
                 other = Mercat(random_state=seed, **options).fit(X)
                 found["seeds"].append(coverage(bars, places, other.embedding_[:POINTS]))
     covered = {kind: shares for kind, shares in found.items() if shares}
-    store.put(
-        f"{setting}/{name}", stamp(distribution=name, setting=setting, n=n, coverage=covered)
-    )
+    store.put(f"{setting}/{name}", stamp(distribution=name, setting=setting, n=n, coverage=covered))
     means = {kind: np.mean(shares, axis=0).round(3).tolist() for kind, shares in covered.items()}
     print(setting, name, means, flush=True)
 

@@ -14,7 +14,7 @@ from ._data.arrays import is_dask, namespace, to_numpy
 from ._data.checks import check_integer, generator
 from ._data.source import RowSource
 from ._estimator import Mercat, _turned
-from ._math.angles import Calibration
+from ._math.angles import AngleFit, Calibration
 from ._math.sphere import geodesic
 from ._progress import Progress
 from ._solve import uncertainty as _solve
@@ -50,14 +50,14 @@ class Uncertainty:
         Another place of the point, at least 0.3 radians away: where most of the other maps that put it
         elsewhere put it, or else another minimum of its loss on the map; NaN where there is neither.
     alternative_gap : array of shape (n,)
-        How much worse the angles of the point fit there on the map: the difference of its mean squared
-        residuals, over the mean squared residual of the map. Below 0 if they fit better there.
+        How much worse the point fits there on the map: the difference of its mean squared residuals, over
+        the mean squared residual of the map's angles. Below 0 if it fits better there.
     alternative_wins : array of shape (n,)
         Share of the other maps that put the point there; 0 for another minimum that none of them chose.
     torn : array of shape (n,)
         Share of the true neighbours of each point that are torn away on the map, as
-        :func:`mercat.metrics.torn_neighbors` counts them in the denoised data; among a random sample of 4000
-        points where there are more.
+        :func:`mercat.metrics.torn_neighbors` counts them in the denoised data; of more than 2000 points,
+        among a random sample of 1000 or more.
     p_value : array of shape (n,)
         Share of the points of data without structure, in which the values of each column are permuted, whose
         angles a map made in the same way explains at least as well. The data are those of up to 2000 rows
@@ -314,9 +314,8 @@ def _own_placer(model: Mercat, landmarks: _solve.Taken, plan: Plan) -> LandmarkP
     against = model._placer.against
     if isinstance(against, LandmarkPlacer):
         return against
-    return _solve.placer_against(
-        landmarks.X, landmarks.Y @ model._rotation, Calibration(*model.calibration_), plan
-    )
+    fit = AngleFit(Calibration(*model.calibration_), model.correlation_, model.loss_, np.empty(0))
+    return _solve.placer_against(landmarks.X, landmarks.Y @ model._rotation, fit, plan)
 
 
 def _judged(

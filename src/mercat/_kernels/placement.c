@@ -290,15 +290,16 @@ KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t
 }
 
 /* Places b points from the best of n starts of each (b x n x 3; NaN for none, but the first is one), and their energies
-   there (E). The first four `settings` are as in `place`, then the longest step, rounding, when a point has settled, and
-   the first step. */
+   there (E). The first and the last four `settings` are as in `place`; between them the longest step, rounding, when a point has
+   settled, and the first step. */
 KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n, int64_t steps,
                    const float *settings, const float *legs, const float *Y_apex, const float *X_apex,
                    const float *Xt_apex, const float *X, const float *K, const float *near, const float *starts,
                    float *scratch, float *Y, float *E)
 {
     const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
-                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3]};
+                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
+                                settings[8], settings[9], settings[10], settings[11]};
     memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width));
     for (int64_t i = 0; i < b; i++) {
         const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
@@ -311,7 +312,7 @@ KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, in
         for (int64_t s = 0; s < n && given > 1; s++) {
             if (isnan(start[3 * s]))
                 continue;
-            float there = as_leg(&k, &p, start + 3 * s, g) + as_apex(&k, &p, start + 3 * s, NULL);
+            float there = energy_at(&k, &p, start + 3 * s, g);
             if (there < lowest) {
                 lowest = there;
                 memcpy(y, start + 3 * s, 3 * sizeof(float));

@@ -69,7 +69,7 @@ _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... at least so far from each other, in radians
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
-_FROM_A_PLACE = (4, 0.02)  # BFGS steps of points that begin near their minimum
+_FROM_A_PLACE = (2, 0.02)  # BFGS steps of points that begin near their minimum
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
@@ -172,7 +172,8 @@ class LandmarkPlacer(NamedTuple):
             E = energy(starts[:, k, :])[0]
             Y = xp.where((lowest > E)[:, None], starts[:, k, :], Y)
             lowest = xp.where(lowest > E, E, lowest)
-        Y, _ = _bfgs(energy, Y, steps, _FROM_A_PLACE[1])
+        if steps:
+            Y, _ = _bfgs(energy, Y, steps, _FROM_A_PLACE[1])
         E, coincides = energy(Y)[0], energy.nearest == 0
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
@@ -185,7 +186,8 @@ class LandmarkPlacer(NamedTuple):
         X, starts = filled_up(X), filled_up(starts)
         energy = _Energy(X, self)
         limits = _LONGEST_STEP, _ROUNDING, _SETTLED, _FROM_A_PLACE[1]
-        settings = self.softening, *self.calibration, energy.apex_weight, *limits
+        line = energy.pair_weight, energy.line.p, energy.line.q, LEAST_SINE
+        settings = self.softening, *self.calibration, energy.apex_weight, *limits, *line
         near = energy.apex_legs.inverse_distance
         Y, E = kernels.place_from(landmarks, X, energy.K, near, starts, settings, steps)
         coincides = energy.nearest == 0

@@ -56,12 +56,14 @@ from .pipeline import (
 )
 from .placement import LandmarkPlacer, placed_moments
 
-N_REFERENCE = 4000  # points among which neighbours are looked for, of more than these a sample
+# Points among which neighbours are looked for: all of few, a sample of more.
+_LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
 N_WITNESSES = 1000  # of them, those that maps are turned and compared by
 _N_NULL = 2000  # points of permuted data that are placed, beside landmarks
 _N_NULL_EXACT = 1500  # points of permuted data that are solved together
-_N_LEGS = 200  # landmarks that a point is judged by
-ELSEWHERE = 0.3  # radians from which another minimum is another place
+_N_LEGS = 100  # landmarks that a point is judged by
+ELSEWHERE = 0.3  # radians from which another minimum is another place ...
+_STEPS_ELSEWHERE = 10  # ... after so many more steps
 _REARRANGED = (
     0.1  # radians between where a point comes from its place and where a full search puts it ...
 )
@@ -162,7 +164,7 @@ class Judge(NamedTuple):
         single = like(X_hat)
         turned = self.rotation.T
         if Y is None:
-            Y = _product(self.own.place(X_hat), self.rotation)
+            Y = normalize(_product(xp.astype(self.own.place(X_hat), wide), self.rotation))
         Y = xp.asarray(Y, **single)
         raw = _product(Y, turned)
         other_minimum = _product(self._other_minimum(X_hat, raw), self.rotation)
@@ -196,8 +198,15 @@ class Judge(NamedTuple):
         """The best minimum of each point's loss that lies elsewhere (b x 3); NaN for none."""
         xp = namespace(X_hat)
         there, _ = self.own.place_roughly(X_hat, Y)
-        there, _ = self.own.place_from(X_hat, there[:, None, :])
-        return xp.where((geodesic(there, Y) > ELSEWHERE)[:, None], there, xp.nan)
+        away = geodesic(there, Y) > ELSEWHERE
+        (rows,) = xp.nonzero(away)
+        if rows.shape[0] > 0:  # few: most descents lead back
+            start = xp.take(there, rows, axis=0)[:, None, :]
+            there[rows, :] = self.own.place_from(
+                xp.take(X_hat, rows, axis=0), start, _STEPS_ELSEWHERE
+            )[0]
+        away = away & (geodesic(there, Y) > ELSEWHERE)
+        return xp.where(away[:, None], there, xp.nan)
 
 
 _RECORDS = ("spectral", "own", "rotation", "legs", "reference", "null")
@@ -218,6 +227,11 @@ class Samples(NamedTuple):
         return np.unique(np.concatenate([self.reference, self.null, *self.maps]))
 
 
+def n_reference(n: int) -> int:
+    """Number of points among which neighbours of n points are looked for."""
+    return min(n, max(_LEAST_REFERENCE, _REFERENCE_PAIRS // n))
+
+
 def draw(plan: Plan, n_maps: int) -> Samples:
     """Rows of the other maps: as many as the map was made from, with replacement."""
     n = plan.rows.shape[0]
@@ -225,7 +239,7 @@ def draw(plan: Plan, n_maps: int) -> Samples:
     size = min(n, plan.n_landmarks) if plan.sampled else n
     n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
     return Samples(
-        common.choice(n, min(n, N_REFERENCE), replace=False),
+        common.choice(n, n_reference(n), replace=False),
         [generator.choice(n, size) for generator in generators],
         common.choice(n, n_null, replace=False),
         [*generators, common],
@@ -295,9 +309,9 @@ def with_detail(
         yield (there @ orthogonal_onto(there, Y).T).astype(np.float32)
 
 
-def placer_against(X: np.ndarray, Y: np.ndarray, line: Calibration, plan: Plan) -> LandmarkPlacer:
+def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
     """What places points by their angles to landmarks, wherever these are."""
-    placer: Any = _placement(X, Y, AngleFit(line, 0.0, 1.0, np.empty(0)), plan).placer.against
+    placer: Any = _placement(X, Y, fit, plan).placer.against
     return cast(LandmarkPlacer, placer)
 
 
@@ -420,12 +434,11 @@ def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far
     rows = start + xp.arange(X_hat.shape[0], **beside(X_hat))
 
     def torn(X: Array, Y: Array, rows: Array) -> tuple[Array]:
-        itself = rows[:, None] == reference.rows[None, :]
-        D = xp.where(itself, xp.inf, _squared_distances(X, reference.X))
-        found = _smallest(D, k)[1]
-        D = xp.where(itself, xp.inf, _squared_distances(Y, reference.Y))
-        limit = xp.max(_smallest(D, near)[0], axis=1)
-        there = np.take_along_axis(D, found, axis=1) if on_host(D) else D.gather(1, found)
+        itself = xp.nonzero(rows[:, None] == reference.rows[None, :])
+        D, D_map = _squared_distances(X, reference.X), _squared_distances(Y, reference.Y)
+        D[itself] = D_map[itself] = xp.inf
+        there = _at_smallest(D, k, D_map)
+        limit = xp.max(_smallest(D_map, near), axis=1)
         return (xp.mean(xp.astype(there > limit[:, None], X.dtype), axis=1),)
 
     return in_tiles(torn, X_hat, Y, rows)[0]
@@ -440,13 +453,19 @@ def _squared_distances(X: Array, P: Array) -> Array:
     return D
 
 
-def _smallest(D: Array, k: int) -> tuple[Array, Array]:
-    """The k smallest entries of each row and their columns, in no order."""
+def _smallest(D: Array, k: int) -> Array:
+    """The k smallest entries of each row, in no order."""
+    if on_host(D):
+        return np.partition(D, k - 1, axis=1)[:, :k]
+    return D.topk(k, dim=1, largest=False, sorted=False).values
+
+
+def _at_smallest(D: Array, k: int, values: Array) -> Array:
+    """Values in the columns of the k smallest entries of each row, in no order."""
     if on_host(D):
         columns = np.argpartition(D, k - 1, axis=1)[:, :k]
-        return np.take_along_axis(D, columns, axis=1), columns
-    found = D.topk(k, dim=1, largest=False, sorted=False)
-    return found.values, found.indices
+        return np.take_along_axis(values, columns, axis=1)
+    return values.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
 
 
 def _unexplained(moments: Moments, line: Calibration) -> Array:

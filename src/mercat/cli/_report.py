@@ -182,9 +182,9 @@ def _table(done: list[Outcome]) -> str:
             cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
-        '<h2>Measures</h2>\n<p class="soft">1 is best, or 0 of torn neighbours; a tick marks the best of each, '
-        "and all that its "
-        "error does not tell from it. Time is that of a first call, with all packages imported before; where "
+        '<h2>Measures</h2>\n<p class="soft">1 is best, or 0 of torn neighbours; a tick marks the best of '
+        "each, and all that its error does not tell from it. Time is that of a first call, with all packages "
+        "imported before; where "
         "a method compiles itself, that counts.</p>\n"
         '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
         f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

@@ -1,0 +1,386 @@
+"""Error bars of a map: what each number means, by hand where that is possible, and the same bits anywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mercat
+from mercat import Mercat, Uncertainty, metrics, uncertainty
+from mercat._data.arrays import rows_alike
+from mercat._math.sphere import geodesic, normalize, tangent_frame
+from mercat._solve import uncertainty as _solve
+from mercat._solve.placement import LandmarkPlacer, as_type, prepare_landmarks
+
+FIELDS = [f.name for f in dataclasses.fields(Uncertainty) if f.name not in ("stability", "n_maps")]
+
+
+def clusters(n: int = 300, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centers = np.random.default_rng(1).normal(size=(4, 6)) * 3
+    return centers[np.arange(n) % 4] + rng.normal(size=(n, 6))
+
+
+def small(**parameters) -> Mercat:
+    return Mercat(**({"n_landmarks": 60, "solver": "landmarks", "random_state": 0} | parameters))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[Mercat, np.ndarray]:
+    X = clusters(1200)
+    return small().fit(X), X
+
+
+@pytest.fixture(scope="module")
+def bars(fitted) -> Uncertainty:
+    return uncertainty(*fitted, n_maps=6, random_state=0)
+
+
+def same(a: Uncertainty, b: Uncertainty, rows=slice(None)) -> None:
+    for name in FIELDS:
+        np.testing.assert_array_equal(
+            np.asarray(getattr(a, name))[rows], np.asarray(getattr(b, name))[rows], err_msg=name
+        )
+    assert a.stability == b.stability
+
+
+# ------------------------------------------------------------------ what each number is
+
+
+def random_places(*shape, seed=0):
+    return normalize(
+        np.random.default_rng(seed).normal(size=(*shape[:-1], 3)).reshape(-1, 3)
+    ).reshape(*shape[:-1], 3)
+
+
+def test_scatter_by_hand():
+    """Four maps put a point 0.1 east, west, and 0.02 north and south of its place."""
+    Y = np.array([[1.0, 0.0, 0.0]])
+    steps = np.array([[0, 0.1, 0], [0, -0.1, 0], [0, 0, 0.02], [0, 0, -0.02]])
+    length = np.linalg.norm(steps, axis=1, keepdims=True)
+    found = (np.cos(length) * Y + np.sin(length) * steps / length)[:, None, :]
+    axes = _solve.scatter(found, Y, 1.0)[0]
+    np.testing.assert_allclose(np.abs(axes[0]), [0, 0.1 / np.sqrt(2), 0], atol=1e-12)
+    np.testing.assert_allclose(np.abs(axes[1]), [0, 0, 0.02 / np.sqrt(2)], atol=1e-12)
+    np.testing.assert_allclose(_solve.scatter(found, Y, 4.0)[0], 2 * axes, atol=1e-12)
+
+
+def test_scatter_is_the_covariance_in_the_tangent_plane():
+    rng = np.random.default_rng(0)
+    Y = random_places(7, 3)
+    found = normalize((Y + 0.1 * rng.normal(size=(9, 7, 3))).reshape(-1, 3)).reshape(9, 7, 3)
+    axes = _solve.scatter(found, Y, 1.0)
+    frame = tangent_frame(Y)
+    for i in range(7):
+        arc = geodesic(found[:, i], np.broadcast_to(Y[i], (9, 3)))
+        flat = np.stack([found[:, i] @ frame[0, i], found[:, i] @ frame[1, i]], axis=1)
+        flat *= (arc / np.linalg.norm(flat, axis=1))[:, None]
+        expected = flat.T @ flat / 9
+        got = np.stack([axes[i] @ frame[0, i], axes[i] @ frame[1, i]], axis=1)
+        np.testing.assert_allclose(got.T @ got, expected, atol=1e-12)
+        np.testing.assert_allclose(axes[i] @ Y[i], 0, atol=1e-12)
+        assert np.linalg.norm(axes[i, 0]) >= np.linalg.norm(axes[i, 1])
+
+
+def test_elsewhere_by_hand():
+    """Of five maps, two put the point near one other place and one at a third."""
+    Y = np.array([[1.0, 0.0, 0.0]])
+    near, there, third = [0.999, 0.0447, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
+    close = normalize(np.array([[0.1, 1.0, 0.0]]))[0]
+    found = np.array([near, there, close, third, [1.0, 0, 0]])[:, None, :]
+    place, share = _solve.elsewhere(found, Y)
+    np.testing.assert_allclose(place[0], normalize(np.array([there]) + close)[0], atol=1e-12)
+    assert share[0] == pytest.approx(2 / 5)
+    place, share = _solve.elsewhere(found[[0, 4]], Y)
+    assert share[0] == 0
+    assert np.isnan(place).all()
+
+
+def test_torn_shares_are_those_of_the_measure():
+    X = clusters(260).astype(np.float32)
+    Y = random_places(260, 3).astype(np.float32)
+    reference = _solve.Taken(X, Y, np.arange(260))
+    with rows_alike():
+        found = np.concatenate(
+            [
+                _solve.torn_share(X[s : s + 100], Y[s : s + 100], s, reference, 15, 0.05)
+                for s in (0, 100, 200)
+            ]
+        )
+    np.testing.assert_allclose(found, metrics.torn_neighbors(X, Y), atol=1e-6)
+
+
+def test_p_values_count_the_points_of_permuted_data_that_fare_as_well():
+    null = np.array([0.2, 0.4, 0.4, 0.6])
+    np.testing.assert_allclose(
+        _solve.p_values(np.array([0.1, 0.4, 0.5, 1.0]), null), [1 / 5, 4 / 5, 4 / 5, 1]
+    )
+
+
+def test_unexplained_is_the_share_of_the_variance_of_the_cosines():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 4)), random_places(30, 3)
+    line = _solve.Calibration(0.2, 0.6)
+    legs = _solve.Legs(X[:12], Y[:12], line)
+    found = legs.unexplained(X[12:], Y[12:])
+    frame = tangent_frame(Y)
+    for k, i in enumerate(range(12, 30)):
+        a = (X[:12] - X[i]) / np.linalg.norm(X[:12] - X[i], axis=1, keepdims=True)
+        b = np.stack([Y[:12] @ frame[0, i], Y[:12] @ frame[1, i]], axis=1)
+        b /= np.linalg.norm(b, axis=1, keepdims=True)
+        apart = ~np.eye(12, dtype=bool)
+        cosines, shown = (a @ a.T)[apart], (b @ b.T)[apart]
+        expected = np.mean((cosines - 0.2 - 0.6 * shown) ** 2) / np.var(cosines)
+        assert found[k] == pytest.approx(expected, rel=1e-6)
+
+
+def test_stability_of_the_same_and_of_unrelated_maps():
+    Y = random_places(4000, 3)
+    assert _solve.stability(np.stack([Y, Y, Y])) == pytest.approx(1)
+    unrelated = np.stack([random_places(4000, 3, seed=s) for s in range(5)])
+    assert abs(_solve.stability(unrelated)) < 0.05
+
+
+def test_regions(bars, fitted):
+    Y = np.asarray(fitted[0].embedding_, dtype=np.float64)
+    np.testing.assert_allclose(bars.places, Y, atol=1e-6)
+    assert bars.contains(bars.places, 0.01).all()
+    for level in (0.5, 0.9):
+        outline = bars.ellipses(level, rows=np.arange(20), n_vertices=16)
+        np.testing.assert_allclose(np.linalg.norm(outline, axis=2), 1)
+        for k in range(16):
+            edge = bars.places.copy()
+            edge[:20] = outline[:, k]
+            assert bars.contains(edge, level + 0.001)[:20].all()
+            assert not bars.contains(edge, level - 0.001)[:20].any()
+    assert bars.factor(0.5) < bars.factor(0.9)
+    np.testing.assert_allclose(bars.spread**2, np.sum(bars.axes**2, axis=(1, 2)))
+    with pytest.raises(ValueError, match="level"):
+        bars.factor(1.0)
+
+
+def test_places_on_other_maps_are_those_of_a_full_search(fitted):
+    """Points start from their places: they must come to where they would from anywhere."""
+    model, X = fitted
+    taken = {}
+    place = _solve.OtherMap.place
+
+    def both(self, X_hat, starts):
+        taken.setdefault("pairs", []).append((place(self, X_hat, starts), self, X_hat))
+        return taken["pairs"][-1][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_solve.OtherMap, "place", both)
+        uncertainty(model, X, n_maps=4, random_state=1)
+    apart = []
+    for near, other, X_hat in taken["pairs"]:
+        with rows_alike():
+            apart.append(geodesic(near, _solve._product(other.placer.place(X_hat), other.rotation)))
+    assert np.quantile(np.concatenate(apart), 0.95) < 0.05
+
+
+def test_data_without_structure_have_uniform_p_values_and_clusters_low_ones(bars):
+    assert np.median(bars.p_value) < 0.05
+    X = np.random.default_rng(0).normal(size=(1500, 12))
+    model = small(n_landmarks=150).fit(X)
+    p = uncertainty(model, X, n_maps=4, random_state=0).p_value
+    np.testing.assert_allclose(np.quantile(p, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.2)
+
+
+def test_an_isolated_cluster_is_certain_and_a_symmetric_one_is_not():
+    """Points in the middle of three clusters along an axis; a ball has no axis to hold it."""
+    rng = np.random.default_rng(0)
+    line = np.repeat([-6.0, 0.0, 6.0], 100)[:, None] * [1.0, 0, 0, 0] + rng.normal(size=(300, 4))
+    ball = rng.normal(size=(300, 4))
+    certain, vague = (
+        uncertainty(small().fit(X), X, n_maps=6, random_state=0) for X in (line, ball)
+    )
+    assert certain.stability > vague.stability
+    assert np.median(certain.spread) < np.median(vague.spread)
+
+
+# ------------------------------------------------------------------ the same bits
+
+
+def test_same_seed_same_bits_on_any_number_of_threads(fitted, bars):
+    model, X = fitted
+    for n_jobs in (1, 3):
+        again = Mercat(**model.get_params()).set_params(n_jobs=n_jobs).fit(X)
+        same(bars, uncertainty(again, X, n_maps=6, random_state=0))
+    other = uncertainty(model, X, n_maps=6, random_state=1)
+    assert not np.array_equal(other.spread, bars.spread)
+
+
+def test_dask_arrays_are_judged_lazily_a_chunk_at_a_time(fitted):
+    da = pytest.importorskip("dask.array")
+    X = fitted[1]
+    chunked = da.from_array(X, chunks=((1, 700, 499), X.shape[1]))
+    model = small().fit(chunked)
+    lazy = uncertainty(model, chunked, n_maps=4, random_state=0)
+    assert lazy.places.chunks == ((1, 700, 499), (3,))
+    assert lazy.spread.numblocks == (3,)
+    here = uncertainty(small().fit(X), X, n_maps=4, random_state=0)
+    same(lazy, here)
+    assert lazy.ellipses(0.9, rows=np.arange(3)).shape == (3, 48, 3)
+
+
+def test_torch_tensors_are_judged_where_they_are(fitted):
+    torch = pytest.importorskip("torch")
+    model, X = fitted
+    there = small(device="cpu").fit(torch.asarray(X))
+    found = uncertainty(there, torch.asarray(X), n_maps=4, random_state=0)
+    assert isinstance(found.spread, torch.Tensor)
+    here = uncertainty(model, X, n_maps=4, random_state=0)
+    close = np.abs(np.asarray(found.spread) - here.spread) < 0.1 * here.spread + 0.01
+    assert close.mean() > 0.9
+    assert found.stability == pytest.approx(here.stability, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"solver": "exact"},
+        {"objective": "absolute"},
+        {"detail": 0.3},
+        {"metric": "cosine", "n_spectral": None},
+        {"metric": "manhattan"},
+        {"init": "pca", "n_spectral": "auto"},
+    ],
+    ids=str,
+)
+def test_every_kind_of_map_has_error_bars(parameters):
+    X = clusters(160)
+    model = small(**parameters).fit(X)
+    found = uncertainty(model, X, n_maps=4, random_state=0)
+    assert np.isfinite(found.spread).all()
+    assert (found.spread > 0).any()
+    assert ((found.p_value > 0) & (found.p_value <= 1)).all()
+    assert 0 < found.stability <= 1
+    known = np.isfinite(found.alternative_wins)
+    np.testing.assert_array_equal(known, np.isfinite(found.alternative[:, 0]))
+    np.testing.assert_array_equal(known, np.isfinite(found.alternative_gap))
+
+
+def test_distances_and_sparse_matrices_have_error_bars():
+    X = clusters(120)
+    D = np.linalg.norm(X[:, None] - X[None], axis=2)
+    assert uncertainty(small(metric="precomputed").fit(D), D, n_maps=4).stability > 0
+    S = sp.csr_array(np.maximum(X, 0))
+    dense, sparse = (
+        uncertainty(small().fit(A), A, n_maps=4, random_state=0) for A in (S.toarray(), S)
+    )
+    np.testing.assert_allclose(sparse.spread, dense.spread, rtol=1e-3)
+    assert (sparse.p_value > 0).all()
+
+
+def test_permuted_columns_keep_their_values():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((40, 9), density=0.4, rng=rng, format="csr")
+    for rows in (X, X.toarray()):
+        permuted = _solve._permuted(rows, np.random.default_rng(1))
+        dense = permuted.toarray() if sp.issparse(permuted) else permuted
+        np.testing.assert_allclose(np.sort(dense, axis=0), np.sort(X.toarray(), axis=0))
+        assert not np.allclose(dense, X.toarray())
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+def test_other_data_than_those_of_the_model_are_refused(fitted):
+    model, X = fitted
+    with pytest.raises(ValueError, match="1200 rows, got 900"):
+        uncertainty(model, X[:900])
+    with pytest.raises(ValueError, match="X must be the data"):
+        uncertainty(model, -5 * X[::-1])
+    with pytest.raises(ValueError, match="n_maps"):
+        uncertainty(model, X, n_maps=3)
+    with pytest.raises(ValueError, match="random_state"):
+        uncertainty(model, X, random_state="x")
+    old = Mercat(solver="algorithm1", objective="absolute", max_iter=3).fit(X[:50])
+    with pytest.raises(ValueError, match="algorithm1"):
+        uncertainty(old, X[:50])
+
+
+def test_a_loaded_model_has_the_same_error_bars(fitted, bars, tmp_path):
+    model, X = fitted
+    mercat.save(model, tmp_path / "map.mercat")
+    same(bars, uncertainty(mercat.load(tmp_path / "map.mercat"), X, n_maps=6, random_state=0))
+
+
+def test_repr_says_what_it_is(bars):
+    assert repr(bars) == f"Uncertainty of 1200 points by 6 maps, of stability {bars.stability:.3f}"
+    assert set(bars.columns()) < {*FIELDS, "spread"}
+
+
+# ------------------------------------------------------------------ placing from a place
+
+
+@pytest.fixture(scope="module")
+def landmarks() -> tuple[LandmarkPlacer, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 5)), random_places(40, 3)
+    placer = as_type(prepare_landmarks(X, Y, _solve.Calibration(0.1, 0.8)), np.float32)
+    return placer, rng.normal(size=(700, 5)).astype(np.float32)
+
+
+def test_points_start_from_the_best_of_their_starts(landmarks):
+    placer, X = landmarks
+    starts = np.stack([random_places(700, 3, seed=s) for s in (1, 2, 3)], axis=1).astype(np.float32)
+    each = [placer.place_from(X, starts[:, k : k + 1], 0)[1] for k in range(3)]
+    np.testing.assert_allclose(
+        placer.place_from(X, starts, 0)[1], np.min(each, axis=0), rtol=1e-4, atol=1e-2
+    )
+    starts[::2, 1:] = np.nan
+    expected = np.where(np.arange(700) % 2 == 0, each[0], np.min(each, axis=0))
+    np.testing.assert_allclose(placer.place_from(X, starts, 0)[1], expected, rtol=1e-4, atol=1e-2)
+    before, after = (placer.place_from(X, starts, steps)[1] for steps in (0, 3))
+    assert (after <= before + 1e-3).all()
+    assert (after < before - 1e-3).mean() > 0.9
+
+
+def test_kernels_place_from_a_place_as_numpy_does(landmarks, monkeypatch):
+    placer, X = landmarks
+    starts = np.stack([random_places(700, 3, seed=s) for s in (1, 2)], axis=1).astype(np.float32)
+    starts[::3, 1] = np.nan
+    in_c = placer.place_from(X, starts), placer.place_roughly(X, starts[:, 0])
+    monkeypatch.setattr(LandmarkPlacer, "_by_kernels", lambda self, X: False)
+    in_numpy = placer.place_from(X, starts), placer.place_roughly(X, starts[:, 0])
+    np.testing.assert_allclose(in_c[0][1], in_numpy[0][1], rtol=1e-3, atol=0.1)
+    assert np.quantile(geodesic(in_c[0][0], in_numpy[0][0]), 0.95) < 1e-2
+    assert np.quantile(geodesic(in_c[1][0], in_numpy[1][0]), 0.9) < 1e-2
+
+
+def test_excess_is_the_difference_of_mean_squared_residuals(landmarks):
+    placer, X = landmarks
+    Y, Z = (random_places(700, 3, seed=s).astype(np.float32) for s in (1, 2))
+    here, there = (placer.place_from(X, P[:, None], 0)[1] for P in (Y, Z))
+    np.testing.assert_allclose(placer.excess(X, Y, Z), (there - here) / (3 * 40**2), rtol=1e-5)
+    # Of an energy whose residuals are known: all triples of the point and two landmarks.
+    x, y, z = X[0].astype(float), Y[0].astype(float), Z[0].astype(float)
+    assert placer.excess(X, Y, Z)[0] == pytest.approx(
+        (residuals(placer, x, z) - residuals(placer, x, y)), rel=0.15, abs=0.02
+    )
+
+
+def residuals(placer: LandmarkPlacer, x: np.ndarray, y: np.ndarray) -> float:
+    """Mean squared residual over the triples of a point and two landmarks."""
+    alpha, beta = placer.calibration
+    P, Q = (np.asarray(a, dtype=float) for a in (placer.X, placer.Y))
+
+    def cosines(at_x, at_y, xs, ys):
+        a = (xs - at_x) / np.linalg.norm(xs - at_x, axis=1, keepdims=True)
+        frame = tangent_frame(at_y[None])
+        b = np.stack([ys @ frame[0, 0], ys @ frame[1, 0]], axis=1)
+        b /= np.sqrt(np.sum(b * b, axis=1, keepdims=True) + placer.softening)
+        return (a @ a.T - alpha - beta * b @ b.T) ** 2
+
+    m = len(P)
+    total = cosines(x, y, P, Q)[~np.eye(m, dtype=bool)].sum()
+    for k in range(m):
+        others = np.arange(m) != k
+        xs, ys = np.vstack([x, P[others]]), np.vstack([y, Q[others]])
+        total += 2 * cosines(P[k], Q[k], xs, ys)[0, 1:].sum()
+    return total / (3 * m**2)
