@@ -9,7 +9,8 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from mercat._math.sphere import from_lonlat
+from mercat import Uncertainty
+from mercat._math.sphere import fibonacci_grid, from_lonlat, tangent_frame
 from mercat.viewer import to_html
 
 WIDE = {"width": 1100, "height": 560}
@@ -61,6 +62,26 @@ def clusters():
         "note": [None if row % 4 else f"note {row}" for row in range(30)],
     }
     return points, frame
+
+
+def error_bars(n=40):
+    """Ellipses twice as long as wide along the meridians; one point has another place."""
+    places = fibonacci_grid(n, np)
+    U, V = tangent_frame(places)
+    alternative = np.full((n, 3), np.nan)
+    alternative[3] = -places[3]
+    numbers = np.where(np.arange(n) == 3, 0.25, np.nan)
+    return places, Uncertainty(
+        places=places,
+        axes=np.stack([0.2 * U, 0.1 * V], axis=1),
+        alternative=alternative,
+        alternative_gap=numbers,
+        alternative_wins=numbers,
+        torn=np.linspace(0, 1, n),
+        p_value=np.linspace(0.1, 1, n),
+        stability=0.9,
+        n_maps=20,
+    )
 
 
 @pytest.fixture

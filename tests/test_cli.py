@@ -234,6 +234,33 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
     assert again.obs["kind"].tolist() == FRAME["kind"].tolist()
 
 
+def test_embed_tells_how_far_places_can_be_trusted(data, tmp_path):
+    outputs = [tmp_path / name for name in ("map.csv", "map.html")]
+    out = done("embed", data, "-o", outputs[0], "--html", outputs[1], "--uncertainty")
+    assert "20 other maps, of stability 0." in out
+    frame = pd.read_csv(outputs[0])
+    model = Mercat(random_state=0).fit(FRAME[[f"f{k}" for k in range(5)]].to_numpy())
+    found = mercat.uncertainty(model, FRAME[[f"f{k}" for k in range(5)]].to_numpy(), random_state=0)
+    np.testing.assert_allclose(frame["spread"], np.degrees(found.spread), rtol=1e-3)
+    for name in ("torn", "p_value", "alternative_wins", "alternative_gap"):
+        np.testing.assert_allclose(frame[name], getattr(found, name), rtol=1e-3, atol=1e-3)
+    done("embed", data, "-o", tmp_path / "map.h5ad", "--uncertainty")
+    cells = anndata.read_h5ad(tmp_path / "map.h5ad")
+    np.testing.assert_allclose(cells.obs["mercat_spread"], found.spread, rtol=1e-3)
+    assert cells.uns["mercat"]["uncertainty"]["n_maps"] == 20
+    told = json.loads(done("embed", data, "--uncertainty", "--json"))
+    assert told["stability"] == pytest.approx(found.stability, abs=1e-3)
+
+
+def test_embed_refuses_metadata_named_as_its_own_columns(tmp_path):
+    path = tmp_path / "data.csv"
+    FRAME.assign(torn="no").to_csv(path, index=False)
+    done("embed", path)
+    code, _, err = call("embed", path, "--uncertainty")
+    assert code == 2
+    assert "torn" in err
+
+
 def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     html, png = tmp_path / "map.html", tmp_path / "map.png"
     result = json.loads(done("embed", data, "--html", html, "--png", png, "--json"))

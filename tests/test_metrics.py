@@ -535,6 +535,7 @@ def test_report_holds_the_measures_themselves(clouds):
         assert table[measure.__name__] == measure(X, Y, **given)
     assert table["knn_accuracy"] == knn_accuracy(Y, labels)
     assert table["centroid_preservation"] == centroid_preservation(X, Y, labels)
+    assert table["torn_neighbors"] == pytest.approx(np.mean(metrics.torn_neighbors(X, Y)))
     assert set(table) < set(metrics.__all__)
     assert len(report(X, Y)) == len(table) - 2
 
@@ -563,6 +564,7 @@ def test_report_takes_a_sample_of_many_points_and_shows_progress(capsys):
     assert "measuring: 100%" in capsys.readouterr().err
     assert 0 < table["trustworthiness"].standard_error < 0.01
     assert 0 < table["angle_preservation"].standard_error < 0.01
+    assert 0 < table["torn_neighbors"].standard_error < 0.02
 
 
 @pytest.mark.parametrize("n", [4, 9, 20])

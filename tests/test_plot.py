@@ -15,11 +15,15 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import pandas as pd  # noqa: E402
 import polars as pl  # noqa: E402
+from matplotlib.collections import (  # noqa: E402
+    LineCollection,
+    PolyCollection,
+)
 from matplotlib.colors import to_hex, to_rgba  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import PCA  # noqa: E402
 
-from mercat import Mercat, metrics, plot  # noqa: E402
+from mercat import Mercat, Uncertainty, metrics, plot  # noqa: E402
 from mercat._draw import chart as _chart  # noqa: E402
 from mercat._draw import labels as _labels  # noqa: E402
 from mercat._draw import legend as _legend  # noqa: E402
@@ -35,7 +39,12 @@ from mercat._draw.palette import (  # noqa: E402
     seen,
     to_rgb,
 )
-from mercat._math.sphere import fibonacci_grid, from_lonlat, normalize  # noqa: E402
+from mercat._math.sphere import (  # noqa: E402
+    fibonacci_grid,
+    from_lonlat,
+    normalize,
+    tangent_frame,
+)
 from mercat.projections import NAMES, far_side, project  # noqa: E402
 
 DIGITS = load_digits()
@@ -926,6 +935,96 @@ def test_legends_take_less_than_a_quarter_of_the_picture(n_names, length, tall):
 
 
 # --- trust, compare ------------------------------------------------------------------------
+
+
+def judged(n=300):
+    """A map with error bars: all alike, but for one point that has another place."""
+    places = fibonacci_grid(n, np)
+    U, V = tangent_frame(places)
+    alternative = np.full((n, 3), np.nan)
+    alternative[7] = places[20]
+    bars = Uncertainty(
+        places=places,
+        axes=np.stack([0.1 * U, 0.05 * V], axis=1),
+        alternative=alternative,
+        alternative_gap=np.full(n, np.nan),
+        alternative_wins=np.full(n, np.nan),
+        torn=np.linspace(0, 1, n),
+        p_value=np.linspace(0.01, 1, n),
+        stability=0.9,
+        n_maps=20,
+    )
+    return SimpleNamespace(embedding_=places, point_loss_=np.linspace(0.1, 0.2, n)), bars
+
+
+def collections(ax, kind):
+    return [c for c in ax.collections if isinstance(c, kind)]
+
+
+@pytest.mark.parametrize("projection", NAMES)
+def test_trust_draws_ellipses_of_few_points_and_haze_for_many(projection):
+    model, bars = judged(60)
+    few = SimpleNamespace(embedding_=model.embedding_, point_loss_=model.point_loss_)
+    ax = plot.trust(few, bars, projection=projection, extent="world")
+    assert not collections(ax, PolyCollection)
+    outlines = collections(ax, LineCollection)
+    drawn = sum(len(c.get_paths()) for c in outlines)
+    far = 0.3 if projection == "orthographic" else 0.9
+    assert drawn >= far * 60
+    many, bars = judged(300)
+    ax = plot.trust(many, bars, projection=projection)
+    assert len(collections(ax, PolyCollection)) == 1
+
+
+def test_outlines_lie_where_the_regions_are_and_never_cross_the_map():
+    model, bars = judged(60)
+    ax = plot.trust(model, bars, rows=[5], extent="world", center=(0, 0), level=0.5)
+    (line,) = collections(ax, LineCollection)
+    (path,) = line.get_paths()
+    outline = bars.ellipses(0.5, rows=[5])[0]
+    expected = project(np.vstack([outline, outline[:1]]), "mercator", center=(0, 0))
+    np.testing.assert_allclose(path.vertices, expected)
+    ax = plot.trust(model, bars, extent="world", center=(0, 0))
+    for line in collections(ax, LineCollection):
+        for path in line.get_paths():
+            assert np.abs(np.diff(path.vertices[:, 0])).max() < 3
+
+
+def test_a_dashed_line_leads_to_the_other_place():
+    model, bars = judged(60)
+    ax = plot.trust(model, bars, rows=[7], projection="lambert", center=(0, 0), extent="world")
+    _, way = collections(ax, LineCollection)
+    ends = np.concatenate([path.vertices for path in way.get_paths()])[[0, -1]]
+    expected = project(model.embedding_[[7, 20]], "lambert", center=(0, 0))
+    np.testing.assert_allclose(ends, expected, atol=1e-9)
+    assert len(collections(plot.trust(model, bars, rows=[8]), LineCollection)) == 1
+    assert not collections(plot.trust(model, bars, rows=[]), LineCollection)
+
+
+def test_trust_is_coloured_by_any_of_the_numbers():
+    model, bars = judged(60)
+    for by, values in {
+        "loss": model.point_loss_,
+        "torn": bars.torn,
+        "p_value": bars.p_value,
+        tuple(bars.torn**2): bars.torn**2,
+    }.items():
+        ax = plot.trust(model, bars, by=by, rows=[], projection="lambert", center=(0, 0))
+        P, rgba = drawn(ax)
+        rows = rows_of(P, project(model.embedding_, "lambert"))
+        scaled = (values - values.min()) / np.ptp(values)
+        expected = matplotlib.colormaps["viridis_r"](scaled[rows])
+        np.testing.assert_allclose(rgba[:, :3], expected[:, :3], atol=0.02)
+    assert "spread" in plot.trust(model, bars).child_axes[-1].get_ylabel()
+    with pytest.raises(ValueError, match="by='torn' needs uncertainty"):
+        plot.trust(model, by="torn")
+    with pytest.raises(ValueError, match="by"):
+        plot.trust(model, bars, by="angle")
+    with pytest.raises(ValueError, match="uncertainty must be that of 59 points, got that of 60"):
+        plot.trust(SimpleNamespace(embedding_=model.embedding_[:59], point_loss_=np.ones(59)), bars)
+    for rows in ([60], [-1], [0.5], [[1]]):
+        with pytest.raises(ValueError, match="rows"):
+            plot.trust(model, bars, rows=rows)
 
 
 def test_trust_colours_points_by_their_loss():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
+import re
+import zlib
 
 import anndata
 import numpy as np
@@ -13,7 +17,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, projections, tl
-from mercat._anndata import write_map
+from mercat._anndata import read_uncertainty, write_map
 from mercat._math.sphere import from_lonlat
 
 
@@ -401,3 +405,53 @@ def test_a_gene_beside_which_nothing_is_seen_is_named(adata):
     adata.X[:, 4] *= 1000
     with pytest.warns(mercat.TrustWarning, match="^Column 'gene4' has more than 99%"):
         tl.mercat(adata, use_rep="X")
+
+
+# ------------------------------------------------------------------ error bars
+
+
+def test_uncertainty_is_written_under_the_name_of_the_map(adata, tmp_path):
+    tl.mercat(adata, key_added="X_other", n_pcs=8)
+    assert tl.uncertainty(adata, basis="other", n_maps=4) is None
+    rows = adata.obsm["X_pca"][:, :8]
+    found = mercat.uncertainty(Mercat(random_state=0).fit(rows), rows, n_maps=4, random_state=0)
+    for name, values in found.columns().items():
+        np.testing.assert_array_equal(adata.obs[f"X_other_{name}"], values)
+    np.testing.assert_array_equal(adata.obsm["X_other_axes"].reshape(-1, 2, 3), found.axes)
+    np.testing.assert_array_equal(adata.obsm["X_other_alternative"], found.alternative)
+    assert adata.uns["X_other"]["uncertainty"] == {"stability": found.stability, "n_maps": 4}
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = read_uncertainty(anndata.read_h5ad(tmp_path / "cells.h5ad"), "X_other")
+    np.testing.assert_allclose(again.spread, found.spread)
+    assert (again.stability, again.n_maps) == (found.stability, 4)
+
+
+def test_a_new_map_forgets_the_error_bars_of_the_old_one(adata):
+    tl.mercat(adata)
+    assert read_uncertainty(adata) is None
+    copy = tl.uncertainty(adata, n_maps=4, copy=True)
+    assert "mercat_spread" not in adata.obs
+    assert read_uncertainty(copy).n_maps == 4
+    tl.mercat(copy)
+    assert read_uncertainty(copy) is None
+    assert not [name for name in copy.obs if name.startswith("mercat_") and name != "mercat_loss"]
+    assert set(copy.obsm) == set(adata.obsm)
+
+
+def test_the_explorer_shows_the_error_bars_of_a_map(adata, tmp_path):
+    tl.mercat(adata)
+    tl.uncertainty(adata, n_maps=4)
+    path = mercat.pl.explore(adata, tmp_path / "cells.html")
+    payload = base64.b64decode(re.search(r'id="mercat-payload">([^<]+)<', path.read_text())[1])
+    data = zlib.decompress(payload)
+    header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    assert header["places"] is not None
+    names = [column["name"] for column in header["columns"]]
+    assert "spread (degrees)" in names
+    assert "mercat_spread" not in names
+
+
+def test_uncertainty_of_cells_that_were_left_out_is_refused(adata):
+    tl.mercat(adata)
+    with pytest.raises(ValueError, match="90 rows, got 50"):
+        tl.uncertainty(adata[:50].copy(), n_maps=4)

@@ -12,8 +12,9 @@ import mercat
 from mercat import Mercat, Uncertainty, metrics, uncertainty
 from mercat._data.arrays import rows_alike
 from mercat._math.sphere import geodesic, normalize, tangent_frame
-from mercat._solve import uncertainty as _solve
 from mercat._solve.placement import LandmarkPlacer, as_type, prepare_landmarks
+from mercat._uncertainty import maps as _maps
+from mercat._uncertainty import points as _points
 
 FIELDS = [f.name for f in dataclasses.fields(Uncertainty) if f.name not in ("stability", "n_maps")]
 
@@ -62,17 +63,17 @@ def test_scatter_by_hand():
     steps = np.array([[0, 0.1, 0], [0, -0.1, 0], [0, 0, 0.02], [0, 0, -0.02]])
     length = np.linalg.norm(steps, axis=1, keepdims=True)
     found = (np.cos(length) * Y + np.sin(length) * steps / length)[:, None, :]
-    axes = _solve.scatter(found, Y, 1.0)[0]
+    axes = _points.scatter(found, Y, 1.0)[0]
     np.testing.assert_allclose(np.abs(axes[0]), [0, 0.1 / np.sqrt(2), 0], atol=1e-12)
     np.testing.assert_allclose(np.abs(axes[1]), [0, 0, 0.02 / np.sqrt(2)], atol=1e-12)
-    np.testing.assert_allclose(_solve.scatter(found, Y, 4.0)[0], 2 * axes, atol=1e-12)
+    np.testing.assert_allclose(_points.scatter(found, Y, 4.0)[0], 2 * axes, atol=1e-12)
 
 
 def test_scatter_is_the_covariance_in_the_tangent_plane():
     rng = np.random.default_rng(0)
     Y = random_places(7, 3)
     found = normalize((Y + 0.1 * rng.normal(size=(9, 7, 3))).reshape(-1, 3)).reshape(9, 7, 3)
-    axes = _solve.scatter(found, Y, 1.0)
+    axes = _points.scatter(found, Y, 1.0)
     frame = tangent_frame(Y)
     for i in range(7):
         arc = geodesic(found[:, i], np.broadcast_to(Y[i], (9, 3)))
@@ -91,10 +92,10 @@ def test_elsewhere_by_hand():
     near, there, third = [0.999, 0.0447, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
     close = normalize(np.array([[0.1, 1.0, 0.0]]))[0]
     found = np.array([near, there, close, third, [1.0, 0, 0]])[:, None, :]
-    place, share = _solve.elsewhere(found, Y)
+    place, share = _points.elsewhere(found, Y)
     np.testing.assert_allclose(place[0], normalize(np.array([there]) + close)[0], atol=1e-12)
     assert share[0] == pytest.approx(2 / 5)
-    place, share = _solve.elsewhere(found[[0, 4]], Y)
+    place, share = _points.elsewhere(found[[0, 4]], Y)
     assert share[0] == 0
     assert np.isnan(place).all()
 
@@ -102,11 +103,11 @@ def test_elsewhere_by_hand():
 def test_torn_shares_are_those_of_the_measure():
     X = clusters(260).astype(np.float32)
     Y = random_places(260, 3).astype(np.float32)
-    reference = _solve.Taken(X, Y, np.arange(260))
+    reference = _points.Taken(X, Y, np.arange(260))
     with rows_alike():
         found = np.concatenate(
             [
-                _solve.torn_share(X[s : s + 100], Y[s : s + 100], s, reference, 15, 0.05)
+                _points.torn_share(X[s : s + 100], Y[s : s + 100], s, reference, 15, 0.05)
                 for s in (0, 100, 200)
             ]
         )
@@ -116,15 +117,15 @@ def test_torn_shares_are_those_of_the_measure():
 def test_p_values_count_the_points_of_permuted_data_that_fare_as_well():
     null = np.array([0.2, 0.4, 0.4, 0.6])
     np.testing.assert_allclose(
-        _solve.p_values(np.array([0.1, 0.4, 0.5, 1.0]), null), [1 / 5, 4 / 5, 4 / 5, 1]
+        _points.p_values(np.array([0.1, 0.4, 0.5, 1.0]), null), [1 / 5, 4 / 5, 4 / 5, 1]
     )
 
 
 def test_unexplained_is_the_share_of_the_variance_of_the_cosines():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 4)), random_places(30, 3)
-    line = _solve.Calibration(0.2, 0.6)
-    legs = _solve.Legs(X[:12], Y[:12], line)
+    line = _points.Calibration(0.2, 0.6)
+    legs = _points.Legs(X[:12], Y[:12], line)
     found = legs.unexplained(X[12:], Y[12:])
     frame = tangent_frame(Y)
     for k, i in enumerate(range(12, 30)):
@@ -139,9 +140,9 @@ def test_unexplained_is_the_share_of_the_variance_of_the_cosines():
 
 def test_stability_of_the_same_and_of_unrelated_maps():
     Y = random_places(4000, 3)
-    assert _solve.stability(np.stack([Y, Y, Y])) == pytest.approx(1)
+    assert _maps.stability(np.stack([Y, Y, Y])) == pytest.approx(1)
     unrelated = np.stack([random_places(4000, 3, seed=s) for s in range(5)])
-    assert abs(_solve.stability(unrelated)) < 0.05
+    assert abs(_maps.stability(unrelated)) < 0.05
 
 
 def test_regions(bars, fitted):
@@ -166,19 +167,19 @@ def test_places_on_other_maps_are_those_of_a_full_search(fitted):
     """Points start from their places: they must come to where they would from anywhere."""
     model, X = fitted
     taken = {}
-    place = _solve.OtherMap.place
+    place = _points.OtherMap.place
 
     def both(self, X_hat, starts):
         taken.setdefault("pairs", []).append((place(self, X_hat, starts), self, X_hat))
         return taken["pairs"][-1][0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_solve.OtherMap, "place", both)
+        patch.setattr(_points.OtherMap, "place", both)
         uncertainty(model, X, n_maps=4, random_state=1)
     apart = []
     for near, other, X_hat in taken["pairs"]:
         with rows_alike():
-            apart.append(geodesic(near, _solve._product(other.placer.place(X_hat), other.rotation)))
+            apart.append(geodesic(near, _points.product(other.placer.place(X_hat), other.rotation)))
     assert np.quantile(np.concatenate(apart), 0.95) < 0.05
 
 
@@ -280,7 +281,7 @@ def test_permuted_columns_keep_their_values():
     rng = np.random.default_rng(0)
     X = sp.random_array((40, 9), density=0.4, rng=rng, format="csr")
     for rows in (X, X.toarray()):
-        permuted = _solve._permuted(rows, np.random.default_rng(1))
+        permuted = _maps._permuted(rows, np.random.default_rng(1))
         dense = permuted.toarray() if sp.issparse(permuted) else permuted
         np.testing.assert_allclose(np.sort(dense, axis=0), np.sort(X.toarray(), axis=0))
         assert not np.allclose(dense, X.toarray())
@@ -322,7 +323,7 @@ def test_repr_says_what_it_is(bars):
 def landmarks() -> tuple[LandmarkPlacer, np.ndarray]:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 5)), random_places(40, 3)
-    placer = as_type(prepare_landmarks(X, Y, _solve.Calibration(0.1, 0.8)), np.float32)
+    placer = as_type(prepare_landmarks(X, Y, _points.Calibration(0.1, 0.8)), np.float32)
     return placer, rng.normal(size=(700, 5)).astype(np.float32)
 
 

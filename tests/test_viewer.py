@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+from explorer_page import error_bars
 
 from mercat._data.columns import Painted
 from mercat._draw.colors import coloring
@@ -908,3 +909,36 @@ def test_a_title_that_no_page_can_hold_is_refused_by_name(tmp_path, title):
     with pytest.raises(ValueError, match=r"^title must be text that UTF-8 can hold"):
         to_html(np.eye(3), None, tmp_path / "a.html", title=title)
     assert list(tmp_path.iterdir()) == []
+
+
+# --- error bars ----------------------------------------------------------------------------
+
+
+def test_error_bars_are_columns_axes_and_other_places():
+    places, bars = error_bars()
+    header, read = unpack(encode(places, uncertainty=bars))
+    axes = read(header["places"]["axes"]).reshape(-1, 4)
+    scale = bars.factor(0.9)
+    np.testing.assert_allclose(axes[:, :3], scale * bars.axes[:, 0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(axes[:, 3], 0.1 * scale, rtol=1e-5)
+    codes = read(header["places"]["alternative"]).reshape(-1, 2)
+    assert (codes[np.arange(40) != 3] == -32768).all()
+    np.testing.assert_array_equal(codes[3], to_octahedral(-places[3:4])[0])
+    columns = {column["name"]: read(column) for column in header["columns"]}
+    np.testing.assert_allclose(columns["spread (degrees)"], np.degrees(bars.spread), rtol=1e-6)
+    np.testing.assert_allclose(columns["torn share"], bars.torn, atol=1e-6)
+    np.testing.assert_allclose(columns["p value"], bars.p_value, atol=1e-6)
+    assert columns["alternative wins"][3] == 0.25
+    assert unpack(encode(places))[0]["places"] is None
+
+
+def test_error_bars_that_do_not_fit_are_refused():
+    places, bars = error_bars()
+    with pytest.raises(ValueError, match="uncertainty must be that of 5 points, got that of 40"):
+        encode(places[:5], uncertainty=bars)
+    with pytest.raises(TypeError, match="uncertainty"):
+        encode(places, uncertainty={"spread": [1]})
+    with pytest.raises(ValueError, match="uncertainty needs a first embedding of unit vectors"):
+        encode({"flat": places[:, :2]}, uncertainty=bars)
+    with pytest.raises(ValueError, match="no column 'p value' when uncertainty is given"):
+        encode(places, {"p value": np.zeros(40)}, uncertainty=bars)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 from pathlib import Path
@@ -18,6 +19,7 @@ from explorer_page import (
     color_by,
     column,
     drag,
+    error_bars,
     pixel,
     screenshot,
     spot,
@@ -542,6 +544,39 @@ def test_lines_lead_to_neighbours_in_the_data_and_torn_ones_are_red(visit):
     until(lambda: reddish(page, whole) == 0)
 
 
+def test_pointing_at_a_point_draws_its_ellipse_and_its_other_place(visit):
+    """The next four points lie at the ends of the axes of the first, the last at its other place."""
+    _, bars = error_bars(6)
+    places = np.tile([1.0, 0.0, 0.0], (6, 1))
+    axes = np.tile([[[0.0, 0.2, 0.0], [0.0, 0.0, 0.1]]], (6, 1, 1))
+    bars = dataclasses.replace(bars, places=places, axes=axes)
+    places[1:5] = bars.ellipses(0.9, rows=[0], n_vertices=4)[0]
+    places[5] = [0.0, -1.0, 0.0]
+    alternative = np.full((6, 3), np.nan)
+    alternative[0] = places[5]
+    bars = dataclasses.replace(bars, places=places, alternative=alternative)
+    page = visit(places, {"k": np.arange(6) % 2}, uncertainty=bars)
+    page.keyboard.press("n")
+    box = page.locator(".stage").bounding_box()
+
+    def drawn(at, reach):
+        x, y = (int(v - b) - reach for v, b in zip(at, (box["x"], box["y"]), strict=True))
+        return ink(page, [x, y, 2 * reach, 2 * reach])
+
+    at = [np.array(spot(page, row)) for row in range(6)]
+    assert all(drawn(place, 8) == 0 for place in at)
+    page.mouse.move(*at[0])
+    for place in at[1:]:
+        until(lambda place=place: drawn(place, 8) > 10)
+    assert drawn((at[0] + at[1]) / 2, 5) == 0  # an outline, and the dashed line leads the other way
+    assert drawn((at[0] + at[5]) / 2, 8) > 5
+    page.mouse.click(*at[0])
+    page.mouse.move(2, 2)
+    until(lambda: drawn(at[2], 8) > 10)  # a pinned point keeps its ellipse
+    color_by(page, "spread (degrees)")
+    until(lambda: "trusted" in column(page, "spread (degrees)").inner_text())
+
+
 def test_images_are_on_the_cards(visit):
     points, frame = clusters()
     images = np.zeros((30, 4, 6, 3), dtype=np.uint8)
@@ -649,6 +684,7 @@ def test_axe_finds_nothing(browser, tmp_path, width, theme):
         genes=(rng.poisson(1.0, (200, 5)), list("VWXYZ")),
         neighbors=rng.integers(0, 200, (200, 3)),
         images=rng.random((200, 4, 4)),
+        uncertainty=error_bars(200)[1],
         theme=theme,
     )
     # The policy of the page would not let axe in.

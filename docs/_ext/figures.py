@@ -13,7 +13,7 @@ from fits import digits
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness.facing import facing
-from mercat import Mercat, datasets, metrics, plot, projections
+from mercat import Mercat, datasets, metrics, plot, projections, uncertainty
 from mercat._math.definition import spherical_triple_cosines, triple_cosines
 
 STYLE = {
@@ -204,6 +204,26 @@ def trust() -> Any:
     return figure
 
 
+def error_bars() -> Any:
+    """Groups in a row, whose places are certain, and three beside it, which a map has no room for."""
+    rng = np.random.default_rng(0)
+    centers = np.zeros((8, 8))
+    centers[:5, 0] = [0, 4, 8, 12, 16]
+    centers[5:, 0] = 8
+    centers[5:, 1:4] = 8 * np.eye(3)
+    group = np.arange(240) % 8
+    X = centers[group] + rng.normal(size=(240, 8))
+    model = Mercat(random_state=0).fit(X)
+    bars = uncertainty(model, X, n_maps=8, random_state=0)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+    names = np.array([f"{k + 1}" for k in range(5)] + ["beside"] * 3)[group]
+    plot.map(model, names, labels=True, legend=False, ax=left)
+    left.set_title("groups")
+    plot.trust(model, bars, rows=np.arange(8), ax=right)
+    right.set_title("where other maps put them")
+    return figure
+
+
 def cells() -> Any:
     """Blood cells that come with scanpy: kinds, and a marker of monocytes."""
     import scanpy as sc
@@ -267,6 +287,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     spectrum,
     landmarks,
     trust,
+    error_bars,
     cells,
     side_by_side,
 )

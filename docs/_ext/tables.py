@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ PAGES = (
     "docs/detail.md",
     "docs/estimator.md",
     "docs/howto/single-cell.md",
+    "docs/howto/trust.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
 
@@ -64,6 +66,9 @@ def fragments() -> dict[str, str]:
         "peers": peers_table(dial),
         "ingest": ingest_table(_results("ingest")),
         "align": align_table(_results("align")),
+        "calibration": calibration_table(_results("calibration")),
+        "uncertainty": uncertainty_table(_results("uncertainty")),
+        "stability": stability_table(_results("stability")),
         "parameters": parameters_table(),
     }
 
@@ -402,6 +407,82 @@ def align_table(found: Mapping[str, Any]) -> str:
         )
         rows.append([_HERE.get(name, SETS[name].title), f"{record['n']:,}", *moved, *angles])
     return _table(head, rows)
+
+
+_MAPS_OF = {
+    "exact": "400 points, all solved",
+    "landmarks": "3000 points, 300 landmarks",
+    "detail": "1200 points, `detail=0.3`",
+}
+
+
+def calibration_table(found: Mapping[str, Any]) -> str:
+    """Mean coverage of regions over fresh maps, by kind of map, and its range over distributions."""
+    rows = []
+    for setting, title_ in _MAPS_OF.items():
+        for kind, words in (("draws", "data drawn anew"), ("seeds", "the same data, other seeds")):
+            shares = [
+                _column_means(record["coverage"][kind])
+                for record in found.values()
+                if record["setting"] == setting and kind in record["coverage"]
+            ]
+            if not shares:
+                continue
+            cells = []
+            for level in (0, 1):
+                values = [share[level] for share in shares]
+                mean = sum(values) / len(values)
+                cells += [
+                    f"{100 * mean:.0f} %",
+                    f"{100 * min(values):.0f} to {100 * max(values):.0f} %",
+                ]
+            rows.append([title_, words, *cells])
+    head = [
+        "map",
+        "fresh maps",
+        "in regions of 50 %",
+        "by distribution",
+        "in those of 90 %",
+        "by distribution",
+    ]
+    return _table(head, rows)
+
+
+def _column_means(rows: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(column) / len(column) for column in zip(*rows, strict=True)]
+
+
+def uncertainty_table(found: Mapping[str, Any]) -> str:
+    """Time of 20 maps over that of a fit."""
+    rows = [
+        [f"{record['n']:,}", f"{statistics.median(record['fit']):.1f} s", f"{record['ratio']:.1f}"]
+        for record in found.values()
+    ]
+    return _table(["points", "fit", "times the fit for 20 maps"], rows)
+
+
+_METHODS_BESIDE = {
+    "mercat": "Mercat",
+    "mercat-0.3": "Mercat, `detail=0.3`",
+    "umap": "UMAP",
+    "tsne": "t-SNE",
+    "pacmap": "PaCMAP",
+}
+
+
+def stability_table(found: Mapping[str, Any]) -> str:
+    """Median displacement between maps, by set and method."""
+    rows = []
+    for name in dict.fromkeys(record["set"] for record in found.values()):
+        for kind, words in (("seeds", "other seeds"), ("subsamples", "95 % of the points")):
+            cells = []
+            for method in _METHODS_BESIDE:
+                record = found.get(f"{name}/{method}")
+                moved = record["displacement"].get(kind) if record else None
+                cells.append("" if moved is None else f"{statistics.median(moved):.3f}")
+            label = SETS[name].title if kind == "seeds" else ""
+            rows.append([label, words, *cells])
+    return _table(["data", "maps", *_METHODS_BESIDE.values()], rows)
 
 
 def parameters_table() -> str:

@@ -18,8 +18,8 @@ _HOME = {
     "save": "mercat._files.model",
     "Status": "mercat._solve.status",
     "TrustWarning": "mercat._solve.trust",
-    "Uncertainty": "mercat._uncertainty",
-    "uncertainty": "mercat._uncertainty",
+    "Uncertainty": "mercat._uncertainty.record",
+    "uncertainty": "mercat._uncertainty.judge",
 }
 _MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from ._files.model import load, save
     from ._solve.status import Status
     from ._solve.trust import TrustWarning
-    from ._uncertainty import Uncertainty, uncertainty
+    from ._uncertainty.judge import uncertainty
+    from ._uncertainty.record import Uncertainty
 
 
 def __getattr__(name: str) -> Any:

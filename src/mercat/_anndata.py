@@ -106,7 +106,7 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
     columns = [f"{short}_{name}" in adata.obs for name in DOUBTS]
     if about is None or not all(columns) or f"{key}_axes" not in adata.obsm:
         return None
-    from ._uncertainty import Uncertainty
+    from ._uncertainty.record import Uncertainty
 
     numbers = {
         name: np.asarray(adata.obs[f"{short}_{name}"], dtype=np.float64) for name in DOUBTS[1:]

@@ -233,6 +233,10 @@ def trust(
         )
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
+    if uncertainty is not None and len(uncertainty.places) != len(points):
+        raise ValueError(
+            f"uncertainty must be that of {len(points)} points, got that of {len(uncertainty.places)}."
+        )
     values, title = _doubts(model, uncertainty, by)
     shades = coloring(
         values, len(points), palette=palette, limits=limits, name=title or "model.point_loss_"
@@ -280,10 +284,6 @@ def _draw_regions(
     center: Sequence[float],
 ) -> None:
     n = len(Y)
-    if len(uncertainty.places) != n:
-        raise ValueError(
-            f"uncertainty must be that of {n} points, got that of {len(uncertainty.places)}."
-        )
     many = n > _trust.MOST_OUTLINES
     if many:
         hazy = np.random.default_rng(0).permutation(n)[: _trust.MOST_HAZY]

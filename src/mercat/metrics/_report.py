@@ -101,7 +101,7 @@ def report(
     density_preservation       0.744
     trustworthiness            0.873
     continuity                 0.953
-    torn_neighbors             TORN
+    torn_neighbors             0.395
     random_triplet_accuracy    0.833 ± 0.001
     knn_accuracy               0.930
     centroid_preservation      nan

@@ -1,0 +1,204 @@
+"""`uncertainty`: how far the places on a map can be trusted, from other maps of the same data."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._data.arrays import to_numpy
+from .._data.checks import check_integer, generator
+from .._data.source import RowSource
+from .._estimator import Mercat, _turned
+from .._math.angles import AngleFit, Calibration
+from .._math.sphere import geodesic
+from .._progress import Progress
+from .._solve.pipeline import Plan
+from .._solve.placement import LandmarkPlacer
+from .._validation import check_init, neighbors_of
+from ..metrics._structure import FAR, N_TRUE
+from . import points
+from .maps import (
+    N_WITNESSES,
+    draw,
+    null_distribution,
+    other_maps,
+    placed,
+    placer_against,
+    projected,
+    stability,
+    with_detail,
+)
+from .points import Judge, Legs, Taken
+from .record import Uncertainty
+
+_LEAST_MAPS = 4
+_COMPARED, _NOT_THE_SAME = 200, 0.5  # rows that must be near their place on the map; radians
+# How much more data drawn anew move a map than other samples of the same data, of all rows: chosen by
+# measurement (benchmarks/calibration.py).
+_OTHER_DATA = 0.5
+
+
+def uncertainty(
+    model: Mercat, X: Any, *, n_maps: int = 20, random_state: Any = None
+) -> Uncertainty:
+    """How far each place on a map can be trusted, from other maps of the same data.
+
+    Other maps are made as `fit` makes one, each from its own start and its own bootstrap sample of the rows
+    of X, as many as the map was made from, and turned onto the map. Each point is placed on all of them: its
+    places show where other landmarks, or other data of the same kind, would put it.
+
+    Parameters
+    ----------
+    model : Mercat
+        A fitted model.
+    X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
+        The data that the model was fitted to.
+    n_maps : int, default=20
+        Number of other maps, at least 4. Time grows linearly with it.
+    random_state : int, numpy Generator or RandomState, or None, default=None
+        Seed of the other maps. The same seed gives the same bits on any number of threads.
+
+    Returns
+    -------
+    uncertainty : Uncertainty
+        For each point its ellipse, alternative place, torn neighbours and p-value; for the map its stability.
+        Lazy for a Dask array: the other maps are made at once, and the points judged a chunk at a time when
+        they are asked for.
+
+    Notes
+    -----
+    The principal components are those of the model. With `detail`, the other maps have the same neighbours:
+    ellipses then tell what other landmarks do, and not what other data do to neighbourhoods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercat
+    >>> X = np.random.default_rng(0).normal(size=(200, 5)) * [4, 3, 2, 1, 1]
+    >>> model = mercat.Mercat(random_state=0).fit(X)
+    >>> bars = mercat.uncertainty(model, X, n_maps=5, random_state=0)
+    >>> bars
+    Uncertainty of 200 points by 5 maps, of stability ...
+    >>> bars.spread.shape, bars.ellipses(0.9).shape
+    ((200,), (200, 48, 3))
+    """
+    check_is_fitted(model)
+    check_integer("n_maps", n_maps, _LEAST_MAPS)
+    if model.solver == "algorithm1":
+        raise ValueError(
+            "model must be fitted by solver='exact' or 'landmarks', got solver='algorithm1'."
+        )
+    rng = generator(random_state)
+    model = model._as_now()
+    with model._working() as (workers, progress):
+        source = model._open(X, workers, fitting=False)
+        n = source.shape[0]
+        if n != len(model.embedding_):
+            raise ValueError(
+                f"X must be the data that the model was fitted to, {len(model.embedding_)} rows, got {n}."
+            )
+        plan = model._plan(source, model._placer.spectral, rng, progress)._replace(
+            init=check_init(model.init, n), neighbors=neighbors_of(model, n)
+        )
+        judge, others, stability = _prepared(model, plan, n_maps)
+        found = _judged(model, source, judge, others, progress)
+    return Uncertainty(
+        places=found[:, points.PLACE],
+        axes=found[:, points.AXES].reshape((n, 2, 3)),
+        alternative=found[:, points.ALTERNATIVE],
+        alternative_gap=found[:, points.GAP],
+        alternative_wins=found[:, points.WINS],
+        torn=found[:, points.TORN],
+        p_value=found[:, points.P_VALUE],
+        stability=stability,
+        n_maps=n_maps,
+    )
+
+
+def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray | None, float]:
+    """What judges rows; places on other maps with detail (n_maps x n x 3), if any; and how the maps agree."""
+    samples = draw(plan, n_maps)
+    taken = _taken(model, plan, np.union1d(samples.all, model.landmarks_))
+    reference, landmarks = taken.some(samples.reference), taken.some(model.landmarks_)
+    plan.progress.phase("other maps", n_maps, "map")
+    made = other_maps(plan, samples, taken, reference)
+    if model.detail > 0:
+        Y = np.asarray(model.embedding_, dtype=np.float64)
+        maps, placed = [], np.stack(list(with_detail(plan, samples, made, Y)))
+        witnesses = placed[:, samples.reference[:N_WITNESSES]]
+    else:
+        maps, witnesses = zip(*((m.other, m.witnesses) for m in made), strict=True)
+        placed = None
+    rng = samples.generators[-1]
+    X_hat = taken.some(samples.null).X
+    null = null_distribution(plan, plan.rows.take(samples.null), X_hat, rng)
+    line = Calibration(*model.calibration_)
+    judge = Judge(
+        spectral=plan.spectral,
+        own=_own_placer(model, landmarks, plan),
+        rotation=model._rotation,
+        maps=tuple(maps),
+        inflation=1 + _OTHER_DATA * len(samples.maps[0]) / plan.rows.shape[0],
+        legs=Legs(landmarks.X, landmarks.Y, line),
+        reference=reference,
+        k=N_TRUE,
+        far=FAR,
+        null=null,
+        loss=model.loss_,
+    )
+    return judge, placed, stability(np.asarray(witnesses, dtype=np.float64))
+
+
+def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
+    """Some rows, ascending, denoised, and their places on the map, which must be the map of these data."""
+    near = plan.rows.take(rows)
+    X_hat = projected(near, plan).astype(np.float32)
+    if plan.rows.lazy:
+        placer = model._placer.against
+        Y = _turned(placed(placer, X_hat, plan.workers), model._rotation, "float32")
+        return Taken(X_hat, Y, rows)
+    Y = to_numpy(model.embedding_[rows]).astype(np.float32)
+    some = np.linspace(0, len(rows) - 1, min(len(rows), _COMPARED)).astype(int)
+    again = placed(model._placer.against, X_hat[some], plan.workers)
+    apart = float(np.median(geodesic(again @ model._rotation.T, Y[some].astype(np.float64))))
+    if apart > _NOT_THE_SAME:
+        raise ValueError(
+            "X must be the data that the model was fitted to, got rows that the model places at a median of "
+            f"{np.degrees(apart):.0f} degrees from its training points."
+        )
+    return Taken(X_hat, Y, rows)
+
+
+def _own_placer(model: Mercat, landmarks: Taken, plan: Plan) -> LandmarkPlacer:
+    """What places points by their angles on the map: the model's own, or one for a map with detail."""
+    against = model._placer.against
+    if isinstance(against, LandmarkPlacer):
+        return against
+    fit = AngleFit(Calibration(*model.calibration_), model.correlation_, model.loss_, np.empty(0))
+    return placer_against(landmarks.X, landmarks.Y @ model._rotation, fit, plan)
+
+
+def _judged(
+    model: Mercat,
+    rows: RowSource,
+    judge: Judge,
+    placed: np.ndarray | None,
+    progress: Progress,
+) -> Any:
+    """All columns of all rows; lazy if the rows are."""
+    places = None if rows.lazy else model.embedding_
+    judge_rows = functools.partial(_judge_rows, judge.to_device(rows), places, placed)
+    return rows.results(judge_rows, (points.N_COLUMNS,), "float64", progress)
+
+
+def _judge_rows(judge: Judge, places: Any, placed: np.ndarray | None, rows: Any, start: int) -> Any:
+    here = slice(start, start + rows.shape[0])
+    return judge.judged(
+        rows,
+        None if places is None else places[here],
+        None if placed is None else placed[:, here],
+        start,
+    )

@@ -1,0 +1,212 @@
+"""Other maps of the same data, made as a fit makes one, and what a map of data without structure is like.
+
+Each is made from a bootstrap sample of the rows and from its own start, and turned onto the map.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import scipy.sparse
+
+from .._data.arrays import TILE, blocks, rows_alike, to_numpy
+from .._data.source import RowSource
+from .._data.threads import Workers
+from .._detail.neighbors import check_neighbors, graph_of, nearest
+from .._math.angles import AngleFit
+from .._math.orientation import orthogonal_onto
+from .._math.sphere import geodesic
+from .._progress import Progress
+from .._reduce.components import ComponentReducer
+from .._reduce.distances import DistanceReducer
+from .._reduce.reducer import Reducer, fit_reducer, project_all
+from .._solve.diagnostics import Diagnostics
+from .._solve.exact import Fit
+from .._solve.fitted_map import ScoredMap
+from .._solve.pipeline import (
+    Crowd,
+    Plan,
+    Solved,
+    _place_all,
+    _placement,
+    add_detail,
+    solve,
+    solve_sample,
+)
+from .._solve.placement import LandmarkPlacer
+from .points import N_LEGS, Legs, OtherMap, Taken, monomials
+
+# Points among which neighbours are looked for: all of few, a sample of more.
+_LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
+N_WITNESSES = 1000  # of them, those that maps are turned and compared by
+_N_NULL = 2000  # points of permuted data that are placed, beside landmarks
+_N_NULL_EXACT = 1500  # points of permuted data that are solved together
+# Radians between where a point comes from its place and where a full search puts it, and the share of points
+# farther apart from which all are searched for.
+_REARRANGED, _MOST_MISSED = 0.1, 0.02
+_SINGULAR = 1e-6  # relative size of what is left out of a fit
+
+
+class Samples(NamedTuple):
+    """Rows for everything that is drawn at random, drawn before the data are read."""
+
+    reference: np.ndarray
+    maps: list[np.ndarray]  # rows of each other map, with repetitions
+    null: np.ndarray
+    generators: list[np.random.Generator]  # one for each map, and one for permuted data
+
+    @property
+    def all(self) -> np.ndarray:
+        return np.unique(np.concatenate([self.reference, self.null, *self.maps]))
+
+
+def n_reference(n: int) -> int:
+    """Number of points among which neighbours of n points are looked for."""
+    return min(n, max(_LEAST_REFERENCE, _REFERENCE_PAIRS // n))
+
+
+def draw(plan: Plan, n_maps: int) -> Samples:
+    """Rows of the other maps: as many as the map was made from, with replacement."""
+    n = plan.rows.shape[0]
+    *generators, common = plan.rng.spawn(n_maps + 1)
+    size = min(n, plan.n_landmarks) if plan.sampled else n
+    n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
+    return Samples(
+        common.choice(n, n_reference(n), replace=False),
+        [generator.choice(n, size) for generator in generators],
+        common.choice(n, n_null, replace=False),
+        [*generators, common],
+    )
+
+
+class Made(NamedTuple):
+    """Another map: its landmarks, what places points, and points of the map on it, turned onto that."""
+
+    fit: Fit
+    scored: ScoredMap
+    other: OtherMap
+    witnesses: np.ndarray
+
+
+def other_maps(plan: Plan, samples: Samples, taken: Taken, reference: Taken) -> Iterator[Made]:
+    """Maps of the same data without detail, each from its own rows and start, turned onto the map."""
+    X, Y = reference.X[:N_WITNESSES], reference.Y[:N_WITNESSES]
+    for rows, rng in zip(samples.maps, samples.generators, strict=False):
+        fit, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
+        placer: Any = scored.placer.against
+        yield Made(fit, scored, *_turned_onto(placer, X, Y, plan.workers))
+        plan.progress.advance()
+
+
+def _turned_onto(
+    placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, workers: Workers
+) -> tuple[OtherMap, np.ndarray]:
+    """A map turned onto another, on which points X are at Y; and where they are on this one, turned."""
+    there = placed(placer, X, workers)
+    rotation = orthogonal_onto(there, Y)
+    warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
+    other, turned = OtherMap(placer, rotation, warp, False), there @ rotation.T
+    with rows_alike():
+        near = other.place(X, Y[:, None, :])
+    missed = np.mean(geodesic(near.astype(np.float64), turned) > _REARRANGED)
+    return other._replace(search=bool(missed > _MOST_MISSED)), turned
+
+
+def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
+    """Places of points on a map, before it is turned."""
+
+    def place(tile: slice) -> np.ndarray:
+        with rows_alike():
+            return np.asarray(placer.place(X_hat[tile]))
+
+    parts = list(workers.map(place, blocks(len(X_hat), TILE)))
+    return np.concatenate(parts).astype(np.float64)
+
+
+def with_detail(
+    plan: Plan, samples: Samples, maps: Iterable[Made], Y: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Places of all rows (n x 3) on other maps with detail, one after the other, turned onto the map at Y.
+
+    The neighbours are those of the map.
+    """
+    graph = plan.neighbors
+    if isinstance(graph, int):
+        X_hat = projected(plan.rows.take_all(), plan).astype(np.float32)
+        graph = graph_of(nearest(X_hat, graph, samples.generators[-1], plan.workers))
+    for rows, rng, made in zip(samples.maps, samples.generators, maps, strict=False):
+        fit = _place_all(plan.rows, made.scored, made.fit, Progress(False))
+        solved = Solved(fit, made.scored, rows, Crowd(fit.Y, fit.Y), Diagnostics())
+        own_plan = plan._replace(neighbors=graph, rng=rng, progress=Progress(False))
+        there = to_numpy(add_detail(solved, own_plan).fit.Y).astype(np.float64)
+        yield (there @ orthogonal_onto(there, Y).T).astype(np.float32)
+
+
+def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
+    """What places points by their angles to landmarks, wherever these are."""
+    placer: Any = _placement(X, Y, fit, plan).placer.against
+    return cast(LandmarkPlacer, placer)
+
+
+def projected(rows: Any, plan: Plan) -> np.ndarray:
+    """X_hat of rows that were taken, in memory."""
+    return to_numpy(project_all(plan.rows.to_device(plan.spectral), rows, plan.workers))
+
+
+def null_distribution(
+    plan: Plan, rows: Any, X_hat: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """What a map of data without relations between columns leaves unexplained at its points, ascending.
+
+    The values of each column are permuted, and a map is made of the rows as `plan` says, from as many
+    components. Of distances, which have no columns, those of X_hat are permuted.
+    """
+    if isinstance(plan.spectral, DistanceReducer):
+        source = RowSource(rng.permuted(X_hat.astype(np.float64), axis=0), plan.workers)
+        spectral: Reducer = fit_reducer(source, None, metric="euclidean", rng=rng)
+    else:
+        source = RowSource(_permuted(rows, rng), plan.workers)
+        whole = isinstance(plan.spectral, ComponentReducer) and plan.spectral.components is None
+        n_spectral = None if whole else X_hat.shape[1]
+        spectral = fit_reducer(source, n_spectral, metric=plan.spectral.metric, rng=rng)
+    default = check_neighbors(None, source.shape[0])
+    k = min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
+    own_plan = plan._replace(
+        rows=source, spectral=spectral, init="auto", rng=rng, neighbors=k, progress=Progress(False)
+    )
+    solved = solve(own_plan)
+    if plan.detail:
+        solved = add_detail(solved, own_plan)
+    X = projected(source.take_all(), own_plan).astype(np.float32)
+    Y = to_numpy(solved.fit.Y).astype(np.float32)
+    chosen = solved.landmarks[:N_LEGS]
+    legs = Legs(X[chosen], Y[chosen], solved.fit.angle_fit.calibration)
+    judged = np.ones(len(X), dtype=bool)
+    if len(solved.landmarks) < len(X):
+        judged[solved.landmarks] = False  # most points of the map are not landmarks, either
+    return np.sort(legs.unexplained(X[judged], Y[judged]).astype(np.float64))
+
+
+def _permuted(rows: Any, rng: np.random.Generator) -> Any:
+    """Rows with the values of each column in another order; a sparse matrix stays sparse."""
+    if not scipy.sparse.issparse(rows):
+        return rng.permuted(to_numpy(rows), axis=0)
+    columns = scipy.sparse.csc_array(rows)
+    n, indices = columns.shape[0], columns.indices.copy()
+    for start, stop in itertools.pairwise(columns.indptr):
+        indices[start:stop] = rng.choice(n, stop - start, replace=False)
+    return scipy.sparse.csc_array((columns.data, indices, columns.indptr), columns.shape).tocsr()
+
+
+def stability(maps: np.ndarray) -> float:
+    """1 for maps of the same points (m x n x 3), aligned, that agree; 0 where they have nothing in common.
+
+    One minus the mean squared distance of a point on two maps over that of two points.
+    """
+    m = len(maps)
+    between = np.sum((maps - maps.mean(axis=0)) ** 2, axis=2).mean() * m / (m - 1)
+    within = np.sum((maps - maps.mean(axis=1, keepdims=True)) ** 2, axis=2).mean()
+    return float(1 - between / within) if within > 0 else 1.0

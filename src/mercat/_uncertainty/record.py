@@ -1,0 +1,165 @@
+"""`Uncertainty`: error bars for the places of a map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import f as _f_distribution
+
+from .._data.arrays import is_dask, namespace, to_numpy
+from .._data.checks import check_integer
+from .._math.sphere import geodesic
+
+_TAILS = 7  # degrees of freedom, chosen by measurement (benchmarks/calibration.py)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Uncertainty:
+    """How far the places on a map can be trusted, as `mercat.uncertainty` finds it.
+
+    Arrays have a row for each point and are of the kind of X: NumPy arrays, tensors on the device of X, or
+    lazy Dask arrays.
+
+    Attributes
+    ----------
+    places : array of shape (n, 3)
+        The places on the map, which ellipses are centred at.
+    axes : array of shape (n, 2, 3)
+        Half-axes of an ellipse for each point, the longer one first: tangent vectors at its place, as long as
+        the root mean square deviation, in radians, of its place on another map along them.
+    spread : array of shape (n,)
+        Root mean square distance, in radians, between a place on the map and that on another map.
+    alternative : array of shape (n, 3)
+        Another place of the point, at least 0.3 radians away: where most of the other maps that put it
+        elsewhere put it, or else another minimum of its loss on the map; NaN where there is neither.
+    alternative_gap : array of shape (n,)
+        How much worse the point fits there on the map: the difference of its mean squared residuals, over
+        the mean squared residual of the map's angles. Below 0 if it fits better there.
+    alternative_wins : array of shape (n,)
+        Share of the other maps that put the point there; 0 for another minimum that none of them chose.
+    torn : array of shape (n,)
+        Share of the true neighbours of each point that are torn away on the map, as
+        :func:`mercat.metrics.torn_neighbors` counts them in the denoised data; of more than 2000 points,
+        among a random sample of 1000 or more.
+    p_value : array of shape (n,)
+        Share of the points of data without structure, in which the values of each column are permuted, whose
+        angles a map made in the same way explains at least as well. The data are those of up to 2000 rows
+        beside landmarks; it is at least 1 over their number.
+    stability : float
+        Agreement between the other maps: 1 if they are the same, 0 if they have nothing in common. One minus
+        the mean squared distance of a point on two maps over that of two points on one map.
+    n_maps : int
+        Number of the other maps.
+    """
+
+    places: Any
+    axes: Any
+    alternative: Any
+    alternative_gap: Any
+    alternative_wins: Any
+    torn: Any
+    p_value: Any
+    stability: float
+    n_maps: int
+
+    def __repr__(self) -> str:
+        n = self.places.shape[0]
+        return f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
+
+    @property
+    def spread(self) -> Any:  # numpydoc ignore=RT01
+        """Root mean square distance between places on the map and on another one, in radians."""
+        return (self.axes * self.axes).sum(axis=(1, 2)) ** 0.5
+
+    def columns(self) -> dict[str, Any]:
+        """The numbers that there is one of for each point.
+
+        Returns
+        -------
+        columns : dict of str to array of shape (n,)
+            "spread", "alternative_gap", "alternative_wins", "torn" and "p_value".
+        """
+        names = ("spread", "alternative_gap", "alternative_wins", "torn", "p_value")
+        return {name: getattr(self, name) for name in names}
+
+    def factor(self, level: float) -> float:
+        """How many standard deviations the region of a level extends to.
+
+        Parameters
+        ----------
+        level : float
+            Probability in (0, 1), such as 0.9.
+
+        Returns
+        -------
+        factor : float
+            The quantile of a distribution with heavier tails than the normal one: a t-distribution with 7
+            degrees of freedom, or as many as there are maps. It was chosen by measurement.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")
+        return float(np.sqrt(2 * _f_distribution.ppf(level, 2, min(_TAILS, self.n_maps))))
+
+    def ellipses(self, level: float = 0.9, *, rows: Any = None, n_vertices: int = 48) -> Any:
+        """Outlines of the regions where another map puts the points with some probability.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            The probability.
+        rows : array of int, optional
+            The points; all by default.
+        n_vertices : int, default=48
+            Number of vertices of an outline.
+
+        Returns
+        -------
+        outlines : array of shape (n, n_vertices, 3)
+            Unit vectors. Ellipses in the tangent plane, carried to the sphere along great circles.
+        """
+        check_integer("n_vertices", n_vertices, 3)
+        scale = self.factor(level)
+        rows = slice(None) if rows is None else rows
+        center, axes = (to_numpy(_computed(a[rows])) for a in (self.places, self.axes))
+        angle = np.arange(n_vertices) * (2 * np.pi / n_vertices)
+        around = scale * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        step = around @ axes
+        length = np.minimum(np.linalg.norm(step, axis=2, keepdims=True), np.pi)
+        direction = step / np.where(length > 0, np.linalg.norm(step, axis=2, keepdims=True), 1)
+        return np.cos(length) * center[:, None, :] + np.sin(length) * direction
+
+    def contains(self, Y: Any, level: float = 0.9) -> Any:
+        """Whether places lie in the regions of a level.
+
+        Parameters
+        ----------
+        Y : array of shape (n, 3)
+            Unit vectors, a place for each point.
+        level : float, default=0.9
+            The probability.
+
+        Returns
+        -------
+        inside : array of bool of shape (n,)
+        """
+        center, axes = self.places, self.axes
+        xp = np if is_dask(center) else namespace(center)
+        length = (axes * axes).sum(axis=2) ** 0.5
+        distance = geodesic(Y, center)
+        along = (axes * Y[:, None, :]).sum(axis=2)  # times sine and length
+        tangent = Y - (Y * center).sum(axis=1)[:, None] * center
+        sine = (tangent * tangent).sum(axis=1) ** 0.5
+        unit = xp.where(sine > 0, distance / xp.where(sine > 0, sine, 1.0), 1.0)
+        flat = length == 0
+        deviation = xp.where(
+            flat,
+            xp.where(abs(along) > 0, xp.inf, 0.0),
+            along * unit[:, None] / xp.where(flat, 1.0, length) ** 2,
+        )
+        return (deviation * deviation).sum(axis=1) <= self.factor(level) ** 2
+
+
+def _computed(array: Any) -> Any:
+    return array.compute() if is_dask(array) else array
