@@ -1220,3 +1220,26 @@ def test_names_that_begin_alike_are_cut_in_the_middle():
         "B",
         "Dendritic …",
     ]
+
+
+# --- text that cannot be written -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_names_with_lone_surrogates_are_drawn_with_a_mark_in_their_place(kind, tmp_path):
+    """As files from elsewhere may have them: each name is apart from the others, and can be saved."""
+    places = fibonacci_grid(60, np)
+    names = np.array(["a\ud800b", "plain", "x\udfff"], dtype=object)[np.arange(60) % 3]
+    palette = {"a\ud800b": "red", "plain": "blue", "x\udfff": "green"}
+    ax = plot.map(places, pd.Series(names, name="kind\udc80"), labels=True, palette=palette)
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["a\ufffdb", "plain", "x\ufffd"]
+    assert legend.get_title().get_text() == "kind\ufffd"
+    assert {text.get_text() for text in ax.texts} >= {"a\ufffdb", "plain", "x\ufffd"}
+    _, rgba = drawn(ax)
+    assert {to_hex(color) for color in rgba} >= {to_hex(c) for c in palette.values()}
+    axes = plot.compare({"map\ud801": places}, names)
+    assert axes[0].get_title() == "map\ufffd"
+    trust = SimpleNamespace(embedding_=places, point_loss_=np.ones(60))
+    for made in (ax, axes[0], plot.globe(places, names), plot.trust(trust, labels=names)):
+        made.figure.savefig(tmp_path / f"map.{kind}")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._data.checks import check_choice, check_unit
+from ._data.text import well_formed
 from ._draw import legend as _legend
 from ._draw import tradeoff as _tradeoff
 from ._draw import trust as _trust
@@ -367,7 +368,7 @@ def compare(
         raise ValueError(f"axes must be {len(panels)}, one for each embedding, got {len(axes)}.")
     last = max((k for k, P in enumerate(panels.values()) if P.shape[1] == 3), default=0)
     for k, (ax, (name, P)) in enumerate(zip(axes, panels.items(), strict=True)):
-        ax.set_title(name, parse_math=False)
+        ax.set_title(well_formed(name), parse_math=False)
         style = Style(size, alpha, sort_order, stretch=k == last, where=None)
         if P.shape[1] == 2:
             draw_plane(P, shades, style, ax, groups)

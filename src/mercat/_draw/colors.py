@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.columns import declared, few, is_missing, natural
+from .._data.text import well_formed
 from .palette import MISSING, OKABE_ITO, categorical
 
 Floats = NDArray[np.float64]
@@ -46,8 +47,8 @@ class Categories:
         return np.flatnonzero(np.bincount(self.codes[self.codes >= 0])).tolist()
 
     def shown(self) -> list[str]:
-        """Names that occur."""
-        return [self.names[code] for code in self.present]
+        """Names that occur, as they can be written."""
+        return [well_formed(self.names[code]) for code in self.present]
 
     def members(self) -> list[NDArray[np.intp]]:
         """For each name that occurs, the rows that have it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from .._data.text import well_formed
 from .chart import is_narrow
 from .colors import Categories, Coloring, Scale
 
@@ -23,7 +24,8 @@ def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
     """The classes that occur, and one entry more that counts missing values where there are any."""
     names: list[Entry] = []
     if isinstance(shades, Categories):
-        names = [(shades.names[code], shades.colors[code]) for code in shades.present]
+        colors = [shades.colors[code] for code in shades.present]
+        names = list(zip(shades.shown(), colors, strict=True))
     n_missing = int(shades.missing.sum())
     rest = f"{shades.rest} ({n_missing:,})"
     return names, [(rest, shades.missing_color)] if n_missing else []
@@ -170,7 +172,7 @@ def _draw_list(
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
-        legend.set_title(title, prop={"size": font})
+        legend.set_title(well_formed(title), prop={"size": font})
         legend.get_title().set_parse_math(False)
     return legend
 
@@ -194,7 +196,7 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Any) -> None:
     bar.ax.tick_params(labelsize=font, length=2.5, width=0.5)
     bar.ax.yaxis.get_offset_text().set(size=font, ha="left")
     if shades.title:
-        bar.set_label(shades.title, fontsize=font, parse_math=False)
+        bar.set_label(well_formed(shades.title), fontsize=font, parse_math=False)
 
 
 def _beside(ax: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._data.text import well_formed
 from ..projections import far_side, lookup, project
 from . import chart, labels, legend, marks
 from .colors import Categories, Coloring
@@ -68,7 +69,7 @@ def draw_map(
     new = ax is None
     ax = new_axes(shown.aspect) if ax is None else checked(ax)
     if title:
-        ax.set_title(title, parse_math=False)
+        ax.set_title(well_formed(title), parse_math=False)
     far = far_side(Y, center=center) & globe
     beyond = shown.beyond(P)
     notes = chart.draw_frame(
