@@ -13,7 +13,7 @@ import mercat
 from mercat import Mercat, tl
 from mercat._math.orientation import orthogonal_onto
 from mercat._solve.anchors import Anchors, anchored_sample
-from mercat.metrics import angle_preservation
+from mercat.metrics import angle_preservation, neighborhood_preservation
 
 
 def apart(A: np.ndarray, B: np.ndarray) -> float:
@@ -56,6 +56,78 @@ def test_positions_of_some_points_do_as_a_model(grown):
     aligned = Mercat(random_state=1).fit(X[order], align_to=positions[order])
     known = np.isfinite(positions[order, 0])
     assert apart(aligned.embedding_[known], positions[order][known]) < 2
+
+
+def test_placed_points_stay_where_they_were_whatever_the_landmarks(grown):
+    """Few landmarks, other ones than the old map's: each point is placed anew, but held where it was."""
+    X, m, _, _ = grown
+    few = {"n_landmarks": 150, "solver": "landmarks"}
+    old = Mercat(random_state=0, **few).fit(X[:m])
+    fresh = Mercat(random_state=1, **few).fit(X)
+    aligned = Mercat(random_state=1, **few).fit(X, align_to=_grown_positions(old, m, len(X)))
+    assert apart(aligned.embedding_[:m], old.embedding_) < 2
+    assert (
+        apart(fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_[:m], old.embedding_) > 4
+    )
+    lost = angle_preservation(X, fresh.embedding_) - angle_preservation(X, aligned.embedding_)
+    assert lost < 0.01
+    np.testing.assert_allclose(aligned.point_loss_.mean(), fresh.point_loss_.mean(), rtol=0.05)
+
+
+def test_a_point_whose_data_changed_is_not_held_where_it_was(grown):
+    X, m, old, _ = grown
+    changed = X.copy()
+    rows = np.arange(0, 100, 2)
+    changed[rows] = X[rows + 1]  # other digits
+    aligned = Mercat(random_state=1).fit(changed, align_to=_grown_positions(old, m, len(X)))
+    others = np.setdiff1d(np.arange(m), rows)
+    assert apart(aligned.embedding_[others], old.embedding_[others]) < 1
+    twins = apart(aligned.embedding_[rows], aligned.embedding_[rows + 1])
+    assert twins < apart(old.embedding_[rows], old.embedding_[rows + 1]) / 2
+
+
+def _grown_positions(old: Mercat, m: int, n: int) -> np.ndarray:
+    positions = np.full((n, 3), np.nan)
+    positions[:m] = old.embedding_
+    return positions
+
+
+@pytest.fixture(scope="module")
+def grown_with_detail(grown):
+    X = grown[0][:1200]
+    m = len(X) * 5 // 6
+    return X, m, *(Mercat(random_state=k, detail=0.3).fit(X[:n]) for k, n in enumerate((m, None)))
+
+
+@pytest.mark.parametrize("given", ["model", "positions"])
+def test_with_detail_old_points_stay_and_new_ones_settle_among_them(grown_with_detail, given):
+    X, m, old, fresh = grown_with_detail
+    align_to = old if given == "model" else _grown_positions(old, m, len(X))
+    aligned = Mercat(random_state=1, detail=0.3).fit(X, align_to=align_to)
+    turned = fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_
+    assert (
+        apart(aligned.embedding_[:m], old.embedding_) < 0.1 < 1 < apart(turned[:m], old.embedding_)
+    )
+    for measure, most in ((angle_preservation, 0.01), (neighborhood_preservation, 0.02)):
+        assert float(measure(X, fresh.embedding_)) - float(measure(X, aligned.embedding_)) < most
+    np.testing.assert_allclose(aligned.transform(X), aligned.embedding_, atol=1e-5)
+
+
+def test_with_detail_new_kinds_of_points_are_not_held_back():
+    X, label = load_digits(return_X_y=True)
+    few, more = X[label < 3], X[label >= 3][:400]
+    old = Mercat(random_state=0, detail=0.3).fit(few)
+    everything = np.concatenate([few, more])
+    fresh = Mercat(random_state=0, detail=0.3).fit(everything)
+    for align_to in (
+        old,
+        _grown_positions(Mercat(random_state=0).fit(few), len(few), len(everything)),
+    ):
+        aligned = Mercat(random_state=0, detail=0.3).fit(everything, align_to=align_to)
+        kept = [
+            float(neighborhood_preservation(everything, m.embedding_)) for m in (aligned, fresh)
+        ]
+        assert kept[0] > kept[1] - 0.02
 
 
 def test_a_mirrored_map_is_met(grown):

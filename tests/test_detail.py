@@ -24,11 +24,14 @@ from mercat._detail.affinities import (
 )
 from mercat._detail.descent import (
     N_ITER,
+    SETTLED_AT,
     _schedule,
     attraction,
     final_bandwidth,
     neighbor_loss,
     repulsion,
+    settled_loss,
+    sharpen,
     weight_of,
 )
 from mercat._detail.neighbors import graph_of, nearest
@@ -44,6 +47,7 @@ from mercat._detail.terms import (
 )
 from mercat._math.angles import ABSOLUTE, Calibration
 from mercat._math.distances import DistanceLine, line_through
+from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import tangent
 from mercat._solve import pipeline
 from mercat._solve.losses import AngleLoss
@@ -83,6 +87,43 @@ def test_neighbor_loss_by_hand():
     """Three points at right angles: chords of sqrt 2, so that all three pairs weigh the same."""
     P = sp.csr_array(np.array([[0.0, 1.5, 0], [1.5, 0, 0], [0, 0, 0]]))
     assert neighbor_loss(P, np.eye(3), 1.0) == pytest.approx(np.log(6 / 3) - np.log(1 / 3))
+
+
+def test_the_loss_of_a_settled_map_is_that_of_its_definition():
+    rng = np.random.default_rng(0)
+    n = 80
+    P = weights(rng.normal(size=(n, 4)).astype(np.float32), 5)
+    Y = random_sphere(n)
+    with Workers(1) as workers:
+        found = settled_loss(P, Y, workers)
+    assert found == pytest.approx(neighbor_loss(P, Y, final_bandwidth(n)), rel=0.01)
+
+
+def test_held_points_stay_and_the_others_settle_at_the_last_bandwidth():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4)).astype(np.float32)
+    P, Y, held = weights(X, 5), random_sphere(120), np.arange(0, 120, 3)
+    with Workers(1) as workers:
+        angles = angle_term(X, ABSOLUTE, True, rng)
+        far_terms = FarTerms(X, angles, [distance_term(X, Y, rng)], rng, workers)
+        found = sharpen(
+            Y,
+            P,
+            1.0,
+            far_terms,
+            workers=workers,
+            report=lambda *_: False,
+            settled=True,
+            held=held,
+        )
+    turned = orthogonal_onto(found.Y[held].astype(float), Y[held])
+    np.testing.assert_allclose(found.Y[held] @ turned.T, Y[held], atol=1e-6)
+    others = np.setdiff1d(np.arange(120), held)
+    assert np.abs(found.Y[others] @ turned.T - Y[others]).max() > 0.1
+    assert neighbor_loss(P, found.Y, final_bandwidth(120)) < neighbor_loss(
+        P, Y, final_bandwidth(120)
+    )
+    assert len(found.history) == N_ITER - SETTLED_AT
 
 
 def test_neighbor_forces_are_gradients():
@@ -210,7 +251,7 @@ def test_equal_rows_lie_in_one_place(digits):
 
 
 def test_schedule_falls_from_coarse_to_fine():
-    schedule = list(_schedule(30_000))
+    schedule = list(_schedule(30_000, settled=False))
     bandwidth, exaggeration, factor = (np.array(column) for column in zip(*schedule, strict=True))
     assert len(schedule) == N_ITER
     assert (np.diff(bandwidth) <= 0).all()

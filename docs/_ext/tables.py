@@ -395,17 +395,23 @@ def ingest_table(found: Mapping[str, Any]) -> str:
 
 
 def align_table(found: Mapping[str, Any]) -> str:
-    """Movement of old points and angles kept, fresh and aligned, as data grow by a fifth."""
-    head = ["data", "points", "moved by a fresh map", "by `align_to`, a model", "positions"]
-    head += ["angles, fresh", "model", "positions"]
+    """Movement of old points, angles and neighbourhoods kept, fresh and aligned, as data grow by a fifth."""
+    head = [
+        "data",
+        "points",
+        "`detail`",
+        "moved by a fresh map",
+        "by `align_to`, a model",
+        "positions",
+    ]
+    head += ["angles, fresh", "model", "positions", "neighbourhoods, fresh", "model", "positions"]
     rows = []
-    for name, record in found.items():
+    for record in found.values():
+        name = record["set"]
         maps = [record["measures"][key] for key in ("fresh", "model", "positions")]
-        moved, angles = (
-            [f"{m['movement']:.1f}°" for m in maps],
-            [f"{m['angles']:.3f}" for m in maps],
-        )
-        rows.append([_HERE.get(name, SETS[name].title), f"{record['n']:,}", *moved, *angles])
+        row = [_HERE.get(name, SETS[name].title), f"{record['n']:,}", f"{record['detail']:g}"]
+        row += [f"{m['movement']:.1f}°" for m in maps]
+        rows.append(row + [f"{m[key]:.3f}" for key in ("angles", "neighborhoods") for m in maps])
     return _table(head, rows)
 
 

@@ -216,7 +216,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Another map to stay near, of some of the points: a fitted model whose training points are the
             first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The
             fit starts there and goes no farther than angles need; the map is turned onto the other one, or
-            mirrored, and not towards the equator. With `detail`, the map is turned only.
+            mirrored, and not towards the equator. With `detail`, points of the other map stay where they
+            were and new ones settle among them, unless a fresh map keeps angles or neighbours clearly better.
 
         Returns
         -------
@@ -237,7 +238,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Another map to stay near, of some of the points: a fitted model whose training points are the
             first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The
             fit starts there and goes no farther than angles need; the map is turned onto the other one, or
-            mirrored, and not towards the equator. With `detail`, the map is turned only.
+            mirrored, and not towards the equator. With `detail`, points of the other map stay where they
+            were and new ones settle among them, unless a fresh map keeps angles or neighbours clearly better.
 
         Returns
         -------

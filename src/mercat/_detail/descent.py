@@ -56,6 +56,7 @@ from .terms import (
 N_ITER = 300
 _N_STAGES = 10  # of the bandwidth
 _SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
+SETTLED_AT = round(_SETTLING * N_ITER)
 _FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
 _NARROWING = 0.23  # over the fourth root of n: the last bandwidth
@@ -146,10 +147,13 @@ def weight_of(detail: float, correlation: float) -> float:
     return float(_WEIGHT * detail * max(explained, _LEAST_EXPLAINED))
 
 
-def _schedule(n: int) -> Iterator[tuple[float, float, float]]:
-    """Bandwidth, exaggeration of the attraction and factor of the step, an iteration each."""
+def _schedule(n: int, settled: bool) -> Iterator[tuple[float, float, float]]:
+    """Bandwidth, exaggeration of the attraction and factor of the step, an iteration each.
+
+    settled: only the last part, in which bandwidth and attraction no longer change.
+    """
     last = final_bandwidth(n)
-    for i in range(N_ITER):
+    for i in range(SETTLED_AT if settled else 0, N_ITER):
         progress = min(i / (_SETTLING * N_ITER), 1.0)
         stage = min(int(progress * _N_STAGES), _N_STAGES - 1) / (_N_STAGES - 1)
         bandwidth = last if stage == 1 else _COARSEST * (last / _COARSEST) ** stage
@@ -168,8 +172,14 @@ def sharpen(
     *,
     workers: Workers,
     report: Report,
+    settled: bool = False,
+    held: np.ndarray | None = None,
 ) -> Sharpened:
-    """Descend from Y (n x 3) by gradients with momentum, the bandwidth from coarse to fine."""
+    """Descend from Y (n x 3) by gradients with momentum, the bandwidth from coarse to fine.
+
+    settled: Y is the end of such a descent, or near to one: only its last part is run. held: rows that stay
+    where they are.
+    """
     n = len(Y)
     Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)  # grids are finer at their poles
     stiffness = np.maximum(np.asarray(P.sum(axis=1)).reshape(n, 1), 1).astype(np.float32)
@@ -177,7 +187,7 @@ def sharpen(
     history: list[float] = []
     kernel = Kernel(_COARSEST, workers)
     stopped = False
-    for bandwidth, exaggeration, factor in _schedule(n):
+    for bandwidth, exaggeration, factor in _schedule(n, settled):
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers)
         if len(history) % _FAR_TERMS_EVERY == 0:
@@ -190,12 +200,29 @@ def sharpen(
         curvature = stiffness * (4 * weight * exaggeration / bandwidth**2) + far_curvature
         factor *= weight / (weight + _TIMID)
         longest = _LONGEST_STEP * bandwidth
+        before = Y
         Y, velocity = _moved(Y, velocity, force, curvature, factor, longest, workers)
+        if held is not None:
+            Y[held], velocity[held] = before[held], 0
         history.append(far_terms.angles.loss)
         if report(len(history), history[-1], Y):
             stopped = True
             break
     return Sharpened(Y, kernel, history, stopped)
+
+
+def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
+    """`neighbor_loss` at the last bandwidth, by the sums of the descent."""
+    bandwidth = final_bandwidth(len(Y))
+    Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)
+    _, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
+    pulled = 0.0
+    for block in blocks(len(Y), ROWS_A_BLOCK):
+        ends = P.indptr[block.start : block.stop + 1]
+        edges = slice(ends[0], ends[-1])
+        apart = np.repeat(Y[block], np.diff(ends), axis=0) - Y[P.indices[edges]]
+        pulled += float(P.data[edges] @ np.log1p(row_dot(apart, apart) / bandwidth**2))
+    return float(np.log(pairs) + pulled / P.sum())
 
 
 def _moved(

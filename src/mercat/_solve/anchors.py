@@ -2,26 +2,32 @@
 
 The fit starts from the other map; points that are not on it are placed against those that are. From there to
 the end of the descent angles improve little and points may drift far. So the map goes no farther on that way
-than angles ask for.
+than angles ask for: the landmarks all together, and placed points, which other landmarks would move at
+random, each on its own. A map with detail cannot go half the way to another one without tearing neighbours
+apart: its points stay, and new ones settle among them, unless the descent from scratch is clearly better.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._data.arrays import TILE, blocks
 from .._data.threads import Workers
-from .._math.angles import Calibration
+from .._detail.neighbors import Search
+from .._math.angles import AngleFit, Calibration, Moments, mean_square
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import normalize
 from .exact import Fit
+from .fitted_map import ScoredMap
 from .losses import AngleLoss
 from .placement import as_type, prepare_landmarks
 
 LEAST_ANCHORS = 4
 _STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)  # of the way from the other map to the end of the descent
 _MOST_LOST = 0.005  # correlation that a shorter way may cost
+_MOST_TORN = 0.2  # ... and, with detail, divergence of the neighbours
 
 
 class Anchors(NamedTuple):
@@ -80,3 +86,59 @@ def no_farther_than_needed(fit: Fit, start: np.ndarray, loss: AngleLoss) -> Fit:
         if found.correlation >= fit.angle_fit.correlation - _MOST_LOST:
             return fit._replace(Y=Y, angle_fit=found)
     return fit
+
+
+class HeldMap(NamedTuple):
+    """Places rows, those of another map as near to where they were as their own angles allow."""
+
+    placement: ScoredMap
+    old: np.ndarray  # positions (n, 3) on the other map, turned onto this one; NaN for other points
+    slack: float  # squared loss that a point may have beyond that of its own place
+
+    def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:
+        """Positions of rows, the first of them number `start`, and their moments as apices."""
+        X_hat, Y = self.placement.placer.block(rows)
+        judge, line = self.placement.loss_sample, self.placement.calibration
+        moments = judge.moments(X_hat, Y, start)
+        allowed = mean_square(moments, line) + self.slack
+        old = self.old[start : start + len(Y)].astype(Y.dtype)
+        best, found = Y.copy(), [np.array(m) for m in moments]
+        for step in reversed(_STEPS):
+            near = normalize((1 - step) * old + step * Y)
+            near = np.where(np.isfinite(near), near, Y)  # of points that are not on the other map
+            there = judge.moments(X_hat, near, start)
+            fits = mean_square(there, line) <= allowed
+            best[fits] = near[fits]
+            for kept, other in zip(found, there, strict=True):
+                kept[fits] = other[fits]
+        return best, Moments(*found)
+
+
+def hold(
+    placement: ScoredMap, anchors: Anchors, landmarks: np.ndarray, Y: np.ndarray, fit: AngleFit
+) -> HeldMap:
+    """Hold placed points near another map, on which some landmarks of this one, at Y, have a position.
+
+    The slack is what a correlation lower by `_MOST_LOST` means for the mean squared loss.
+    """
+    old = anchors.positions
+    both = np.isfinite(old[landmarks, 0])
+    turn = orthogonal_onto(np.asarray(Y, dtype=np.float64)[both], old[landmarks[both]])
+    variance = fit.loss**2 / max(1 - fit.correlation**2, 1e-12)
+    slack = 2 * _MOST_LOST * abs(fit.correlation) * variance
+    return HeldMap(placement, old @ turn, slack)
+
+
+def settled_start(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
+    """Positions of all points: those of the other map, new points at that of the nearest in the data."""
+    start, known = anchors.positions.copy(), anchors.known
+    new = np.flatnonzero(~np.isfinite(start[:, 0]))
+    search = Search(X_hat[known])
+    parts = workers.map(lambda b: search(X_hat[new[b]], 1)[:, 0], blocks(len(new), TILE))
+    start[new] = anchors.positions[known[np.concatenate([np.empty(0, np.intp), *parts])]]
+    return start
+
+
+def stays(held: tuple[float, float], free: tuple[float, float]) -> bool:
+    """Whether a held map is about as good as a free one: by correlation of angles, and loss of neighbours."""
+    return held[0] >= free[0] - _MOST_LOST and held[1] <= free[1] + _MOST_TORN

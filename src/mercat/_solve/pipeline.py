@@ -20,7 +20,15 @@ from .._detail.affinities import (
     radii,
     strength_of,
 )
-from .._detail.descent import N_ITER, detail_placer, sharpen, weight_of
+from .._detail.descent import (
+    N_ITER,
+    SETTLED_AT,
+    Sharpened,
+    detail_placer,
+    settled_loss,
+    sharpen,
+    weight_of,
+)
 from .._detail.neighbors import first_equal, graph_of, nearest
 from .._detail.terms import FarTerms, angle_term, distance_term
 from .._math.angles import (
@@ -37,7 +45,16 @@ from .._progress import Progress, reporter
 from .._reduce.components import ComponentReducer
 from .._reduce.reducer import Reducer, project_all
 from .algorithm1 import solve_algorithm1
-from .anchors import Anchors, anchored_sample, anchored_start, no_farther_than_needed
+from .anchors import (
+    Anchors,
+    HeldMap,
+    anchored_sample,
+    anchored_start,
+    hold,
+    no_farther_than_needed,
+    settled_start,
+    stays,
+)
 from .diagnostics import (
     Diagnostics,
     Unseen,
@@ -79,6 +96,7 @@ _EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over
 _FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
 _BATCH_SIZE = 64
 _FROM_AVERAGES = 0.2  # detail from which on the descent begins at a map of averages
+_COMPARED = 1000  # points by whose angles two maps are compared
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map is tried on
 
 
@@ -163,7 +181,10 @@ def _solve_landmarks(plan: Plan) -> Solved:
             RowSource(near[np.argsort(sample)], plan.workers),
             np.argsort(np.argsort(sample)),
         )
-    fit = _place_all(placed, placement, fit, plan.progress)
+    held = None
+    if plan.anchors is not None:
+        held = hold(placement, plan.anchors, chosen, fit.Y, fit.angle_fit)
+    fit = _place_all(placed, placement, fit, plan.progress, held)
     if len(unseen) >= _FEWEST_UNSEEN:
         others = slice(len(chosen), len(chosen) + len(unseen))
         found = correlation_among(
@@ -217,15 +238,22 @@ def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(n)[:size] if few else rng.choice(n, size, replace=False)
 
 
-def _place_all(rows: RowSource, placement: ScoredMap, fit: Fit, progress: Progress) -> Fit:
-    """Place and judge rows, a block at a time."""
+def _place_all(
+    rows: RowSource,
+    placement: ScoredMap,
+    fit: Fit,
+    progress: Progress,
+    held: HeldMap | None = None,
+) -> Fit:
+    """Place and judge rows, a block at a time; held: near where they were on another map."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
     share = placement.loss_sample.share(n, rows.tile)
     placement = rows.to_device(placement._replace(loss_sample=share))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
-    for Y_block, moments in rows.each(placement.block):
+    place = placement.block if held is None else held._replace(placement=placement).block
+    for Y_block, moments in rows.each(place):
         block = slice(start, start := start + len(Y_block))
         Y[block] = Y_block
         rows.store(placement.point_loss(moments), point_loss, block)
@@ -274,24 +302,11 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     radius = radii(lengths, shares, graph.indptr)
     strength = strength_of(radius)
     weight = weight_of(plan.detail, fit.angle_fit.correlation)
-    angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
     pulls = affinities(graph, shares, strength(radius))
     # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
     # belongs together; averages over neighbours have less of it.
     start = fit.Y if plan.detail < _FROM_AVERAGES else _of_averages(X_hat, graph, solved, plan)
-    distances = distance_term(X_hat, start, plan.rng)
-    far_terms = FarTerms(X_hat, angles, [distances], plan.rng, workers)
-    plan.progress.phase("detail", N_ITER, "iteration")
-    before = len(fit.history)
-    report = reporter(plan.progress, plan.callback)
-    sharp = sharpen(
-        start,
-        pulls,
-        weight,
-        far_terms,
-        workers=workers,
-        report=lambda i, loss, Y: report(before + i, loss, Y),
-    )
+    sharp, far_terms = _sharpened(X_hat, start, fit, pulls, weight, plan)
     sharp = sharp._replace(Y=sharp.Y[first_equal(X_hat, X_hat)])  # equal rows in one place
     k = max(1, round(graph.nnz / len(X_hat)))
     placer = FittedMap(
@@ -328,6 +343,42 @@ def _of_averages(X_hat: np.ndarray, graph: Any, solved: Solved, plan: Plan) -> n
     placer = _landmark_placer(averages[rows], fit.Y, fit.angle_fit, plan)
     parts = plan.workers.map(lambda b: placer.place(averages[b]), blocks(len(X_hat), 4 * TILE))
     return np.concatenate(list(parts))
+
+
+def _sharpened(
+    X_hat: np.ndarray, start: np.ndarray, fit: Fit, pulls: Any, weight: float, plan: Plan
+) -> tuple[Sharpened, FarTerms]:
+    """The end of the descent, or a map near another one that is about as good; what pulled it there."""
+    workers, before = plan.workers, len(fit.history)
+    iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
+    plan.progress.phase("detail", iterations, "iteration")
+    report = reporter(plan.progress, plan.callback)
+
+    def descend(Y: np.ndarray, **how: Any) -> tuple[Sharpened, FarTerms]:
+        angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
+        far_terms = FarTerms(X_hat, angles, [distance_term(X_hat, Y, plan.rng)], plan.rng, workers)
+        sharp = sharpen(
+            Y,
+            pulls,
+            weight,
+            far_terms,
+            workers=workers,
+            report=lambda i, loss, Y: report(before + i, loss, Y),
+            **how,
+        )
+        return sharp, far_terms
+
+    free = descend(start)
+    if plan.anchors is None or free[0].stopped:
+        return free
+    near_other, rows = settled_start(plan.anchors, X_hat, workers), plan.anchors.known
+    held = descend(near_other, settled=True, held=rows)
+    sample = np.sort(_sample(len(X_hat), min(len(X_hat), _COMPARED), plan.rng))
+    near, far = (
+        (correlation_among(X_hat[sample], Y[sample], workers), settled_loss(pulls, Y, workers))
+        for Y in (held[0].Y, free[0].Y)
+    )
+    return held if stays(near, far) else free
 
 
 def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
