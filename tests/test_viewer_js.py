@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 from mercat.projections import project
 from mercat.viewer._home import MAPS
@@ -51,6 +52,44 @@ const points = JSON.parse(process.argv[1]);
 const placed = (name) => [name, points.map((v) => place([], ...v, 1, name).slice(0, 2))];
 console.log(JSON.stringify(Object.fromEntries(Object.keys(PROJECTIONS).map(placed))));
 """
+
+
+SCORES = """
+import { effectOf, membership } from "./src/data/effects.js";
+import { logUpperGamma } from "./src/data/tests.js";
+const { values, codes, inA, gamma } = JSON.parse(process.argv[1]);
+const marks = membership(inA, null, codes.length);
+const score = (column) => effectOf(column, marks).score;
+const numbers = values.map((one) => score({ kind: "number", values: Float64Array.from(one) }));
+const classes = score({ kind: "category", codes: Uint8Array.from(codes), labels: ["p", "q", "r", "s"] });
+console.log(JSON.stringify({ numbers, classes, gamma: gamma.map(([a, x]) => logUpperGamma(a, x)) }));
+"""
+
+
+def test_the_explorer_s_p_values_are_scipy_s(node):
+    rng = np.random.default_rng(0)
+    inside = np.arange(400) < 130
+    values = [rng.normal(size=400) + inside, rng.poisson(1.0, 400) + 0.2 * inside, rng.random(400)]
+    codes = np.where(inside, rng.integers(0, 4, 400), rng.integers(0, 5, 400))
+    gamma = [(0.5, 0.01), (0.5, 3.0), (1.5, 40.0), (49.5, 30.0), (49.5, 90.0)]
+    given = {
+        "values": [v.tolist() for v in values],
+        "codes": codes.tolist(),
+        "inA": np.flatnonzero(inside).tolist(),
+        "gamma": [*gamma, (0.5, 800.0)],
+    }
+    found = json.loads(
+        run("node", "--input-type=module", "--eval", SCORES, "--", json.dumps(given))
+    )
+    for score, v in zip(found["numbers"], values, strict=True):
+        test = stats.mannwhitneyu(v[inside], v[~inside], method="asymptotic", use_continuity=False)
+        assert score == pytest.approx(-np.log10(test.pvalue), rel=1e-9)
+    table = [[np.sum(codes[part] == k) for k in range(1, 5)] for part in (inside, ~inside)]
+    test = stats.chi2_contingency(table, correction=False)
+    assert found["classes"] == pytest.approx(-np.log10(test.pvalue), rel=1e-9)
+    for (a, x), logarithm in zip(gamma, found["gamma"], strict=False):
+        assert logarithm == pytest.approx(np.log(special.gammaincc(a, x)), rel=1e-9)
+    assert found["gamma"][-1] == pytest.approx(np.log(2) + stats.norm.logsf(40.0))  # p = 1e-349
 
 
 def test_the_explorer_s_maps_are_those_of_python(node):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -460,10 +461,10 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     panel = page.locator(".compare-panel")
     lines = panel.locator(".effects li")
     lines.first.wait_for()
-    assert lines.first.inner_text().split("\n")[:2] == [
-        "kind",
-        "1.00",
-    ]  # the selection against the rest
+    name, chance, effect = lines.first.inner_text().split("\n")[:3]
+    assert (name, effect) == ("kind", "1.00")  # the selection against the rest
+    assert re.fullmatch("p \\d+e\N{MINUS SIGN}\\d+", chance)
+    assert panel.locator(".volcano").is_hidden()  # two columns make no picture
     assert "100 % | 0 %" in lines.first.inner_text()
     page.get_by_role("button", name="Keep").click()
     page.get_by_label("Name of set A").fill("alpha cells")
@@ -477,22 +478,58 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     until(lambda: lines.count() == 12 and "Gene" in lines.first.inner_text())
     top = {line.locator(".name").first.inner_text() for line in lines.all()[:10]}
     assert top == {f"Gene{k}" for k in range(10)}
-    from scipy.stats import mannwhitneyu
+    from scipy.stats import false_discovery_control, mannwhitneyu
 
-    name, effect = lines.first.inner_text().split("\n")[:2]
+    name, chance, effect = lines.first.inner_text().split("\n")[:3]
     x = genes[0][:, int(name[4:])]
-    u = mannwhitneyu(x[::2], x[1::2]).statistic
-    assert float(effect) == pytest.approx(2 * u / 300**2 - 1, abs=0.006)
+    test = mannwhitneyu(x[::2], x[1::2], method="asymptotic", use_continuity=False)
+    assert float(effect) == pytest.approx(2 * test.statistic / 300**2 - 1, abs=0.006)
+    volcano = panel.locator(".volcano svg")
+    assert volcano.locator("path.more").get_attribute("d").count("M") == 10
+    named = volcano.locator("text").all_text_contents()
+    assert named
+    assert set(named) <= top
     with page.expect_download() as download:
         panel.get_by_role("button", name="Save this list").click()
     download.value.save_as(tmp_path / "list.csv")
     table = pd.read_csv(tmp_path / "list.csv")
     assert len(table) == 50
     assert table["mean or share of alpha cells"][0] == pytest.approx(x[::2].mean(), rel=1e-4)
+    assert table["minus log10 p"][0] == pytest.approx(-np.log10(test.pvalue), rel=1e-4)
+    p = np.array([mannwhitneyu(g[::2], g[1::2], method="asymptotic").pvalue for g in genes[0].T])
+    order = [int(gene[4:]) for gene in table["name"]]
+    rates = false_discovery_control(p)[order]
+    np.testing.assert_allclose(table["minus log10 adjusted p"], -np.log10(rates), rtol=0.01, atol=0.01)
     lines.first.locator("button").click()
     assert state(page)["colorBy"] == 2 + int(name[4:])
     page.get_by_role("button", name="Drop set alpha cells").click()
     assert panel.locator(".sets li").count() == 0
+
+
+def test_a_dot_of_the_volcano_colours_and_sets_that_overlap_have_no_p(visit):
+    points, frame, genes = pancreas()
+    page = visit(points, frame, genes=genes)
+    page.get_by_label("Search labels").fill("alpha")
+    page.locator(".found").get_by_role("option", name="alpha").wait_for()
+    page.keyboard.press("Enter")
+    panel = page.locator(".compare-panel")
+    panel.get_by_role("button", name="Genes").click()
+    volcano = panel.locator(".volcano")
+    volcano.wait_for()
+    at = volcano.locator("path.none").get_attribute("d").split("M")[1].split("h")[0].split(" ")
+    volcano.scroll_into_view_if_needed()
+    box = volcano.locator("svg").bounding_box()
+    scale = box["width"] / 300
+    page.mouse.move(box["x"] + scale * float(at[0]), box["y"] + scale * float(at[1]))
+    assert volcano.locator("p").inner_text().startswith("Gene")
+    name = volcano.locator("p").inner_text()
+    page.mouse.down()
+    page.mouse.up()
+    assert state(page)["colorBy"] == 2 + int(name[4:])
+    page.get_by_role("button", name="Keep").click()
+    page.get_by_label("Set B", exact=True).select_option("A")
+    until(lambda: volcano.is_hidden())
+    assert "p " not in panel.locator(".effects li").first.inner_text()
 
 
 def reddish(page, region):

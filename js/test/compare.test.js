@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { effectOf, geneEffect, membership, sizesOf } from "../src/data/effects.js";
 import { createGenes, findGenes } from "../src/data/genes.js";
+import { adjusted, probability } from "../src/data/tests.js";
 import { toTable } from "../src/panels/compare.js";
+import { outstanding, placesOf } from "../src/panels/volcano.js";
 import { dropped, freeName, fromNamedRows, kept, renamed, toNamedRows } from "../src/state/sets.js";
 import { fromRows } from "../src/state/selection.js";
 
@@ -95,6 +97,28 @@ test("sets have names of their own", () => {
 });
 
 test("the saved list disarms names that a spreadsheet would take for formulas", () => {
-  const text = toTable([{ name: "=1+1", kind: "gene", effect: -0.5, a: 1, b: 2, shareA: 0.5, shareB: 1 }], ["A", "-B"]);
-  assert.equal(text.split("\r\n")[1], "'=1+1,gene,-0.5,1,2,,0.5,1");
+  const text = toTable([{ name: "=1+1", kind: "gene", effect: -0.5, raw: 12.5, score: 10, a: 1, b: 2, shareA: 0.5, shareB: 1 }], ["A", "-B"]);
+  assert.equal(text.split("\r\n")[1], "'=1+1,gene,-0.5,12.5,10,1,2,,0.5,1");
+});
+
+test("rates of false discoveries are Benjamini and Hochberg's, and do not rise with surprise", () => {
+  const p = [0.01, 0.04, 0.03, 0.005, 1];
+  const expected = [0.025, 0.05, 0.05, 0.025, 1];
+  [...adjusted(p.map((value) => -Math.log10(value)))].forEach((score, i) => near(10 ** -score, expected[i], 1e-9));
+  assert.equal(adjusted([]).length, 0);
+});
+
+test("a probability is written as a reader knows it, however small", () => {
+  assert.deepEqual([0, 1.30103, 2.999, 14.69897, 15.01, 400].map(probability), ["1", "0.05", "0.001", "2e−15", "1e−15", "1e−400"]);
+});
+
+test("the picture has every entry, and names the outstanding ones of both sides", () => {
+  const entries = [
+    { name: "up", effect: 0.9, score: 30 }, { name: "down", effect: -0.8, score: 20 },
+    { name: "weak", effect: 0.05, score: 9 }, { name: "by chance", effect: 0.5, score: 0.4 },
+  ];
+  const places = placesOf(entries);
+  assert.ok(places[0][0] > places[3][0] && places[3][0] > places[2][0] && places[2][0] > places[1][0]);
+  assert.ok(places[0][1] < places[1][1] && places[1][1] < places[2][1] && places[2][1] < places[3][1]); // upwards is smaller
+  assert.deepEqual(outstanding(entries), [0, 1]);
 });

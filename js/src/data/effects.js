@@ -2,7 +2,9 @@
 //
 // Numbers: Cliff's delta, the chance that a value of A exceeds one of B less the chance of the opposite; -1 to 1.
 // Categories: the total variation distance, half the sum of the differences of shares. For two categories both agree.
-// A row of both sets counts in both; missing values count in none.
+// A row of both sets counts in both; missing values count in none. Beside the effect goes a score (tests.js): how
+// surprising it would be by chance, as −log10 p; NaN where the sets share rows.
+import { countScore, rankScore } from "./tests.js";
 
 const EDGES = 1024;
 const IN_A = 1;
@@ -48,9 +50,10 @@ function tally(edges) {
       });
     },
     sides,
-    delta() {
+    /** Cliff's delta, and its score. */
+    compare() {
       const [a, b] = sides;
-      if (a.n === 0 || b.n === 0) return 0;
+      if (a.n === 0 || b.n === 0) return { effect: 0, score: 0 };
       let [below, wins] = [0, 0];
       let belowA = 0;
       for (let i = 0; i < a.counts.length; i++) {
@@ -58,7 +61,7 @@ function tally(edges) {
         below += b.counts[i];
         belowA += a.counts[i];
       }
-      return wins / (a.n * b.n);
+      return { effect: wins / (a.n * b.n), score: rankScore(wins, [a.n, b.n], a.counts.map((k, i) => k + b.counts[i])) };
     },
   };
 }
@@ -75,7 +78,7 @@ function numberEffect({ values }, marks) {
     if (marks[row] !== 0 && values[row] === values[row]) sums.add(marks[row], values[row]);
   }
   const [a, b] = sums.sides.map(meanOf);
-  return { kind: "number", effect: sums.delta(), a, b };
+  return { kind: "number", ...sums.compare(), a, b };
 }
 
 function categoryEffect({ codes, labels }, marks) {
@@ -92,10 +95,12 @@ function categoryEffect({ codes, labels }, marks) {
     if (gap > most) [most, code] = [gap, k];
   }
   const [a, b] = counts.map((one, i) => one[code] / totals[i] || 0);
-  return { kind: "category", effect: Math.min(totals[0], totals[1]) > 0 ? distance : 0, a, b, label: code > 0 ? labels[code - 1] : "" };
+  const effect = Math.min(totals[0], totals[1]) > 0 ? distance : 0;
+  const score = countScore(...counts.map((one) => one.subarray(1)));
+  return { kind: "category", effect, score, a, b, label: code > 0 ? labels[code - 1] : "" };
 }
 
-/** { kind, effect, a, b, label }: a and b are the means, or the shares of the category that differs most. */
+/** { kind, effect, score, a, b, label }: a and b are the means, or the shares of the category that differs most. */
 export function effectOf(column, marks) {
   return column.kind === "category" ? categoryEffect(column, marks) : numberEffect(column, marks);
 }
@@ -119,7 +124,7 @@ export function geneEffect(genes, gene, marks, sizes) {
   sums.add(IN_B, 0, sizes[1] - entries[1]);
   const [a, b] = sums.sides.map(meanOf);
   const [shareA, shareB] = sums.sides.map(shareOf);
-  return { kind: "gene", effect: sums.delta(), a, b, shareA, shareB };
+  return { kind: "gene", ...sums.compare(), a, b, shareA, shareB };
 }
 
 export function sizesOf(marks) {

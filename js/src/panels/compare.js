@@ -1,11 +1,13 @@
 // A against B: sets that were kept, and how the two chosen differ in every column and gene, the most different first.
 import { effectOf, geneEffect, membership, sizesOf } from "../data/effects.js";
+import { adjusted, probability } from "../data/tests.js";
 import { dropped, renamed } from "../state/sets.js";
 import { touched } from "../state/store.js";
 import { h, iconButton } from "../ui/dom.js";
 import { cell } from "../ui/export.js";
 import { count, formatter, number, percent, plural } from "../ui/format.js";
 import { section } from "./section.js";
+import { createVolcano } from "./volcano.js";
 
 const PAGE = 12;
 const WAIT = 60; // milliseconds, so that a change of the selection is drawn first
@@ -28,10 +30,10 @@ function sides({ kind, a, b, column, shareA, shareB }) {
 }
 
 export function toTable(rows, [nameA, nameB]) {
-  const head = ["name", "kind", "effect", `mean or share of ${nameA}`, `mean or share of ${nameB}`, "of which", `above 0 in ${nameA}`, `above 0 in ${nameB}`];
+  const head = ["name", "kind", "effect", "minus log10 p", "minus log10 adjusted p", `mean or share of ${nameA}`, `mean or share of ${nameB}`, "of which", `above 0 in ${nameA}`, `above 0 in ${nameB}`];
   const digits = (value) => (value === undefined || Number.isNaN(value) ? "" : String(Number(value.toPrecision(6))));
-  const lines = rows.map(({ name, kind, effect, a, b, label = "", shareA, shareB }) =>
-    [cell(name), kind, digits(effect), digits(a), digits(b), cell(label), digits(shareA), digits(shareB)].join(","),
+  const lines = rows.map(({ name, kind, effect, raw, score, a, b, label = "", shareA, shareB }) =>
+    [cell(name), kind, digits(effect), digits(raw), digits(score), digits(a), digits(b), cell(label), digits(shareA), digits(shareB)].join(","),
   );
   return `${[head.map(cell).join(","), ...lines].join("\r\n")}\r\n`;
 }
@@ -48,6 +50,8 @@ export function createComparePanel({ dataset, store, model, actions }) {
   } });
   const save = h("button", { type: "button", class: "text-button", text: "Save this list", onclick: () => actions.saveText(toTable(ranked, namesOf()), "comparison") });
   const about = h("p", { class: "quiet small" });
+  const show = (entry) => (entry.gene === undefined ? actions.colorBy(entry.index) : actions.showGene(entry.gene));
+  const volcano = createVolcano(show);
   const tabs = ["Columns", "Genes"].map((text, i) => h("button", { type: "button", text, onclick: () => {
     tab = i;
     compute();
@@ -57,7 +61,7 @@ export function createComparePanel({ dataset, store, model, actions }) {
     {},
     h("div", { class: "versus" }, h("span", {}, h("span", { class: "dot a" }), "A"), chooseA, h("span", {}, h("span", { class: "dot b" }), "B"), chooseB),
     h("div", { class: "tabs", hidden: !genes }, ...tabs),
-    about, effects, more, h("div", { class: "buttons" }, save),
+    about, volcano.element, effects, more, h("div", { class: "buttons" }, save),
   );
   const element = section("Compare A with B", { class: "compare-panel" }, list, body);
   let [tab, room, timer] = [0, PAGE, 0];
@@ -108,10 +112,15 @@ export function createComparePanel({ dataset, store, model, actions }) {
           return column.role === "id" ? [] : [{ name: raw.name, index, column, ...effectOf(column, marks) }];
         })
       : genes.names.map((name, gene) => ({ name, gene, ...geneEffect(genes, gene, marks, sizes) }));
-    ranked = made.sort((p, q) => Math.abs(q.effect) - Math.abs(p.effect));
+    const scores = adjusted(made.map(({ score }) => score));
+    const shared = marks.includes(3); // what chance would do is not known of rows that are compared with themselves
+    ranked = made
+      .map((entry, i) => ({ ...entry, raw: shared ? NaN : entry.score, score: shared ? NaN : scores[i] }))
+      .sort((p, q) => Math.abs(q.effect) - Math.abs(p.effect) || q.score - p.score);
     about.textContent = Math.min(...sizes) === 0
       ? "One of the two is empty."
-      : `${count(sizes[0])} against ${count(sizes[1])}. Effect sizes: 0 is alike, 1 is apart; a plus, or minus, says that A has more, or less.`;
+      : `${count(sizes[0])} against ${count(sizes[1])}. Effect sizes: 0 is alike, 1 is apart; a plus, or minus, says that A has more, or less. ${
+        shared ? "The two share points, so that there is no p." : "p: of the difference by chance, corrected for the number of comparisons."}`;
   }
 
   function line(entry) {
@@ -126,14 +135,16 @@ export function createComparePanel({ dataset, store, model, actions }) {
       "li",
       {},
       h("div", { class: "line" },
-        h("button", { type: "button", class: "name", text: entry.name, title: `Colour by ${entry.name}`, onclick: () => (entry.gene === undefined ? actions.colorBy(entry.index) : actions.showGene(entry.gene)) }),
-        h("span", { class: "count", text: sign + Math.abs(entry.effect).toFixed(2) })),
+        h("button", { type: "button", class: "name", text: entry.name, title: `Colour by ${entry.name}`, onclick: () => show(entry) }),
+        h("span", { class: "count small quiet", text: Number.isNaN(entry.score) ? "" : `p ${probability(entry.score)}` }),
+        h("span", { class: "count effect", text: sign + Math.abs(entry.effect).toFixed(2) })),
       h("div", { class: "line small quiet" }, h("span", { class: "name", text: entry.label ?? "" }), h("span", { text: `${texts[0]} | ${texts[1]}` })),
       h("div", { class: "pair", "aria-hidden": "true" }, ...bars),
     );
   }
 
   function write() {
+    volcano.draw(ranked, tab === 0 ? "columns" : "genes");
     effects.replaceChildren(...ranked.slice(0, room).map(line));
     more.hidden = ranked.length <= room;
     more.textContent = `and ${count(ranked.length - room)} more`;

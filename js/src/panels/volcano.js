@@ -1,0 +1,112 @@
+// Effect size against surprise: every entry of a comparison as a dot, the outstanding ones with their names.
+import { h, svg } from "../ui/dom.js";
+
+const WIDTH = 300;
+const HEIGHT = 150;
+const PAD = { left: 8, right: 8, top: 14, bottom: 16 };
+const LEAST = 8; // entries worth a picture
+const NAMED = 3; // on each side
+const SURPRISING = 2; // −log10 of the false discovery rate
+const STRONG = 0.15;
+const REACH = 12;
+const LONGEST = 14; // letters of a name
+
+const shortened = (name) => (name.length <= LONGEST ? name : `${name.slice(0, LONGEST - 1)}…`);
+
+/** Where entries lie: [x, y] each; rounded up, the greatest effect is at an edge and the greatest surprise at the top. */
+export function placesOf(entries) {
+  const widest = Math.max(0.2, ...entries.map(({ effect }) => Math.abs(effect)));
+  const highest = Math.max(SURPRISING, ...entries.map(({ score }) => score || 0));
+  const half = (WIDTH - PAD.left - PAD.right) / 2;
+  return entries.map(({ effect, score }) => [
+    PAD.left + half + (half * effect) / widest,
+    HEIGHT - PAD.bottom - ((HEIGHT - PAD.top - PAD.bottom) * (score || 0)) / highest,
+  ]);
+}
+
+const dots = (places) => places.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("");
+
+/** The most surprising of the strong ones, on each side: their numbers. */
+export function outstanding(entries) {
+  const side = (sign) => [...entries.keys()]
+    .filter((i) => sign * entries[i].effect >= STRONG && entries[i].score >= SURPRISING)
+    .sort((i, j) => entries[j].score * Math.abs(entries[j].effect) - entries[i].score * Math.abs(entries[i].effect))
+    .slice(0, NAMED);
+  return [...side(1), ...side(-1)];
+}
+
+/** onchoose(entry): a dot was clicked. */
+export function createVolcano(onchoose) {
+  const paths = Object.fromEntries(["none", "less", "more"].map((name) => [name, svg("path", { class: name })]));
+  const names = svg("g", { class: "names" });
+  const ring = svg("circle", { class: "ring", r: 5, hidden: true });
+  const middle = svg("path", { class: "axis", d: `M${WIDTH / 2} ${PAD.top}V${HEIGHT - PAD.bottom}M0 ${HEIGHT - PAD.bottom}H${WIDTH}` });
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, middle, ...Object.values(paths), names, ring);
+  const says = h("p", { class: "small quiet", "aria-hidden": "true" });
+  const element = h("div", { class: "volcano" }, drawing, says);
+  let entries = [];
+  let places = [];
+
+  const usual = "left: less in A; right: more in A; upwards: less likely by chance";
+
+  function nearest(event) {
+    const box = drawing.getBoundingClientRect();
+    const [x, y] = [((event.clientX - box.left) / box.width) * WIDTH, ((event.clientY - box.top) / box.height) * HEIGHT];
+    let [best, found] = [REACH, -1];
+    places.forEach(([px, py], i) => {
+      const away = Math.hypot(px - x, py - y);
+      if (away < best) [best, found] = [away, i];
+    });
+    return found;
+  }
+
+  function point(i) {
+    ring.toggleAttribute("hidden", i < 0);
+    drawing.classList.toggle("over", i >= 0);
+    says.textContent = i < 0 ? usual : entries[i].name;
+    if (i < 0) return;
+    ring.setAttribute("cx", places[i][0]);
+    ring.setAttribute("cy", places[i][1]);
+  }
+
+  drawing.addEventListener("pointermove", (event) => point(nearest(event)));
+  drawing.addEventListener("pointerleave", () => point(-1));
+  drawing.addEventListener("click", (event) => {
+    const i = nearest(event);
+    if (i >= 0) onchoose(entries[i]);
+  });
+
+  function label(i) {
+    const [x, y] = places[i];
+    const right = x > WIDTH / 2;
+    const room = right ? WIDTH - x : x;
+    const inward = room < 70;
+    return svg("text", { x: x + (right !== inward ? 5 : -5), y: y + 3.5, "text-anchor": right !== inward ? "start" : "end", text: shortened(entries[i].name) });
+  }
+
+  /** Names that would lie on one another are left to the list. */
+  function apart(chosen) {
+    const kept = [];
+    for (const i of chosen) {
+      const clear = kept.every((j) => Math.abs(places[i][1] - places[j][1]) > 10 || Math.abs(places[i][0] - places[j][0]) > 90);
+      if (clear) kept.push(i);
+    }
+    return kept;
+  }
+
+  return {
+    element,
+    /** entries: [{ name, effect, score }]; what: "genes" or "columns". */
+    draw(next, what) {
+      entries = next;
+      element.hidden = entries.length < LEAST || entries.some(({ score }) => Number.isNaN(score));
+      if (element.hidden) return;
+      places = placesOf(entries);
+      const group = ({ effect, score }) => (score < SURPRISING || Math.abs(effect) < STRONG ? "none" : effect > 0 ? "more" : "less");
+      for (const [name, path] of Object.entries(paths)) path.setAttribute("d", dots(places.filter((_, i) => group(entries[i]) === name)));
+      names.replaceChildren(...apart(outstanding(entries)).map(label));
+      drawing.setAttribute("aria-label", `${entries.length} ${what} by effect size and by how unlikely it is by chance; the list below has the same.`);
+      point(-1);
+    },
+  };
+}
