@@ -499,7 +499,9 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     p = np.array([mannwhitneyu(g[::2], g[1::2], method="asymptotic").pvalue for g in genes[0].T])
     order = [int(gene[4:]) for gene in table["name"]]
     rates = false_discovery_control(p)[order]
-    np.testing.assert_allclose(table["minus log10 adjusted p"], -np.log10(rates), rtol=0.01, atol=0.01)
+    np.testing.assert_allclose(
+        table["minus log10 adjusted p"], -np.log10(rates), rtol=0.01, atol=0.01
+    )
     lines.first.locator("button").click()
     assert state(page)["colorBy"] == 2 + int(name[4:])
     page.get_by_role("button", name="Drop set alpha cells").click()

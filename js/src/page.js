@@ -26,6 +26,7 @@ function windowOn(viewer) {
     picture: actions.picture,
     frames: stage.frames,
     budget: stage.budget,
+    names: stage.names,
   });
 }
 

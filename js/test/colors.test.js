@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ramp } from "../src/draw/color.js";
 import { asCategories, createColumns } from "../src/data/columns.js";
+import { suits } from "../src/draw/labels.js";
 import { NO_FILTERS } from "../src/state/filter.js";
 import { createModel } from "../src/state/model.js";
 import { drawOrder } from "../src/data/order.js";
@@ -78,7 +79,8 @@ test("the order of drawing holds every row once and starts with a fair sample", 
 test("the names of selected classes come first, then the largest", () => {
   const codes = Uint8Array.of(1, 1, 1, 2, 2, 3);
   const column = { ...kinds, codes, labels: ["large", "middle", "small"] };
-  const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)) }];
+  const regions = [{ text: "where", at: [1, 0, 0], reach: 0.5, level: 0 }];
+  const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)), regions }];
   const state = { colorBy: 0, scales: new Set(), theme: "dark", filters: NO_FILTERS, selection: NOTHING, embedding: 0 };
   const model = createModel({ n: 6, columns: [column], column: (i) => [column][i], embeddings }, { get: () => state });
   const names = () => model.names.map(({ text }) => text);
@@ -87,5 +89,27 @@ test("the names of selected classes come first, then the largest", () => {
   model.update({ ...state, selection: fromRows([5], 6) }, new Set(["selection"]));
   assert.deepEqual(names(), ["small", "large", "middle"]);
   model.update({ ...state, colorBy: -1, selection: fromRows([5], 6) }, new Set(["colorBy"]));
-  assert.deepEqual(names(), []);
+  assert.deepEqual(names(), ["where"]); // no classes: regions have names
+});
+
+test("columns that were asked for are named from coarse to fine, whatever gives the colours", () => {
+  const coarse = { ...kinds, codes: Uint8Array.of(1, 1, 1, 1, 2, 2), labels: ["animals", "plants"] };
+  const fine = { ...kinds, codes: Uint8Array.of(1, 1, 2, 2, 3, 3), labels: ["cats", "dogs", "oaks"] };
+  const columns = [coarse, fine];
+  const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)), regions: [] }];
+  const state = { colorBy: -1, scales: new Set(), theme: "dark", filters: NO_FILTERS, selection: NOTHING, embedding: 0 };
+  const model = createModel({ n: 6, labels: [0, 1], columns, column: (i) => columns[i], embeddings }, { get: () => state });
+  model.update(state, null);
+  assert.deepEqual(model.names.map(({ text, level }) => [text, level]), [["animals", 0], ["plants", 0], ["cats", 1], ["dogs", 1], ["oaks", 1]]);
+  model.update({ ...state, filters: new Map([[1, { kind: "set", codes: new Set([3]) }]]) }, new Set(["filters"]));
+  assert.deepEqual(model.names.map(({ text }) => text), ["animals", "plants", "oaks"]);
+});
+
+test("a finer name waits until its place is large on the screen, and a coarse one goes when one is within it", () => {
+  const pane = (zoom) => ({ zoom, unfold: 1, projection: "mercator", rect: { width: 900, height: 600 } });
+  const coarse = { level: 0, reach: 0.8 };
+  const fine = { level: 1, reach: 0.1 };
+  assert.deepEqual([1, 3, 20].map((zoom) => suits(coarse, pane(zoom), 1)), [true, true, false]);
+  assert.deepEqual([1, 4, 20].map((zoom) => suits(fine, pane(zoom), 1)), [false, true, true]);
+  assert.ok(suits({ reach: 0.1 }, pane(1), 0)); // names without levels are for any zoom
 });

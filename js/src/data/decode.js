@@ -56,12 +56,12 @@ export function spreadPlane(codes) {
   return out;
 }
 
-/** { name, kind, home, codes, positions }; the positions, three numbers a point, are made when first asked for. */
-function readEmbedding({ name, kind, home, positions }, read) {
+/** { name, kind, home, regions, codes, positions }; the positions, three numbers a point, are made when first asked for. */
+function readEmbedding({ name, kind, home, regions = [], positions }, read) {
   const codes = read(positions);
   let vectors = null;
   return {
-    name, kind, home, codes,
+    name, kind, home, regions, codes,
     get positions() {
       return (vectors ??= kind === "plane" ? spreadPlane(codes) : unfoldOctahedron(codes));
     },
@@ -99,8 +99,8 @@ function readColumn(column, read) {
 }
 
 /**
- * An inflated payload as { n, title, options, embeddings, columns, genes, neighbors, places, images,
- * column(index) }.
+ * An inflated payload as { n, title, options, embeddings, labels, columns, genes, neighbors, places,
+ * images, column(index) }. labels: numbers of the columns that are named on the map, or null.
  */
 function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
@@ -117,6 +117,7 @@ function parse(buffer) {
     title: header.title,
     options: header.options,
     embeddings: header.embeddings.map((embedding) => readEmbedding(embedding, read)),
+    labels: header.labels ?? null,
     columns,
     genes,
     neighbors: readNeighbors(header.neighbors, read),

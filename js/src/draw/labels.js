@@ -1,11 +1,15 @@
-// Names of classes on a pane: as many as have room, the most important first; nearer, there is room for more.
-import { toScreen } from "../geometry/camera.js";
+// Names on a pane: as many as have room, the most important first; nearer, there is room for more. Names of several levels
+// also wait until one is near enough to what they name, and go when one is within it.
+import { pixelsPerUnit, toScreen } from "../geometry/camera.js";
 import { place } from "../geometry/projections.js";
 import { apply } from "../geometry/rotation.js";
 import { FONT } from "./theme.js";
 
 const LINE = 15; // pixels
 const LONGEST = 22; // letters a line, of two
+const SIZES = [14, 12, 11]; // pixels, by level
+const SMALLEST = 34; // pixels that what has a name of a finer level reaches ...
+const LARGEST = 0.9; // ... and, of the shorter side of the pane, what one is not within
 const APART = 230; // pixels between two places of one class, for both to have its name
 
 function cut(text, letters) {
@@ -31,18 +35,29 @@ function locate(pane, at) {
 
 const clamp = (value, low, high) => (low > high ? (low + high) / 2 : Math.max(low, Math.min(high, value)));
 
-/** Write the names ({ at, home, text }); says how many in sight had no room. */
+/** Whether a name of a level, up to the finest, is for this zoom; names without a level are for all. */
+export function suits({ level, reach }, pane, finest) {
+  if (level === undefined) return true;
+  const pixels = reach * pixelsPerUnit(pane);
+  const { width, height } = pane.rect;
+  return (level === 0 || pixels >= SMALLEST) && (level === finest || pixels <= LARGEST * Math.min(width, height));
+}
+
+/** Write the names ({ at, home, text, level, reach }); { written, left }: their texts, and how many in sight had no room. */
 export function writeNames(context, pane, names, { ink, halo }, busy) {
-  context.font = `600 12px ${FONT}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.lineJoin = "round";
   const { rect } = pane;
   const taken = [...busy];
+  const finest = names.reduce((most, { level }) => Math.max(most, level ?? 0), 0);
+  const written = [];
   let left = 0;
-  for (const { at, home, text } of names) {
-    const spot = locate(pane, at);
+  for (const name of names) {
+    const { at, home, text, level } = name;
+    const spot = suits(name, pane, finest) ? locate(pane, at) : null;
     if (spot === null) continue;
+    context.font = `600 ${SIZES[level ?? 1] ?? SIZES.at(-1)}px ${FONT}`;
     const other = home && locate(pane, home);
     if (other && Math.hypot(spot[0] - other[0], spot[1] - other[1]) < APART) continue;
     const lines = wrapped(text);
@@ -56,6 +71,7 @@ export function writeNames(context, pane, names, { ink, halo }, busy) {
       continue;
     }
     taken.push(box);
+    written.push(text);
     lines.forEach((line, i) => {
       const down = y + (i - (lines.length - 1) / 2) * LINE;
       const room = rect.width - 6; // a name wider than the pane is drawn narrower
@@ -66,5 +82,5 @@ export function writeNames(context, pane, names, { ink, halo }, busy) {
       context.fillText(line, x, down, room);
     });
   }
-  return left;
+  return { written, left };
 }

@@ -74,24 +74,24 @@ function drawMarks(context, pane, state, positions, colors) {
 
 /**
  * Draw everything that lies over the points. names: see labels.js; extras: further things to draw beneath the marks,
- * each called with (context, pane, state, colors). Says how many names in sight of the large view had no room.
+ * each called with (context, pane, state, colors). Returns the names of the large view: { written, left }, see labels.js.
  */
 export function drawOverlay(context, panes, state, positions, names, ratio, extras = []) {
   const colors = THEMES[state.theme];
-  let left = 0;
+  let found = { written: [], left: 0 };
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
-  if (state.morph !== null) return 0; // marks wait until the points have arrived
+  if (state.morph !== null) return found; // marks wait until the points have arrived
   const covered = panes.filter(({ inset }) => inset).map(({ rect: { x, y, width, height } }) => [x, y, x + width, y + height]);
   for (const pane of panes) {
     const { x, y, width, height } = pane.rect;
     if (pane.inset) context.clearRect(x, y, width, height);
     within(context, pane.rect, () => {
       for (const extra of extras) extra(context, pane, state, colors);
-      if (state.names && !pane.inset) left = writeNames(context, pane, names, colors, covered);
+      if (state.names && !pane.inset) found = writeNames(context, pane, names, colors, covered);
       drawMarks(context, pane, state, positions, colors);
       if (state.lasso?.pane === pane.name) drawLasso(context, state.lasso.polygon, colors.accent);
     });
   }
-  return left;
+  return found;
 }

@@ -32,6 +32,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
   let [width, height, ratio] = [0, 0, 1];
   let [pending, lastFrame, lastMove, restTimer] = [0, 0, -Infinity, 0];
   let [pointsStale, frames] = [true, 0];
+  let names = { written: [], left: 0 };
 
   const panesNow = () => panes(store.get(), model.embedding, width, height);
 
@@ -56,7 +57,8 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
       frames++;
     }
     pointsStale = false;
-    onnames(drawOverlay(context, list, state, model.positions, model.names, scale, extras));
+    names = drawOverlay(context, list, state, model.positions, model.names, scale, extras);
+    onnames(names.left);
   }
 
   function frame(now) {
@@ -128,6 +130,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
     repaint: () => scene?.setPaint(model.paint(store.get())),
     size: () => ({ width, height }),
     frames: () => frames,
+    names: () => names.written,
     budget: () => workload.budget,
     /** Draw everything sharply, hand both layers to compose(), and go back. */
     picture(compose) {

@@ -34,7 +34,19 @@ export function centerOf(rows, embedding) {
   return densest(rows.filter((_, i) => i % stride === 0), embedding);
 }
 
-/** The middles of the dense parts of some rows, and the share of the rows about each. */
+/** How far rows about a place lie from it: the root of their mean square. */
+function reachOf(rows, [x, y, z], positions, within) {
+  let [sum, count] = [0, 0];
+  for (const row of rows) {
+    const square = (positions[3 * row] - x) ** 2 + (positions[3 * row + 1] - y) ** 2 + (positions[3 * row + 2] - z) ** 2;
+    if (square > within * within) continue;
+    sum += square;
+    count++;
+  }
+  return Math.sqrt(sum / Math.max(1, count));
+}
+
+/** The middles of the dense parts of some rows: [{ at, reach }]. */
 function places(rows, embedding) {
   const { kind, positions } = embedding;
   const reach = WINDOW[kind];
@@ -47,7 +59,7 @@ function places(rows, embedding) {
     );
     const share = (rest.length - outside.length) / rows.length;
     if (found.length > 0 && share < LEAST_SHARE) break;
-    found.push(at);
+    found.push({ at, reach: reachOf(rest, at, positions, reach) });
     if (outside.length === rest.length) break;
     rest = outside;
   }
@@ -55,7 +67,7 @@ function places(rows, embedding) {
 }
 
 /**
- * Where names go: [{ code, at, home }], the largest class first and every class's first place before any second.
+ * Where names go: [{ code, at, reach, home }], the largest class first and every class's first place before any second.
  * home: null, or for a further place of a class its first one.
  */
 export function classNames({ codes, counts }, embedding, order) {
@@ -69,7 +81,7 @@ export function classNames({ codes, counts }, embedding, order) {
     .filter(({ code, rows }) => code > 0 && rows.length > 0)
     .sort((a, b) => counts[b.code] - counts[a.code])
     .map(({ code, rows }) => ({ code, places: places(rows, embedding) }));
-  const first = classes.map(({ code, places: [at] }) => ({ code, at, home: null }));
-  const further = classes.flatMap(({ code, places: [home, ...others] }) => others.map((at) => ({ code, at, home })));
+  const first = classes.map(({ code, places: [place] }) => ({ code, ...place, home: null }));
+  const further = classes.flatMap(({ code, places: [home, ...others] }) => others.map((place) => ({ code, ...place, home: home.at })));
   return [...first, ...further];
 }

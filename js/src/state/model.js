@@ -1,6 +1,6 @@
 // What follows from the data and the state: colours, what is shown, names. Panels read it and are told,
 // by the names scheme, shown and names beside the keys of the state, what of it changed.
-import { createColumns } from "../data/columns.js";
+import { countCodes, createColumns } from "../data/columns.js";
 import { drawOrder } from "../data/order.js";
 import { createPlaneIndex } from "../data/plane-index.js";
 import { createSphereIndex } from "../data/sphere-index.js";
@@ -52,17 +52,30 @@ export function createModel(dataset, store) {
     update,
   };
 
-  /** Names in the order in which they take their room: selected classes first, then the largest. */
-  function namesFor({ filters, selection, colorBy }) {
-    if (centers.length === 0) return [];
-    const { codes, labels } = model.scheme;
+  /** Where names may go: of classes, of columns from coarse to fine, or of regions where the colours are no classes. */
+  function findCenters({ colorBy }) {
+    const { embedding, scheme } = model;
+    const named = (index, level) => {
+      const { codes, labels } = column(index);
+      const places = classNames({ codes, counts: countCodes({ codes, labels }) }, embedding, order);
+      return places.map((place) => ({ ...place, index, level, text: labels[place.code - 1] }));
+    };
+    if (dataset.labels) {
+      const levels = dataset.labels.length;
+      return dataset.labels.flatMap((index, level) => (column(index).kind === "category" ? named(index, levels > 1 ? level : undefined) : []));
+    }
+    if (scheme.kind === "category") return named(colorBy);
+    return embedding.regions.map((region) => ({ ...region, index: -1, home: null }));
+  }
+
+  /** Names in the order in which they take their room: selected classes first, then the coarsest, then the largest. */
+  function namesFor({ filters, selection }) {
     const selected = new Set();
-    for (const row of selection.rows) selected.add(codes[row]);
-    const filter = filters.get(colorBy);
-    return centers
-      .filter(({ code }) => holds(filter, code))
-      .sort((a, b) => selected.has(b.code) - selected.has(a.code))
-      .map((center) => ({ ...center, text: labels[center.code] }));
+    for (const index of new Set(centers.map((center) => center.index))) {
+      if (index >= 0) for (const row of selection.rows) selected.add(`${index} ${column(index).codes[row]}`);
+    }
+    const chosen = ({ index, code }) => selected.has(`${index} ${code}`);
+    return centers.filter(({ index, code }) => holds(filters.get(index), code)).sort((a, b) => chosen(b) - chosen(a));
   }
 
   /** Bring up to date after these keys of the state changed (null: all). Names what of the model changed. */
@@ -74,7 +87,7 @@ export function createModel(dataset, store) {
       derived.push("scheme");
     }
     if (any("colorBy", "scales", "embedding")) {
-      centers = model.scheme.kind === "category" ? classNames(model.scheme, model.embedding, order) : [];
+      centers = findCenters(state);
     }
     if (any("filters", "scales")) {
       model.shownCount = crossfilter.update(state.filters);

@@ -27,7 +27,8 @@ from .placement import as_type, prepare_landmarks
 LEAST_ANCHORS = 4
 _STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)  # of the way from the other map to the end of the descent
 _MOST_LOST = 0.005  # correlation that a shorter way may cost
-_MOST_TORN = 0.2  # ... and, with detail, divergence of the neighbours
+# With detail, correlation and divergence of the neighbours that points may cost by staying.
+_MOST_LOST_BY_STAYING, _MOST_TORN = 0.01, 0.2
 
 
 class Anchors(NamedTuple):
@@ -141,4 +142,4 @@ def settled_start(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.n
 
 def stays(held: tuple[float, float], free: tuple[float, float]) -> bool:
     """Whether a held map is about as good as a free one: by correlation of angles, and loss of neighbours."""
-    return held[0] >= free[0] - _MOST_LOST and held[1] <= free[1] + _MOST_TORN
+    return held[0] >= free[0] - _MOST_LOST_BY_STAYING and held[1] <= free[1] + _MOST_TORN

@@ -35,6 +35,7 @@ def to_html(
     neighbors: Any = None,
     uncertainty: Any = None,
     images: ArrayLike | None = None,
+    labels: str | Sequence[str] | None = None,
     theme: str = "auto",
     projection: str = "mercator",
 ) -> Path:
@@ -78,6 +79,11 @@ def to_html(
     images : array-like of shape (n, height, width) or (n, height, width, channels), optional
         A thumbnail of each point, shown on its card: bytes, or floats from 0 to 1; grey, or with 3 or 4
         channels.
+    labels : str or list of str, optional
+        Columns of classes whose names are written on the map, from coarse to fine: finer ones appear as one
+        zooms in. By default, the names of the classes that give the colours; where these are no classes,
+        dense regions of several sizes are named by what sets them apart: words of a text column, classes,
+        genes, or high and low numbers. An empty list writes none.
     theme : {"auto", "dark", "light"}, default="auto"
         "auto" follows the reader's system.
     projection : {"mercator", "equal_earth"}, default="mercator"
@@ -109,6 +115,7 @@ def to_html(
         neighbors=neighbors,
         uncertainty=uncertainty,
         images=images,
+        labels=labels,
         theme=theme,
         projection=projection,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ._home import MAPS
 from ._images import Images, read_images
 from ._neighbors import Neighbors, read_neighbors, shares, torn
 from ._places import Places, read_places
+from ._regions import Region, find_regions
 
 THEMES = ("auto", "dark", "light")
 _VERSION = 3
@@ -47,6 +49,7 @@ def prepare(
     neighbors: Any = None,
     uncertainty: Any = None,
     images: Any = None,
+    labels: Any = None,
     theme: str = "auto",
     projection: str = "mercator",
 ) -> tuple[dict[str, Any], list[bytes]]:
@@ -69,6 +72,7 @@ def prepare(
         raise ValueError(f"frame must have no column {twice!r} when {given} is given.")
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
+    levels = _label_columns(labels, columns)
     check_text("title", str(title))
     features = read_genes(genes, n)
     pictures = read_images(images, n)
@@ -84,7 +88,11 @@ def prepare(
             "theme": theme,
             "projection": projection,
         },
-        "embeddings": [_place(embedding, arrays) for embedding in embeddings],
+        "embeddings": [
+            _place(one, arrays, find_regions(one, columns, features, n) if levels is None else [])
+            for one in embeddings
+        ],
+        "labels": levels,
         "columns": [_describe(column, arrays, asked=column.name == color) for column in columns],
         "genes": None if features is None else _list(features, arrays),
         "neighbors": None if graph is None else _link(graph, flags, arrays),
@@ -94,8 +102,27 @@ def prepare(
     return header, arrays.parts
 
 
-def _place(embedding: Embedding, arrays: _Arrays) -> dict[str, Any]:
+def _label_columns(labels: Any, columns: list[Column]) -> list[int] | None:
+    """The columns, coarse to fine, whose classes are named on the map; None for those of the colours."""
+    if labels is None:
+        return None
+    asked = [labels] if isinstance(labels, str) else list(labels)
+    classes = [
+        column.name
+        for column in columns
+        if isinstance(column, Categories)
+        or (isinstance(column, Numbers) and _classes(_smallest(column.values)) is not None)
+    ]
+    for name in asked:
+        if name not in classes:
+            raise ValueError(f"labels must name columns of classes, among {classes}, got {name!r}.")
+    at = {column.name: k for k, column in enumerate(columns)}
+    return [at[name] for name in asked]
+
+
+def _place(embedding: Embedding, arrays: _Arrays, regions: list[Region]) -> dict[str, Any]:
     return {
+        "regions": [asdict(region) for region in regions],
         "name": embedding.name,
         "kind": embedding.kind,
         "home": embedding.home,

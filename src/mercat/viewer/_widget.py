@@ -60,6 +60,8 @@ class Explorer(anywidget.AnyWidget):
         How far places can be trusted, by `mercat.uncertainty`, as in `to_html`.
     images : array-like, optional
         A thumbnail of each point, as in `to_html`.
+    labels : str or list of str, optional
+        Columns whose classes are named on the map, as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
     projection : {"mercator", "equal_earth"}, default="mercator"
     height : int, default=620
@@ -112,6 +114,7 @@ class Explorer(anywidget.AnyWidget):
         neighbors: Any = None,
         uncertainty: Any = None,
         images: ArrayLike | None = None,
+        labels: str | Sequence[str] | None = None,
         theme: str = "auto",
         projection: str = "mercator",
         height: int = 620,
@@ -126,6 +129,7 @@ class Explorer(anywidget.AnyWidget):
             neighbors=neighbors,
             uncertainty=uncertainty,
             images=images,
+            labels=labels,
             theme=theme,
             projection=projection,
         )

@@ -1,0 +1,269 @@
+"""Dense regions of an embedding at several scales, named by what sets their points apart.
+
+They give names to a map whose colours are no classes: few and far-reaching ones at first, more as a reader
+comes nearer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from .._data.arrays import blocks
+from .._data.columns import few
+from ._columns import Categories, Column, Dates, Numbers
+from ._embeddings import Embedding
+from ._genes import Genes
+
+_SAMPLE = 4000  # points that stand for all
+_LEAST_POINTS = 60  # of which regions make sense
+_SCALES = (0.6, 0.3, 0.15)  # in units of the spread of the points: how far a region reaches
+_LEAST_SHARE = (0.03, 0.012, 0.005)  # of the points, for a region of each scale
+_LEAST_EFFECT = 0.4  # difference between a region and the rest that is worth a name, from 0 to 1
+_LEAST_WORDS = 2.0  # per text, on average, for a column of texts
+_WORDS, _GENES = 3, 3  # in a name
+_LEAST_WORD = 0.1  # share of a region's texts that have a word of its name ...
+_LIFT = 2.0  # ... and over that of the rest
+_BLOCK = 500
+_PLAIN_LABEL = re.compile(r"true|false|yes|no|[^A-Za-z]*", re.IGNORECASE)
+_STOP = frozenset(
+    re.findall(
+        r"\w+",
+        """a about an and are as at be been but by can do for from had has have he her his how i if in into
+        is it its more no not of on one or our out she so than that the their them there these they this
+        to up was we were what when which who will with you your""",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A name, its place, how far its points reach, and the scale at which it was found, 0 the coarsest."""
+
+    text: str
+    at: tuple[float, float, float]
+    reach: float
+    level: int
+
+
+def find_regions(
+    embedding: Embedding, columns: Sequence[Column], genes: Genes | None, n: int
+) -> list[Region]:
+    """Named regions, the coarsest first and of each scale the largest."""
+    if n < _LEAST_POINTS:
+        return []
+    rows = np.arange(n)
+    if n > _SAMPLE:
+        rows = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
+    points = _positions(embedding)[rows]
+    traits = [*_traits(columns, rows), *_gene_traits(genes, rows, n)]
+    texts = _texts(columns, rows)
+    if not traits and texts is None:
+        return []
+    spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
+    found: list[Region] = []
+    coarser: dict[int, str] = {}  # of a sampled point, the name that it has already
+    for level, (scale, least) in enumerate(zip(_SCALES, _LEAST_SHARE, strict=True)):
+        part = modes(points, max(scale * spread, 1e-6))
+        sizes = np.bincount(part)
+        for k in np.argsort(-sizes, kind="stable"):
+            inside = part == k
+            if sizes[k] < max(least * len(points), 8) or inside.all():
+                continue
+            text = _name(inside, texts, traits)
+            members = np.flatnonzero(inside)
+            if (
+                text is None
+                or text == Counter(coarser.get(int(i)) for i in members).most_common(1)[0][0]
+            ):
+                continue
+            coarser |= dict.fromkeys(members.tolist(), text)
+            found.append(_region(text, points[inside], level, embedding.kind))
+    return found
+
+
+def _positions(embedding: Embedding) -> NDArray[np.float64]:
+    """As the browser has them: unit vectors, or places of the plane in halves of its longer side."""
+    if embedding.kind == "sphere":
+        return embedding.points
+    return np.pad(embedding.codes / 32767.0, ((0, 0), (0, 1)))
+
+
+def _region(text: str, points: NDArray[np.float64], level: int, kind: str) -> Region:
+    middle = points.mean(axis=0)
+    if kind == "sphere":
+        middle /= max(float(np.linalg.norm(middle)), 1e-9)
+    reach = float(np.sqrt(np.mean(np.sum((points - middle) ** 2, axis=1))))
+    x, y, z = (round(float(c), 4) + 0.0 for c in middle)
+    return Region(text, (x, y, z), round(reach, 4), level)
+
+
+def modes(points: NDArray[np.float64], reach: float) -> NDArray[np.intp]:
+    """The dense region of each point: uphill, from a point to the nearest denser one within reach.
+
+    Densities are sums of a Gaussian of half that width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = np.array([0, 0.1, 0.2, 5, 5.1])[:, None]
+    >>> modes(line, 1.0).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    n = len(points)
+    squares = np.sum(points * points, axis=1)
+
+    def apart(block: slice) -> NDArray[np.float64]:
+        square = squares[block, None] + squares - 2 * points[block] @ points.T
+        return np.asarray(np.maximum(square, 0))
+
+    density = np.concatenate(
+        [np.exp(-2 * apart(block) / reach**2).sum(axis=1) for block in blocks(n, _BLOCK)]
+    )
+    height = np.empty(n, dtype=np.intp)  # ties are broken by row
+    height[np.argsort(density, kind="stable")] = np.arange(n)
+    uphill = np.arange(n)
+    for block in blocks(n, _BLOCK):
+        square = apart(block)
+        square[height[block, None] >= height] = np.inf
+        nearest = square.argmin(axis=1)
+        near = square[np.arange(len(nearest)), nearest] <= reach**2
+        uphill[block] = np.where(near, nearest, uphill[block])
+    while not np.array_equal(above := uphill[uphill], uphill):
+        uphill = above
+    return np.unique(uphill, return_inverse=True)[1]
+
+
+# ------------------------------------------------------------------ names
+
+
+@dataclass(frozen=True)
+class _Trait:
+    """Something that the points of a region may have more of than others.
+
+    values: for each sampled point, 0 or 1, or its rank from 0 to 2, by which two sets are compared; NaN where
+    it is missing. kind: "class", "number" or "gene"; a name is that of a class, if one stands out, and
+    several genes may stand in it.
+    """
+
+    kind: str
+    more: str
+    less: str | None
+    values: NDArray[np.float64]
+
+
+def _traits(columns: Sequence[Column], rows: NDArray[np.intp]) -> Iterator[_Trait]:
+    for column in columns:
+        if isinstance(column, Categories):
+            if not column.names_points:
+                yield from _classes(column, column.codes[rows])
+        elif isinstance(column, Dates):
+            late, early = f"late {column.name}", f"early {column.name}"
+            yield _ranked("number", late, early, column.values[rows])
+        elif column.role is None:
+            yield from _numbers(column, np.asarray(column.values[rows], dtype=np.float64))
+
+
+def _classes(column: Categories, codes: NDArray[Any]) -> Iterator[_Trait]:
+    for code, label in enumerate(column.labels, start=1):
+        has = codes == code
+        if has.any():
+            plain = _PLAIN_LABEL.fullmatch(label)
+            text = f"{column.name}: {label}" if plain else label
+            yield _Trait("class", text, None, np.where(codes > 0, has, np.nan))
+
+
+def _numbers(column: Numbers, values: NDArray[np.float64]) -> Iterator[_Trait]:
+    known = values[~np.isnan(values)]
+    whole = len(known) > 0 and bool((known == np.floor(known)).all())
+    kinds = few(known) if whole else None
+    if kinds is None:
+        yield _ranked("number", f"high {column.name}", f"low {column.name}", values)
+        return
+    for kind in kinds:
+        has = np.where(np.isnan(values), np.nan, values == kind)
+        yield _Trait("class", f"{column.name}: {kind:g}", None, has)
+
+
+def _ranked(kind: str, more: str, less: str | None, values: NDArray[np.float64]) -> _Trait:
+    ranks = np.full(len(values), np.nan)
+    known = ~np.isnan(values)
+    if known.any():
+        # Half of Cliff's delta is the difference of the mean ranks of two sets, over their number.
+        ranks[known] = 2 * rankdata(values[known]) / max(int(known.sum()), 1)
+    return _Trait(kind, more, less, ranks)
+
+
+def _gene_traits(genes: Genes | None, rows: NDArray[np.intp], n: int) -> Iterator[_Trait]:
+    if genes is None:
+        return
+    at = np.full(n, -1, dtype=np.intp)
+    at[rows] = np.arange(len(rows))
+    for g, name in enumerate(genes.names):
+        part = slice(int(genes.starts[g]), int(genes.starts[g + 1]))
+        entries = np.cumsum(genes.gaps[part].astype(np.int64)) - 1
+        values = np.zeros(len(rows))
+        here = at[entries]
+        values[here[here >= 0]] = genes.values[part][here >= 0]
+        if values.any():
+            yield _ranked("gene", name, None, values)
+
+
+def _texts(columns: Sequence[Column], rows: NDArray[np.intp]) -> list[set[str]] | None:
+    """The words of the first column of texts; None if there is none."""
+    for column in columns:
+        if isinstance(column, Categories) and column.names_points:
+            labels = [column.labels[c - 1] if c else "" for c in column.codes[rows].tolist()]
+            words = [set(re.findall(r"[^\W\d_]{2,}", label.lower())) - _STOP for label in labels]
+            if np.mean([len(some) for some in words]) >= _LEAST_WORDS:
+                return words
+    return None
+
+
+def _name(
+    inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: Sequence[_Trait]
+) -> str | None:
+    """What sets apart the points inside: words of their texts, a class, or else the greatest effect."""
+    named = None if texts is None else _words(inside, texts)
+    if named is not None:
+        return named
+    effects = [(_effect(trait, inside), trait) for trait in traits]
+    strong = sorted(
+        ((abs(e), e, t) for e, t in effects if abs(e) >= _LEAST_EFFECT and (e > 0 or t.less)),
+        key=lambda one: (one[2].kind != "class", -one[0]),
+    )
+    if not strong:
+        return None
+    _, effect, trait = strong[0]
+    if trait.kind == "gene":
+        return ", ".join([t.more for _, _, t in strong if t.kind == "gene"][:_GENES])
+    return trait.more if effect > 0 else trait.less
+
+
+def _effect(trait: _Trait, inside: NDArray[np.bool_]) -> float:
+    """Difference of means of the two sets: of shares, or Cliff's delta of ranks."""
+    known = ~np.isnan(trait.values)
+    a, b = trait.values[known & inside], trait.values[known & ~inside]
+    return float(a.mean() - b.mean()) if len(a) and len(b) else 0.0
+
+
+def _words(inside: NDArray[np.bool_], texts: list[set[str]]) -> str | None:
+    """The words that are frequent inside and rare outside."""
+    here, there = Counter[str](), Counter[str]()
+    for among, words in zip(inside.tolist(), texts, strict=True):
+        (here if among else there).update(words)
+    n, rest = int(inside.sum()), int((~inside).sum())
+    scored = []
+    for word, count in here.items():
+        share, other = count / n, (there[word] + 0.5) / (rest + 1)
+        if count > 1 and share >= _LEAST_WORD and share >= _LIFT * other:
+            scored.append((share * np.log(share / other), word))
+    best = sorted(scored, key=lambda one: (-one[0], one[1]))[:_WORDS]
+    return ", ".join(word for _, word in best) or None

@@ -1,0 +1,116 @@
+"""Names on the map at several zooms: dense regions, and what sets their points apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercat.viewer import _encode
+from mercat.viewer._regions import modes
+
+
+def tree(n=1200, seed=0):
+    """Two far places, each of three near ones; where each point belongs."""
+    rng = np.random.default_rng(seed)
+    continent = np.arange(n) % 2
+    island = np.arange(n) // 2 % 3
+    longitude = np.where(continent == 0, -0.9, 0.9) + 0.35 * np.cos(2.1 * island)
+    latitude = 0.35 * np.sin(2.1 * island)
+    longitude, latitude = (x + rng.normal(scale=0.05, size=n) for x in (longitude, latitude))
+    points = np.c_[
+        np.cos(latitude) * np.cos(longitude),
+        np.cos(latitude) * np.sin(longitude),
+        np.sin(latitude),
+    ]
+    return points, continent, island, rng
+
+
+def regions(points, frame, **options):
+    header, _ = _encode.prepare(points, frame, **options)
+    return [(one["level"], one["text"]) for one in header["embeddings"][0]["regions"]]
+
+
+def test_regions_are_found_at_every_scale():
+    points, continent, island, _ = tree()
+    assert len(np.unique(modes(points, 0.8))) == 2
+    fine = modes(points, 0.25)
+    assert len(np.unique(fine)) == 6
+    for k in range(6):  # none holds points of two places
+        assert len(np.unique((3 * continent + island)[fine == k])) == 1
+
+
+def test_regions_are_named_by_words_of_texts():
+    points, continent, island, rng = tree()
+    words = np.array([["lion", "rose"], ["tiger", "tulip"], ["lynx", "daisy"]])
+    texts = [
+        f"The {words[i, c]} is one of the {['cats', 'flowers'][c]} number {rng.integers(1e6)}"
+        for i, c in zip(island, continent, strict=True)
+    ]
+    found = regions(points, {"text": texts, "x": rng.random(len(points))}, color="x")
+    assert {text.split(",")[0] for level, text in found if level == 0} == {"cats", "flowers"}
+    finest = max(level for level, _ in found)
+    assert {text.split(",")[0] for level, text in found if level == finest} == set(words.ravel())
+
+
+def test_regions_are_named_by_classes_numbers_dates_and_genes():
+    points, continent, island, rng = tree()
+    height = continent + rng.normal(scale=0.1, size=len(points))
+    assert set(regions(points, {"height": height})) == {(0, "high height"), (0, "low height")}
+    days = np.datetime64("2024-01-01") + (100 * height).astype("timedelta64[D]")
+    assert set(regions(points, {"day": days})) == {(0, "late day"), (0, "early day")}
+    named = regions(points, {"wet": continent == 0, "height": height})
+    assert {text for level, text in named if level == 0} == {"wet: True", "wet: False"}
+    genes = rng.poisson(np.where((3 * continent + island)[:, None] == np.arange(12) % 6, 5.0, 0.1))
+    found = regions(points, None, genes=(genes, [f"G{k}" for k in range(12)]))
+    finest = [set(text.split(", ")) for level, text in found if level > 0]
+    assert sorted(map(sorted, finest)) == sorted(sorted([f"G{k}", f"G{k + 6}"]) for k in range(6))
+
+
+def test_nothing_is_named_where_nothing_differs_or_little_is_known():
+    points, _, _, rng = tree()
+    assert regions(points, {"noise": rng.random(len(points))}) == []
+    assert regions(points, None) == []
+    assert regions(points[:40], {"height": points[:40, 1]}) == []
+    assert regions(points, {"height": points[:, 1]}, labels=[]) == []
+
+
+def test_labels_must_be_columns_of_classes():
+    points, continent, _, rng = tree()
+    frame = {"continent": continent.astype(str), "height": rng.random(len(points))}
+    for wrong in ("height", "nowhere", ["continent", "height"]):
+        with pytest.raises(ValueError, match=r"labels must name columns of classes, among \['cont"):
+            _encode.prepare(points, frame, labels=wrong)
+
+
+def names(page):
+    page.wait_for_timeout(150)
+    return set(page.evaluate("mercat.names()"))
+
+
+def test_nearer_one_reads_finer_names_and_no_longer_the_coarse(visit):
+    points, continent, island, _ = tree()
+    frame = {
+        "continent": np.array(["Africa", "America"])[continent],
+        "island": [f"isle {c}{i}" for c, i in zip(continent, island, strict=True)],
+    }
+    page = visit(points, frame, labels=["continent", "island"], color="island")
+    everything = {f"isle {c}{i}" for c in range(2) for i in range(3)}
+    first = names(page)
+    assert first == {"Africa", "America"} | (first & everything)
+    assert len(first & everything) < 6
+    page.mouse.move(250, 330)
+    seen = set()
+    for _ in range(14):
+        page.mouse.wheel(0, -200)
+        seen |= names(page)
+    assert seen >= {"Africa"}
+    assert seen & everything
+    assert not names(page) & {"Africa", "America"}
+
+
+def test_a_hostile_region_stays_text(visit):
+    points, continent, _, rng = tree()
+    evil = np.array(["<img src=x onerror=alert(1)>", "</script><b>bold"])[continent]
+    page = visit(points, {"kind": evil, "x": rng.random(len(points))}, color="x")
+    assert names(page) == {"<img src=x onerror=alert(1)>", "</script><b>bold"}
+    assert page.locator("img, b").count() == 0
