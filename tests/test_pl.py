@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import sys
+import zlib
 
 import anndata
 import matplotlib as mpl
@@ -491,3 +494,32 @@ def test_explorer_in_a_notebook_selects_cells(embedded):
     explorer = pl.explore(embedded, color="kind", height=400)
     explorer.selection = [5, 2]
     assert list(embedded[explorer.selection].obs_names) == ["cell 2", "cell 5"]
+
+
+def test_several_maps_are_explored_in_one_file(embedded, tmp_path):
+    adata = embedded.copy()
+    tl.mercat(adata, detail=0.3, key_added="sharp")
+    adata.obsm["X_umap"] = np.random.default_rng(0).normal(size=(adata.n_obs, 2))
+
+    def shown(basis):
+        page = pl.explore(adata, tmp_path / "cells.html", basis=basis).read_text("utf-8")
+        packed = zlib.decompress(base64.b64decode(re.search(r'-payload">([^<]*)<', page)[1]))
+        header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
+        losses = [c["name"] for c in header["columns"] if c.get("role") == "loss"]
+        return {one["name"]: one["kind"] for one in header["embeddings"]}, losses
+
+    one = ["point loss"]
+    three = {"mercat": "sphere", "sharp": "sphere", "umap": "plane"}
+    assert shown(list(three)) == (three, one)
+    assert shown({"UMAP": "X_umap", "0.3": "sharp"}) == ({"UMAP": "plane", "0.3": "sphere"}, one)
+    assert shown("mercat") == ({"Mercat": "sphere"}, one)
+    assert shown("umap") == ({"umap": "plane"}, [])
+    for wrong, message in (([], "at least one key"), (["mercat", "tsne"], "'tsne'")):
+        with pytest.raises(ValueError, match=f"basis must .*{message}"):
+            pl.explore(adata, tmp_path / "cells.html", basis=wrong)
+
+
+def test_columns_that_are_named_on_the_map_come_along(embedded, offered):
+    pl.explore(embedded, "cells.html", keys=["depth"], labels=["kind"])
+    assert list(offered["frame"]) == ["kind", "depth"]
+    assert offered["labels"] == ["kind"]

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 from explorer_page import error_bars
+from sklearn.neighbors import NearestNeighbors
 
 from mercat._data.columns import Painted
 from mercat._draw.colors import coloring
@@ -24,6 +25,7 @@ from mercat._draw.palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._math.sphere import fibonacci_grid, geodesic
 from mercat.cli._outputs import color_column
 from mercat.cli._table import Table
+from mercat.metrics import torn_neighbors
 from mercat.projections import project
 from mercat.viewer import to_html
 from mercat.viewer._columns import Categories, Numbers, read_frame
@@ -459,6 +461,19 @@ def test_at_least_k_points_are_near():
     points = fibonacci_grid(20, np)
     nearest = np.argsort(-(points @ points.T), axis=1)[:, 1:6]
     assert not torn(points, read_neighbors(nearest, 20)).any()  # 5 % would be one point
+
+
+@pytest.mark.parametrize("n", [90, 399, 1999])
+def test_torn_neighbours_are_those_of_the_measure(n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4))
+    points = X[:, :3] / np.linalg.norm(X[:, :3], axis=1, keepdims=True)
+    k = 6
+    nearest = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+    graph = read_neighbors(nearest, n)
+    measured = torn_neighbors(X, points, k=k)
+    np.testing.assert_allclose(shares(torn(points, graph), graph), measured)
+    assert 0.02 < measured.mean() < 0.9
 
 
 def test_torn_neighbours_of_a_large_set_are_estimated_from_a_sample():

@@ -203,6 +203,26 @@ def sphere_key(adata: AnnData, basis: str) -> str:
     )
 
 
+def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
+    """Unit vectors of maps by Mercat, and positions in the plane of others such as UMAP's, by name.
+
+    basis: names, or a mapping from what they are called to names.
+    """
+    named = basis if isinstance(basis, Mapping) else {name: name for name in basis}
+    if not named:
+        raise ValueError("basis must name at least one key of adata.obsm, got none.")
+    found = {}
+    for shown, name in named.items():
+        planar = [key for key in (name, f"X_{name}") if key in adata.obsm]
+        if planar and sphere_of(planar[0]) not in adata.obsm:
+            values = np.asarray(adata.obsm[planar[0]])
+            if values.ndim == 2 and values.shape[1] == 2:
+                found[str(shown)] = values
+                continue
+        found[str(shown)] = np.asarray(adata.obsm[sphere_key(adata, name)], dtype=np.float64)
+    return found
+
+
 def column(
     adata: AnnData, key: str, *, layer: str | None, use_raw: bool | None, name: str = "color"
 ) -> Any:

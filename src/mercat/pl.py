@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from . import viewer
 from ._anndata import (
     DOUBTS,
     column,
+    embeddings,
     gene_matrix,
     loss_column,
     map_of,
@@ -28,6 +29,7 @@ from ._anndata import (
     require_anndata,
     short_of,
     sphere_key,
+    sphere_of,
     stored_palette,
 )
 from ._draw.colors import Categories, Coloring, read
@@ -286,7 +288,7 @@ def explore(
     color: str | None = None,
     keys: Sequence[str] | None = None,
     genes: Sequence[str] | int | None = None,
-    basis: str = "mercat",
+    basis: str | Sequence[str] | Mapping[str, str] = "mercat",
     layer: str | None = None,
     use_raw: bool | None = None,
     **options: Any,
@@ -308,11 +310,16 @@ def explore(
         Up to 2,000 genes that are shipped as a sparse matrix, to be found by name and ranked when two sets
         of cells are compared. A number takes as many: of those that ``adata.var["highly_variable"]`` marks,
         if it is there, or of all, those of the greatest variance.
-    basis, layer, use_raw
+    basis : str, list of str, or dict, default="mercat"
+        Which map, as in `map`. Several, between which the cells move, are a list of names, such as
+        ``["mercat", "umap"]``, or a dict of names by what they are called there. Keys of ``adata.obsm`` with
+        two columns that are no maps by Mercat are shown in the plane.
+    layer, use_raw
         As in `map`.
     **options
         Further arguments of `mercat.viewer.Explorer` or `mercat.viewer.to_html`: title, neighbors (such as
-        ``adata.obsp["distances"]``), images, theme, projection, height (of the widget).
+        ``adata.obsp["distances"]``), labels (columns of ``adata.obs``), images, theme, projection, height
+        (of the widget).
 
     Returns
     -------
@@ -338,16 +345,20 @@ def explore(
     3
     """
     require_anndata(adata)
-    key = sphere_key(adata, basis)
-    Y = np.asarray(adata.obsm[key], dtype=np.float64)
-    lost = loss_column(map_of(adata, key))
-    loss = adata.obs.get(lost)
-    bars = options.pop("uncertainty", None) or read_uncertainty(adata, map_of(adata, key))
-    short = short_of(map_of(adata, key))
-    apart = {lost} | ({f"{short}_{name}" for name in DOUBTS} if bars is not None else set())
+    Y = embeddings(adata, {basis: basis} if isinstance(basis, str) else basis)
+    shown_map = _first_map(adata, basis)
+    bars, apart, loss = options.pop("uncertainty", None), set(), None
+    if shown_map is not None:
+        lost = loss_column(shown_map)
+        loss, apart = adata.obs.get(lost), {lost}
+        if bars is None and isinstance(basis, str):
+            bars = read_uncertainty(adata, shown_map)
+        if bars is not None:
+            apart |= {f"{short_of(shown_map)}_{name}" for name in DOUBTS}
     names = _showable(adata, apart) if keys is None else list(dict.fromkeys(keys))
-    if color is not None and color not in names:
-        names = [color, *names]
+    labels = options.get("labels")
+    asked_for = [color, *([labels] if isinstance(labels, str) else labels or [])]
+    names = [*dict.fromkeys(n for n in asked_for if n is not None and n not in names), *names]
     frame = {}
     for name in names:
         asked = "color" if name == color else "keys"
@@ -356,9 +367,21 @@ def explore(
     options = {"color": color, "point_loss": loss, "uncertainty": bars, **options}
     if genes is not None:
         options["genes"] = gene_matrix(adata, genes, layer=layer, use_raw=use_raw)
+    only = next(iter(Y.values()))
+    shown: Any = only if isinstance(basis, str) and only.shape[1] == 3 else Y
     if path is None:
-        return viewer.Explorer(Y, frame, **options)
-    return viewer.to_html(Y, frame, path, **options)
+        return viewer.Explorer(shown, frame, **options)
+    return viewer.to_html(shown, frame, path, **options)
+
+
+def _first_map(adata: AnnData, basis: Any) -> str | None:
+    """The key of the first map by Mercat."""
+    given = [basis] if isinstance(basis, str) else basis
+    for name in given.values() if isinstance(given, Mapping) else given:
+        for key in (name, f"X_{name}"):
+            if sphere_of(key) in adata.obsm or loss_column(key) in adata.obs:
+                return map_of(adata, sphere_key(adata, name))
+    return None
 
 
 def _colored(

@@ -83,6 +83,11 @@ def false_structure(
     return Score(float(np.mean(relative) - 1), error)
 
 
+def most_nearer(k: int, n: int, far: float = FAR) -> int:
+    """Number of points that may lie nearer on a map of n points than one of k neighbours that is not torn."""
+    return max(k, int(far * n))
+
+
 def torn_neighbors(
     X: Any,
     Y: Any,
@@ -135,4 +140,4 @@ def torn_neighbors(
 
 def torn_shares(ranks: Indices, n: int, far: float = FAR) -> Floats:
     """Share of torn neighbours by the ranks (m, k), among n points of the embedding, of true neighbours."""
-    return np.asarray(np.mean(ranks > max(ranks.shape[1], far * n), axis=1))
+    return np.asarray(np.mean(ranks > most_nearer(ranks.shape[1], n, far), axis=1))

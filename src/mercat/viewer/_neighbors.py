@@ -10,8 +10,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from .._data.arrays import blocks
+from ..metrics._structure import most_nearer
 
-NEAR = 0.05  # share of all points: a neighbour among the nearest of them on the map is not torn
 _SAMPLE = 2000  # other points by which, of a larger set, it is told how far that is
 _BLOCK = 500
 
@@ -71,7 +71,7 @@ def _of_rows(neighbors: Any, n: int) -> Neighbors:
 
 
 def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]:
-    """Whether each neighbour does not lie, on the map, among the nearest 5 % of the points, at least k.
+    """Whether each neighbour is torn away, as `mercat.metrics.torn_neighbors` has it.
 
     points: unit vectors, or positions of the plane; on the sphere, straight lines and arcs are in one order.
     Above 2,000 points, how far the nearest 5 % reach is estimated from a fixed sample of 2,000 others.
@@ -85,11 +85,11 @@ def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]
     [99]
     """
     n = len(points)
-    within = max(int(np.ceil(NEAR * n)), neighbors.most)
+    within = most_nearer(neighbors.most, n)
     others = np.arange(n)
     if n > _SAMPLE:
         others = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
-        within = max(int(np.ceil(NEAR * _SAMPLE)), int(np.ceil(neighbors.most / n * _SAMPLE)))
+        within = max(1, round(within / n * _SAMPLE))
     points = points - points.mean(axis=0)  # smaller numbers, smaller errors
     flags = np.empty(len(neighbors.indices), dtype=bool)
     for block in blocks(n, _BLOCK):
