@@ -2,6 +2,8 @@
 
     python -m benchmarks.viewer [--sizes 10000 100000] [--chromium /usr/bin/chromium] [--gpu]
 
+Results go to benchmarks/results/viewer.json.
+
 Without --gpu, Chromium draws in software (SwiftShader), which is the slowest machine a reader could have. A
 "full" frame draws every point; a "moving" one is what a reader sees while the map turns, when a slow machine
 draws a sample. "Load" lasts until all points are drawn; "memory" is that of the page's objects and arrays,
@@ -22,8 +24,10 @@ import pandas as pd
 from playwright.sync_api import sync_playwright
 
 from benchmarks.harness.browser import FLAGS
+from benchmarks.harness.record import Store, stamp
 from mercat.viewer import to_html
 
+RESULTS = Path(__file__).parent / "results" / "viewer.json"
 SIZES = [10_000, 100_000, 1_000_000, 5_000_000]
 GPU_FLAGS = [flag for flag in FLAGS if "swiftshader" not in flag] + [
     "--ignore-gpu-blocklist",
@@ -100,7 +104,7 @@ def write_page(n: int, folder: str) -> tuple[Path, float]:
     return path, time.perf_counter() - start
 
 
-def measure(n: int, chromium: str, flags: list[str]) -> dict[str, str]:
+def measure(n: int, chromium: str, flags: list[str]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path, written = write_page(n, folder)
         size = path.stat().st_size
@@ -121,15 +125,14 @@ def measure(n: int, chromium: str, flags: list[str]) -> dict[str, str]:
         sample = page.evaluate("mercat.budget()")
         browser.close()
     return {
-        "points": f"{n:,}",
-        "HTML (MB)": f"{size / 1e6:.2f}",
-        "write (s)": f"{written:.2f}",
-        "load (s)": f"{loaded:.2f}",
-        "memory (MB)": f"{heap / 1e6:.0f}",
-        "full frame (ms)": f"{full:.0f}",
-        "moving frame (ms)": f"{np.median(moving[20:]):.0f}",
-        "points while moving": f"{sample:,}",
-        "filter (ms)": f"{np.median(filtered):.0f}",
+        "megabytes": round(size / 1e6, 2),
+        "write seconds": round(written, 2),
+        "load seconds": round(loaded, 2),
+        "memory megabytes": round(heap / 1e6),
+        "full frame milliseconds": round(full, 1),
+        "moving frame milliseconds": round(float(np.median(moving[20:])), 1),
+        "points while moving": sample,
+        "filter milliseconds": round(float(np.median(filtered)), 1),
     }
 
 
@@ -140,9 +143,12 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="draw with the machine's graphics card")
     options = parser.parse_args()
     flags = GPU_FLAGS if options.gpu else FLAGS
+    how = "gpu" if options.gpu else "software"
+    store = Store(RESULTS)
     for n in options.sizes:
         found = measure(n, options.chromium, flags)
-        print(", ".join(f"{key}: {value}" for key, value in found.items()), flush=True)
+        store.put(f"{how}/{n}", stamp(n=n, drawing=how, measures=found))
+        print(n, found, flush=True)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ PAGES = (
     "docs/estimator.md",
     "docs/howto/single-cell.md",
     "docs/howto/trust.md",
+    "docs/howto/single-cell-recipes.md",
+    "docs/viewer.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
 
@@ -69,6 +71,8 @@ def fragments() -> dict[str, str]:
         "calibration": calibration_table(_results("calibration")),
         "uncertainty": uncertainty_table(_results("uncertainty")),
         "stability": stability_table(_results("stability")),
+        "pseudotime": pseudotime_table(_results("pseudotime")),
+        "viewer": viewer_table(_results("viewer")),
         "parameters": parameters_table(),
     }
 
@@ -489,6 +493,40 @@ def stability_table(found: Mapping[str, Any]) -> str:
             label = SETS[name].title if kind == "seeds" else ""
             rows.append([label, words, *cells])
     return _table(["data", "maps", *_METHODS_BESIDE.values()], rows)
+def pseudotime_table(found: Mapping[str, Any]) -> str:
+    """How far along cells are, by their place on maps."""
+    names = {"mercat": "Mercat", "detail 0.3": "detail 0.3", "umap": "UMAP"}
+    head = ["data", "cells", "root among"]
+    head += [f"order, {name}" if i == 0 else name for i, name in enumerate(names.values())]
+    head += [f"explained, {name}" if i == 0 else name for i, name in enumerate(names.values())]
+    rows = []
+    for name, record in found.items():
+        row = [_HERE.get(name, SETS[name].title), f"{record['n']:,}", record["root"]]
+        for measure in ("order", "explained"):
+            row += [f"{record['measures'][method][measure]['mean']:.2f}" for method in names]
+        rows.append(row)
+    return _table(head, rows)
+
+
+def viewer_table(found: Mapping[str, Any]) -> str:
+    """What a page of the explorer weighs and takes, by its number of points."""
+    head = ["points", "file", "written in", "loaded in", "memory", "frame of all points"]
+    head += ["frame while moving", "points in it", "step of a filter"]
+    rows = []
+    for record in sorted(found.values(), key=lambda one: one["n"]):
+        m = record["measures"]
+        rows.append([
+            f"{record['n']:,}",
+            f"{m['megabytes']:.1f} MB",
+            f"{m['write seconds']:.1f} s",
+            f"{m['load seconds']:.1f} s",
+            f"{m['memory megabytes']} MB",
+            f"{m['full frame milliseconds']:.0f} ms",
+            f"{m['moving frame milliseconds']:.0f} ms",
+            f"{m['points while moving']:,}",
+            f"{m['filter milliseconds']:.0f} ms",
+        ])  # fmt: skip
+    return _table(head, rows)
 
 
 def parameters_table() -> str:

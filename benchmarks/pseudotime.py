@@ -1,0 +1,93 @@
+"""Pseudotime on maps of real branching cells: does it run along the map?
+
+    python -m benchmarks.pseudotime --data DIR
+
+Diffusion pseudotime (scanpy) from a root among the least differentiated cells, from 50 principal components, shown on
+Mercat's maps without detail and with a detail of 0.3, and on UMAP's. Measured are the rank correlation between
+pseudotime and the distance from the root on the map, and the share of the variance of pseudotime (its ranks)
+that the 15 nearest cells on the map explain. Both are means over five roots drawn among the least differentiated
+cells, with their standard deviation. Results go to benchmarks/results/pseudotime.json.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anndata
+import numpy as np
+import scanpy as sc
+from scipy.stats import rankdata, spearmanr
+from sklearn.neighbors import KNeighborsRegressor
+
+from benchmarks.harness import data
+from benchmarks.harness.record import Store, each_set, stamp
+from mercat import tl
+
+RESULTS = Path(__file__).parent / "results" / "pseudotime.json"
+ROOTS = {"pancreas": "Ductal", "paul15": "Multipotent progenitors"}
+N_ROOTS, N_NEAREST, SEED = 5, 15, 0
+
+
+def prepared(X: np.ndarray, labels: np.ndarray) -> anndata.AnnData:
+    """Components, graph, diffusion map and the three maps."""
+    adata = anndata.AnnData(np.asarray(X, dtype=np.float32))
+    adata.obs["label"] = labels.astype(str)
+    sc.pp.pca(adata, n_comps=50, random_state=SEED)
+    sc.pp.neighbors(adata, random_state=SEED)
+    sc.tl.diffmap(adata)
+    sc.tl.umap(adata, random_state=SEED)
+    tl.mercat(adata, random_state=SEED)
+    tl.mercat(adata, random_state=SEED, detail=0.3, key_added="detailed")
+    return adata
+
+
+def from_root(Y: np.ndarray, root: int) -> np.ndarray:
+    """Arcs on the sphere, straight lines in the plane."""
+    if Y.shape[1] == 3:
+        return np.arccos(np.clip(Y @ Y[root], -1, 1))
+    return np.linalg.norm(Y - Y[root], axis=1)
+
+
+def explained(Y: np.ndarray, time: np.ndarray) -> float:
+    """Share of the variance of the ranks that neighbours on the map, the cell itself left out, explain."""
+    ranks = rankdata(time)
+    near = KNeighborsRegressor(N_NEAREST).fit(Y, ranks)
+    found = near.kneighbors(return_distance=False)
+    return float(1 - np.mean((ranks - ranks[found].mean(axis=1)) ** 2) / ranks.var())
+
+
+def measured(adata: anndata.AnnData, first: str) -> dict[str, Any]:
+    """Both measures of each map, over several roots."""
+    maps = {"mercat": "X_mercat_sphere", "detail 0.3": "detailed_sphere", "umap": "X_umap"}
+    start = np.flatnonzero(adata.obs["label"] == first)
+    rows: dict[str, list[tuple[float, float]]] = {name: [] for name in maps}
+    for root in np.random.default_rng(SEED).choice(start, N_ROOTS, replace=False):
+        adata.uns["iroot"] = int(root)
+        sc.tl.dpt(adata)
+        time = adata.obs["dpt_pseudotime"].to_numpy()
+        known = np.isfinite(time)
+        for name, key in maps.items():
+            Y = np.asarray(adata.obsm[key], dtype=np.float64)
+            order = spearmanr(from_root(Y, int(root))[known], time[known]).statistic
+            rows[name].append((float(order), explained(Y[known], time[known])))
+    return {
+        name: {
+            measure: {"mean": round(float(v.mean()), 4), "sd": round(float(v.std()), 4)}
+            for measure, v in zip(("order", "explained"), np.array(found).T, strict=True)
+        }
+        for name, found in rows.items()
+    }
+
+
+def run(name: str, folder: str, store: Store) -> None:
+    """One set."""
+    X, labels, _ = data.load(name, folder)
+    adata = prepared(X, labels)
+    found = measured(adata, ROOTS[name])
+    store.put(name, stamp(set=name, n=adata.n_obs, root=ROOTS[name], measures=found))
+    print(name, found, flush=True)
+
+
+if __name__ == "__main__":
+    each_set(__doc__, tuple(ROOTS), RESULTS, run)
