@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from test_cli import call
+
+from mercat import Mercat, TrustWarning
 
 
 @pytest.fixture
@@ -58,5 +61,34 @@ def test_info_lists_it_first(folder):
     assert code == 0
     about = json.loads(out)
     assert next(iter(about)) == "dominating"
-    assert "'income'" in about["dominating"]
+    assert set(about["dominating"]) == {"euclidean", "cosine", "manhattan", "correlation"}
+    assert all("'income'" in sentence for sentence in about["dominating"].values())
     assert "dominating" not in json.loads(call("info", folder / "scaled.csv", "--json")[1])
+    said = call("info", folder / "people.csv")[1]
+    assert said.startswith("dominating\n  euclidean")
+
+
+def test_info_tells_of_each_metric_alone(tmp_path):
+    """Counts of one column are large and alike: it has the length of all rows, but none of the variance."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 4)), columns=["age", "base", "height", "weight"])
+    frame["base"] = 1000.0
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    about = json.loads(call("info", tmp_path / "people.csv", "--json")[1])
+    assert set(about["dominating"]) == {"cosine", "correlation"}
+
+
+@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+def test_a_column_that_alone_varies_is_told_of(metric):
+    rng = np.random.default_rng(0)
+    X = np.zeros((2000, 3))
+    X[:, 0] = 1
+    X[:, 1] = rng.integers(0, 2, 2000)
+    X[:2, 2] = 1
+    with pytest.warns(TrustWarning, match="Column 1 of X has more than 99% of the distances"):
+        Mercat(metric=metric, random_state=0).fit(X)
+    X[:, 2] = rng.integers(0, 2, 2000)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        Mercat(metric=metric, random_state=0).fit(X)
+    assert not any("Column" in str(one.message) for one in said)

@@ -24,6 +24,8 @@ SHARED = {
     "cosine": "the length of the rows",
     "correlation": "the length of the rows",
     "manhattan": "the distances",
+    "hamming": "the distances",
+    "jaccard": "the distances",
 }
 _NOTHING = 1e-6  # share of the variance below which what is dropped is rounding
 
@@ -95,7 +97,8 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
     """The column with the largest share of the variance of some rows; None if this does not apply.
 
     Of the variance, for "cosine" and "correlation" of the squared lengths of the rows, for "manhattan" of
-    the absolute deviations.
+    the absolute deviations, for "hamming" of the pairs of rows that differ in a column, for "jaccard" of
+    those of which one has it.
     """
     if not isinstance(metric, str) or metric not in SHARED or rows.shape[1] < 2:
         return None
@@ -110,10 +113,10 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
 
 
 def _column_sizes(rows: Any, metric: str) -> np.ndarray:
-    """Mean squares of each column, about its mean for "euclidean"; for "manhattan" mean deviations."""
-    if metric == "manhattan":
+    """Mean squares of each column, about its mean for "euclidean"; for distances, their mean."""
+    if metric in ("manhattan", "hamming", "jaccard"):
         dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows, np.float64)
-        return np.asarray(np.mean(np.abs(dense - np.median(dense, axis=0)), axis=0))
+        return _column_distances(dense, metric)
     prepared, offset = prepare_rows(rows, metric)
     if scipy.sparse.issparse(prepared):
         mean = np.asarray(prepared.mean(axis=0)).ravel()
@@ -127,6 +130,16 @@ def _column_sizes(rows: Any, metric: str) -> np.ndarray:
     if metric == "euclidean":
         dense -= dense.mean(axis=0)
     return np.asarray(np.mean(dense * dense, axis=0))
+
+
+def _column_distances(rows: np.ndarray, metric: str) -> np.ndarray:
+    """What each column adds to the distance of two rows, on average, up to a factor."""
+    if metric == "manhattan":
+        return np.asarray(np.mean(np.abs(rows - np.median(rows, axis=0)), axis=0))
+    if metric == "jaccard":
+        rows = (rows != 0).astype(np.float64)
+    shares = [np.unique(column, return_counts=True)[1] / len(rows) for column in rows.T]
+    return np.array([1 - np.sum(share**2) for share in shares])
 
 
 def crowding(X_hat: np.ndarray) -> float | None:

@@ -115,11 +115,11 @@ def dominates(found: Dominance) -> bool:
 def dominance_sentence(found: Dominance, metric: str, names: Any = None) -> str:
     """The warning about a dominating column, by its name if columns have names."""
     name = f"{found.column} of X" if names is None else repr(str(names[found.column]))
-    return (
-        f"Column {name} has more than {MOST_OF_ONE:.0%} of {SHARED[metric]}: the map shows little else. "
-        "Scale columns of different units (StandardScaler, or --scale on the command line), or remove "
-        "it."
-    )
+    scale = "Scale columns of different units (StandardScaler, or --scale on the command line), or remove it."
+    if metric in ("hamming", "jaccard"):
+        scale = "The other columns hardly vary: remove it, or add columns that do."
+    much = f"more than {MOST_OF_ONE:.0%} of {SHARED[metric]}"
+    return f"Column {name} has {much}: the map shows little else. {scale}"
 
 
 @contextmanager

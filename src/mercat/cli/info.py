@@ -16,6 +16,7 @@ from .. import _kernels as kernels
 from .._data.text import printable
 from .._extras import not_installed
 from .._files.untrusted import reading
+from .._solve.diagnostics import SHARED
 from . import _options
 from ._console import Console, command
 from ._measures import dominating
@@ -123,9 +124,10 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
     kinds = {
         name: counted(column.nunique(), "different value") for name, column in table.meta.items()
     }
-    sentence = None if faults else dominating(table.X, table.features, "euclidean")
+    found = {} if faults else {m: dominating(table.X, table.features, m) for m in SHARED}
+    sentences = {metric: sentence for metric, sentence in found.items() if sentence}
     return {
-        **({"dominating": sentence} if sentence else {}),
+        **({"dominating": sentences} if sentences else {}),
         "data": str(path),
         "points": table.X.shape[0],
         "columns": table.X.shape[1],
