@@ -2,11 +2,12 @@
 
     python -m benchmarks.pseudotime --data DIR
 
-Diffusion pseudotime (scanpy) from a root among the least differentiated cells, from 50 principal components, shown on
-Mercat's maps without detail and with a detail of 0.3, and on UMAP's. Measured are the rank correlation between
-pseudotime and the distance from the root on the map, and the share of the variance of pseudotime (its ranks)
-that the 15 nearest cells on the map explain. Both are means over five roots drawn among the least differentiated
-cells, with their standard deviation. Results go to benchmarks/results/pseudotime.json.
+Diffusion pseudotime (scanpy) from a root among the least differentiated cells, from 50 principal
+components, shown on Mercat's maps without detail and with a detail of 0.3, and on UMAP's. Measured are the
+rank correlation between pseudotime and the distance from the root on the map, and the share of the variance
+of pseudotime (its ranks) that the 15 nearest cells on the map explain. Both are means over five roots drawn
+among the least differentiated cells, with their standard deviation. Results go to
+benchmarks/results/pseudotime.json.
 """
 
 from __future__ import annotations

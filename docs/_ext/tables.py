@@ -384,17 +384,20 @@ _HERE = {
 
 def ingest_table(found: Mapping[str, Any]) -> str:
     """Held-out cells by `tl.ingest` and by scanpy's, all of them and those of one label."""
-    head = ["reference", "query", "labels", "scanpy's", "angles", "scanpy's"]
+    head = ["reference", "query", "labels", "scanpy's", "angles", "detail 0.3", "scanpy's"]
+    head += ["labels on the map", "detail 0.3", "scanpy's"]
     rows = []
     for record in found.values():
         if record["method"] != "mercat":
             continue
         name, part = record["set"], record["part"]
-        theirs = found[f"{name}/{part}/scanpy"]["measures"]
         ours = record["measures"]
+        sharp, theirs = (found[f"{name}/{part}/{m}"]["measures"] for m in ("detail", "scanpy"))
         query = f"{record['n']} cells" if part == "all" else f"{record['n']} of one label"
-        scores = (f"{m[key]:.2f}" for key in ("labels", "angles") for m in (ours, theirs))
-        rows.append([_HERE.get(name, SETS[name].title), query, *scores])
+        scores = [ours["labels"], theirs["labels"]]
+        scores += [m[key] for key in ("angles", "labels on the map") for m in (ours, sharp, theirs)]
+        title = _HERE.get(name, SETS[name].title)
+        rows.append([title, query, *(f"{score:.2f}" for score in scores)])
     return _table(head, rows)
 
 
