@@ -66,17 +66,34 @@ def test_an_explorer_has_a_picture_for_where_there_are_no_widgets(X, kind):
         assert blue.sum() > 50
 
 
-def test_a_notebook_that_is_converted_shows_the_picture(X, tmp_path):
-    """As nbconvert does: of a cell's output it takes what a page without scripts can show."""
+def test_a_picture_stands_before_the_widget_as_an_output_of_its_own(X):
+    """Of an output with a widget and a picture, nbconvert takes the widget, which needs a network."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    InteractiveShell.instance()
+    try:
+        explorer = viewer.Explorer(Mercat(random_state=0).fit_transform(X))
+        with capture_output() as captured:
+            explorer._ipython_display_()
+    finally:
+        InteractiveShell.clear_instance()
+    still, widget = (output.data for output in captured.outputs)
+    assert f'<img id="{explorer._still}"' in still["text/html"]
+    assert "data:image/png;base64,iVBOR" in still["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in widget
+    assert "image/png" not in widget  # where there are no widgets, it would be there twice
+
+
+def test_a_notebook_that_is_executed_and_converted_shows_the_picture(tmp_path):
     nbconvert = pytest.importorskip("nbconvert", reason="needs nbconvert: pip install nbconvert")
     nbformat = pytest.importorskip("nbformat")
-    shown = viewer.Explorer(Mercat(random_state=0).fit_transform(X))._repr_mimebundle_()
-    bundle = shown[0] if isinstance(shown, tuple) else shown
-    cell = nbformat.v4.new_code_cell("explorer")
-    cell.outputs = [nbformat.v4.new_output("display_data", data=bundle)]
-    notebook = nbformat.v4.new_notebook(cells=[cell])
+    code = "import numpy as np\nfrom mercat.viewer import Explorer\nExplorer(np.eye(3))"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbconvert.preprocessors.ExecutePreprocessor(timeout=120).preprocess(notebook, {})
+    assert notebook.metadata["widgets"]
     page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
-    assert "data:image/png;base64" in page
+    assert re.search(r'<img id="mercat-[0-9a-f]*" alt="[^"]*" src="data:image/png', page)
 
 
 def test_an_explorer_is_a_widget(X):

@@ -680,16 +680,17 @@ def test_the_widget_renders_and_talks_to_its_model(browser):
     page = browser.new_page(viewport=WIDE, reduced_motion="reduce")
     complaints = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.set_content("<div id='cell'></div>")
+    page.set_content(f"<img id='{widget._still}' alt='still'><div id='cell'></div>")
+    assert page.get_by_alt_text("still").is_visible()
     page.add_style_tag(content=widget._css)
     page.evaluate(
-        """async ([code, payload]) => {
+        """async ([code, payload, still]) => {
             const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
             const widget = (await import(url)).default;
             const bytes = Uint8Array.from(payload);
             const rows = (...list) => new DataView(Uint32Array.from(list).buffer);
             const values = {
-                _payload: new DataView(bytes.buffer), height: 500, selection: rows(), sets: {},
+                _payload: new DataView(bytes.buffer), height: 500, selection: rows(), sets: {}, _still: still,
                 view: { rotation: [1, 0, 0], globe: [1, 0, 0], map: [1, 0, 0], flat: [1, 0, 0] },
             };
             const handlers = {};
@@ -708,8 +709,9 @@ def test_the_widget_renders_and_talks_to_its_model(browser):
             const el = document.getElementById("cell");
             window.leave = await widget.render({ model: window.model, el });
         }""",
-        [widget._esm, list(widget._payload)],
+        [widget._esm, list(widget._payload), widget._still],
     )
+    assert page.get_by_alt_text("still").is_hidden()  # the widget is there instead
     assert page.locator(".mercat").bounding_box()["height"] == 500
     page.evaluate("select(3, 4)")
     assert "2 points selected" in page.locator(".rail").inner_text()

@@ -68,12 +68,19 @@ export function link(viewer, model) {
   };
 }
 
+/** The picture that stands before the widget, for where there is none, as in a page without a network. */
+function hideStill({ ownerDocument }, model) {
+  const still = ownerDocument.getElementById(model.get("_still"));
+  if (still) still.hidden = true;
+}
+
 export async function render({ model, el }) {
   const root = document.createElement("div");
   root.style.height = `${model.get("height")}px`;
   el.append(root);
   const viewer = mount(root, await decode(bytesOf(model.get("_payload"))), { embedded: true });
   const unlink = link(viewer, model);
+  hideStill(el, model);
   return () => {
     unlink();
     viewer.destroy();

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import math
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,7 @@ class Explorer(anywidget.AnyWidget):
     _esm = static("viewer.js")
     _css = static("style.css")
     _payload = traitlets.Bytes().tag(sync=True)
+    _still = traitlets.Unicode().tag(sync=True)  # the id of the picture before the widget
     height = traitlets.Int(620, min=200).tag(sync=True)
     selection = traitlets.Any().tag(sync=True, to_json=_rows_to_bytes, from_json=_rows_from_bytes)
     sets = traitlets.Any().tag(sync=True, to_json=_sets_to_bytes, from_json=_sets_from_bytes)
@@ -135,9 +138,10 @@ class Explorer(anywidget.AnyWidget):
         )
         self._n: int = header["n"]
         self._title = str(title)
-        self._still = (read_embeddings(Y)[0], frame, header["options"]["color"], projection)
+        self._first_view = (read_embeddings(Y)[0], frame, header["options"]["color"], projection)
         self._start = start(header["embeddings"], projection)
-        super().__init__(_payload=pack(header, arrays), height=height)
+        still = f"mercat-{uuid.uuid4().hex}"
+        super().__init__(_payload=pack(header, arrays), _still=still, height=height)
 
     def to_html(self, path: str | os.PathLike[str] = "mercat.html") -> Path:
         """Write what the explorer shows as one HTML file, as `mercat.viewer.to_html` does.
@@ -155,14 +159,30 @@ class Explorer(anywidget.AnyWidget):
         return write_page(self._payload, self._title, path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and a picture for where there are no widgets, as in a page that nbconvert makes."""
+        """The widget, and a picture for where there are no widgets."""
         shown: Any = super()._repr_mimebundle_(**kwargs)
-        picture = None if shown is None else png(*self._still)
+        picture = None if shown is None else png(*self._first_view)
         if picture is None:
             return shown
         bundle, *rest = shown if isinstance(shown, tuple) else (shown,)
         bundle = {**bundle, "image/png": base64.b64encode(picture).decode("ascii")}
         return (bundle, *rest) if rest else bundle
+
+    def _ipython_display_(self) -> None:
+        """Show a picture and, after it, the widget, which hides the picture once it runs.
+
+        A page that nbconvert makes of an executed notebook holds the widget, and prefers it to any picture
+        of the same output, but cannot run it without a network.
+        """
+        display: Any = importlib.import_module("IPython.display").display
+        shown = self._repr_mimebundle_()
+        bundle, *rest = shown if isinstance(shown, tuple) else (shown,)
+        picture = bundle.pop("image/png", None)
+        if picture is not None:
+            source = f"data:image/png;base64,{picture}"
+            image = f'<img id="{self._still}" alt="The map, as a picture" src="{source}">'
+            display({"text/html": image, "text/plain": ""}, raw=True)
+        display(bundle, metadata=rest[0] if rest else None, raw=True)
 
     @traitlets.default("selection")
     def _nothing(self) -> NDArray[np.int64]:
