@@ -4,6 +4,7 @@ import { whenDrawn } from "./gl.js";
 import { homeZoom } from "../geometry/home.js";
 import { panes } from "../geometry/layout.js";
 import { drawOverlay } from "./overlay.js";
+import { createPace } from "./pace.js";
 import { createScene } from "./scene.js";
 import { touched } from "../state/store.js";
 import { createWorkload } from "./workload.js";
@@ -30,7 +31,11 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
   const workload = createWorkload(dataset.n);
   let scene = null;
   let [width, height, ratio] = [0, 0, 1];
-  let [pending, lastFrame, lastMove, restTimer] = [0, 0, -Infinity, 0];
+  const pace = createPace(() => workload.restMilliseconds, () => {
+    request();
+    onrest();
+  });
+  let [pending, lastFrame] = [0, 0];
   let [pointsStale, frames] = [true, 0];
   let names = { written: [], left: 0 };
 
@@ -67,19 +72,8 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
     const elapsed = Math.max(0, now - lastFrame);
     lastFrame = now;
     if (motion.active) motion.step(Math.min(0.05, elapsed / 1000));
-    const moving = performance.now() - lastMove < workload.restMilliseconds;
-    draw(ratio, moving ? workload.budget : dataset.n);
+    draw(ratio, pace.frame() ? workload.budget : dataset.n);
     if (motion.active) request();
-  }
-
-  function noteMove() {
-    lastMove = performance.now();
-    clearTimeout(restTimer);
-    restTimer = setTimeout(() => {
-      lastMove = -Infinity;
-      request();
-      onrest();
-    }, workload.restMilliseconds + 20);
   }
 
   function sizeCanvases(scale) {
@@ -117,7 +111,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
   const observer = new ResizeObserver(resize);
   observer.observe(element);
   const unsubscribe = store.subscribe((state, changed) => {
-    if (touched(changed)(...MOVES)) noteMove();
+    if (touched(changed)(...MOVES)) pace.note();
     request([...changed].some((key) => !OVERLAY_ONLY.has(key)));
   });
 
@@ -145,7 +139,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
     destroy() {
       unsubscribe();
       observer.disconnect();
-      clearTimeout(restTimer);
+      pace.stop();
       cancelAnimationFrame(pending);
       gl?.getExtension("WEBGL_lose_context")?.loseContext();
     },

@@ -47,7 +47,7 @@ export function createVolcano(onchoose) {
   let entries = [];
   let places = [];
 
-  const usual = "left: less in A; right: more in A; upwards: less likely by chance";
+  const usual = "right: more in A; up: less likely by chance";
 
   function nearest(event) {
     const box = drawing.getBoundingClientRect();
