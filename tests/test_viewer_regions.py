@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercat.viewer import _encode
-from mercat.viewer._regions import modes
+from mercat.viewer._regions import modes, squared_distances
 
 
 def tree(n=1200, seed=0):
@@ -32,8 +32,8 @@ def regions(points, frame, **options):
 
 def test_regions_are_found_at_every_scale():
     points, continent, island, _ = tree()
-    assert len(np.unique(modes(points, 0.8))) == 2
-    fine = modes(points, 0.25)
+    assert len(np.unique(modes(squared_distances(points), 0.8))) == 2
+    fine = modes(squared_distances(points), 0.25)
     assert len(np.unique(fine)) == 6
     for k in range(6):  # none holds points of two places
         assert len(np.unique((3 * continent + island)[fine == k])) == 1

@@ -22,7 +22,7 @@ from ._columns import Categories, Column, Dates, Numbers
 from ._embeddings import Embedding
 from ._genes import Genes
 
-_SAMPLE = 4000  # points that stand for all
+_SAMPLE = 2500  # points that stand for all
 _LEAST_POINTS = 60  # of which regions make sense
 _SCALES = (0.6, 0.3, 0.15)  # in units of the spread of the points: how far a region reaches
 _LEAST_SHARE = (0.03, 0.012, 0.005)  # of the points, for a region of each scale
@@ -63,15 +63,16 @@ def find_regions(
     if n > _SAMPLE:
         rows = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
     points = _positions(embedding)[rows]
-    traits = [*_traits(columns, rows), *_gene_traits(genes, rows, n)]
+    traits = _Traits([*_traits(columns, rows), *_gene_traits(genes, rows, n)], len(rows))
     texts = _texts(columns, rows)
-    if not traits and texts is None:
+    if not traits.each and texts is None:
         return []
     spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
     found: list[Region] = []
     coarser: dict[int, str] = {}  # of a sampled point, the name that it has already
+    squares = squared_distances(points)
     for level, (scale, least) in enumerate(zip(_SCALES, _LEAST_SHARE, strict=True)):
-        part = modes(points, max(scale * spread, 1e-6))
+        part = modes(squares, max(scale * spread, 1e-6))
         sizes = np.bincount(part)
         for k in np.argsort(-sizes, kind="stable"):
             inside = part == k
@@ -105,7 +106,15 @@ def _region(text: str, points: NDArray[np.float64], level: int, kind: str) -> Re
     return Region(text, (x, y, z), round(reach, 4), level)
 
 
-def modes(points: NDArray[np.float64], reach: float) -> NDArray[np.intp]:
+def squared_distances(points: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Between all points, in single precision."""
+    points = points.astype(np.float32)
+    squares = np.sum(points * points, axis=1)
+    found = squares[:, None] + squares - 2 * points @ points.T
+    return np.asarray(np.maximum(found, 0, out=found))
+
+
+def modes(squares: NDArray[np.float32], reach: float) -> NDArray[np.intp]:
     """The dense region of each point: uphill, from a point to the nearest denser one within reach.
 
     Densities are sums of a Gaussian of half that width.
@@ -114,25 +123,21 @@ def modes(points: NDArray[np.float64], reach: float) -> NDArray[np.intp]:
     --------
     >>> import numpy as np
     >>> line = np.array([0, 0.1, 0.2, 5, 5.1])[:, None]
-    >>> modes(line, 1.0).tolist()
+    >>> modes(squared_distances(line), 1.0).tolist()
     [0, 0, 0, 1, 1]
     """
-    n = len(points)
-    squares = np.sum(points * points, axis=1)
-
-    def apart(block: slice) -> NDArray[np.float64]:
-        square = squares[block, None] + squares - 2 * points[block] @ points.T
-        return np.asarray(np.maximum(square, 0))
-
+    n = len(squares)
     density = np.concatenate(
-        [np.exp(-2 * apart(block) / reach**2).sum(axis=1) for block in blocks(n, _BLOCK)]
+        [
+            np.exp(squares[block] * np.float32(-2 / reach**2)).sum(axis=1, dtype=np.float64)
+            for block in blocks(n, _BLOCK)
+        ]
     )
     height = np.empty(n, dtype=np.intp)  # ties are broken by row
     height[np.argsort(density, kind="stable")] = np.arange(n)
     uphill = np.arange(n)
     for block in blocks(n, _BLOCK):
-        square = apart(block)
-        square[height[block, None] >= height] = np.inf
+        square = np.where(height[block, None] >= height, np.float32(np.inf), squares[block])
         nearest = square.argmin(axis=1)
         near = square[np.arange(len(nearest)), nearest] <= reach**2
         uphill[block] = np.where(near, nearest, uphill[block])
@@ -157,6 +162,24 @@ class _Trait:
     more: str
     less: str | None
     values: NDArray[np.float64]
+
+
+class _Traits:
+    """All traits, by which a set of points is compared with the others at once."""
+
+    def __init__(self, each: list[_Trait], n: int) -> None:
+        self.each = each
+        values = np.array([trait.values for trait in each]).reshape(len(each), n)
+        self._known = (~np.isnan(values)).astype(np.float32)
+        self._values = np.where(np.isnan(values), 0, values).astype(np.float32)
+
+    def effects(self, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Difference of means of the two sets: of shares, or Cliff's delta of ranks."""
+        sets = np.stack([inside, ~inside], axis=1).astype(np.float32)
+        number, total = self._known @ sets, self._values @ sets
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = total / number
+        return np.asarray(np.nan_to_num(mean[:, 0] - mean[:, 1]), dtype=np.float64)
 
 
 def _traits(columns: Sequence[Column], rows: NDArray[np.intp]) -> Iterator[_Trait]:
@@ -227,14 +250,12 @@ def _texts(columns: Sequence[Column], rows: NDArray[np.intp]) -> list[set[str]] 
     return None
 
 
-def _name(
-    inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: Sequence[_Trait]
-) -> str | None:
+def _name(inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: _Traits) -> str | None:
     """What sets apart the points inside: words of their texts, a class, or else the greatest effect."""
     named = None if texts is None else _words(inside, texts)
     if named is not None:
         return named
-    effects = [(_effect(trait, inside), trait) for trait in traits]
+    effects = zip(traits.effects(inside).tolist(), traits.each, strict=True)
     strong = sorted(
         ((abs(e), e, t) for e, t in effects if abs(e) >= _LEAST_EFFECT and (e > 0 or t.less)),
         key=lambda one: (one[2].kind != "class", -one[0]),
@@ -245,13 +266,6 @@ def _name(
     if trait.kind == "gene":
         return ", ".join([t.more for _, _, t in strong if t.kind == "gene"][:_GENES])
     return trait.more if effect > 0 else trait.less
-
-
-def _effect(trait: _Trait, inside: NDArray[np.bool_]) -> float:
-    """Difference of means of the two sets: of shares, or Cliff's delta of ranks."""
-    known = ~np.isnan(trait.values)
-    a, b = trait.values[known & inside], trait.values[known & ~inside]
-    return float(a.mean() - b.mean()) if len(a) and len(b) else 0.0
 
 
 def _words(inside: NDArray[np.bool_], texts: list[set[str]]) -> str | None:
