@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+
 import anndata
 import numpy as np
 import pandas as pd
 import pytest
 from test_cli import call, done
+
+from mercat import tl
+from mercat._files.model import HEADER
 
 
 @pytest.fixture
@@ -56,3 +62,15 @@ def test_a_zarr_store_is_written_whole_or_not_at_all(cells, tmp_path, monkeypatc
     )
     assert call("embed", "cells.h5ad", "-o", "other.zarr", "--html", "other.html")[0] == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_info_on_cells_that_hold_a_model_tells_of_the_cells(tmp_path):
+    """The bytes of a model are those of a zip file, which is known by its end."""
+    adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (60, 5)).astype(np.float32))
+    tl.mercat(adata)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    with open(tmp_path / "cells.h5ad", "ab") as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(HEADER, "{}")  # as h5ad files end that were written in another order
+    code, out, said = call("info", tmp_path / "cells.h5ad", "--json")
+    assert code == 0, said
+    assert json.loads(out)["data"].endswith("cells.h5ad")

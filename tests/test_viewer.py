@@ -10,6 +10,7 @@ import os
 import re
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ import scipy.sparse
 from explorer_page import error_bars
 from sklearn.neighbors import NearestNeighbors
 
+from mercat import Mercat
 from mercat._data.columns import Painted
 from mercat._draw.colors import coloring
 from mercat._draw.palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
@@ -30,7 +32,7 @@ from mercat.projections import project
 from mercat.viewer import to_html
 from mercat.viewer._columns import Categories, Numbers, read_frame
 from mercat.viewer._embeddings import to_octahedral
-from mercat.viewer._encode import encode
+from mercat.viewer._encode import encode, pack, prepare
 from mercat.viewer._home import home
 from mercat.viewer._neighbors import read_neighbors, shares, torn
 
@@ -957,3 +959,19 @@ def test_error_bars_that_do_not_fit_are_refused():
         encode({"flat": places[:, :2]}, uncertainty=bars)
     with pytest.raises(ValueError, match="no column 'p value' when uncertainty is given"):
         encode(places, {"p value": np.zeros(40)}, uncertainty=bars)
+
+
+def test_a_fitted_model_is_shown_with_its_losses_and_a_plane_as_a_plane():
+    model = Mercat(random_state=0).fit(np.random.default_rng(0).normal(size=(80, 4)))
+    header, _ = prepare(model, None)
+    assert [(one["name"], one["kind"]) for one in header["embeddings"]] == [("Mercat", "sphere")]
+    assert [column["role"] for column in header["columns"]] == ["loss"]
+    assert pack(*prepare(model, None)) == pack(
+        *prepare(model.embedding_, None, point_loss=model.point_loss_)
+    )
+    flat = model.embedding_[:, :2]
+    several, _ = prepare({"a": model, "b": SimpleNamespace(get_params=1, embedding_=flat)}, None)
+    assert [one["kind"] for one in several["embeddings"]] == ["sphere", "plane"]
+    assert [one["kind"] for one in prepare(flat, None)[0]["embeddings"]] == ["plane"]
+    with pytest.raises(ValueError, match="Y must be fitted, got Mercat"):
+        prepare(Mercat(), None)

@@ -124,7 +124,7 @@ def data(name: str = "data", metavar: str = "DATA") -> Decorator:
 
 
 READING: list[Decorator] = [
-    label("Metadata that colours the map; never embedded."),
+    label("Metadata, or a gene of an AnnData file, that colours the map; never embedded."),
     click.option(
         "--meta", metavar="COLUMN", multiple=True, help="Keep a column of numbers as metadata."
     ),

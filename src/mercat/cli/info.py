@@ -29,6 +29,7 @@ Examples:
   mercat info map.mercat
   mercat info cells.csv --json
 """
+_ZIP = b"PK\x03\x04"
 _REQUIRED = ["numpy", "scipy", "scikit-learn"]
 _OPTIONAL = {
     "pandas": "cli",
@@ -93,6 +94,9 @@ def version(distribution: str) -> str | None:
 def _is_model(path: Path) -> bool:
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
+    with reading(path), open(path, "rb") as file:
+        if file.read(len(_ZIP)) != _ZIP:
+            return False  # an .h5ad file that holds a model, and ends as one does
     from .._files.model import HEADER
 
     with refusing(), reading(path), zipfile.ZipFile(path) as archive:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ __all__ = ["Explorer", "to_html"]
 
 
 def to_html(
-    Y: ArrayLike | Mapping[str, ArrayLike],
+    Y: Any,
     frame: Any = None,
     path: str | os.PathLike[str] = "mercat.html",
     *,
@@ -46,9 +46,10 @@ def to_html(
 
     Parameters
     ----------
-    Y : array-like of shape (n, 3), or dict
-        Unit vectors. A dict holds several embeddings of the same points by name, between which the reader
-        changes, each of unit vectors or, of shape (n, 2), of positions in the plane.
+    Y : array-like of shape (n, 3), fitted model, or dict
+        Unit vectors, or a fitted `Mercat`, whose losses are shown, too. Positions of shape (n, 2), such as
+        UMAP's, are shown in the plane. A dict holds several embeddings of the same points by name, between
+        which the reader changes.
     frame : DataFrame or mapping, optional
         Columns of n values to colour by, search and read: pandas, polars, or a dict.
         Numeric, text, categorical, boolean and date columns are shown; NaN and None are shown
@@ -63,7 +64,7 @@ def to_html(
         The column that colours the points at first. If not given, the first of 2 to 50 kinds of values
         with at least twice as many points; if there is none, the first column.
     point_loss : array-like of shape (n,), optional
-        The loss of each point, such as ``model.point_loss_``, offered as "Trust".
+        The loss of each point, such as ``model.point_loss_``, offered as "Trust"; by default that of a model.
     genes : tuple (matrix, names), optional
         Up to 2,000 features beside the columns, such as genes: a matrix of shape (n, g), dense or
         sparse, and a name per column. They are found by name, give colours, filter, and are ranked

@@ -30,9 +30,15 @@ class Embedding:
 
 
 def read_embeddings(Y: Any) -> list[Embedding]:
-    """One array, or a mapping from names to arrays of as many rows, of unit vectors or of plane positions."""
+    """One embedding, or a mapping from names to embeddings of as many rows.
+
+    Each is an array of unit vectors or of plane positions, or a fitted model that has one.
+    """
     if not isinstance(Y, Mapping):
-        return [_sphere("Mercat", check_unit("Y", Y, some=True))]
+        given = positions_of("Y", Y)
+        if np.ndim(given) == 2 and np.shape(given)[1] == 2:
+            return [_plane("Map", "Y", np.asarray(given))]
+        return [_sphere("Mercat", check_unit("Y", given, some=True))]
     if not Y:
         raise ValueError("Y must hold at least one embedding, got an empty mapping.")
     found = [_read(str(name), values) for name, values in Y.items()]
@@ -49,8 +55,20 @@ def read_embeddings(Y: Any) -> list[Embedding]:
     return found
 
 
+def positions_of(label: str, values: Any) -> Any:
+    """The array of a fitted model, such as Mercat's or UMAP's; what is no model as it is."""
+    if hasattr(values, "get_params") and not hasattr(values, "__array__"):
+        if not hasattr(values, "embedding_"):
+            raise ValueError(
+                f"{label} must be fitted, got {type(values).__name__} without embedding_."
+            )
+        return values.embedding_
+    return values
+
+
 def _read(name: str, values: Any) -> Embedding:
     label = f"Y[{name!r}]"
+    values = positions_of(label, values)
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 2:
         return _plane(name, label, array)

@@ -55,6 +55,8 @@ def prepare(
 ) -> tuple[dict[str, Any], list[bytes]]:
     """The header, and the arrays to which it points."""
     embeddings = read_embeddings(Y)
+    if point_loss is None:
+        point_loss = getattr(Y, "point_loss_", None)
     n = len(embeddings[0].codes)
     graph = read_neighbors(neighbors, n)
     flags = [] if graph is None else [torn(one.points, graph) for one in embeddings]

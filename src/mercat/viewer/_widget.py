@@ -44,8 +44,8 @@ class Explorer(anywidget.AnyWidget):
 
     Parameters
     ----------
-    Y : array-like of shape (n, 3), or dict
-        Unit vectors, or several embeddings by name, as in `to_html`.
+    Y : array-like of shape (n, 3), fitted model, or dict
+        Unit vectors, a fitted `Mercat`, or several embeddings by name, as in `to_html`.
     frame : DataFrame or mapping, optional
         Columns of n values to colour by, search and read: pandas, polars, or a dict.
     title : str, default="Mercat"
@@ -107,7 +107,7 @@ class Explorer(anywidget.AnyWidget):
 
     def __init__(
         self,
-        Y: ArrayLike | Mapping[str, ArrayLike],
+        Y: Any,
         frame: Any = None,
         *,
         title: str = "Mercat",
