@@ -383,9 +383,11 @@ def offered(monkeypatch):
 def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
     embedded = embedded.copy()
     embedded.obs["since"] = embedded.obs["seen"] - embedded.obs["seen"].iloc[0]
+    embedded.obs["mixed"] = ["a", 1] * 30
+    embedded.obs["long"] = 2**60
     pl.explore(embedded, "cells.html", title="Cells")
     assert list(offered["frame"]) == ["kind", "batch", "depth", "good", "seen"]
-    assert caplog.messages == ["Columns that cannot be shown are left out: since."]
+    assert caplog.messages == ["Columns that cannot be shown are left out: since, mixed, long."]
     np.testing.assert_array_equal(offered["point_loss"], embedded.obs["mercat_loss"])
     np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat_sphere"])
     assert offered["title"] == "Cells"
@@ -517,6 +519,13 @@ def test_several_maps_are_explored_in_one_file(embedded, tmp_path):
     for wrong, message in (([], "at least one key"), (["mercat", "tsne"], "'tsne'")):
         with pytest.raises(ValueError, match=f"basis must .*{message}"):
             pl.explore(adata, tmp_path / "cells.html", basis=wrong)
+
+
+def test_what_cannot_be_offered_is_refused_by_its_name(embedded, offered):
+    with pytest.raises(ValueError, match=r"labels must be a column of adata.obs .*'nowhere'"):
+        pl.explore(embedded, "cells.html", labels=["nowhere"])
+    with pytest.raises(ValueError, match="genes must be at most 2000, got 2001"):
+        pl.explore(embedded, "cells.html", genes=2001)
 
 
 def test_columns_that_are_named_on_the_map_come_along(embedded, offered):

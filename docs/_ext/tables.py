@@ -496,6 +496,8 @@ def stability_table(found: Mapping[str, Any]) -> str:
             label = SETS[name].title if kind == "seeds" else ""
             rows.append([label, words, *cells])
     return _table(["data", "maps", *_METHODS_BESIDE.values()], rows)
+
+
 def pseudotime_table(found: Mapping[str, Any]) -> str:
     """How far along cells are, by their place on maps."""
     names = {"mercat": "Mercat", "detail 0.3": "detail 0.3", "umap": "UMAP"}

@@ -36,6 +36,8 @@ from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
 from ._draw.maps import draw_map
 from ._draw.scanpy import Look, Paint, each_of, finish, panels
+from .viewer._columns import read_frame
+from .viewer._genes import MOST_GENES
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -356,15 +358,18 @@ def explore(
         if bars is not None:
             apart |= {f"{short_of(shown_map)}_{name}" for name in DOUBTS}
     names = _showable(adata, apart) if keys is None else list(dict.fromkeys(keys))
-    labels = options.get("labels")
-    asked_for = [color, *([labels] if isinstance(labels, str) else labels or [])]
-    names = [*dict.fromkeys(n for n in asked_for if n is not None and n not in names), *names]
+    labels = options.get("labels") or []
+    labels = [labels] if isinstance(labels, str) else list(labels)
+    wanted = [name for name in (color, *labels) if name is not None and name not in names]
+    names = [*dict.fromkeys(wanted), *names]
     frame = {}
     for name in names:
-        asked = "color" if name == color else "keys"
+        asked = "color" if name == color else "labels" if name in labels else "keys"
         values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
         frame[name] = painted(adata.uns, values)
     options = {"color": color, "point_loss": loss, "uncertainty": bars, **options}
+    if isinstance(genes, int) and genes > MOST_GENES:
+        raise ValueError(f"genes must be at most {MOST_GENES}, got {genes}.")
     if genes is not None:
         options["genes"] = gene_matrix(adata, genes, layer=layer, use_raw=use_raw)
     only = next(iter(Y.values()))
@@ -415,9 +420,13 @@ def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None
 def _showable(adata: AnnData, apart: set[str]) -> list[str]:
     """Columns of obs that the explorer can show; those that have a place of their own there stand apart."""
     names = [str(name) for name in adata.obs.columns if name not in apart]
-    others = [
-        name for name in names if adata.obs[name].dtype.kind in "mcV"
-    ]  # time spans and the like
+    others = []
+    for name in names:
+        values = column(adata, name, layer=None, use_raw=False, name="keys")
+        try:
+            read_frame({name: values}, adata.n_obs)
+        except (TypeError, ValueError):  # time spans, text beside numbers, and the like
+            others.append(name)
     if others:
         logger.warning("Columns that cannot be shown are left out: %s.", ", ".join(others))
     return [name for name in names if name not in others]
