@@ -70,6 +70,10 @@ def test_nothing_is_named_where_nothing_differs_or_little_is_known():
     points, _, _, rng = tree()
     assert regions(points, {"noise": rng.random(len(points))}) == []
     assert regions(points, None) == []
+    most = np.arange(len(points)) % 10 > 0  # nearly all of them in one place
+    here = np.where(most[:, None], points[0] + 0.01 * rng.normal(size=points.shape), -points[0])
+    here /= np.linalg.norm(here, axis=1, keepdims=True)
+    assert [text for _, text in regions(here, {"most": most})] == ["most: False"]
     assert regions(points[:40], {"height": points[:40, 1]}) == []
     assert regions(points, {"height": points[:, 1]}, labels=[]) == []
 

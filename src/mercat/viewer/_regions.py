@@ -26,6 +26,7 @@ _SAMPLE = 2500  # points that stand for all
 _LEAST_POINTS = 60  # of which regions make sense
 _SCALES = (0.6, 0.3, 0.15)  # in units of the spread of the points: how far a region reaches
 _LEAST_SHARE = (0.03, 0.012, 0.005)  # of the points, for a region of each scale
+_MOST_SHARE = 0.7  # a name of nearly everything says nothing
 _LEAST_EFFECT = 0.4  # difference between a region and the rest that is worth a name, from 0 to 1
 _LEAST_WORDS = 2.0  # per text, on average, for a column of texts
 _WORDS, _GENES = 3, 3  # in a name
@@ -76,7 +77,7 @@ def find_regions(
         sizes = np.bincount(part)
         for k in np.argsort(-sizes, kind="stable"):
             inside = part == k
-            if sizes[k] < max(least * len(points), 8) or inside.all():
+            if not max(least * len(points), 8) <= sizes[k] <= _MOST_SHARE * len(points):
                 continue
             text = _name(inside, texts, traits)
             members = np.flatnonzero(inside)
