@@ -136,7 +136,7 @@ def test_positions_and_title_arrive():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        (np.zeros((4, 2)), r"Y must hold unit vectors of shape \(n, 3\), got \(4, 2\)"),
+        (np.zeros((4, 4)), "Y must .*, got .*4, 4"),
         (np.zeros((0, 3)), "at least one point, got none"),
         ([[1, 0, 0], [np.nan, 0, 1]], "finite, got NaN or infinity in 1 of 2 rows, first in row 1"),
         (
