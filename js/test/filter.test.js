@@ -67,6 +67,8 @@ test("bins hold every number, whole ones a bin each, and outliers the last", () 
   const bins = binsOf({ kind: "number", values: many });
   assert.equal(bins.all.reduce((a, b) => a + b), 1000);
   assert.ok(bins.range.high < 1 && bins.range.max === 1e6 && bins.all[bins.bars] > 0);
+  const shares = binsOf({ kind: "number", values: Float32Array.from({ length: 60 }, (_, i) => (i % 11) / 10) });
+  assert.deepEqual([shares.bars, Math.min(...shares.all.subarray(1))], [11, 5]); // a bar each, and none between
   const same = binsOf({ kind: "number", values: Float32Array.of(0.5, 0.5, NaN) });
   assert.deepEqual([same.bars, [...same.all]], [1, [1, 2]]);
   const infinite = binsOf({ kind: "number", values: Float32Array.of(-Infinity, 0.25, 0.75, Infinity) });

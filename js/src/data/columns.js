@@ -2,7 +2,7 @@
 import { MISSING, number } from "../ui/format.js";
 
 const BINS = 40;
-const MOST_STEPS = 60; // whole numbers over no more steps than this get a bin each
+const MOST_STEPS = 60; // numbers that lie on no more equal steps than this, as whole ones and shares do, get a bin each
 
 /** The category column that a column of few whole numbers can also be read as, or null. */
 export function asCategories(column) {
@@ -48,13 +48,29 @@ export function occurring(counts) {
   return counts[0] > 0 ? [...codes, 0] : codes;
 }
 
-function numberBins({ values }) {
+/** The step on whose multiples, from the lowest on, all numbers between two lie; null if there is none. */
+function stepOf(values, low, high) {
+  const seen = new Set();
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (value >= low && value <= high) seen.add(value);
+    if (seen.size > MOST_STEPS) return null;
+  }
+  if (seen.size < 2) return 1;
+  const sorted = [...seen].sort((a, b) => a - b);
+  const step = sorted.slice(1).reduce((least, value, i) => Math.min(least, value - sorted[i]), Infinity);
+  if ((high - low) / step > MOST_STEPS - 0.5) return null;
+  const even = sorted.every((value) => Math.abs((value - low) / step - Math.round((value - low) / step)) < 0.01);
+  return even ? step : null;
+}
+
+function numberBins({ kind, values }) {
   const range = spread(values);
   const { low, high } = range;
-  const whole = Number.isInteger(low) && Number.isInteger(high) && high - low < MOST_STEPS && values.every((v) => v !== v || v % 1 === 0);
-  const bars = whole ? high - low + 1 : high > low ? BINS : 1;
-  const start = whole ? low - 0.5 : low;
-  const width = whole ? 1 : (high - low) / bars || 1;
+  const step = kind === "date" ? null : stepOf(values, low, high);
+  const bars = step !== null ? Math.round((high - low) / step) + 1 : high > low ? BINS : 1;
+  const start = step !== null ? low - step / 2 : low;
+  const width = step ?? ((high - low) / bars || 1);
   const of = new Uint8Array(values.length);
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
