@@ -84,6 +84,10 @@ def test_labels_must_be_columns_of_classes():
     for wrong in ("height", "nowhere", ["continent", "height"]):
         with pytest.raises(ValueError, match=r"labels must name columns of classes, among \['cont"):
             _encode.prepare(points, frame, labels=wrong)
+    with pytest.raises(TypeError, match="labels must be names of columns, got int"):
+        _encode.prepare(points, frame, labels=5)
+    with pytest.raises(ValueError, match="labels must name each column once"):
+        _encode.prepare(points, frame, labels=["continent", "continent"])
 
 
 def names(page):

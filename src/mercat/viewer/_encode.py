@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -108,7 +109,11 @@ def _label_columns(labels: Any, columns: list[Column]) -> list[int] | None:
     """The columns, coarse to fine, whose classes are named on the map; None for those of the colours."""
     if labels is None:
         return None
+    if not isinstance(labels, str | Sequence):
+        raise TypeError(f"labels must be names of columns, got {type(labels).__name__}.")
     asked = [labels] if isinstance(labels, str) else list(labels)
+    if len(set(asked)) < len(asked):
+        raise ValueError(f"labels must name each column once, got {asked}.")
     classes = [
         column.name
         for column in columns
