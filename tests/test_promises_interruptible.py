@@ -150,7 +150,7 @@ class _Interrupted(threading.Event):
 def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
     before, waited_for = blas_threads(), threading.Event()
 
-    def let_go_late(held, leave):
+    def let_go_late(held, leave, libraries):
         with threadpool_limits(limits=1, user_api="blas"):
             leave.wait()
             waited_for.wait()
@@ -166,6 +166,31 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
     monkeypatch.setattr(holder, "join", lambda: waited_for.set() or threading.Thread.join(holder))
     with Workers(2):
         pass
+    assert blas_threads() == before
+
+
+@pytest.mark.skipif(max(blas_threads(), default=1) < 2, reason="needs a BLAS of several threads")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_another_limit_on_blas_is_taken_back_at_the_next_block(n_jobs):
+    """By the caller's own threadpool_limits, around a fit, in a callback or in another thread."""
+    before = blas_threads()
+    with Workers(n_jobs) as workers:
+        limit = threadpool_limits(limits=2, user_api="blas")
+        assert max(blas_threads()) == 2
+        assert list(workers.map(lambda _: blas_threads(), range(4))) == [{1}] * 4
+        limit.restore_original_limits()
+    assert blas_threads() == before
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    alone = Mercat(random_state=0, n_jobs=n_jobs).fit(X).embedding_
+    limits = []
+
+    def callback(iteration, loss, Y):
+        limits.append(threadpool_limits(limits=2, user_api="blas"))
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        again = Mercat(random_state=0, n_jobs=n_jobs, callback=callback).fit(X).embedding_
+    np.testing.assert_array_equal(again, alone)
+    assert limits
     assert blas_threads() == before
 
 

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,7 +24,8 @@ class _SingleThreadedBlas:
 
     The limit is global to the process: if each fit saved and restored it, the first to end would lift it
     for those still running. And threadpoolctl lets only the thread that set a limit lift it. So a separate
-    thread sets the limit, waits, and lifts it after the last fit.
+    thread sets the limit, waits, and lifts it after the last fit. Where others set another limit meanwhile,
+    `again` takes it back.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,13 @@ class _SingleThreadedBlas:
         self._inside = 0
         self._holder: threading.Thread | None = None
         self._leave = threading.Event()
+        self._libraries: list[Any] = []
+
+    def again(self) -> None:
+        """Limit BLAS to one thread again, where someone has set another number of them."""
+        for library in self._libraries:
+            if library.num_threads != 1:
+                library.set_num_threads(1)
 
     def __enter__(self) -> None:
         with self._lock:
@@ -40,7 +48,8 @@ class _SingleThreadedBlas:
                     self._leave.set()
                     self._holder.join()
                 held, self._leave = threading.Event(), threading.Event()
-                arguments = (held, self._leave)
+                self._libraries = []
+                arguments = (held, self._leave, self._libraries)
                 self._holder = threading.Thread(target=_hold_blas, args=arguments, daemon=True)
                 try:
                     self._holder.start()
@@ -58,11 +67,13 @@ class _SingleThreadedBlas:
                 self._holder.join()
 
 
-def _hold_blas(held: threading.Event, leave: threading.Event) -> None:
-    from threadpoolctl import threadpool_limits
+def _hold_blas(held: threading.Event, leave: threading.Event, libraries: list[Any]) -> None:
+    from threadpoolctl import ThreadpoolController
 
     try:
-        with threadpool_limits(limits=1, user_api="blas"):
+        found = ThreadpoolController()
+        with found.limit(limits=1, user_api="blas"):
+            libraries += found.select(user_api="blas").lib_controllers
             held.set()
             leave.wait()
     finally:
@@ -147,7 +158,12 @@ class Workers:
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item, in order, with a bounded number of pending results."""
-        for result in self._results(function, items):
+
+        def held(item: T) -> R:
+            _single_threaded_blas.again()
+            return function(item)
+
+        for result in self._results(held, items):
             self._pulse()
             yield result
 
