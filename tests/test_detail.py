@@ -34,7 +34,8 @@ from mercat._detail.descent import (
     sharpen,
     weight_of,
 )
-from mercat._detail.neighbors import graph_of, nearest
+from mercat._detail.graphs import graph_of
+from mercat._detail.neighbors import nearest
 from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import (
     AngleTerm,

@@ -15,7 +15,8 @@ from mercat._detail.affinities import (
     radii,
     strength_of,
 )
-from mercat._detail.neighbors import Search, check_neighbors, first_equal, graph_of, nearest
+from mercat._detail.graphs import graph_of
+from mercat._detail.neighbors import Search, check_neighbors, first_equal, nearest
 
 
 def run(function, *arguments, n_jobs=1):

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercat import Mercat, metrics
-from mercat._data.arrays import row_dot, row_dots, thin_product, to_numpy
+from mercat._data.arrays import to_numpy
 from mercat._data.open import open_source
 from mercat._data.source import RowSource
 from mercat._data.threads import Workers
@@ -95,17 +95,6 @@ def test_landmarks_among_the_points_stay_where_they_are(fitted, device):
     model = mercat(device=device).fit(data())
     Y = model.transform(torch.as_tensor(data()[model.landmarks_]).to(device))
     np.testing.assert_allclose(to_numpy(Y), model.embedding_[model.landmarks_], atol=1e-5)
-
-
-def test_sums_over_rows_and_thin_products():
-    rng = np.random.default_rng(0)
-    a, b, P = rng.normal(size=(7, 4)), rng.normal(size=(7, 4)), rng.normal(size=(5, 4))
-    A, B, Q = (torch.as_tensor(x) for x in (a, b, P))
-    np.testing.assert_allclose(row_dot(A, B), np.sum(a * b, axis=1))
-    np.testing.assert_allclose(row_dots((A, B), (B, B)), np.sum(a * b + b * b, axis=1))
-    written_out = torch.compile(thin_product, backend="eager", fullgraph=True)
-    np.testing.assert_allclose(thin_product(A, Q), a @ P.T)
-    np.testing.assert_allclose(written_out(A, Q), a @ P.T)
 
 
 # ------------------------------------------------------------------ the same map
@@ -222,7 +211,6 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
     [
         {"solver": "algorithm1", "objective": "absolute"},
         {"metric": "precomputed"},
-        {"detail": 0.3},
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
@@ -238,16 +226,20 @@ def test_what_does_not_run_on_a_device_says_so(parameters, monkeypatch):
             mercat(**parameters).fit(there)
 
 
-@pytest.mark.parametrize("parameters", [{"metric": "precomputed"}, {"detail": 0.3}], ids=str)
-def test_a_map_made_in_memory_says_so_to_tensors(parameters):
+def test_detail_on_mps_is_refused(monkeypatch):
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "1000")
+    with FakeTensorMode(), pytest.raises(ValueError, match=r"^detail .*0\.3.*mps"):
+        mercat(detail=0.3).fit(torch.ones((5, 5), device="mps:0"))
+
+
+def test_a_map_of_distances_says_so_to_tensors():
     X = data(60)
     D = np.linalg.norm(X[:, None] - X, axis=2)
-    given = D if "metric" in parameters else X
-    model = mercat(n_spectral=None, **parameters).fit(given)
-    Y = model.transform(torch.as_tensor(given))  # in host memory, as NumPy's
-    np.testing.assert_array_equal(Y, model.transform(given))
-    with pytest.raises(ValueError, match=f"^{next(iter(parameters))}"):
-        model.set_params(device="cpu").transform(torch.as_tensor(given))
+    model = mercat(n_spectral=None, metric="precomputed").fit(D)
+    Y = model.transform(torch.as_tensor(D))  # in host memory, as NumPy's
+    np.testing.assert_array_equal(Y, model.transform(D))
+    with pytest.raises(ValueError, match=r"^metric"):
+        model.set_params(device="cpu").transform(torch.as_tensor(D))
 
 
 def test_a_tensor_on_another_gpu_is_not_at_home(monkeypatch):

@@ -17,6 +17,7 @@ from ._data.checks import generator, warn_caller
 from ._data.open import open_source
 from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
+from ._kernels import device as device_kernels
 from ._math.angles import ABSOLUTE
 from ._math.orientation import canonical_frame, orthogonal_onto
 from ._math.sphere import geodesic, normalize
@@ -374,6 +375,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
             source = self._open(X, workers, fitting=True)
+            device_kernels.prepare(source.device, detail=self.detail > 0)
             init = check_init(self.init, source.shape[0])
             anchors = anchors_of(align_to, source)
             neighbors = neighbors_of(self, source.shape[0])

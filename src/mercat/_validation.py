@@ -43,10 +43,10 @@ def require_supported(model: Any, source: RowSource, *, fitting: bool) -> None:
     where = "a Dask array" if source.lazy else f"X on the device {str(source.device)!r}"
     remedy = "X.compute()" if source.lazy else "X in host memory and device=None"
     if source.device is not None or source.lazy:
-        if model.detail != 0:
+        if model.detail != 0 and (source.lazy or source.device.type == "mps"):
             raise ValueError(
-                f"detail above 0 needs X in memory, got detail={model.detail!r} and {where}: "
-                f"pass {remedy}."
+                f"detail above 0 needs X in memory or on a GPU of NVIDIA, got detail={model.detail!r} and "
+                f"{where}: pass {remedy}."
             )
         if model.metric == "precomputed":
             raise ValueError(

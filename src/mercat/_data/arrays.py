@@ -16,6 +16,7 @@ import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
 TILE = 512  # rows projected and placed by one set of matrix products
+_NUMBERS_ON_DEVICE = 1 << 28  # in a temporary tensor: 1 GiB in single precision
 T = TypeVar("T")
 
 
@@ -41,13 +42,6 @@ def row_dot(a: Array, b: Array) -> Array:
     """Inner products over the last axis. (torch.vecdot runs one matrix product per row.)"""
     xp = namespace(a)
     return xp.vecdot(a, b) if on_host(a) else xp.sum(a * b, axis=-1)
-
-
-def row_dots(*pairs: tuple[Array, Array]) -> Array:
-    """Sum of `row_dot` over pairs of arrays, as a single sum if torch compiles it."""
-    if not is_compiling(pairs[0][0]):
-        return sum(row_dot(a, b) for a, b in pairs)
-    return namespace(pairs[0][0]).sum(sum(a * b for a, b in pairs), axis=-1)
 
 
 def unstack(pair: Array) -> tuple[Array, Array]:
@@ -97,22 +91,6 @@ def blas_is_even() -> bool:
     return bool((product == product[0]).all())
 
 
-def thin_product(A: Array, B: Array) -> Array:
-    """A @ B.T for few columns, written out if torch compiles it, which then fuses it."""
-    if not is_compiling(A):
-        return A @ namespace(B).matrix_transpose(B)
-    return sum(A[..., :, k, None] * B[..., None, :, k] for k in range(A.shape[-1]))
-
-
-def is_compiling(array: Array) -> bool:
-    """Whether torch is tracing operations on the array."""
-    if type(array).__module__ != "torch":
-        return False
-    from torch.compiler import is_compiling
-
-    return bool(is_compiling())
-
-
 def like(array: Array) -> dict[str, Any]:
     """Keywords that create a new array with the same dtype and device."""
     return {"dtype": array.dtype, **beside(array)}
@@ -141,43 +119,6 @@ def is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
-_fusing = contextvars.ContextVar("fusing", default=False)
-
-
-@contextmanager
-def fusing(wanted: bool) -> Iterator[None]:
-    """Context in which `fused` functions are compiled, if wanted."""
-    token = _fusing.set(wanted)
-    try:
-        yield
-    finally:
-        _fusing.reset(token)
-
-
-def fused(function: Callable[..., T]) -> Callable[..., T]:
-    """Decorator: compile a function of arrays or of records of arrays by torch, within `fusing`.
-
-    The length of the first axis of each array, and of the axes that a record lists in `points`, may vary.
-    """
-    compiled: list[Callable[..., T]] = []
-
-    @functools.wraps(function)
-    def call(*arguments: Any) -> T:
-        if not _fusing.get():
-            return function(*arguments)
-        import torch
-
-        if not compiled:
-            compiled.append(torch.compile(function, dynamic=False))
-        for argument in arguments:
-            axes: Any = getattr(argument, "points", tuple)()
-            for array, axis in [(argument, 0)] if is_torch(argument) else axes:
-                torch._dynamo.maybe_mark_dynamic(array, axis)
-        return compiled[0](*arguments)
-
-    return call
-
-
 def is_dask(array: Any) -> bool:
     """Whether this is a Dask collection; does not import Dask."""
     return hasattr(array, "__dask_graph__")
@@ -186,6 +127,16 @@ def is_dask(array: Any) -> bool:
 def blocks(n: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover range(n)."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def device_blocks(array: Array, numbers: int) -> list[slice]:
+    """Slices of rows of a tensor for which so many numbers per row fit a share of its device's memory."""
+    return blocks(array.shape[0], max(1, _NUMBERS_ON_DEVICE // max(1, numbers)))
+
+
+def row_blocks(array: Array, size: int, numbers: int) -> list[slice]:
+    """`blocks` of a size for arrays in memory; of tensors, `device_blocks`, as small ones keep it idle."""
+    return blocks(array.shape[0], size) if on_host(array) else device_blocks(array, numbers)
 
 
 def filled_up(array: Array) -> Array:

@@ -88,6 +88,10 @@ class RowSource:
         """An array, or a named tuple of arrays, on the computing device."""
         return record
 
+    def to_memory(self, record: Any) -> Any:
+        """A named tuple with its arrays in host memory."""
+        return record
+
     def scratch(self, shape: tuple[int, ...]) -> Any:
         """Uninitialised array for positions, on the computing device."""
         return np.empty(shape, dtype=np.float32)

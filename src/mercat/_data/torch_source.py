@@ -16,16 +16,16 @@ import numpy as np
 import scipy.sparse
 
 from .._extras import require
-from .arrays import TILE, Array, blocks, fusing, is_torch, to_numpy
+from .arrays import TILE, Array, blocks, is_torch, to_numpy
 from .source import RowSource, merged
 from .threads import Workers
 
 _BYTES_A_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks or more
 _MOST_ROWS = 1 << 18  # rows per block that keep any GPU busy
-_FUSED_FROM = 1_000_000  # number of rows from which compilation pays off
 _ROWS_ELSEWHERE = 1 << 13
 _VALUES_TO_SUM = 1 << 26
 _SHARE = 0.6  # of the free memory
+_PINNED = 1 << 24  # numbers that come back from a GPU at a time
 T = TypeVar("T")
 
 
@@ -100,16 +100,46 @@ def upload(array: Any, device: Any) -> Array:
 
 
 def upload_all(record: Any, device: Any) -> Any:
-    """A named tuple with its arrays and numbers, recursively, on a device.
-
-    Numbers become arrays, so that compiled functions are not recompiled for other values.
-    """
+    """A named tuple with its arrays, recursively, on a device."""
     moved = {}
     for name, value in record._asdict().items():
-        if isinstance(value, np.ndarray | float):
+        if isinstance(value, np.ndarray):
             moved[name] = upload(value, device)
         elif hasattr(value, "_asdict"):
             moved[name] = upload_all(value, device)
+    return record._replace(**moved)
+
+
+def download(tensor: Any) -> np.ndarray:
+    """A tensor in host memory: a large one of a GPU by way of pinned memory, which is much faster."""
+    import torch
+
+    flat = tensor.reshape(-1)
+    if not tensor.is_cuda or len(flat) <= _PINNED:
+        return to_numpy(tensor)
+    out = torch.empty(flat.shape, dtype=flat.dtype, device="cpu")
+    buffers = [torch.empty(_PINNED, dtype=flat.dtype, pin_memory=True, device="cpu") for _ in "ab"]
+    events = [torch.cuda.Event() for _ in buffers]
+    parts = blocks(len(flat), _PINNED)
+    for k in range(len(parts) + 1):
+        if k < len(parts):
+            size = parts[k].stop - parts[k].start
+            buffers[k % 2][:size].copy_(flat[parts[k]], non_blocking=True)
+            events[k % 2].record()
+        if k > 0:  # the part before, while this one is on its way
+            events[(k - 1) % 2].synchronize()
+            out[parts[k - 1]] = buffers[(k - 1) % 2][: parts[k - 1].stop - parts[k - 1].start]
+    return np.asarray(out.reshape(tensor.shape))
+
+
+def download_all(record: Any) -> Any:
+    """A named tuple with its arrays, recursively, in host memory."""
+    moved = {}
+    for name, value in record._asdict().items():
+        if is_torch(value):
+            moved[name] = download(value)
+        elif hasattr(value, "_asdict"):
+            moved[name] = download_all(value)
     return record._replace(**moved)
 
 
@@ -137,8 +167,7 @@ class TorchSource(RowSource):
         self._resident = is_torch(X) and X.device == device
         self.block = self._rows_from_memory()
         # Enough tiles for all landmarks to be used.
-        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 128).bit_length()))
-        self._fused = device.type == "cuda" and self.shape[0] >= _FUSED_FROM
+        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 64).bit_length()))
 
     def check_values(self, names: Any = None) -> None:
         """Raise ValueError for NaN and infinity; `names` are those of the columns."""
@@ -176,8 +205,12 @@ class TorchSource(RowSource):
 
     def to_device(self, record: Any) -> Any:
         """An array, or a named tuple of arrays, on the device."""
-        move = upload if isinstance(record, np.ndarray) else upload_all
+        move = upload if isinstance(record, np.ndarray) or is_torch(record) else upload_all
         return move(record, self.device)
+
+    def to_memory(self, record: Any) -> Any:
+        """A named tuple with its arrays, recursively, in host memory."""
+        return download_all(record)
 
     def take(self, indices: np.ndarray) -> Array:
         """The rows of these indices on the device, in this order."""
@@ -203,9 +236,7 @@ class TorchSource(RowSource):
         parts = blocks(self.shape[0], self.block)
         with memory_advice(self.device, self.block):
             for rows, start in self._blocks(parts):
-                with fusing(self._fused):
-                    result = function(rows, start)
-                yield result
+                yield function(rows, start)
 
     def scratch(self, shape: tuple[int, ...]) -> Array:
         """Uninitialised array for positions on the device."""

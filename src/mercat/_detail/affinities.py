@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import blocks
+from .._data.arrays import Array, namespace, on_host, row_blocks, row_dot, widest
 from .._data.threads import Workers
+from .graphs import Graph, Rows, row_sums, with_its_transpose
 
 PERPLEXITY = 5.0
 _AVERAGED = 2  # rounds of averages over neighbours
@@ -26,83 +27,89 @@ _LEAST, _MOST, _HALVINGS = -4.0, 16.0, 16  # the search for the logarithm of a p
 _SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
 
 
-def averages_over(X: np.ndarray, graph: Any, workers: Workers) -> np.ndarray:
+def averages_over(X: Array, graph: Any, workers: Workers) -> Array:
     """Each point's mean with its neighbours in a graph in CSR format, again and again."""
+    xp = namespace(X)
 
-    def part(rows: slice) -> np.ndarray:
+    def part(rows: slice) -> Array:
         ends = graph.indptr[rows.start : rows.stop + 1]
-        some = slice(ends[0], ends[-1])
+        some = slice(int(ends[0]), int(ends[-1]))
+        count = 1 + (ends[1:] - ends[:-1])[:, None]
+        if not on_host(X):
+            sums = row_sums(X[graph.indices[some]], ends - ends[0])
+            return (X[rows] + sums) / xp.astype(count, X.dtype)
         ones = np.ones(ends[-1] - ends[0], dtype=X.dtype)
         shape = (rows.stop - rows.start, len(X))
         edges = scipy.sparse.csr_array((ones, graph.indices[some], ends - ends[0]), shape=shape)
-        count = 1 + np.diff(ends)[:, None]
         return np.asarray((X[rows] + edges @ X) / count.astype(X.dtype))
 
+    numbers = 3 * (graph.nnz // len(X) + 1) * X.shape[1]
     for _ in range(_AVERAGED):
-        X = np.concatenate(list(workers.map(part, blocks(len(X), 4096))))
+        X = xp.concat(list(workers.map(part, row_blocks(X, 4096, numbers))))
     return X
 
 
-def edge_lengths(X: np.ndarray, graph: Any, workers: Workers) -> np.ndarray:
+def edge_lengths(X: Array, graph: Any, workers: Workers) -> Array:
     """Distance in the data along each edge of a graph in CSR format."""
+    xp = namespace(X)
+    mean_degree = graph.nnz // len(X) + 1
 
-    def part(block: slice) -> np.ndarray:
+    def part(block: slice) -> Array:
         ends = graph.indptr[block.start : block.stop + 1]
-        difference = np.repeat(X[block], np.diff(ends), axis=0)
+        difference = xp.repeat(X[block], ends[1:] - ends[:-1], axis=0)
         difference -= X[graph.indices[ends[0] : ends[-1]]]
-        return np.asarray(np.sqrt(np.einsum("er,er->e", difference, difference)))
+        if on_host(X):
+            return np.sqrt(np.einsum("er,er->e", difference, difference))
+        return xp.sqrt(row_dot(difference, difference))
 
-    return np.concatenate(list(workers.map(part, blocks(len(X), 1024))))
+    parts = row_blocks(X, 1024, 3 * mean_degree * X.shape[1])
+    return xp.concat(list(workers.map(part, parts)))
 
 
-def edge_shares(lengths: np.ndarray, ends: np.ndarray, perplexity: float) -> np.ndarray:
+def edge_shares(lengths: Array, ends: Array, perplexity: float) -> Array:
     """The share of each edge in its row's pull, from the lengths of the edges; each row sums to 1.
 
     The edges of row i are those from ends[i] to ends[i + 1]. A perplexity of 0 means equal shares.
     """
-    degree = np.diff(ends)
-    equal = np.repeat(1 / degree, degree)
+    xp, rows = namespace(lengths), Rows(ends)
+    degree = rows.degree
+    if not on_host(lengths):
+        degree = xp.astype(degree, widest(lengths))
+    equal = rows.spread(1 / degree)
     if perplexity == 0:
         return equal
-
-    def row_sums(values: np.ndarray) -> np.ndarray:
-        return np.asarray(np.add.reduceat(values, ends[:-1]))
-
-    def rowwise(values: np.ndarray) -> np.ndarray:
-        return np.repeat(values, degree)
-
-    squares = lengths.astype(np.float64) ** 2
-    mean = row_sums(squares) / degree
-    squares /= rowwise(np.where(mean > 0, mean, 1))
-    squares -= rowwise(np.minimum.reduceat(squares, ends[:-1]))
+    squares = xp.astype(lengths, widest(lengths)) ** 2
+    mean = rows.sums(squares) / degree
+    squares /= rows.spread(xp.where(mean > 0, mean, xp.ones_like(mean)))
+    squares -= rows.spread(rows.minima(squares))
     # Few edges have no room for the perplexity: then half their number.
-    entropy = np.log(np.minimum(perplexity, np.maximum(degree / 2, 1)))
-    low, high = np.full(len(degree), _LEAST), np.full(len(degree), _MOST)
+    entropy = xp.log(xp.clip(degree / 2, 1, perplexity))
+    low, high = xp.full_like(mean, _LEAST), xp.full_like(mean, _MOST)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        weights = np.exp(-rowwise(np.exp(middle)) * squares)
-        total = row_sums(weights)
-        found = np.log(total) + np.exp(middle) * row_sums(weights * squares) / total
-        low, high = np.where(found > entropy, middle, low), np.where(found > entropy, high, middle)
-    weights = np.exp(-rowwise(np.exp((low + high) / 2)) * squares)
-    return np.asarray(0.5 * (equal + weights / rowwise(row_sums(weights))))
+        weights = xp.exp(-rows.spread(xp.exp(middle)) * squares)
+        total = rows.sums(weights)
+        found = xp.log(total) + xp.exp(middle) * rows.sums(weights * squares) / total
+        low, high = xp.where(found > entropy, middle, low), xp.where(found > entropy, high, middle)
+    weights = xp.exp(-rows.spread(xp.exp((low + high) / 2)) * squares)
+    return 0.5 * (equal + weights / rows.spread(rows.sums(weights)))
 
 
-def all_edge_shares(
-    lengths: np.ndarray, ends: np.ndarray, perplexity: float, workers: Workers
-) -> np.ndarray:
+def all_edge_shares(lengths: Array, ends: Array, perplexity: float, workers: Workers) -> Array:
     """`edge_shares` in blocks of rows."""
+    xp = namespace(lengths)
 
-    def part(rows: slice) -> np.ndarray:
+    def part(rows: slice) -> Array:
         some = ends[rows.start : rows.stop + 1]
         return edge_shares(lengths[some[0] : some[-1]], some - some[0], perplexity)
 
-    return np.concatenate(list(workers.map(part, blocks(len(ends) - 1, 4096))))
+    numbers = 16 * (len(lengths) // (len(ends) - 1) + 1)
+    return xp.concat(list(workers.map(part, row_blocks(ends[1:], 4096, numbers))))
 
 
-def radii(lengths: np.ndarray, shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def radii(lengths: Array, shares: Array, ends: Array) -> Array:
     """Mean distance of each point to its neighbours (n), by their shares."""
-    return np.asarray(np.add.reduceat(shares * lengths, ends[:-1]))
+    return row_sums(shares * lengths, ends)
 
 
 class Strength(NamedTuple):
@@ -111,19 +118,23 @@ class Strength(NamedTuple):
     unit: float  # the mean radius
     factor: float  # that makes the sum over all points n / 2
 
-    def __call__(self, radius: np.ndarray) -> np.ndarray:
-        return self.factor / np.maximum(radius / self.unit, _SMALLEST_RADIUS) ** 2
+    def __call__(self, radius: Array) -> Array:
+        xp = namespace(radius)
+        return self.factor / xp.clip(radius / self.unit, _SMALLEST_RADIUS, None) ** 2
 
 
-def strength_of(radius: np.ndarray) -> Strength:
+def strength_of(radius: Array) -> Strength:
     """Such that the affinities of points of these radii have the sum n."""
     raw = Strength(float(radius.mean()) or 1.0, 1.0)
     return raw._replace(factor=len(radius) / (2 * float(raw(radius).sum())))
 
 
-def affinities(graph: Any, shares: np.ndarray, strength: np.ndarray) -> scipy.sparse.csr_array:
+def affinities(graph: Any, shares: Array, strength: Array) -> Any:
     """Symmetric weights of the edges of a graph: each point's strength, by the shares of its edges."""
-    weight = (np.repeat(strength, np.diff(graph.indptr)) * shares).astype(np.float32)
+    xp = namespace(shares)
+    weight = xp.astype(Rows(graph.indptr).spread(strength) * shares, xp.float32)
+    if not on_host(shares):
+        return with_its_transpose(Graph(graph.indices, graph.indptr, weight))
     one_way = scipy.sparse.csr_array((weight, graph.indices, graph.indptr), shape=graph.shape)
     both = scipy.sparse.csr_array(one_way + one_way.T)
     both.sort_indices()

@@ -31,15 +31,30 @@ import numpy as np
 import scipy.sparse
 
 from .. import _kernels as kernels
-from .._data.arrays import blocks, in_tiles, row_dot
+from .._data.arrays import (
+    Array,
+    beside,
+    blocks,
+    device_blocks,
+    in_tiles,
+    namespace,
+    on_host,
+    row_blocks,
+    row_dot,
+    to_numpy,
+    widest,
+)
 from .._data.source import ROWS_A_BLOCK
 from .._data.threads import Workers
+from .._kernels import device as device_kernels
 from .._math.angles import Calibration
 from .._math.distances import DistanceLine
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
+from . import tiles
 from .affinities import PERPLEXITY, Strength, edge_shares
+from .graphs import Graph, row_sums
 from .neighbors import Search, first_equal, in_order
 from .repulsion import Field, Kernel
 from .terms import (
@@ -69,6 +84,7 @@ _FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change sl
 _SOFTENING = 0.02  # of directions, in squares of the last bandwidth
 _STEPS_OF_NEW = 30  # of a new point ...
 _FIRST_PLACES = 32  # ... from that of one of so many neighbours
+_TURNED_BY = 10_000  # points of a device by which its map is turned
 _QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
 
 
@@ -87,8 +103,10 @@ def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
 # ------------------------------------------------------------------ the forces, n-fold gradients
 
 
-def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.ndarray:
+def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
     """n-fold gradient of the part of `neighbor_loss` with P, not yet tangent (n x 3)."""
+    if not on_host(Y):
+        return _attraction_on_device(P, Y, bandwidth)
     square = np.float32(1 / bandwidth**2)
 
     def part(block: slice) -> np.ndarray:
@@ -110,13 +128,36 @@ def attraction(P: Any, Y: np.ndarray, bandwidth: float, workers: Workers) -> np.
     return np.concatenate(list(workers.map(part, blocks(len(Y), ROWS_A_BLOCK))))
 
 
-def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray, float]:
+def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
+    """`attraction` with a graph of tensors."""
+    if device_kernels.take(Y):
+        return device_kernels.attraction(P, Y, bandwidth)
+    import torch
+
+    force = []
+    for block in device_blocks(Y, 16 * (P.nnz // len(Y) + 1)):
+        ends = P.indptr[block.start : block.stop + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        there = Y[P.indices[entries].long()]
+        difference = Y[block].repeat_interleave(ends[1:] - ends[:-1], dim=0) - there
+        w = P.data[entries] / (1 + row_dot(difference, difference) / bandwidth**2)
+        force.append(row_sums(w[:, None] * there, ends - ends[0]))
+    return (-4 / bandwidth**2) * torch.cat(force)
+
+
+def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
     """n-fold gradient of the rest of `neighbor_loss` (n x 3), and the sum of the kernel over pairs."""
-    found = list(workers.map(lambda b: field.at(Y[b]), blocks(len(Y), ROWS_A_BLOCK)))
-    n = len(Y)
-    pairs = sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n
-    pairs = max(pairs, 1e-3 * n)  # what interpolation may leave of points far from each other
-    return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
+    n, xp = len(Y), namespace(Y)
+    found = list(workers.map(lambda b: field.at(Y[b]), row_blocks(Y, ROWS_A_BLOCK, 32)))
+    # At least what interpolation may leave of points far from each other.
+    least = 1e-3 * n
+    if on_host(Y):
+        pairs = max(sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n, least)
+        return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
+    values, slopes = (xp.concat(parts) for parts in zip(*found, strict=True))
+    # Not as a number: the device would stand still until Python has it.
+    pairs = xp.clip(xp.sum(values, dtype=widest(Y)) - n, least, None)
+    return slopes * xp.astype(2 * n / pairs, Y.dtype), pairs
 
 
 # ------------------------------------------------------------------ the descent
@@ -125,7 +166,7 @@ def repulsion(field: Field, Y: np.ndarray, workers: Workers) -> tuple[np.ndarray
 class Sharpened(NamedTuple):
     """Where the descent ended, and the kernel that it ended with."""
 
-    Y: np.ndarray
+    Y: Array
     kernel: Kernel
     history: list[float]
     stopped: bool
@@ -165,7 +206,7 @@ def _schedule(n: int, settled: bool) -> Iterator[tuple[float, float, float]]:
 
 
 def sharpen(
-    Y: np.ndarray,
+    Y: Array,
     P: Any,
     weight: float,
     far_terms: FarTerms,
@@ -180,22 +221,22 @@ def sharpen(
     settled: Y is the end of such a descent, or near to one: only its last part is run. held: rows that stay
     where they are.
     """
-    n = len(Y)
-    Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)  # grids are finer at their poles
-    stiffness = np.maximum(np.asarray(P.sum(axis=1)).reshape(n, 1), 1).astype(np.float32)
-    velocity = np.zeros_like(Y)
+    n, xp = len(Y), namespace(Y)
+    Y = xp.astype(_along_equator(Y), xp.float32)
+    stiffness = xp.clip(_row_totals(P, n), 1, None)
+    velocity = xp.zeros_like(Y)
     history: list[float] = []
-    kernel = Kernel(_COARSEST, workers)
+    kernel = Kernel(_COARSEST, workers, Y)
     stopped = False
     for bandwidth, exaggeration, factor in _schedule(n, settled):
         if kernel.bandwidth != bandwidth:
-            kernel = Kernel(bandwidth, workers)
+            kernel = Kernel(bandwidth, workers, Y)
         if len(history) % _FAR_TERMS_EVERY == 0:
             far, far_curvature = far_terms.force(Y, softening_of(n))
         force = attraction(P, Y, bandwidth, workers)
-        force *= np.float32(exaggeration)
+        force *= exaggeration
         force += repulsion(kernel.field(Y), Y, workers)[0]
-        force *= np.float32(weight)
+        force *= weight
         force += far
         curvature = stiffness * (4 * weight * exaggeration / bandwidth**2) + far_curvature
         factor *= weight / (weight + _TIMID)
@@ -225,33 +266,54 @@ def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
     return float(np.log(pairs) + pulled / P.sum())
 
 
+def _along_equator(Y: Array) -> Array:
+    """The map turned so that most points lie near the equator: grids are finer at their poles."""
+    if on_host(Y):
+        return normalize(Y @ equator_rotation(Y).T)
+    xp = namespace(Y)
+    some = to_numpy(Y[:: max(1, len(Y) // _TURNED_BY), :])
+    return normalize(Y @ xp.asarray(equator_rotation(some).T, dtype=Y.dtype, **beside(Y)))
+
+
+def _row_totals(P: Any, n: int) -> Array:
+    """Sum of each row of affinities (n x 1), in single precision."""
+    if isinstance(P, Graph):
+        return row_sums(P.data, P.indptr)[:, None]
+    return np.asarray(P.sum(axis=1)).reshape(n, 1).astype(np.float32)
+
+
 def _moved(
-    Y: np.ndarray,
-    velocity: np.ndarray,
-    force: np.ndarray,
-    curvature: np.ndarray,
+    Y: Array,
+    velocity: Array,
+    force: Array,
+    curvature: Array,
     factor: float,
     longest: float,
     workers: Workers,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
     """Points and their velocities (n x 3) after a step with momentum against the force."""
+    xp = namespace(Y)
+    if device_kernels.take(Y, velocity, force, curvature):
+        return device_kernels.move(Y, velocity, force, curvature, _MOMENTUM, factor, longest)
 
-    def part(b: slice) -> tuple[np.ndarray, np.ndarray]:
-        if kernels.available():
+    def part(b: slice) -> tuple[Array, Array]:
+        if on_host(Y) and kernels.available():
             arrays = Y[b], velocity[b], force[b], curvature[b]
             return kernels.move(*arrays, _MOMENTUM, factor, longest)
         faster = _MOMENTUM * tangent(velocity[b], Y[b])
         faster -= factor * tangent(force[b], Y[b]) / curvature[b]
-        faster = faster.astype(np.float32)
+        faster = xp.astype(faster, xp.float32)
         return normalize(Y[b] + _limited(faster, longest)), faster
 
-    places, velocities = zip(*workers.map(part, blocks(len(Y), 4 * ROWS_A_BLOCK)), strict=True)
-    return np.concatenate(places), np.concatenate(velocities)
+    parts = row_blocks(Y, 4 * ROWS_A_BLOCK, 32)
+    places, velocities = zip(*workers.map(part, parts), strict=True)
+    return xp.concat(places), xp.concat(velocities)
 
 
-def _limited(step: np.ndarray, longest: float) -> np.ndarray:
-    length = np.sqrt(row_dot(step, step))[:, None]
-    return np.asarray(step * (longest / np.maximum(length, longest)))
+def _limited(step: Array, longest: float) -> Array:
+    xp = namespace(step)
+    length = xp.sqrt(row_dot(step, step))[:, None]
+    return step * (longest / xp.clip(length, longest, None))
 
 
 # ------------------------------------------------------------------ new points
@@ -260,8 +322,8 @@ def _limited(step: np.ndarray, longest: float) -> np.ndarray:
 class DetailPlacer(NamedTuple):
     """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
 
-    X: np.ndarray
-    Y: np.ndarray
+    X: Array
+    Y: Array
     k: int
     strength: Strength
     field: Field
@@ -279,67 +341,73 @@ class DetailPlacer(NamedTuple):
         angles = AngleTerm(self.calibration, self.variance)
         return [angles] if self.distances is None else [angles, DistanceTerm(self.distances)]
 
-    def place(self, X: np.ndarray) -> np.ndarray:
+    def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
 
         A point that equals one of the map's in the data goes where that one is.
         """
-        search = Search(self.X)
-        found, distances = in_tiles(lambda tile: self._neighbors(search, tile), X)
+        xp = namespace(X)
+        found, distances = self._nearest(X)
         # Among points far out the search is rounded, and may miss even an equal one.
         twin = first_equal(self.X, X)
-        Y = self.Y[np.where(twin < 0, found[:, 0], twin)]
-        new = np.flatnonzero((twin < 0) & (distances[:, 0] > 0))
+        Y = self.Y[xp.where(twin < 0, found[:, 0], twin)]
+        (new,) = xp.nonzero((twin < 0) & (distances[:, 0] > 0))
         if len(new):
             Y[new] = in_tiles(self._settle, X[new], found[new], distances[new])[0]
-        return np.asarray(Y)
+        return Y
 
-    def _neighbors(self, search: Search, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest(self, X: Array) -> tuple[Array, Array]:
+        """The nearest points of the map (b x k), the nearest first, and distances."""
+        if not on_host(X):
+            return tiles.nearest_to(self.X, X, self.k)
+        search = Search(self.X)
         rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
-        found = [search(X[b], self.k) for b in blocks(len(X), rows)]
-        return in_order(self.X, X, np.concatenate(found))
 
-    def _settle(
-        self, X: np.ndarray, neighbors: np.ndarray, distances: np.ndarray
-    ) -> tuple[np.ndarray]:
+        def part(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = [search(tile[b], self.k) for b in blocks(len(tile), rows)]
+            return in_order(self.X, tile, np.concatenate(found))
+
+        found, distances = in_tiles(part, X)
+        return found, distances
+
+    def _settle(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
         """Go down from the neighbour that the others are nearest to, by a fixed number of steps.
 
         From their middle a point whose neighbours lie in two groups would end between these.
         """
-        bandwidth = final_bandwidth(len(self.Y))
-        ends = np.arange(0, distances.size + 1, distances.shape[1])
-        shares = edge_shares(distances.ravel(), ends, self.perplexity).reshape(distances.shape)
+        xp, bandwidth = namespace(X), final_bandwidth(len(self.Y))
+        b, k = distances.shape
+        ends = xp.arange(0, b * k + 1, k, **beside(X))
+        shares = edge_shares(distances.reshape(-1), ends, self.perplexity).reshape(b, k)
         # As strong as the sum of what a point pulls and of what it is pulled.
-        pull = 2 * self.strength((shares * distances).sum(axis=1))[:, None].astype(np.float32)
-        shares = shares.astype(np.float32)
+        pull = 2 * self.strength(xp.sum(shares * distances, axis=1))[:, None]
+        pull, shares = xp.astype(pull, xp.float32), xp.astype(shares, xp.float32)
         around = self.Y[neighbors]
         nearest = around[:, :_FIRST_PLACES]
-        cosines = np.einsum("bic,bjc->bij", nearest, nearest)
-        energy = (
-            np.log1p(2 / bandwidth**2 * np.maximum(1 - cosines, 0))
-            @ shares[:, :_FIRST_PLACES, None]
-        )
-        Y = nearest[np.arange(len(X)), energy[:, :, 0].argmin(axis=1)]
+        cosines = xp.einsum("bic,bjc->bij", nearest, nearest)
+        energy = xp.log1p(2 / bandwidth**2 * xp.clip(1 - cosines, 0, None))
+        energy = energy @ shares[:, :_FIRST_PLACES, None]
+        Y = nearest[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
         pairs, terms = pairs_of(X, self.anchors), self.terms
         for _ in range(_STEPS_OF_NEW):
             difference = around - Y[:, None, :]
-            w = 1 / (1 + np.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
-            toward = np.einsum("bk,bkc->bc", shares * w.astype(np.float32), around)
+            w = 1 / (1 + xp.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
+            toward = xp.einsum("bk,bkc->bc", shares * xp.astype(w, xp.float32), around)
             force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
             force *= self.weight
-            curvature = np.maximum(pull, 1) * (4 * self.weight / bandwidth**2)
+            curvature = xp.clip(pull, 1, None) * (4 * self.weight / bandwidth**2)
             for term in terms:
                 far, far_curvature, _ = term.force(pairs, Y, self.anchors)
                 force += far
                 curvature = curvature + far_curvature
             force = tangent(force, Y)
-            step = _limited((-force / curvature).astype(np.float32), _LONGEST_STEP * bandwidth)
+            step = _limited(xp.astype(-force / curvature, xp.float32), _LONGEST_STEP * bandwidth)
             Y = normalize(Y + step)
         return (Y,)
 
 
 def detail_placer(
-    X: np.ndarray,
+    X: Array,
     sharp: Sharpened,
     anchors: np.ndarray,
     k: int,
@@ -352,7 +420,7 @@ def detail_placer(
     Y, kernel = sharp.Y, sharp.kernel
     bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
     if kernel.bandwidth != bandwidth:  # stopped on the way
-        kernel = Kernel(bandwidth, workers)
+        kernel = Kernel(bandwidth, workers, Y)
     field = kernel.field(Y)
     _, pairs = repulsion(field, Y, workers)
     return DetailPlacer(
@@ -361,7 +429,7 @@ def detail_placer(
         k,
         strength,
         field,
-        2 * len(Y) / pairs,
+        float(2 * len(Y) / pairs),
         anchors_at(X[rows], Y[rows], softening_of(len(Y))),
         far_terms.angles.calibration,
         far_terms.angles.variance,

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from .. import _kernels as kernels
-from .._data.arrays import TILE, blocks, row_product
+from .._data.arrays import TILE, Array, beside, blocks, namespace, row_product
 from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
@@ -115,26 +115,26 @@ def in_order(
     return np.take_along_axis(found, order, axis=1), distances
 
 
-def first_equal(X: np.ndarray, queries: np.ndarray) -> np.ndarray:
+def first_equal(X: Array, queries: Array) -> Array:
     """The first row of X (n x r) that equals each query, or -1 (q)."""
-    codes = _codes(X)
-    order = np.argsort(codes, kind="stable")
-    wanted = _codes(queries)
-    at = np.searchsorted(codes, wanted, sorter=order)
-    candidate = order[np.minimum(at, len(order) - 1)]
-    equal = (X[candidate] == queries).all(axis=1)
-    return np.where(equal, candidate, -1)
+    xp = namespace(X)
+    codes, wanted = _codes(X), _codes(queries)
+    order = xp.argsort(codes, stable=True)
+    at = xp.searchsorted(codes[order], wanted)
+    candidate = order[xp.clip(at, None, len(order) - 1)]
+    equal = xp.all(X[candidate] == queries, axis=1)
+    return xp.where(equal, candidate, xp.full_like(candidate, -1))
 
 
-def _codes(X: np.ndarray) -> np.ndarray:
+def _codes(X: Array) -> Array:
     """A number for each row (n), the same for equal ones and hardly ever for others."""
-    rng = np.random.default_rng(0)
-    factors = 2 * rng.integers(1 << 62, size=(X.shape[1],), dtype=np.uint64) + 1
-    codes = np.zeros(len(X), dtype=np.uint64)
+    xp = namespace(X)
+    factors = 2 * np.random.default_rng(0).integers(-(1 << 61), 1 << 61, size=X.shape[1]) + 1
+    codes = xp.zeros(X.shape[0], dtype=xp.int64, **beside(X))
+    bits = (xp.astype(X, xp.float32) + 0).view(xp.int32)  # of 0, also for -0
     for k in range(X.shape[1]):
-        bits = (X[:, k] + np.float32(0)).view(np.uint32)  # of 0, also for -0
-        codes = (codes ^ bits) * factors[k]  # modulo 2**64
-        codes ^= codes >> np.uint64(29)
+        codes = (codes ^ xp.astype(bits[:, k], xp.int64)) * int(factors[k])  # modulo 2**64
+        codes = codes ^ (codes >> 29)
     return codes
 
 
@@ -224,14 +224,6 @@ def _cells(X: np.ndarray, centres: np.ndarray, workers: Workers) -> np.ndarray:
     search = Search(centres)
     parts = workers.map(lambda b: search(X[b], 1)[:, 0], blocks(len(X), TILE))
     return np.concatenate(list(parts))
-
-
-def graph_of(indices: np.ndarray) -> scipy.sparse.csr_array:
-    """The graph (n x n) with an edge from each point to each of its neighbours."""
-    n, k = indices.shape
-    return scipy.sparse.csr_array(
-        (np.ones(n * k, np.float32), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
-    )
 
 
 def _entries(graph: scipy.sparse.csr_array, kept: np.ndarray) -> scipy.sparse.csr_array:

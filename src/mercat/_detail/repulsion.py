@@ -19,14 +19,15 @@ A meridian goes on beyond the pole, on the other side of the globe, so that inte
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.fft
 
 from .. import _kernels as kernels
-from .._data.arrays import blocks
+from .._data.arrays import Array, beside, blocks, device_blocks, like, namespace, on_host, widest
 from .._data.threads import Workers
+from .._kernels import device as device_kernels
 
 _NODES_A_BANDWIDTH = 2.0  # the grid's fineness
 _FEWEST_ROWS = 12
@@ -37,6 +38,7 @@ _NEGLIGIBLE = (
 _LEAST = 1e-10  # of the largest coefficient: smaller ones are left out of the table
 _N_GROUPS = 32  # of frequencies, for threads
 _GHOSTS = 2  # rows beyond each pole that interpolation reaches
+_FREQUENCIES = 1 << 24  # numbers of the matrices that are computed at a time
 
 
 class Kernel:
@@ -48,33 +50,39 @@ class Kernel:
         The chord at which the kernel has fallen to one half.
     workers : Workers
         Threads.
+    near : array, optional
+        The kernel is kept where this one is: on a device, or in memory.
     """
 
-    def __init__(self, bandwidth: float, workers: Workers) -> None:
+    def __init__(self, bandwidth: float, workers: Workers, near: Array | None = None) -> None:
         self.bandwidth = bandwidth
         self._workers = workers
+        near = np.empty(0, dtype=np.float32) if near is None else near
         half = max(_FEWEST_ROWS, int(np.ceil(_NODES_A_BANDWIDTH * np.pi / bandwidth))) // 2
         self.n_rows = 2 * half
         self.n_columns = scipy.fft.next_fast_len(4 * half, real=True)
         self.n_columns += self.n_columns % 2  # the far side of the pole lies on the grid
-        self._table = self._fill_table(half) if kernels.available() else None
+        in_c = on_host(near) and kernels.available()
+        self._table = self._fill_table(half) if in_c else None
         if self._table is None:
-            self._even, self._odd = self._matrices(half)
+            self._even, self._odd = self._matrices(half, near)
 
-    def _coefficients(self, half: int) -> tuple[np.ndarray, np.ndarray]:
+    def _coefficients(self, half: int, near: Array) -> tuple[Array, Array]:
         """From northern latitudes to all, the coefficient of frequency 0 and the ratio of one to the next."""
-        latitude = (np.arange(self.n_rows) + 0.5) * (np.pi / self.n_rows) - np.pi / 2
+        xp = namespace(near)
+        latitude = xp.arange(self.n_rows, dtype=widest(near), **beside(near)) + 0.5
+        latitude = latitude * (np.pi / self.n_rows) - np.pi / 2
         here, there = latitude[:half, None], latitude[None, :]
-        less = self.bandwidth**2 + 4 * np.sin((here - there) / 2) ** 2  # A - B
-        more = self.bandwidth**2 + 4 * np.cos((here + there) / 2) ** 2  # A + B
-        root = np.sqrt(less * more)
+        less = self.bandwidth**2 + 4 * xp.sin((here - there) / 2) ** 2  # A - B
+        more = self.bandwidth**2 + 4 * xp.cos((here + there) / 2) ** 2  # A + B
+        root = xp.sqrt(less * more)
         rho = (more - less) / (less + more + 2 * root)
         first = self.bandwidth**2 / (root * (1 - rho**self.n_columns)) * self.n_columns
         return first, rho
 
     def _fill_table(self, half: int) -> Table:
         """The coefficients of all frequencies that are not negligible, for the kernels in C."""
-        power, rho = self._coefficients(half)
+        power, rho = self._coefficients(half, np.empty(0))
         count = self.n_columns // 2 + 1
         rho = np.maximum(rho, 1e-30)
         least = _LEAST * power.max()
@@ -112,56 +120,57 @@ class Kernel:
         list(self._workers.map(lambda b: kernels.fill_table(rho, power, alias, table, b), rows))
         return table
 
-    def _matrices(self, half: int) -> tuple[np.ndarray, np.ndarray]:
+    def _matrices(self, half: int, near: Array) -> tuple[Array, Array]:
         """Matrices (frequency, latitude, latitude) for the even and the odd part of a field."""
-        first, rho = self._coefficients(half)
-        count = self.n_columns // 2 + 1
-        even, odd = (np.empty((count, half, half), dtype=np.float32) for _ in range(2))
+        xp = namespace(near)
+        first, rho = self._coefficients(half, near)
+        n = self.n_columns
+        count = n // 2 + 1
 
-        def fill(rows: slice) -> None:
-            ratio, power = rho[rows], first[rows].copy()
-            # What a grid of finitely many longitudes cannot tell from the power itself.
-            alias = power * ratio**self.n_columns
-            inverse = 1 / np.maximum(ratio, 1e-30)
-            for m in range(count):
-                K = power + alias
-                K[_NEGLIGIBLE * self.n_columns > K] = 0
-                mirrored = K[:, : half - 1 : -1]
-                np.add(K[:, :half], mirrored, out=even[m, rows], casting="same_kind")
-                np.subtract(K[:, :half], mirrored, out=odd[m, rows], casting="same_kind")
-                power *= ratio
-                alias *= inverse
+        def part(frequencies: slice) -> tuple[Array, Array]:
+            m = xp.arange(frequencies.start, frequencies.stop, **like(rho))[:, None, None]
+            # With what a grid of finitely many longitudes cannot tell from the power itself.
+            K = first * (rho**m + rho ** (n - m))
+            K = xp.where(_NEGLIGIBLE * n > K, xp.zeros_like(K), K)
+            mirrored = xp.flip(K[:, :, half:], axis=2)
+            return K[:, :, :half] + mirrored, K[:, :, :half] - mirrored
 
-        list(self._workers.map(fill, blocks(half, 8)))
-        self._to_splines(even, 1)
-        self._to_splines(odd, -1)
-        return even, odd
+        parts = list(self._workers.map(part, blocks(count, max(1, _FREQUENCIES // (2 * half**2)))))
+        even, odd = (
+            xp.concat([xp.astype(K, near.dtype) for K in some]) for some in zip(*parts, strict=True)
+        )
+        return self._to_splines(even, 1), self._to_splines(odd, -1)
 
-    def _to_splines(self, K: np.ndarray, mirror: int) -> None:
-        """Make of the kernel at the nodes, in place, the coefficients of splines through it.
+    def _to_splines(self, K: Array, mirror: int) -> Array:
+        """Make of the kernel at the nodes the coefficients of splines through it.
 
         Along a meridian splines of neighbouring nodes overlap; beyond the pole lies the same wave turned by
         half a circle, which changes the sign of odd frequencies, and beyond the equator the mirror image.
         """
-        half = K.shape[1]
+        xp, (count, half) = namespace(K), K.shape[:2]
         overlap = np.diag(np.full(half, 4.0)) + np.eye(half, k=1) + np.eye(half, k=-1)
         overlap[-1, -1] += mirror
-        inverses = []
-        for sign in (1, -1):
+        columns = (2 + np.cos(2 * np.pi * np.arange(count) / self.n_columns)) / 3
+        for sign, rows in ((1, slice(0, None, 2)), (-1, slice(1, None, 2))):
             overlap[0, 0] = 4 + sign
-            inverses.append(np.linalg.inv(overlap / 6))
-        overlap_of_columns = (2 + np.cos(2 * np.pi * np.arange(len(K)) / self.n_columns)) / 3
+            inverse = xp.asarray(np.linalg.inv(overlap / 6), **like(K))
+            scale = xp.asarray(columns[rows, None, None] ** -2, **like(K))
+            K[rows, ...] = scale * (inverse @ K[rows, ...] @ inverse)
+        return K
 
-        def part(frequencies: slice) -> None:
-            for m in range(frequencies.start, frequencies.stop):
-                inverse = (inverses[m % 2] / overlap_of_columns[m]).astype(np.float32)
-                K[m] = inverse @ K[m] @ inverse
-
-        list(self._workers.map(part, blocks(len(K), 16)))
-
-    def field(self, Y: np.ndarray) -> Field:
+    def field(self, Y: Array) -> Field:
         """The field of points Y (n x 3): at each place, the sum of the kernel to all of them."""
+        charge = self._charge(Y).reshape(-1, self.n_columns)
+        xp = namespace(charge)
+        return Field(
+            self._convolve(xp.astype(charge, xp.float32)).reshape(-1), self.n_rows, self.n_columns
+        )
+
+    def _charge(self, Y: Array) -> Array:
+        """A unit charge for each point on the grid, flattened."""
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
+        if not on_host(Y):
+            return _spread_on_device(Y, self.n_rows, self.n_columns, size)
 
         def spread(block: slice) -> np.ndarray:
             if kernels.available():
@@ -173,30 +182,29 @@ class Kernel:
         charge = np.zeros(size)
         for part in self._workers.map(spread, blocks(len(Y), size_of_block)):
             charge += part
-        padded = charge.reshape(-1, self.n_columns).astype(np.float32)
-        return Field(self._convolve(padded).ravel(), self.n_rows, self.n_columns)
+        return charge
 
-    def _convolve(self, padded: np.ndarray) -> np.ndarray:
+    def _convolve(self, padded: Array) -> Array:
         """The field of a charge, both with the rows beyond the poles."""
-        turn = self.n_columns // 2
-        charge = padded[_GHOSTS:-_GHOSTS]
-        charge[:_GHOSTS] += np.roll(padded[:_GHOSTS][::-1], turn, axis=1)
-        charge[-_GHOSTS:] += np.roll(padded[-_GHOSTS:][::-1], turn, axis=1)
+        xp = namespace(padded)
+
+        def beyond(rows: Array) -> Array:
+            return xp.roll(xp.flip(rows, axis=0), self.n_columns // 2, axis=1)
+
+        charge = padded[_GHOSTS:-_GHOSTS, :]
+        charge[:_GHOSTS, :] += beyond(padded[:_GHOSTS, :])
+        charge[-_GHOSTS:, :] += beyond(padded[-_GHOSTS:, :])
         field = (
             self._by_halves(charge) if self._table is None else self._by_table(charge, self._table)
         )
-        before = np.roll(field[:_GHOSTS][::-1], turn, axis=1)
-        after = np.roll(field[-_GHOSTS:][::-1], turn, axis=1)
-        return np.concatenate([before, field, after])
+        return xp.concat([beyond(field[:_GHOSTS, :]), field, beyond(field[-_GHOSTS:, :])])
 
-    def _by_halves(self, charge: np.ndarray) -> np.ndarray:
-        half = self.n_rows // 2
-        north, south = charge[:half], charge[: half - 1 : -1]
+    def _by_halves(self, charge: Array) -> Array:
+        xp, half = namespace(charge), self.n_rows // 2
+        north, south = charge[:half, :], xp.flip(charge[half:, :], axis=0)
         parts = (self._even, north + south), (self._odd, north - south)
         even, odd = self._workers.map(lambda part: _filter(*part), parts)
-        field = np.concatenate([even + odd, (even - odd)[::-1]])
-        field *= 0.5
-        return field
+        return 0.5 * xp.concat([even + odd, xp.flip(even - odd, axis=0)])
 
     def _by_table(self, charge: np.ndarray, table: Table) -> np.ndarray:
         spectrum = np.ascontiguousarray(scipy.fft.rfft(charge, axis=1))
@@ -227,7 +235,7 @@ class Table(NamedTuple):
 class Field(NamedTuple):
     """Values on the grid, flattened, with the rows beyond the poles."""
 
-    values: np.ndarray
+    values: Array
     n_rows: int
     n_columns: int
 
@@ -236,18 +244,23 @@ class Field(NamedTuple):
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         return min(self.n_rows, self.n_columns) > 0 and len(self.values) == size
 
-    def at(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, Y: Array) -> tuple[Array, Array]:
         """Value (b) and gradient (b x 3) of the field at places Y (b x 3), each place on its own."""
-        if kernels.available():
+        if on_host(Y) and kernels.available():
             return kernels.read_field(self.values, Y, self.n_rows, self.n_columns)
-        value, along, across = _stencil(Y, self.n_rows, self.n_columns).read(self.values)
-        x, y, z = Y.T
-        cosine = np.maximum(np.hypot(x, y), 1e-3 / self.n_rows)
-        north = along * np.float32(self.n_rows / np.pi)
-        east = across * np.float32(self.n_columns / (2 * np.pi)) / cosine
+        xp, size = namespace(Y), (self.n_rows, self.n_columns)
+        if device_kernels.take(Y, self.values):
+            places = _places(Y, *size)
+            value, along, across = device_kernels.read_field(self.values, *places, self.n_columns)
+        else:
+            value, along, across = _stencil(Y, *size).read(self.values)
+        x, y, z = Y[:, 0], Y[:, 1], Y[:, 2]
+        cosine = xp.clip(xp.hypot(x, y), 1e-3 / self.n_rows, None)
+        north = along * (self.n_rows / np.pi)
+        east = across * (self.n_columns / (2 * np.pi)) / cosine
         x, y = x / cosine, y / cosine
         slope = [-z * x * north - y * east, -z * y * north + x * east, cosine * north]
-        return value, np.stack(slope, axis=1)
+        return value, xp.stack(slope, axis=1)
 
 
 def _groups(work: np.ndarray) -> list[slice]:
@@ -264,66 +277,98 @@ def _groups(work: np.ndarray) -> list[slice]:
     return groups
 
 
-def _stencil(Y: np.ndarray, n_rows: int, n_columns: int) -> _Stencil:
+def _places(Y: Array, n_rows: int, n_columns: int) -> tuple[Array, Array]:
+    """Where points are on the grid, in rows and columns."""
+    xp = namespace(Y)
+    x, y, z = Y[:, 0], Y[:, 1], Y[:, 2]
+    row = (xp.atan2(z, xp.hypot(x, y)) + np.pi / 2) * (n_rows / np.pi) - 0.5 + _GHOSTS
+    return row, xp.atan2(y, x) * (n_columns / (2 * np.pi))
+
+
+def _stencil(Y: Array, n_rows: int, n_columns: int) -> _Stencil:
     """Where points fall on the grid: four rows and four columns each, and their weights."""
-    x, y, z = Y.T
-    row = (np.arctan2(z, np.hypot(x, y)) + np.pi / 2) * (n_rows / np.pi) - 0.5 + _GHOSTS
-    column = np.arctan2(y, x) * (n_columns / (2 * np.pi))
-    row_below, column_below = np.floor(row), np.floor(column)
-    around = np.arange(-1, 3)[:, None]
+    xp = namespace(Y)
+    row, column = _places(Y, n_rows, n_columns)
+    row_below, column_below = xp.floor(row), xp.floor(column)
+    around = xp.arange(-1, 3, dtype=xp.int64, **beside(Y))[:, None]
     return _Stencil(
-        (row_below.astype(np.intp) + around) * n_columns,
-        (column_below.astype(np.intp) + around) % n_columns,
-        *_cubic((row - row_below).astype(np.float32)),
-        *_cubic((column - column_below).astype(np.float32)),
+        (xp.astype(row_below, xp.int64) + around) * n_columns,
+        (xp.astype(column_below, xp.int64) + around) % n_columns,
+        *_cubic(xp.astype(row - row_below, xp.float32)),
+        *_cubic(xp.astype(column - column_below, xp.float32)),
     )
 
 
 class _Stencil(NamedTuple):
     """Grid points around each of n points (4 x n) with weights of the value and of the slope."""
 
-    rows: np.ndarray
-    columns: np.ndarray
-    row_weight: np.ndarray
-    row_slope: np.ndarray
-    column_weight: np.ndarray
-    column_slope: np.ndarray
+    rows: Array
+    columns: Array
+    row_weight: Array
+    row_slope: Array
+    column_weight: Array
+    column_slope: Array
+
+    def corners(self) -> tuple[Array, Array]:
+        """Grid points (4 x 4 x n) and their weights."""
+        index = self.rows[:, None, :] + self.columns[None, :, :]
+        return index, self.row_weight[:, None, :] * self.column_weight[None, :, :]
 
     def spread(self, size: int) -> np.ndarray:
-        """A unit charge a point on the grid, flattened."""
-        index = self.rows[:, None, :] + self.columns[None, :, :]
-        weight = self.row_weight[:, None, :] * self.column_weight[None, :, :]
+        """A unit charge for each point on the grid, flattened."""
+        index, weight = self.corners()
         return np.bincount(index.ravel(), weight.ravel(), minlength=size)
 
-    def read(self, field: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def read(self, field: Array) -> tuple[Array, Array, Array]:
         """Value of the flattened field at each point, its slope along rows, and along columns."""
-        value, along, across = (np.zeros(self.rows.shape[1], dtype=np.float32) for _ in range(3))
-        for row, weight, slope in zip(self.rows, self.row_weight, self.row_slope, strict=True):
-            around = field[row + self.columns]
-            level = np.einsum("cn,cn->n", around, self.column_weight)
-            value += weight * level
-            along += slope * level
-            across += weight * np.einsum("cn,cn->n", around, self.column_slope)
+        value, along, across = 0.0, 0.0, 0.0
+        for i in range(4):
+            around = field[self.rows[i, :] + self.columns]
+            level = (around * self.column_weight).sum(0)
+            value = value + self.row_weight[i, :] * level
+            along = along + self.row_slope[i, :] * level
+            across = across + self.row_weight[i, :] * (around * self.column_slope).sum(0)
         return value, along, across
 
 
-def _filter(kernel: np.ndarray, charge: np.ndarray) -> np.ndarray:
-    """Apply one matrix a frequency to the rows of a charge."""
-    spectrum = scipy.fft.rfft(charge, axis=1).T  # (frequency, row)
+def _spread_on_device(Y: Any, n_rows: int, n_columns: int, size: int) -> Any:
+    """A unit charge for each point on the grid, flattened.
+
+    Whole numbers are added: their sum does not depend on the order, which differs between runs on a device.
+    """
+    import torch
+
+    if device_kernels.take(Y):
+        return device_kernels.spread(*_places(Y, n_rows, n_columns), n_columns, size)
+    charge = torch.zeros(size, dtype=torch.int64, device=Y.device)
+    for block in device_blocks(Y, 64):
+        index, weight = _stencil(Y[block], n_rows, n_columns).corners()
+        parts = (weight.double() * device_kernels.UNIT).round().long()
+        charge.index_add_(0, index.reshape(-1), parts.reshape(-1))
+    return charge.double() / device_kernels.UNIT
+
+
+def _filter(kernel: Array, charge: Array) -> Array:
+    """Apply one matrix per frequency to the rows of a charge."""
+    if not on_host(charge):
+        import torch
+
+        spectrum = torch.fft.rfft(charge, dim=1).T.contiguous()  # (frequency, row)
+        filtered = torch.view_as_complex((kernel @ torch.view_as_real(spectrum)).contiguous())
+        return torch.fft.irfft(filtered.T, n=charge.shape[1], dim=1)
+    spectrum = scipy.fft.rfft(charge, axis=1).T
     pair = np.stack([spectrum.real, spectrum.imag], axis=2)
     pair = kernel @ pair
     result = scipy.fft.irfft((pair[..., 0] + 1j * pair[..., 1]).T, n=charge.shape[1], axis=1)
     return np.asarray(result)
 
 
-def _cubic(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cubic(t: Array) -> tuple[Array, Array]:
     """Weights (4 x n) of the nodes -1, 0, 1, 2 at places t in [0, 1), of the value and of the slope.
 
     Cubic B-splines: twice differentiable across nodes.
     """
-    u = 1 - t
-    value = np.stack(
-        [u * u * u, 4 - t * t * (6 - 3 * t), 4 - u * u * (6 - 3 * u), t * t * t]
-    ) / np.float32(6)
-    slope = np.stack([-u * u, t * (3 * t - 4), u * (4 - 3 * u), t * t]) / np.float32(2)
-    return value, slope
+    xp, u = namespace(t), 1 - t
+    value = [u * u * u, 4 - t * t * (6 - 3 * t), 4 - u * u * (6 - 3 * u), t * t * t]
+    slope = [-u * u, t * (3 * t - 4), u * (4 - 3 * u), t * t]
+    return xp.stack(value) / 6, xp.stack(slope) / 2

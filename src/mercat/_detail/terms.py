@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy
+from .._data.arrays import Array, namespace, row_blocks, row_dot, to_numpy, widest
 from .._data.threads import Workers
+from .._kernels import device as device_kernels
 from .._math.angles import (
     ApexSums,
     Calibration,
@@ -34,8 +35,11 @@ from .._math.angles import (
     legs_of,
     map_moments,
     mean_square,
+    products_with_legs,
+    sum_of_legs,
 )
 from .._math.distances import DistanceLine, arc_residuals, fit_line, line_through
+from .._math.sphere import tangent_frame
 
 _N_ANCHORS = 48  # at least, and for few points as many as make ...
 _PAIRS = 250_000  # ... so many pairs of a point and an anchor
@@ -109,12 +113,27 @@ class AngleTerm(NamedTuple):
         The sums are those of b, b^2 and ab over the triples of the first kind.
         """
         xp, m = namespace(Y), anchors.X.shape[0]
+        count = max(m * (m - 1), 1) * self.variance
+        steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
+        X, near = pairs.legs.X_apex, pairs.legs.inverse_distance
+        if device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
+            M = sum_of_legs(
+                device_kernels.weights(Y, near, anchors.Y, anchors.softening), pairs.legs
+            )
+            products = products_with_legs(M, pairs.legs)
+            of_anchors = anchors.sums.M
+            K = X @ xp.matrix_transpose(of_anchors) - row_dot(of_anchors, anchors.X)[:, None, :]
+            force, steepness, moments = device_kernels.angle_force(
+                Y, near, products, K, anchors, tangent_frame(anchors.Y), self.calibration
+            )
+            sums = xp.sum(moments, axis=1, dtype=widest(moments))
+            sums[2] += xp.sum(M * M, dtype=sums.dtype)
+            return force / count, steepness[:, None] * steepest, sums
         b, sums = directions(pairs.legs, Y, anchors.Y, anchors.softening)
         to_apices, _ = apex_gradient(pairs.legs, Y, anchors.Y, b, sums, self.calibration)
         c = bearings(anchors.Y, Y, pairs.as_legs.mask, anchors.softening)
         _, to_legs = apex_gradient(pairs.as_legs, anchors.Y, Y, c, anchors.sums, self.calibration)
-        force = (to_apices + to_legs) / (max(m * (m - 1), 1) * self.variance)
-        steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
+        force = (to_apices + to_legs) / count
         curvature = steepest * row_dot(b.inverse_sine, b.inverse_sine)[:, None]
         return force, curvature, xp.stack([xp.sum(v) for v in map_moments(sums)])
 
@@ -128,7 +147,7 @@ class AngleTerm(NamedTuple):
 
 
 def angle_term(
-    X: np.ndarray, calibration: Calibration, calibrated: bool, rng: np.random.Generator
+    X: Array, calibration: Calibration, calibrated: bool, rng: np.random.Generator
 ) -> AngleTerm:
     """The term for data X (n x r), whose map of angles has this line."""
     sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
@@ -158,7 +177,7 @@ class DistanceTerm(NamedTuple):
         return DistanceTerm(fit_line(sums, n * m)[0])
 
 
-def distance_term(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> DistanceTerm:
+def distance_term(X: Array, Y: Array, rng: np.random.Generator) -> DistanceTerm:
     """The term for data X (n x r) at Y (n x 3)."""
     rows = rng.choice(len(X), min(_LINE_SAMPLE, len(X)), replace=False)
     return DistanceTerm(line_through(X[rows], Y[rows]))
@@ -169,7 +188,7 @@ class FarTerms:
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Array,
         angles: AngleTerm,
         others: Sequence[Term],
         rng: np.random.Generator,
@@ -178,9 +197,9 @@ class FarTerms:
         self.X, self.angles, self.others = X, angles, tuple(others)
         self._rng, self._workers = rng, workers
 
-    def force(self, Y: np.ndarray, softening: float) -> tuple[np.ndarray, np.ndarray]:
+    def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n-fold gradient of the sum of the terms (n x 3), and about its slope (n x 1)."""
-        n, m = len(Y), n_anchors(len(Y))
+        xp, n, m = namespace(Y), len(Y), n_anchors(len(Y))
         rows = self._rng.choice(n, m, replace=False)
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         terms = self.angles, *self.others
@@ -189,14 +208,14 @@ class FarTerms:
             pairs = pairs_of(self.X[block], anchors)
             found = [term.force(pairs, Y[block], anchors) for term in terms]
             forces, curvatures, sums = zip(*found, strict=True)
-            return sum(forces), sum(curvatures), [s.astype(np.float64) for s in sums]
+            return sum(forces), sum(curvatures), [to_numpy(s).astype(np.float64) for s in sums]
 
         forces, curvatures, sums = zip(
-            *self._workers.map(part, blocks(n, _ROWS_A_BLOCK)), strict=True
+            *self._workers.map(part, row_blocks(Y, _ROWS_A_BLOCK, 16 * m)), strict=True
         )
         of_angles, *of_others = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
         self.angles = self.angles.learned(of_angles, n, m)
         self.others = tuple(
             term.learned(found, n, m) for term, found in zip(self.others, of_others, strict=True)
         )
-        return np.concatenate(forces), np.concatenate(curvatures)
+        return xp.concat(forces), xp.concat(curvatures)

@@ -24,10 +24,10 @@ from .._data.arrays import (
     on_host,
     row_dot,
     row_product,
-    thin_product,
     unstack,
     widest,
 )
+from .._kernels import device as device_kernels
 from .sphere import squared_spacing, tangent_frame
 
 
@@ -107,6 +107,8 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
         squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
     elif kernels.take(X_apex, X_legs):
         return kernels.inverse_distances(X_apex, X_legs, negligible, _trusted(X_apex))
+    elif device_kernels.take(X_apex, X_legs):
+        return device_kernels.inverse_distances(X_apex, X_legs, negligible)
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
         _mend_near(squared, norms, X_apex, X_legs, negligible)
@@ -181,11 +183,6 @@ def legs_with_ones(X_apex: Array, X_legs: Array, inverse_distance: Array) -> Leg
     return Legs(X_apex, with_ones, xp.asarray(inverse_distance, copy=True), None)
 
 
-def _dot3(vectors: Array, P: Array) -> Array:
-    """`_dot` of points in space."""
-    return thin_product(vectors, P) if P.ndim == 2 else _dot(vectors, P)
-
-
 def bearings(
     Y_apex: Array, Y_legs: Array, mask: Array | None, softening: float | None = None
 ) -> Bearings:
@@ -201,7 +198,7 @@ def bearings(
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs):
         return Bearings(*kernels.bearings(Y_apex, Y_legs, mask, softening)[:3])
     frame = tangent_frame(Y_apex)
-    B = _dot3(frame, Y_legs)
+    B = _dot(frame, Y_legs)
     inverse_sine = inverse_length(B, softening)
     if mask is not None:
         inverse_sine *= mask
@@ -253,13 +250,13 @@ def rounded(Y: Array, fraction: float) -> float:
     return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
 
 
-def _sum_of_legs(weights: Array, legs: Legs) -> Array:
+def sum_of_legs(weights: Array, legs: Legs) -> Array:
     """Weighted sum of what leads from each apex to its legs in the data (2 x b x r)."""
     weighted = _combine(weights, legs.X_legs)
     return weighted[..., :-1] - weighted[..., -1:] * legs.X_apex
 
 
-def _products_with_legs(vectors: Array, legs: Legs) -> Array:
+def products_with_legs(vectors: Array, legs: Legs) -> Array:
     """Inner products of vectors at the apices (2 x b x r) with what leads to the legs (2 x b x m)."""
     offset = -row_dot(vectors, legs.X_apex)[..., None]
     return _dot(namespace(vectors).concat([vectors, offset], axis=-1), legs.X_legs)
@@ -268,7 +265,7 @@ def _products_with_legs(vectors: Array, legs: Legs) -> Array:
 def apex_sums(legs: Legs, b: Bearings) -> ApexSums:
     """A^T B, B^T B and B^T 1 at each apex of a block."""
     return ApexSums(
-        _sum_of_legs(b.B * legs.inverse_distance, legs),
+        sum_of_legs(b.B * legs.inverse_distance, legs),
         row_dot(b.B, b.B),
         row_dot(*unstack(b.B)),
         b.B @ namespace(b.B).ones_like(b.inverse_sine[0, :]),
@@ -284,7 +281,7 @@ def directions(
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, legs.X_legs):
         arguments = Y_apex, Y_legs, legs.mask, softening, legs.inverse_distance
         *found, S, S12, t, weights = kernels.bearings(*arguments)
-        return Bearings(*found), ApexSums(_sum_of_legs(weights, legs), S, S12, t)
+        return Bearings(*found), ApexSums(sum_of_legs(weights, legs), S, S12, t)
     b = bearings(Y_apex, Y_legs, legs.mask, softening)
     return b, apex_sums(legs, b)
 
@@ -330,7 +327,7 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
     xp = namespace(b.B)
     alpha, beta = calibration
     gamma = 1 - alpha - beta / 2
-    g = _products_with_legs(-4 * beta * s.M, legs)
+    g = products_with_legs(-4 * beta * s.M, legs)
     g *= legs.inverse_distance
     g += b.B * (4 * beta * (beta * s.S + gamma))[..., None]
     g += xp.flip(b.B, axis=0) * (4 * beta * beta * s.S12)[:, None]
@@ -369,7 +366,7 @@ def apex_gradient(
     tangent to the sphere.
     """
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
-        products, sums = _products_with_legs(s.M, legs), (s.S, s.S12, s.t)
+        products, sums = products_with_legs(s.M, legs), (s.S, s.S12, s.t)
         near = legs.inverse_distance
         return kernels.turning_forces(Y_apex, Y_legs, near, b, sums, products, calibration)
     pulls = turning_pulls(legs, b, s, calibration)
@@ -433,4 +430,5 @@ def angle_fit(m: Moments, line: Calibration | None = None) -> AngleFit:
     best, correlation = calibrate(all_triples)
     line = best if line is None else line
     loss = float(np.sqrt(mean_square(all_triples, line)))
-    return AngleFit(line, correlation, loss, np.sqrt(mean_square(m, line)))
+    point_loss = mean_square(m, line)
+    return AngleFit(line, correlation, loss, namespace(point_loss).sqrt(point_loss))

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, blocks, namespace, row_dot, row_product, thin_product
+from .._data.arrays import Array, blocks, namespace, row_dot, row_product, to_numpy, widest
+from .._kernels import device as device_kernels
 from .angles import inverse_distances
 
 _ROWS_A_BLOCK = 256
@@ -42,10 +43,12 @@ def arc_residuals(
     """
     if kernels.take(Y, others, inverse_distance) and Y.dtype == "float32":
         return kernels.arc_residuals(inverse_distance, Y, others, line.p, line.q, LEAST_SINE)
+    if device_kernels.take(Y, others, inverse_distance) and device_kernels.takes_legs(len(others)):
+        return device_kernels.arc_residuals(inverse_distance, Y, others, line[:2], LEAST_SINE)
     xp = namespace(Y)
     apart = inverse_distance > 0
     d = apart / xp.where(apart, inverse_distance, xp.ones_like(inverse_distance))
-    cosine = xp.clip(thin_product(Y, others), -1, 1)
+    cosine = xp.clip(Y @ others.T, -1, 1)
     arc = xp.acos(cosine)
     residual = d - line.p - line.q * arc
     sine = xp.sqrt(xp.clip(1 - cosine * cosine, LEAST_SINE**2, None))
@@ -71,11 +74,12 @@ def fit_line(sums: np.ndarray, count: float) -> tuple[DistanceLine, float]:
     return DistanceLine(d - q * arc, q, variance), max(share, 0.0)
 
 
-def line_through(X: np.ndarray, Y: np.ndarray) -> DistanceLine:
+def line_through(X: Array, Y: Array) -> DistanceLine:
     """The line through the distances and the arcs of all pairs of points X (n x r) at Y (n x 3)."""
-    X, Y = X.astype(np.float32), Y.astype(np.float32)
+    xp = namespace(X)
+    X, Y = xp.astype(X, xp.float32), xp.astype(Y, xp.float32)
     sums, n = np.zeros(5), len(X)
     for block in blocks(n, _ROWS_A_BLOCK):
         found = arc_residuals(inverse_distances(X[block], X), Y[block], Y, NO_LINE)[2]
-        sums += np.sum(found, axis=1, dtype=np.float64)
+        sums += to_numpy(xp.sum(found, axis=1, dtype=widest(found)))
     return fit_line(sums, n * (n - 1))[0]

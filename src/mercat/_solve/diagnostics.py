@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .._data.arrays import to_numpy
 from .._data.threads import Workers
+from .._detail.graphs import Graph, components_of
 from .._reduce.components import largest_eigenvectors, prepare_rows
 from .._reduce.distances import DistanceReducer
 from .._reduce.metrics import MetricReducer
@@ -161,8 +162,12 @@ def correlation_among(X_hat: np.ndarray, Y: np.ndarray, workers: Workers) -> flo
     return loss.judge(Y).correlation
 
 
-def parts_of(affinities: scipy.sparse.csr_array) -> Parts:
+def parts_of(affinities: Any) -> Parts:
     """Number of connected components of a symmetric graph, and the share outside the largest."""
+    if isinstance(affinities, Graph):
+        part = to_numpy(components_of(affinities))
+        sizes = np.bincount(part)
+        return Parts(int(np.count_nonzero(sizes)), 1 - int(sizes.max()) / len(part))
     # In a symmetric graph, strong components are connected components, found without a transposed copy.
     count, part = connected_components(affinities, directed=True, connection="strong")
     return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.arrays import TILE, blocks, to_numpy
+from .._data.arrays import TILE, Array, blocks, namespace, on_host, to_numpy, widest
 from .._data.source import RowSource
 from .._data.threads import Workers
+from .._detail import tiles
 from .._detail.affinities import (
     PERPLEXITY,
     affinities,
@@ -29,7 +30,8 @@ from .._detail.descent import (
     sharpen,
     weight_of,
 )
-from .._detail.neighbors import first_equal, graph_of, nearest
+from .._detail.graphs import graph_like, graph_of
+from .._detail.neighbors import first_equal, nearest
 from .._detail.terms import FarTerms, angle_term, distance_term
 from .._math.angles import (
     ABSOLUTE,
@@ -43,7 +45,7 @@ from .._math.angles import (
 )
 from .._progress import Progress, reporter
 from .._reduce.components import ComponentReducer
-from .._reduce.reducer import Reducer, project_all
+from .._reduce.reducer import Reducer, project_all, project_rows
 from .algorithm1 import solve_algorithm1
 from .anchors import (
     Anchors,
@@ -121,6 +123,11 @@ class Plan(NamedTuple):
     @property
     def workers(self) -> Workers:
         return self.rows.workers
+
+    @property
+    def device_workers(self) -> Workers:
+        """Threads where arrays are in memory; a device is told what to do by one."""
+        return self.workers if self.rows.device is None else Workers(1)
 
     @property
     def calibrated(self) -> bool:
@@ -281,22 +288,22 @@ def _solve_all(plan: Plan) -> Solved:
     return Solved(fit, placement, chosen, _crowd(fit.Y, X_hat, crowd, plan), diagnostics)
 
 
-def _crowd(Y: np.ndarray, X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> Crowd:
+def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
     rows = _thinned(rows, X_hat.shape[1], plan)
-    return Crowd(Y[rows], _scores(X_hat[rows], plan.spectral))
+    return Crowd(to_numpy(Y[rows]), _scores(to_numpy(X_hat[rows]), plan.spectral))
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
     """Sharpen the neighbourhoods of a finished map, unless the callback has stopped the fit."""
     if solved.fit.status is Status.CALLBACK:
         return solved
-    fit, workers = solved.fit, plan.workers
-    X_hat = _projected(plan.rows.take_all(), plan).astype(np.float32)
-    if isinstance(plan.neighbors, int):
-        plan.progress.phase("neighbours", None, "")
-        graph = graph_of(nearest(X_hat, plan.neighbors, plan.rng, workers))
-    else:
-        graph = plan.neighbors
+    fit, workers = solved.fit, plan.device_workers
+    X_hat, Y = _all_projected(plan), plan.rows.to_device(fit.Y)
+    plan.progress.phase("neighbours", None, "")
+    graph, order = _graph(X_hat, plan)
+    back = None if order is None else namespace(order).argsort(order)
+    if order is not None:
+        X_hat, Y = X_hat[order], Y[order]
     lengths = edge_lengths(X_hat, graph, workers)
     shares = all_edge_shares(lengths, graph.indptr, PERPLEXITY, workers)
     radius = radii(lengths, shares, graph.indptr)
@@ -305,13 +312,21 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     pulls = affinities(graph, shares, strength(radius))
     # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
     # belongs together; averages over neighbours have less of it.
-    start = fit.Y if plan.detail < _FROM_AVERAGES else _of_averages(X_hat, graph, solved, plan)
-    sharp, far_terms = _sharpened(X_hat, start, fit, pulls, weight, plan)
-    sharp = sharp._replace(Y=sharp.Y[first_equal(X_hat, X_hat)])  # equal rows in one place
+    if plan.detail >= _FROM_AVERAGES:
+        landmarks = solved.landmarks if back is None else to_numpy(back)[solved.landmarks]
+        Y = _of_averages(X_hat, graph, landmarks, Y, plan)
+    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, weight, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
+    parts = parts_of(pulls)
+    del graph, pulls, lengths, shares  # on a device there may be no room for what follows
+    if back is not None:
+        X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
+    sharp = sharp._replace(Y=sharp.Y[first_equal(X_hat, X_hat)])  # equal rows in one place
     placer = FittedMap(
         plan.spectral,
-        detail_placer(X_hat, sharp, solved.landmarks, k, strength, far_terms, weight, workers),
+        plan.rows.to_memory(
+            detail_placer(X_hat, sharp, solved.landmarks, k, strength, far_terms, weight, workers)
+        ),
     )
     fit = Fit(
         sharp.Y,
@@ -325,36 +340,38 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         fit=fit,
         placement=solved.placement._replace(placer=placer),
         crowd=_crowd(sharp.Y, X_hat, crowd, plan),
-        diagnostics=solved.diagnostics._replace(parts=parts_of(pulls)),
+        diagnostics=solved.diagnostics._replace(parts=parts),
     )
 
 
-def _of_averages(X_hat: np.ndarray, graph: Any, solved: Solved, plan: Plan) -> np.ndarray:
-    """Positions (n x 3) on a map of averages over neighbours."""
-    averages = averages_over(X_hat, graph, plan.workers)
-    rows = solved.landmarks if plan.sampled else np.arange(len(X_hat))
+def _of_averages(X_hat: Array, graph: Any, landmarks: np.ndarray, Y: Array, plan: Plan) -> Array:
+    """Positions (n x 3) on a map of averages over neighbours; Y are those on the map of angles."""
+    averages = averages_over(X_hat, graph, plan.device_workers)
+    rows = landmarks if plan.sampled else np.arange(len(X_hat))
     # Of a map that is held to another one, or begins where it was told to, the averages stay near it.
     free = plan.anchors is None and isinstance(plan.init, str)
-    init = plan.init if free else solved.fit.Y
+    init = plan.init if free else to_numpy(Y)
     plan = plan._replace(init=init, anchors=None, callback=None, max_iter=None)
-    fit = _descend(averages[rows], rows, plan, careful=False)
+    few = to_numpy(averages[rows])
+    fit = _descend(few, rows, plan, careful=False)
     if not plan.sampled:
-        return fit.Y
-    placer = _landmark_placer(averages[rows], fit.Y, fit.angle_fit, plan)
-    parts = plan.workers.map(lambda b: placer.place(averages[b]), blocks(len(X_hat), 4 * TILE))
-    return np.concatenate(list(parts))
+        return plan.rows.to_device(fit.Y)
+    placer = plan.rows.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
+    size = 4 * TILE if on_host(X_hat) else plan.rows.block
+    parts = plan.device_workers.map(lambda b: placer.place(averages[b]), blocks(len(X_hat), size))
+    return namespace(X_hat).concat(list(parts))
 
 
 def _sharpened(
-    X_hat: np.ndarray, start: np.ndarray, fit: Fit, pulls: Any, weight: float, plan: Plan
+    X_hat: Array, start: Array, fit: Fit, pulls: Any, weight: float, plan: Plan
 ) -> tuple[Sharpened, FarTerms]:
     """The end of the descent, or a map near another one that is about as good; what pulled it there."""
-    workers, before = plan.workers, len(fit.history)
+    workers, before = plan.device_workers, len(fit.history)
     iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
     plan.progress.phase("detail", iterations, "iteration")
     report = reporter(plan.progress, plan.callback)
 
-    def descend(Y: np.ndarray, **how: Any) -> tuple[Sharpened, FarTerms]:
+    def descend(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
         angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
         far_terms = FarTerms(X_hat, angles, [distance_term(X_hat, Y, plan.rng)], plan.rng, workers)
         sharp = sharpen(
@@ -363,7 +380,8 @@ def _sharpened(
             weight,
             far_terms,
             workers=workers,
-            report=lambda i, loss, Y: report(before + i, loss, Y),
+            # Only a callback needs the positions, in memory.
+            report=lambda i, loss, Y: report(before + i, loss, to_numpy(Y) if plan.callback else Y),
             **how,
         )
         return sharp, far_terms
@@ -381,15 +399,50 @@ def _sharpened(
     return held if stays(near, far) else free
 
 
-def _judged(X_hat: np.ndarray, Y: np.ndarray, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
+def _all_projected(plan: Plan) -> Array:
+    """X_hat of all rows in single precision, where it is computed with; read in blocks."""
+    rows = plan.rows
+    spectral, X_hat, start = rows.to_device(plan.spectral), None, 0
+    for part in rows.each(lambda some, _: project_rows(spectral, some)):
+        if X_hat is None:
+            X_hat = rows.scratch((rows.shape[0], part.shape[1]))
+        X_hat[start : start + len(part)] = part
+        start += len(part)
+    return X_hat
+
+
+def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
+    """The graph of neighbours: the one that was given, or that of the nearest points.
+
+    On a device its points are numbered in another order, in which neighbours are near each other in memory;
+    the order is returned.
+    """
+    if not isinstance(plan.neighbors, int):
+        return graph_like(plan.neighbors, X_hat), None
+    if on_host(X_hat):
+        return graph_of(nearest(X_hat, plan.neighbors, plan.rng, plan.workers)), None
+    found = tiles.nearest(X_hat, plan.neighbors, plan.rng)
+    number = namespace(found.order).argsort(found.order)
+    return graph_of(number[found.indices[found.order]]), found.order
+
+
+def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
     """On Y, over all triples, or over all points as apices and landmarks as legs."""
+    xp, rows = namespace(X_hat), plan.rows
     if landmarks is None:
-        loss = AngleLoss(X_hat.astype(np.float64), line=plan.line, workers=plan.workers)
-        return loss.judge(Y.astype(np.float64))
-    legs = loss_sample(X_hat[landmarks], Y[landmarks]).share(len(Y))
-    parts = plan.workers.map(lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), TILE))
-    moments = Moments(*(np.concatenate(m) for m in zip(*parts, strict=True)))
-    return angle_fit(moments, plan.line)
+        wide = widest(X_hat)
+        loss = AngleLoss(xp.astype(X_hat, wide), line=plan.line, workers=plan.workers)
+        return loss.judge(to_numpy(Y).astype(np.float64))
+    legs = loss_sample(*(to_numpy(P[landmarks]) for P in (X_hat, Y))).share(len(Y), rows.tile)
+    legs, size = rows.to_device(legs), rows.tile if on_host(Y) else rows.block
+    parts = plan.device_workers.map(
+        lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), size)
+    )
+    moments = Moments(*(xp.concat(m) for m in zip(*parts, strict=True)))
+    found = angle_fit(moments, plan.line)
+    point_loss = rows.empty((len(Y),), "float64")
+    rows.store(found.point_loss, point_loss, slice(None))
+    return found._replace(point_loss=point_loss)
 
 
 def _placement(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:

@@ -28,17 +28,14 @@ from .._data.arrays import (
     beside,
     blocks,
     filled_up,
-    fused,
-    is_compiling,
     like,
     namespace,
     on_host,
     row_dot,
-    row_dots,
     row_product,
-    thin_product,
     unstack,
 )
+from .._kernels import device
 from .._math.angles import (
     AngleFit,
     ApexSums,
@@ -55,8 +52,10 @@ from .._math.angles import (
     legs_of,
     legs_with_ones,
     map_moments,
+    products_with_legs,
     pull_back,
     rounded,
+    sum_of_legs,
 )
 from .._math.distances import LEAST_SINE, DistanceLine, arc_residuals, line_through
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
@@ -296,7 +295,6 @@ def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
     return landmarks._replace(**arrays)
 
 
-@fused
 def _linear_parts(X: Array, k: LandmarkPlacer) -> tuple[Array, Array, Array]:
     """K (2 x b x L), inverse distances to the legs of an apex, and the least of all (b)."""
     xp = namespace(X)
@@ -328,12 +326,12 @@ class _Energy:
         term = landmarks.distances or PlacedDistances(0.0, 0.0, 0.0)
         self.pair_weight = 2 * term.weight * n_landmarks * (n_landmarks - 1) / max(m, 1)
         self.line = DistanceLine(term.p, term.q, 1.0)
-
-    def points(self) -> tuple[tuple[Array, int], ...]:
-        """The arrays that have an axis of points, and which."""
-        legs = self.apex_legs
-        own = (self.K, 1), (legs.X_apex, 0), (legs.inverse_distance, 0)
-        return own if self.away_from is None else (*own, (self.away_from, 0))
+        self._on_gpu = device.take(X, self.K) and device.takes_legs(m)
+        if self._on_gpu:
+            k = landmarks
+            self._legs = k.frame.mT.reshape(6, -1)
+            self._legs = namespace(X).concat([self._legs, k.sigma, k.sigma12[None, :]]).contiguous()
+            self._others = k.Y[:m, :].T.contiguous()
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -351,6 +349,8 @@ class _Energy:
 
     def __call__(self, Y: Array) -> tuple[Array, Array]:
         """Energy (b) and its tangent gradient (b x 3)."""
+        if self._on_gpu:
+            return self._by_kernel(Y, gradient=True)
         leg_energy, leg_gradient = self._as_leg(Y)
         apex_energy, apex_gradient = self._as_apex(Y)
         energy, gradient = leg_energy + apex_energy, leg_gradient + apex_gradient
@@ -362,21 +362,21 @@ class _Energy:
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
         k = self.landmarks
         xp = namespace(Y)
-        B = thin_product(Y, k.frame)
+        B = Y @ xp.matrix_transpose(k.frame)
         inverse_sine = inverse_length(B, k.softening)
         B *= inverse_sine
         g = B * k.sigma[:, None, :]
         g += xp.flip(B, axis=0) * k.sigma12
         g += self.K
         # The gradient times the bearing has the quadratic part twice, the linear part once.
-        energy = xp.sum(row_dots((g, B), (self.K, B)), axis=0) / 2
+        energy = xp.sum(row_dot(g, B) + row_dot(self.K, B), axis=0) / 2
         return energy, _weighted_sum(pull_back(g, B, inverse_sine), k.frame)
 
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
         energy, Y_legs, b, s = self._apex_state(Y)
         g = direction_gradient(self.apex_legs, b, s, self.landmarks.calibration)
         pulls = pull_back(g, b.B, b.inverse_sine)
-        gradient = force_on_apices(b.frame, pulls, thin_product(Y, Y_legs))
+        gradient = force_on_apices(b.frame, pulls, Y @ Y_legs.T)
         return energy, self.apex_weight * gradient
 
     def _by_distance(self, Y: Array) -> tuple[Array, Array]:
@@ -386,8 +386,23 @@ class _Energy:
 
     def beside_legs(self, Y: Array) -> Array:
         """Energy (b) of the points without that as legs."""
+        if self._on_gpu:
+            return self._by_kernel(Y, gradient=False)[0]
         energy = self._apex_state(Y)[0]
         return energy + self._by_distance(Y)[0] if self.pair_weight > 0 else energy
+
+    def _by_kernel(self, Y: Array, *, gradient: bool) -> tuple[Array, Array]:
+        """Energy and gradient; without the gradient, the energy `beside_legs`."""
+        k, legs = self.landmarks, self.apex_legs
+        near = legs.inverse_distance
+        weights = device.weights(Y, near, k.Y[: near.shape[1], :], k.softening)
+        M = sum_of_legs(weights, legs)
+        products = products_with_legs(M, legs) if gradient else None
+        line = self.pair_weight, self.line.p, self.line.q, LEAST_SINE
+        settings = (k.softening, *k.calibration, self.apex_weight, *line)
+        ab = namespace(M).sum(row_dot(M, M), axis=0)
+        apex = self._others, near, products, ab
+        return device.placement_energy(Y, self.K, self._legs, *apex, settings)
 
     def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, ApexSums]:
         k = self.landmarks
@@ -438,19 +453,15 @@ def _energy_of(
 
 def _apart_from(Y: Array, candidates: Array, E: Array) -> Array:
     """Energies at candidates (b x G), infinite where these are near Y (b x 3)."""
-    return namespace(Y).where(math.cos(_APART) < thin_product(Y, candidates), math.inf, E)
+    return namespace(Y).where(math.cos(_APART) < Y @ candidates.T, math.inf, E)
 
 
 def _weighted_sum(pulls: Array, frame: Array) -> Array:
-    """Pulls (2 x b x m) along frames (2 x m x 3) in space, written out where a compiler fuses it."""
+    """Pulls (2 x b x m) along frames (2 x m x 3) in space."""
     (along_U, along_V), (U, V) = unstack(pulls), unstack(frame)
-    if not is_compiling(pulls):
-        return along_U @ U + along_V @ V
-    parts = [row_dots((along_U, U[None, :, k]), (along_V, V[None, :, k])) for k in range(3)]
-    return namespace(pulls).stack(parts, axis=1)
+    return along_U @ U + along_V @ V
 
 
-@fused
 def _best_candidate(energy: _Energy) -> Array:
     """The candidate of lowest energy, among the few lowest in leg energy that lie apart."""
     legs = energy.screen()
@@ -493,7 +504,6 @@ def _bfgs(
     return Y, level & (_length(_newton_step(H, g, Y)) < _SETTLED)
 
 
-@fused
 def _advance(
     energy: _Energy | _Energies, Y: Array, E: Array, g: Array, H: Array
 ) -> tuple[Array, ...]:
@@ -546,17 +556,7 @@ def placed_moments(
     n_landmarks = X_landmarks.shape[0]
     chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
     chosen = (chosen + start) % n_landmarks
-    legs = _LegPoints(*(xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks)))
-    return _moments(X, Y, legs)
-
-
-class _LegPoints(NamedTuple):
-    X: Array
-    Y: Array
-
-
-@fused
-def _moments(X: Array, Y: Array, points: _LegPoints) -> Moments:
-    legs = legs_of(X, points.X)
-    _, s = directions(legs, Y, points.Y)
+    X_legs, Y_legs = (xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks))
+    legs = legs_of(X, X_legs)
+    _, s = directions(legs, Y, Y_legs)
     return Moments(*data_moments(legs), *map_moments(s))

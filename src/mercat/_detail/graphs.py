@@ -1,0 +1,129 @@
+"""Sparse matrices in CSR format: SciPy's in memory, tensors on a device; and sums over their rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from .._data.arrays import Array, namespace, on_host
+
+
+class Graph(NamedTuple):
+    """A sparse matrix (n x n) in CSR format, of tensors; an entry may be stored in parts."""
+
+    indices: Array
+    indptr: Array
+    data: Array
+
+    @property
+    def nnz(self) -> int:
+        return int(self.indices.shape[0])
+
+
+def graph_of(indices: Array) -> Any:
+    """The graph (n x n) with an edge from each point to each of its neighbours (n x k)."""
+    n, k = indices.shape
+    if on_host(indices):
+        ends = np.arange(0, n * k + 1, k)
+        data = np.ones(n * k, np.float32)
+        return scipy.sparse.csr_array((data, indices.ravel(), ends), shape=(n, n))
+    import torch
+
+    ends = torch.arange(0, n * k + 1, k, device=indices.device)
+    return Graph(indices.reshape(-1), ends, indices.new_ones(1, dtype=torch.float32).expand(n * k))
+
+
+def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
+    """A graph where an array is: as it is, or as tensors on a device."""
+    if on_host(near):
+        return graph
+    import torch
+
+    parts = graph.indices.astype(np.int64), graph.indptr.astype(np.int64), graph.data
+    return Graph(*(torch.as_tensor(part, device=near.device) for part in parts))
+
+
+class Rows:
+    """Sums and minima over the rows of a ragged array, whose ends are known, and the way back."""
+
+    def __init__(self, ends: Array) -> None:
+        self.ends, self.xp = ends, namespace(ends)
+        self.degree = ends[1:] - ends[:-1]
+        self._width = 0  # of all rows of a tensor, if they are equal
+        if not on_host(ends) and bool((self.degree == self.degree[0]).all()):
+            self._width = int(self.degree[0])
+
+    def sums(self, values: Array) -> Array:
+        if on_host(values):
+            return np.add.reduceat(values, self.ends[:-1])
+        if self._width:
+            return values.reshape(-1, self._width, *values.shape[1:]).sum(1)
+        return self._reduced(values, "sum")
+
+    def minima(self, values: Array) -> Array:
+        if on_host(values):
+            return np.minimum.reduceat(values, self.ends[:-1])
+        return (
+            values.reshape(-1, self._width).amin(1) if self._width else self._reduced(values, "min")
+        )
+
+    def _reduced(self, values: Array, how: str) -> Array:
+        import torch
+
+        return torch.segment_reduce(values, how, offsets=self.ends, axis=0)
+
+    def spread(self, values: Array) -> Array:
+        """A value for each row, at each of its entries."""
+        return self.xp.repeat(values, self._width or self.degree, axis=0)
+
+
+def row_sums(values: Array, ends: Array) -> Array:
+    """Sums over the rows of a ragged array, whose ends are known."""
+    return Rows(ends).sums(values)
+
+
+def with_its_transpose(graph: Graph) -> Graph:
+    """The sum of a graph and its transpose: in each row, its own entries and then those of its column."""
+    import torch
+
+    indices, ends, data = graph
+    n, edges = len(ends) - 1, len(indices)
+    device = indices.device
+    order = indices.to(torch.int32).argsort(stable=True)
+    rows = torch.arange(n, device=device, dtype=torch.int32)
+    rows = torch.repeat_interleave(rows, ends[1:] - ends[:-1], output_size=edges)
+    incoming = torch.zeros(n + 1, dtype=torch.int64, device=device)
+    torch.cumsum(torch.bincount(indices, minlength=n), 0, out=incoming[1:])
+    columns = torch.empty(2 * edges, dtype=torch.int32, device=device)
+    weights = torch.empty(2 * edges, dtype=data.dtype, device=device)
+    number = torch.arange(edges, device=device)
+    at = number + incoming[rows]  # after what came in to the rows before
+    columns[at], weights[at] = indices.to(torch.int32), data
+    at = number + ends[indices[order] + 1]  # after what the row itself and those before it have
+    columns[at], weights[at] = rows[order], data[order]
+    return Graph(columns, ends + incoming, weights)
+
+
+def components_of(graph: Graph) -> Any:
+    """The smallest index of each point's connected component, in a symmetric graph of tensors.
+
+    Each point takes over the smallest number among those of its neighbours, and then, as long as that changes
+    anything, the number of the point which that number names.
+    """
+    import torch
+
+    n = len(graph.indptr) - 1
+    label = torch.arange(n, device=graph.indptr.device)
+    rows = torch.repeat_interleave(label, graph.indptr[1:] - graph.indptr[:-1])
+    columns = graph.indices.long()
+    while True:
+        least = label.scatter_reduce(0, rows, label[columns], "amin")
+        hooked = label.scatter_reduce(0, label, least, "amin")  # the roots of their trees, too
+        hooked = torch.minimum(hooked, least)
+        while not torch.equal(shorter := hooked[hooked], hooked):
+            hooked = shorter
+        if torch.equal(hooked, label):
+            return label
+        label = hooked

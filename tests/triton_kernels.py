@@ -1,0 +1,73 @@
+"""Each Triton kernel beside its definition in torch, by Triton's interpreter; see test_torch_detail."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from mercat import Mercat
+from mercat._data.threads import Workers
+from mercat._data.torch_source import upload_all
+from mercat._detail.descent import _moved, attraction
+from mercat._detail.graphs import Graph, graph_of, with_its_transpose
+from mercat._detail.repulsion import Kernel
+from mercat._detail.terms import AngleTerm, DistanceTerm, anchors_at, pairs_of
+from mercat._kernels import device
+from mercat._math.angles import Calibration
+from mercat._math.distances import DistanceLine
+from mercat._math.sphere import normalize
+from mercat._solve.placement import _Energy
+
+
+def compare(name, function, tolerance=1e-5):
+    """The same by kernels and by torch, relative to the largest number."""
+    with_kernels = function()
+    device._wanted = False
+    expected = function()
+    device._wanted = True
+    for found, true in zip(with_kernels, expected, strict=True):
+        found, true = torch.as_tensor(found), torch.as_tensor(true)
+        apart = float((found - true).abs().max() / true.abs().max())
+        assert apart < tolerance, (name, apart)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    n = 333
+    X = torch.as_tensor(rng.normal(size=(n, 13)).astype(np.float32))
+    X[3] = X[10]
+    Y = torch.as_tensor(normalize(rng.normal(size=(n, 3))).astype(np.float32))
+    assert device.take(X)
+    rows = np.arange(0, 330, 10)
+    anchors = anchors_at(X[rows], Y[rows], 1e-4)
+    pairs = pairs_of(X, anchors)
+    angles, distances = (
+        AngleTerm(Calibration(0.3, 0.7), 0.05),
+        DistanceTerm(DistanceLine(0.5, 1.2, 0.3)),
+    )
+    compare("inverse_distances", lambda: [pairs_of(X, anchors).legs.inverse_distance])
+    compare("angle_force", lambda: angles.force(pairs, Y, anchors))
+    compare("arc_residuals", lambda: distances.force(pairs, Y, anchors), 1e-4)
+    graph = graph_of(torch.as_tensor(rng.integers(0, n, size=(n, 9))))
+    graph = with_its_transpose(Graph(graph.indices, graph.indptr, torch.rand(9 * n)))
+    velocity, force, curvature = 0.01 * torch.randn(n, 3), torch.randn(n, 3), torch.rand(n, 1) + 0.5
+    with Workers(1) as workers:
+        compare("attraction", lambda: [attraction(graph, Y, 0.1, workers)])
+        compare("move", lambda: _moved(Y, velocity, force, curvature, 0.5, 0.05, workers))
+
+        def field():
+            found = Kernel(0.1, workers, Y).field(Y)
+            return found.values, *found.at(Y)
+
+        compare("spread and read_field", field)
+    data = rng.normal(size=(300, 12)) + 3 * rng.normal(size=(5, 12))[rng.integers(5, size=300)]
+    model = Mercat(n_landmarks=100, random_state=0, solver="landmarks").fit(data)
+    X_hat = torch.as_tensor(model._placer.block(data + 0.01)[0])
+    Y = Y[: len(X_hat)]
+    landmarks = upload_all(model._placer.against, torch.device("cpu"))
+    compare("placement_energy", lambda: _Energy(X_hat, landmarks)(Y))
+    compare("placement_energy, no gradient", lambda: [_Energy(X_hat, landmarks).beside_legs(Y)])
+
+
+if __name__ == "__main__":
+    main()
