@@ -58,10 +58,18 @@ browser:
 js/node_modules: js/package-lock.json
 	-cd js && npm ci --no-audit --no-fund
 
-# The tests of torch devices. (Plain `pip install torch` would fetch gigabytes of CUDA, so `dev` leaves it out.)
-torch: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet torch --index-url https://download.pytorch.org/whl/cpu
-	$(BIN)/python -m pytest tests/test_torch.py
+# The tests of torch devices, with torch's CPU build in a folder of its own, and of the kernels in Triton, by its
+# interpreter. (Plain `pip install torch` would fetch gigabytes of CUDA, so `dev` leaves it out.)
+TORCH = torch==2.13.0
+torch: $(VENV)/.dev $(VENV)-torch/.done
+	PYTHONPATH=$(VENV)-torch $(BIN)/python -m pytest -q -n $(JOBS) tests/test_torch.py tests/test_torch_detail.py
+
+$(VENV)-torch/.done: | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --target $(VENV)-torch $(TORCH) --retries 0 \
+		--index-url https://download.pytorch.org/whl/cpu || \
+		$(BIN)/python -m pip install --quiet --target $(VENV)-torch $(TORCH)
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)-torch triton==3.9.0
+	touch $@
 
 # Rebuild the viewer's bundle from its source.
 js: js/node_modules
@@ -149,4 +157,4 @@ $(VENV)-fuzz/.done: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-mutants $(VENV)-fuzz mutants dist build demo docs/_build docs/generated docs/gallery docs/api/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules
+	rm -rf $(VENV) $(VENV)-mutants $(VENV)-fuzz $(VENV)-torch mutants dist build demo docs/_build docs/generated docs/gallery docs/api/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis js/node_modules
