@@ -167,7 +167,7 @@ class TorchSource(RowSource):
         self._resident = is_torch(X) and X.device == device
         self.block = self._rows_from_memory()
         # Enough tiles for all landmarks to be used.
-        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 64).bit_length()))
+        self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 32).bit_length()))
 
     def check_values(self, names: Any = None) -> None:
         """Raise ValueError for NaN and infinity; `names` are those of the columns."""

@@ -154,7 +154,7 @@ def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
     if on_host(Y):
         pairs = max(sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n, least)
         return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
-    values, slopes = (xp.concat(parts) for parts in zip(*found, strict=True))
+    values, slopes = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
     # Not as a number: the device would stand still until Python has it.
     pairs = xp.clip(xp.sum(values, dtype=widest(Y)) - n, least, None)
     return slopes * xp.astype(2 * n / pairs, Y.dtype), pairs

@@ -249,15 +249,15 @@ class Field(NamedTuple):
         if on_host(Y) and kernels.available():
             return kernels.read_field(self.values, Y, self.n_rows, self.n_columns)
         xp, size = namespace(Y), (self.n_rows, self.n_columns)
+        rows, columns, least = self.n_rows / np.pi, self.n_columns / (2 * np.pi), 1e-3 / self.n_rows
         if device_kernels.take(Y, self.values):
-            places = _places(Y, *size)
-            value, along, across = device_kernels.read_field(self.values, *places, self.n_columns)
-        else:
-            value, along, across = _stencil(Y, *size).read(self.values)
+            scales, places = (rows, columns, least), _places(Y, *size)
+            return device_kernels.read_field(self.values, Y, *places, self.n_columns, scales)
+        value, along, across = _stencil(Y, *size).read(self.values)
         x, y, z = Y[:, 0], Y[:, 1], Y[:, 2]
-        cosine = xp.clip(xp.hypot(x, y), 1e-3 / self.n_rows, None)
-        north = along * (self.n_rows / np.pi)
-        east = across * (self.n_columns / (2 * np.pi)) / cosine
+        cosine = xp.clip(xp.hypot(x, y), least, None)
+        north = along * rows
+        east = across * columns / cosine
         x, y = x / cosine, y / cosine
         slope = [-z * x * north - y * east, -z * y * north + x * east, cosine * north]
         return value, xp.stack(slope, axis=1)

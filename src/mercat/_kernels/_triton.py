@@ -92,9 +92,15 @@ def spread(row, column, n, n_columns, unit, grid, BLOCK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["n", "n_columns"])
-def read_field(field, row, column, n, n_columns, value, along, across, BLOCK: tl.constexpr):
-    """Value and slopes along rows and columns of a field on a grid, at each place (row, column)."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+def read_field(
+    field, Y, row, column, n, n_columns, rows, columns, least_cosine, value, slope,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Value of a field at points Y (n x 3), whose places on the grid are (row, column), and its gradient.
+
+    There are `rows` of the grid to a radian of latitude, and `columns` to one of longitude.
+    """
+    i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     there = i < n
     r = tl.load(row + i, mask=there, other=2.0)
     c = tl.load(column + i, mask=there, other=0.0)
@@ -120,9 +126,18 @@ def read_field(field, row, column, n, n_columns, value, along, across, BLOCK: tl
         total += _spline(t, a) * level
         by_row += _spline_slope(t, a) * level
         by_column += _spline(t, a) * tilt
+    x = tl.load(Y + 3 * i, mask=there, other=1.0)
+    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
+    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
+    cosine = tl.maximum(tl.sqrt(x * x + y * y), least_cosine)
+    north = by_row * rows
+    east = by_column * columns / cosine
+    x = x / cosine
+    y = y / cosine
     tl.store(value + i, total, mask=there)
-    tl.store(along + i, by_row, mask=there)
-    tl.store(across + i, by_column, mask=there)
+    tl.store(slope + 3 * i, -z * x * north - y * east, mask=there)
+    tl.store(slope + 3 * i + 1, -z * y * north + x * east, mask=there)
+    tl.store(slope + 3 * i + 2, cosine * north, mask=there)
 
 
 @triton.jit(do_not_specialize=["n"])

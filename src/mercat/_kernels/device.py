@@ -62,7 +62,7 @@ _PLACING = {
 _DESCENT = {
     "attraction": [("lippnfp", {"ROWS": 16, "WIDTH": 32})],
     "spread": [("ppnnfl", {"BLOCK": 256})],
-    "read_field": [("pppnnppp", {"BLOCK": 256})],
+    "read_field": [("ppppnnfffpp", {"BLOCK": 256})],
     "move": [("ppppnfffpp", {"BLOCK": 256})],
     "angle_force": [("ppppnppnfffppp", {"ROWS": 16, "LEGS": 64})],
     "arc_residuals": [("ppnpnfffppp", {"ROWS": 16, "LEGS": 64})],
@@ -136,14 +136,19 @@ def spread(row: Any, column: Any, n_columns: int, size: int) -> Any:
     return charge.double() / UNIT
 
 
-def read_field(field: Any, row: Any, column: Any, n_columns: int) -> tuple[Any, Any, Any]:
-    """Value of a flattened field at each place, its slope along rows, and along columns."""
-    value, along, across = row.new_empty((3, len(row)))
+def read_field(
+    field: Any, Y: Any, row: Any, column: Any, n_columns: int, scales: tuple[float, float, float]
+) -> tuple[Any, Any]:
+    """Value (n) and gradient (n x 3) of a flattened field at points Y; see `_detail.repulsion.Field`.
+
+    `scales` are rows and columns of the grid to a radian, and the least cosine of a latitude.
+    """
+    value, slope = Y.new_empty(len(Y)), Y.new_empty((len(Y), 3))
     _run(
-        "read_field", _programs(len(row), _BLOCK), row.device,
-        field, row, column, len(row), n_columns, value, along, across, BLOCK=_BLOCK,
+        "read_field", _programs(len(Y), _BLOCK), Y.device,
+        field, Y.contiguous(), row, column, len(Y), n_columns, *scales, value, slope, BLOCK=_BLOCK,
     )  # fmt: skip
-    return value, along, across
+    return value, slope
 
 
 def move(

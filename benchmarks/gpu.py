@@ -1,0 +1,221 @@
+"""Fits on one GPU: times, memory, recall of the neighbours, measures; beside the CPU and TorchDR.
+
+    python -m benchmarks.gpu [SECTION ...] [--sizes N ...] [--out FILE]
+
+Sections: `first` (the first call of a process, with empty caches, with those on disk, and without Triton),
+`fits` (warm fits, plain and with detail), `cpu` (measures on the CPU beside those on the GPU) and `torchdr`
+(its methods, where that package is installed). Results go to benchmarks/results/gpu.json. Data are made on
+the GPU, in 50 dimensions and single precision: "iso", 20 Gaussian clusters, is the hardest case for a search
+of neighbours; "low" are 100 clusters of 10 directions each, and noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import record
+
+RESULTS = Path(__file__).parent / "results" / "gpu.json"
+DIMENSIONS, DETAIL = 50, 0.3
+MEASURED, JUDGED = 20_000, 1000  # points of a map that measures are taken of, and that recall is
+PEERS = ("UMAP", "LargeVis", "InfoTSNE", "PACMAP")
+PEER_SIZE, CPU_SIZE = 100_000, 100_000
+
+
+def clusters(n: int, kind: str, seed: int = 0) -> Any:
+    """n points on the GPU."""
+    import torch
+
+    make = torch.Generator(device="cuda").manual_seed(seed)
+
+    def normal(*shape: int) -> Any:
+        return torch.randn(shape, generator=make, device="cuda")
+
+    number = 20 if kind == "iso" else 100
+    centres = 3 * normal(number, DIMENSIONS)
+    label = torch.randint(number, (n,), generator=make, device="cuda")
+    X = centres[label]
+    if kind == "iso":
+        return X.add_(normal(n, DIMENSIONS))
+    X.add_(0.1 * normal(n, DIMENSIONS))
+    for k in range(number):
+        rows = torch.nonzero(label == k)[:, 0]
+        X[rows] += normal(len(rows), 10) @ normal(10, DIMENSIONS) / 10**0.5
+    return X
+
+
+def synchronised() -> float:
+    import torch
+
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def measures(X: Any, Y: Any) -> dict[str, float]:
+    """Angle, distance and neighbourhood preservation; X and Y are tensors or arrays of all points."""
+    from mercat import metrics
+
+    return {
+        "angle": float(metrics.angle_preservation(X, Y, n_points=1000)),
+        "distance": float(metrics.distance_preservation(X, Y)),
+        "neighborhood": float(metrics.neighborhood_preservation(X, Y, n_points=300)),
+    }
+
+
+def recall(X: Any, k: int = 30) -> tuple[float, float]:
+    """Share of the nearest points that the search of `detail` finds, and its seconds."""
+    import torch
+
+    from mercat._detail import tiles
+
+    start = synchronised()
+    found = tiles.nearest(X, k, np.random.default_rng(0)).indices
+    seconds = synchronised() - start
+    rows = torch.randint(len(X), (JUDGED,), device=X.device)
+    true = tiles.nearest_to(X, X[rows], k + 1)[0][:, 1:]
+    return float((found[rows][:, :, None] == true[:, None, :]).any(1).float().mean()), seconds
+
+
+def fit_once(kind: str, n: int, detail: float) -> dict[str, Any]:
+    """A warm fit with its peak of memory; recall and measures."""
+    import torch
+
+    from mercat import Mercat
+
+    X = clusters(n, kind)
+    seconds = []
+    Mercat(random_state=0, detail=detail).fit(X[:1_000_000])
+    for _ in range(2 if n <= 1_000_000 else 1):
+        torch.cuda.reset_peak_memory_stats()
+        start = synchronised()
+        model = Mercat(random_state=0, detail=detail).fit(X)
+        seconds.append(synchronised() - start)
+    found = {"seconds": min(seconds), "GiB": torch.cuda.max_memory_allocated() / 2**30}
+    if detail:
+        found["recall"], found["seconds of the search"] = recall(X)
+    return found | measures(X[:1_000_000], model.embedding_[:1_000_000])
+
+
+def first_call(detail: float) -> dict[str, float]:
+    """The first fit of a process, and one of other rows and landmarks after it."""
+    from mercat import Mercat
+
+    X = clusters(1_000_000, "iso")
+    start = synchronised()
+    Mercat(random_state=0, detail=detail).fit(X)
+    middle = synchronised()
+    Mercat(random_state=0, detail=detail, n_landmarks=300).fit(X[:900_001])
+    return {"first": middle - start, "other rows and landmarks": synchronised() - middle}
+
+
+def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
+    """The same data on the GPU and on the CPU."""
+    from mercat import Mercat
+
+    X = clusters(n, kind)
+    found = {}
+    for where, data in {"gpu": X, "cpu": X.cpu().numpy()}.items():
+        start = synchronised()
+        Y = Mercat(random_state=0, detail=detail).fit_transform(data)
+        found[where] = {"seconds": synchronised() - start} | measures(X, Y)
+    return found
+
+
+def torchdr_once(name: str, n: int) -> dict[str, Any]:
+    """A method of TorchDR with its defaults, twice: the second is timed."""
+    import torchdr
+
+    X = clusters(n, "iso")
+    for _ in range(2):
+        start = synchronised()
+        Y = getattr(torchdr, name)(n_components=2, backend=None).fit_transform(X)
+        seconds = synchronised() - start
+    return {"seconds": seconds} | measures(X, Y.double())
+
+
+JOBS = {"fit": fit_once, "first": first_call, "cpu": beside_cpu, "torchdr": torchdr_once}
+
+
+def alone(job: str, *arguments: Any, **environment: str) -> dict[str, Any]:
+    """A job in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.gpu", "--job", json.dumps([job, *arguments])]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1][-300:]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(job, *arguments, found, flush=True)
+    return found
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: rounded(v) for key, v in value.items()}
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def run(section: str, sizes: list[int]) -> dict[str, Any]:
+    if section == "first":
+        results = {}
+        for detail in (0.0, DETAIL):
+            with tempfile.TemporaryDirectory() as cache:
+                for what in ("empty caches", "caches on disk"):
+                    key = f"detail {detail:g}, {what}"
+                    results[key] = alone("first", detail, TRITON_CACHE_DIR=cache)
+            results[f"detail {detail:g}, without Triton"] = alone(
+                "first", detail, MERCAT_TRITON="0"
+            )
+        return results
+    if section == "cpu":
+        return {
+            f"{kind}, detail {detail:g}": alone("cpu", kind, CPU_SIZE, detail)
+            for kind in ("iso", "low")
+            for detail in (0.0, DETAIL)
+        }
+    if section == "torchdr":
+        ours = {"Mercat": alone("fit", "iso", PEER_SIZE, DETAIL)}
+        return ours | {name: alone("torchdr", name, PEER_SIZE) for name in PEERS}
+    return {
+        f"{kind}, {n}, detail {detail:g}": alone("fit", kind, n, detail)
+        for n in sizes
+        for kind in ("iso", "low")
+        for detail in (0.0, DETAIL)
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("sections", nargs="*", default=["first", "fits", "cpu"])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1_000_000, 10_000_000])
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.job:
+        warnings.simplefilter("ignore")
+        job, *given = json.loads(arguments.job)
+        print(json.dumps(rounded(JOBS[job](*given))))
+        return
+    import torch
+
+    found = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
+    for section in arguments.sections:
+        device = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        results = run(section, arguments.sizes)
+        found[section] = record.stamp(results=results, **device)
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
