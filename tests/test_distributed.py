@@ -265,3 +265,82 @@ def test_number_of_features_is_checked():
     model = mercat().fit(data())
     with pytest.raises(ValueError, match=r"X has 11 features, but Mercat is expecting 12"):
         model.transform(chunked(data()[:, 1:]))
+
+
+# ------------------------------------------------------------------ detail
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_detail_of_all_rows_gives_the_bits_of_data_in_memory():
+    X = data(np.float32)
+    here, there = mercat(detail=0.3).fit(X), mercat(detail=0.3).fit(chunked(X))
+    assert isinstance(there.embedding_, da.Array)
+    assert there.embedding_.chunks == (CHUNKS["odd"], (3,))
+    np.testing.assert_array_equal(there.embedding_, here.embedding_)
+    np.testing.assert_array_equal(there.point_loss_, here.point_loss_)
+    new = X[:50] + np.float32(0.5)
+    np.testing.assert_array_equal(there.transform(chunked(new, (20, 30))), here.transform(new))
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize("kind", ["array", "memory map", "dask"])
+def test_a_sample_is_sharpened_and_the_others_are_placed(kind, tmp_path, monkeypatch):
+    X, parameters = data(np.float32), {"detail": 0.3}
+    expected = mercat(n_detail=600, **parameters).fit(X)
+    rows = X
+    if kind == "memory map":
+        np.save(tmp_path / "X.npy", X)
+        rows = np.load(tmp_path / "X.npy", mmap_mode="r")
+    elif kind == "dask":
+        rows = chunked(X)
+    if kind == "array":
+        parameters["n_detail"] = 600
+    else:  # what need not fit in memory is sampled by itself
+        monkeypatch.setattr("mercat._validation._SHARPENED", 600)
+    model = mercat(**parameters).fit(rows)
+    np.testing.assert_array_equal(model.embedding_, expected.embedding_)
+    assert model._placer.against.X.shape[0] == 600
+    np.testing.assert_array_equal(model.transform(X), expected.embedding_)
+    assert model.point_loss_.shape == (N,)
+    assert set(model.landmarks_) <= set(range(N))
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_points_beside_the_sample_are_placed_one_task_per_chunk():
+    lazy = mercat(detail=0.3, n_detail=600).fit(chunked(data()))
+    assert isinstance(lazy.embedding_, da.Array)
+    assert lazy.embedding_.numblocks == (len(CHUNKS["odd"]), 1)
+    np.testing.assert_array_equal(lazy.embedding_[5:9], lazy.embedding_.compute()[5:9])
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"metric": "precomputed"}, {"neighbors": sp.eye_array(60, k=1, format="csr")}]
+)
+def test_a_sample_needs_rows_of_their_own(parameters):
+    X = data()[:60]
+    if "metric" in parameters:
+        X = np.linalg.norm(X[:, None] - X, axis=2)
+    with pytest.raises(ValueError, match=r"^n_detail .*60.*got 50"):
+        mercat(detail=0.3, n_detail=50, n_spectral=None, **parameters).fit(X)
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_an_error_in_the_graph_reaches_the_user_as_itself(cluster):
+    def read(block, block_info=None):
+        if block_info and block_info[0]["chunk-location"][0] == 2:
+            raise FileNotFoundError(2, "No such file", "chunk 2")
+        return block
+
+    lazy = chunked(data()).map_blocks(read, meta=np.empty((0, D)))
+    if not cluster:
+        with pytest.raises(FileNotFoundError, match="chunk 2"):
+            mercat().fit(lazy)
+        return
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as workers,
+        distributed.Client(workers),
+        pytest.raises(FileNotFoundError, match="chunk 2"),
+    ):
+        mercat().fit(lazy)

@@ -111,6 +111,7 @@ def test_algorithm1_is_the_paper_s(other, named):
 MEMORY = SimpleNamespace(lazy=False, device=None, sparse=False)
 SPARSE = SimpleNamespace(lazy=False, device=None, sparse=True)
 DEVICE = SimpleNamespace(lazy=False, device="cuda:0", sparse=False)
+MPS = SimpleNamespace(lazy=False, device="mps:0", sparse=False)
 DASK = SimpleNamespace(lazy=True, device=None, sparse=False)
 ALGORITHM1 = {"solver": "algorithm1", "objective": "absolute"}
 
@@ -119,8 +120,7 @@ ALGORITHM1 = {"solver": "algorithm1", "objective": "absolute"}
 @pytest.mark.parametrize(
     ("parameters", "source", "named"),
     [
-        ({"detail": 0.3}, DEVICE, "detail"),
-        ({"detail": 0.3}, DASK, "detail"),
+        ({"detail": 0.3}, MPS, "detail"),
         ({"metric": "precomputed"}, DEVICE, "metric"),
         ({"metric": "precomputed"}, DASK, "metric"),
         ({"metric": "precomputed"}, SPARSE, "metric"),
@@ -130,6 +130,12 @@ ALGORITHM1 = {"solver": "algorithm1", "objective": "absolute"}
 def test_what_does_not_run_there_is_refused(parameters, source, named, fitting):
     with pytest.raises((ValueError, TypeError), match=f"^{named}"):
         require_supported(Mercat(**parameters), source, fitting=fitting)
+
+
+@pytest.mark.parametrize("source", [MEMORY, SPARSE, DEVICE, DASK])
+def test_detail_runs_in_memory_on_a_device_and_on_dask(source):
+    require_supported(Mercat(detail=0.3), source, fitting=True)
+    require_supported(Mercat(detail=0.3), source, fitting=False)
 
 
 def test_algorithm1_runs_in_memory_and_its_maps_anywhere():

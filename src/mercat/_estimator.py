@@ -38,6 +38,7 @@ from ._validation import (
     check_positions,
     neighbors_of,
     require_supported,
+    sharpened_rows,
 )
 
 _COMPARED, _NOT_THE_SAME = 200, 0.5  # rows that must be near their place on another map; radians
@@ -66,6 +67,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Number of nearest neighbours in the denoised data used when `detail` > 0; None means
         min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
         neighbours; the values are ignored, so distances and connectivities of scanpy both work.
+    n_detail : int or None, default=None
+        Number of rows that `detail` sharpens together: a random sample, among which `transform` places the
+        others. None means all rows of data in memory or on a device, and at most 1,000,000 of a Dask array or
+        a memory map, which need not fit in memory; the sample must.
     n_spectral : int, "auto" or None, default=50
         Number of principal components that the data are denoised to. "auto" keeps those that stand above
         the noise, by ScreeNOT, and at least two. None takes the data as they are. `loss_` and `correlation_`
@@ -174,6 +179,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         objective: str = DEFAULTS["objective"],
         detail: float = DEFAULTS["detail"],
         neighbors: Any = DEFAULTS["neighbors"],
+        n_detail: int | None = DEFAULTS["n_detail"],
         n_spectral: int | str | None = DEFAULTS["n_spectral"],
         metric: Any = DEFAULTS["metric"],
         solver: str = DEFAULTS["solver"],
@@ -190,6 +196,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.objective = objective
         self.detail = detail
         self.neighbors = neighbors
+        self.n_detail = n_detail
         self.n_spectral = n_spectral
         self.metric = metric
         self.solver = solver
@@ -378,15 +385,25 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             device_kernels.prepare(source.device, detail=self.detail > 0)
             init = check_init(self.init, source.shape[0])
             anchors = anchors_of(align_to, source)
-            neighbors = neighbors_of(self, source.shape[0])
             progress.phase("denoising", None, "")
             reducer = fit_reducer(source, self.n_spectral, metric=self.metric, rng=rng)
-            plan = self._plan(source, reducer, rng, progress)._replace(
-                init=init, callback=self.callback, neighbors=neighbors, anchors=anchors
+            part, chosen = source, sharpened_rows(self, source, rng)
+            if self.detail > 0:
+                part = source.part(chosen)
+            if chosen is not None:
+                init = init if isinstance(init, str) else init[chosen]
+                anchors = None if anchors is None else anchors.of_rows(chosen)
+            plan = self._plan(part, reducer, rng, progress)._replace(
+                init=init,
+                callback=self.callback,
+                neighbors=neighbors_of(self, part.shape[0]),
+                anchors=anchors,
             )
             solved = solve(plan)
             if self.detail > 0:
                 solved = add_detail(solved, plan)
+            if chosen is not None:
+                solved = solved._replace(landmarks=chosen[solved.landmarks])
             self._keep(source, reducer, solved, anchors, progress)
         self._warn(solved.diagnostics)
 

@@ -155,6 +155,12 @@ PARAMETERS: dict[str, Parameter] = {
         none="min(30, n // 3)",
         help="Number of nearest neighbours used when detail > 0.",
     ),
+    "n_detail": Integer(
+        default=None,
+        least=4,
+        none="all rows; at most 1,000,000 of a Dask array or a memory map",
+        help="Number of rows that detail sharpens together; others are placed among them.",
+    ),
     "n_spectral": Integer(
         default=50,
         least=1,

@@ -15,6 +15,8 @@ from ._math.sphere import normalize
 from ._parameters import PARAMETERS
 from ._solve.anchors import LEAST_ANCHORS
 
+_SHARPENED = 1_000_000  # rows of data that need not fit in memory
+
 
 def check_parameters(model: Any) -> None:
     """Raise ValueError for a parameter that breaks its rule, or for two that exclude each other."""
@@ -43,10 +45,9 @@ def require_supported(model: Any, source: RowSource, *, fitting: bool) -> None:
     where = "a Dask array" if source.lazy else f"X on the device {str(source.device)!r}"
     remedy = "X.compute()" if source.lazy else "X in host memory and device=None"
     if source.device is not None or source.lazy:
-        if model.detail != 0 and (source.lazy or source.device.type == "mps"):
+        if model.detail != 0 and str(source.device).startswith("mps"):
             raise ValueError(
-                f"detail above 0 needs X in memory or on a GPU of NVIDIA, got detail={model.detail!r} and "
-                f"{where}: pass {remedy}."
+                f"detail above 0 needs NumPy or CUDA, got detail={model.detail!r} and {where}: pass {remedy}."
             )
         if model.metric == "precomputed":
             raise ValueError(
@@ -113,6 +114,25 @@ def check_positions(align_to: Any, n: int) -> np.ndarray:
     given[known] = check_unit("align_to", given[known])
     given[~known] = np.nan
     return given
+
+
+def sharpened_rows(model: Any, source: RowSource, rng: np.random.Generator) -> np.ndarray | None:
+    """Rows that `detail` sharpens together, or None for all of them."""
+    n, size = source.shape[0], model.n_detail
+    if size is None:
+        size = _SHARPENED if source.lazy or source.on_disk else n
+    if model.detail == 0 or n <= size:
+        return None
+    given = None
+    if model.metric == "precomputed":
+        given = "metric='precomputed'"
+    elif scipy.sparse.issparse(model.neighbors):
+        given = "a graph in neighbors"
+    if given is not None:
+        raise ValueError(
+            f"n_detail must be at least the number of rows, {n}, with {given}, got {size}."
+        )
+    return np.sort(rng.choice(n, size, replace=False))
 
 
 def neighbors_of(model: Any, n: int) -> Any:

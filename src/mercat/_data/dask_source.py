@@ -86,6 +86,10 @@ class DaskSource(RowSource):
         """All rows, in memory."""
         return _checked(_compute(self.X), range(self.shape[0]))
 
+    def part(self, indices: np.ndarray | None) -> RowSource:
+        """Some rows, or all, in memory."""
+        return RowSource(self.take_all() if indices is None else self.take(indices), self.workers)
+
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """Merged results of a function over all blocks, in the order of `RowSource.reduce`."""
         from dask.delayed import delayed
@@ -175,7 +179,10 @@ def _checked(part: Any, rows: Any) -> Any:
 
 
 def _compute(collection: Any) -> Any:
-    """Compute with the current scheduler; report one that no longer responds."""
+    """Compute with the current scheduler; report one that no longer responds.
+
+    An error in the user's graph, such as that of a chunk whose file is missing, is raised as it is.
+    """
     try:
         return collection.compute()
     except Exception as error:
@@ -188,5 +195,14 @@ def _compute(collection: Any) -> Any:
 
 
 def _from_scheduler(error: Exception) -> bool:
-    module = type(error).__module__
-    return module.split(".")[0] == "distributed" or isinstance(error, (OSError, TimeoutError))
+    """Whether an error is that of the connection to a scheduler, and not of a task."""
+    kind = type(error)
+    if kind.__module__.split(".")[0] == "distributed":
+        return kind.__name__ != "KilledWorker"  # which says itself which task ended the workers
+    if not isinstance(error, (OSError, TimeoutError)):
+        return False
+    raised = error.__traceback__
+    while raised is not None and raised.tb_next is not None:
+        raised = raised.tb_next
+    where = "" if raised is None else str(raised.tb_frame.f_globals.get("__name__", ""))
+    return where.split(".")[0] in ("distributed", "tornado", "asyncio")

@@ -30,8 +30,12 @@ def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
     if is_torch(X):
         X = check_tensor(X)
     if found is not None:
-        return TorchSource(X if is_torch(X) else _as_array(X), workers, found)
-    return RowSource(_as_array(to_numpy(X) if is_torch(X) else X), workers)
+        there = TorchSource(X if is_torch(X) else _as_array(X), workers, found)
+        there.on_disk = isinstance(X, np.memmap)
+        return there
+    source = RowSource(_as_array(to_numpy(X) if is_torch(X) else X), workers)
+    source.on_disk = isinstance(X, np.memmap)
+    return source
 
 
 def _as_array(X: Any) -> Any:

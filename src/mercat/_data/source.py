@@ -67,6 +67,7 @@ class RowSource:
     tile = TILE
     device: Any = None  # the torch device that computes, if one does
     lazy = False  # whether results are computed only on request
+    on_disk = False  # whether rows are read from a file and need not fit in memory
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
@@ -111,6 +112,10 @@ class RowSource:
     def take_all(self) -> Any:
         """All rows."""
         return self.X
+
+    def part(self, indices: np.ndarray | None) -> RowSource:
+        """Some rows, or all, as a source of their own, in memory; all as they are."""
+        return self if indices is None else RowSource(self.take(indices), self.workers)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """Merged results of a function over all blocks."""

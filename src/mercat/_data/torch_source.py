@@ -220,6 +220,13 @@ class TorchSource(RowSource):
             return self.X[torch.as_tensor(indices, device=self.X.device)].to(self.device)
         return self._staged(self.X[indices])
 
+    def part(self, indices: np.ndarray | None) -> RowSource:
+        """Some rows where they are, or all, as a source of their own."""
+        if indices is None:
+            return self
+        rows = self.take(indices) if is_torch(self.X) else self.X[indices]
+        return TorchSource(rows, self.workers, self.device)
+
     def take_all(self) -> Array:
         """All rows on the device."""
         return self.X.to(self.device) if is_torch(self.X) else self._staged(self.X)

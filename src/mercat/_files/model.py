@@ -32,6 +32,7 @@ VERSION = 1
 _FORMAT = "mercat model"
 HEADER = "model.json"
 _MOST_MEMBERS = 1000
+_ADDED = {"n_detail": None}  # parameters that older files lack
 _OUTPUT = "_sklearn_output_config"  # where scikit-learn keeps what `set_output` was told
 _OUTPUTS = ("default", "pandas", "polars")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
@@ -221,6 +222,7 @@ def _restore(
     for part in (parameters, state, notes):
         if not isinstance(part, dict):
             raise ValueError("its header is malformed.")
+    parameters = _ADDED | parameters
     check_names("the parameters", set(parameters), set(Mercat().get_params()))
     model = Mercat(**parameters)
     check_parameters(model)

@@ -98,8 +98,8 @@ RULES: dict[type, dict[str, Any]] = {
     PlacedDistances: {"p": float, "q": float, "weight": float},
     Calibration: {"alpha": float, "beta": float},
     DetailPlacer: {
-        "X": Shape("n r"),
-        "Y": Shape("n 3", unit=True),
+        "X": Shape("N r"),
+        "Y": Shape("N 3", unit=True),
         "k": int,
         "strength": Strength,
         "field": Field,
@@ -223,8 +223,10 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
         raise ValueError(f"landmarks_ must be rows of the {n} points.")
     around = state["_placer"].against
     if isinstance(around, DetailPlacer):
-        if not 1 <= around.k <= n:
-            raise ValueError(f"its number of neighbours must be in 1..{n}, got {around.k}.")
+        if not 1 <= around.k <= sizes["N"] <= n:
+            raise ValueError(
+                f"its number of neighbours must be in 1..{sizes['N']}, at most {n}, got {around.k}."
+            )
         if not around.field.fits():
             raise ValueError("its field does not have the size of its grid.")
     pair = state["calibration_"]

@@ -37,6 +37,16 @@ class Anchors(NamedTuple):
     positions: np.ndarray
     landmarks: np.ndarray | None = None
 
+    def of_rows(self, rows: np.ndarray) -> Anchors:
+        """The same for some of the points alone, in their order."""
+        found = Anchors(self.positions[rows])
+        if len(found.known) < LEAST_ANCHORS:
+            raise ValueError(
+                f"n_detail must leave at least {LEAST_ANCHORS} points of the map in align_to, got "
+                f"{len(rows)}, which leaves {len(found.known)}."
+            )
+        return found
+
     @property
     def known(self) -> np.ndarray:
         return np.flatnonzero(np.isfinite(self.positions[:, 0]))

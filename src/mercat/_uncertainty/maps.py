@@ -15,7 +15,8 @@ import scipy.sparse
 from .._data.arrays import TILE, blocks, rows_alike, to_numpy
 from .._data.source import RowSource
 from .._data.threads import Workers
-from .._detail.neighbors import check_neighbors, graph_of, nearest
+from .._detail.graphs import graph_of
+from .._detail.neighbors import check_neighbors, nearest
 from .._math.angles import AngleFit
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic

@@ -183,7 +183,15 @@ def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
 # Parameters of Mercat that are options of every command that fits: a name here makes one more of them.
 MODEL: dict[str, Decorator] = {
     name: of_model(name)
-    for name in ("objective", "detail", "neighbors", "n_spectral", "metric", "n_landmarks")
+    for name in (
+        "objective",
+        "detail",
+        "neighbors",
+        "n_detail",
+        "n_spectral",
+        "metric",
+        "n_landmarks",
+    )
 } | {
     "random_state": seed(PARAMETERS["random_state"].help),
     "n_jobs": of_model("n_jobs", type=int, callback=_nonzero),
