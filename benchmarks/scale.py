@@ -186,7 +186,8 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             )
             memory.forget_peak()  # of the pages of the file that was just written
             start = time.perf_counter()
-            model = Mercat(random_state=0).fit(X)
+            detail = {"detail": arguments.detail, "n_detail": arguments.n_detail}
+            model = Mercat(random_state=0, **detail).fit(X)
             fitted = time.perf_counter() - start
             parts = list(model.embedding_.to_delayed().ravel())
             futures = client.compute(parts)
@@ -212,6 +213,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
         same = np.abs(model.transform(some) - Y[:: max(1, n // 2000)]).max()
         found = {
             "points": n,
+            **(detail if arguments.detail else {}),
             "GB on disk": n * DIMENSIONS * 4 / 1e9,
             "seconds of fit": fitted,
             "seconds in all": seconds,
@@ -420,7 +422,8 @@ def main() -> None:
     parser.add_argument("--pairs-of", type=int, default=100_000, help="points of the full loss")
     parser.add_argument("--folder", help="where the Dask run keeps its data, for a while")
     parser.add_argument("--fit-once", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--detail", type=float, default=0.0, help=argparse.SUPPRESS)
+    parser.add_argument("--detail", type=float, default=0.0, help="of the Dask run")
+    parser.add_argument("--n-detail", type=int, help="rows that the Dask run sharpens")
     arguments = parser.parse_args()
     if arguments.fit_once:
         print(json.dumps(fit_once(arguments.fit_once, arguments.detail)))
@@ -429,6 +432,8 @@ def main() -> None:
     for name in arguments.sections or ("cpu", "detail", "peers", "figure"):
         results = SECTIONS[name](arguments)
         if name != "figure":
+            if name == "dask" and arguments.detail:
+                name = "dask with detail"
             store.put(name, record.stamp(results=results))
 
 
