@@ -106,7 +106,10 @@ def test_with_detail_old_points_stay_and_new_ones_settle_among_them(grown_with_d
     aligned = Mercat(random_state=1, detail=0.3).fit(X, align_to=align_to)
     turned = fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_
     assert (
-        apart(aligned.embedding_[:m], old.embedding_) < 0.1 < 0.5 < apart(turned[:m], old.embedding_)
+        apart(aligned.embedding_[:m], old.embedding_)
+        < 0.1
+        < 0.5
+        < apart(turned[:m], old.embedding_)
     )
     for measure, most in ((angle_preservation, 0.01), (neighborhood_preservation, 0.02)):
         assert float(measure(X, fresh.embedding_)) - float(measure(X, aligned.embedding_)) < most
