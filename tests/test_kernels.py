@@ -97,11 +97,11 @@ def test_steps(level, n, longest):
     velocity, force = (rng.normal(size=(n, 3)).astype(np.float32) for _ in range(2))
     velocity[0] = force[0] = 0  # stays
     curvature = np.exp(rng.normal(size=(n, 1))).astype(np.float32)
-    arguments = Y, velocity, force, curvature, 0.7, longest, Workers(1)
+    arguments = Y, velocity, lambda rows: (force[rows], curvature[rows]), 0.7, longest, Workers(1)
     expected = by_numpy(_moved, *arguments)
 
     def part(rows: slice) -> np.ndarray:
-        arrays = (a[rows] for a in arguments[:4])
+        arrays = (a[rows] for a in (Y, velocity, force, curvature))
         return np.column_stack(kernels.move(*arrays, _MOMENTUM, 0.7, longest))
 
     found = by_any_split(part, n)

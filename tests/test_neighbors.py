@@ -16,7 +16,7 @@ from mercat._detail.affinities import (
     strength_of,
 )
 from mercat._detail.graphs import graph_of
-from mercat._detail.neighbors import Search, check_neighbors, first_equal, nearest
+from mercat._detail.neighbors import EqualRows, Search, check_neighbors, nearest
 
 
 def run(function, *arguments, n_jobs=1):
@@ -35,13 +35,13 @@ def test_nearest_equal_scikit_learn(n, k):
     np.testing.assert_array_equal(found, truth(X, k))
 
 
-def test_first_equal_finds_the_first_equal_row_or_none():
+def test_equal_rows_finds_the_first_equal_row_or_none():
     X = np.array([[0, 1], [2, 3], [2, 3], [-0.0, 5], [1, 0]], dtype=np.float32)
     queries = np.array([[2, 3], [0, 5], [7, 7], [1, 0], [0, 1], [3, 2]], dtype=np.float32)
-    np.testing.assert_array_equal(first_equal(X, queries), [1, 3, -1, 4, 0, -1])
+    np.testing.assert_array_equal(EqualRows(X)(queries), [1, 3, -1, 4, 0, -1])
     X = np.random.default_rng(0).integers(0, 4, size=(300, 3)).astype(np.float32)
     truth = (X[:, None] == X).all(axis=2).argmax(axis=1)
-    np.testing.assert_array_equal(first_equal(X, X), truth)
+    np.testing.assert_array_equal(EqualRows(X)(X), truth)
 
 
 def test_nearest_of_points_far_from_others():

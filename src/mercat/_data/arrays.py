@@ -139,17 +139,19 @@ def row_blocks(array: Array, size: int, numbers: int) -> list[slice]:
     return blocks(array.shape[0], size) if on_host(array) else device_blocks(array, numbers)
 
 
-def filled_up(array: Array) -> Array:
-    """The array padded with its last row to a multiple of TILE rows; unchanged on a device."""
-    missing = -array.shape[0] % TILE if on_host(array) else 0
+def filled_up(array: Array, size: int = TILE) -> Array:
+    """The array padded with its last row to a multiple of `size` rows; unchanged on a device."""
+    missing = -array.shape[0] % size if on_host(array) else 0
     if not missing:
         return array
     xp = namespace(array)
     return xp.concat([array, xp.repeat(array[-1:, ...], missing, axis=0)], axis=0)
 
 
-def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tuple[Array, ...]:
-    """Apply a function of rows to tiles of exactly TILE rows; the last one is padded.
+def in_tiles(
+    function: Callable[..., tuple[Array, ...]], *arrays: Array, size: int = TILE
+) -> tuple[Array, ...]:
+    """Apply a function of rows to tiles of exactly `size` rows; the last one is padded.
 
     Matrix products of one fixed shape give each row the same bits, whatever the other rows are. On a device,
     where small tiles are slow, all rows are one tile.
@@ -157,7 +159,7 @@ def in_tiles(function: Callable[..., tuple[Array, ...]], *arrays: Array) -> tupl
     xp = namespace(arrays[0])
     n = arrays[0].shape[0]
     results = []
-    size = TILE if on_host(arrays[0]) else max(n, 1)
+    size = size if on_host(arrays[0]) else max(n, 1)
     for tile in blocks(n, size):
-        results.append(function(*(filled_up(a[tile, ...]) for a in arrays)))
+        results.append(function(*(filled_up(a[tile, ...], size) for a in arrays)))
     return tuple(xp.concat(parts, axis=0)[:n, ...] for parts in zip(*results, strict=True))

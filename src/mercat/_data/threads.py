@@ -1,7 +1,7 @@
 """Threads: `Workers` runs a function over blocks and returns the results in the order of the blocks.
 
-BLAS is held to one thread meanwhile. Block sizes never depend on the number of threads, so neither do the
-results, to the bit.
+BLAS is held to one thread meanwhile. Block sizes depend on the number of threads only where a row comes out
+the same in any block (`Workers.shares`), so the results never do, to the bit.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from .arrays import blocks
+
 T = TypeVar("T")
 R = TypeVar("R")
+_SHARES_A_THREAD = 2  # blocks of rows, of at least and at most ...
+_LEAST_SHARE, _LARGEST_SHARE = 1024, 1 << 14
 
 
 class _SingleThreadedBlas:
@@ -155,6 +159,11 @@ class Workers:
                 self._pool = None
         finally:  # also after a second Ctrl-C
             _single_threaded_blas.__exit__()
+
+    def shares(self, n: int) -> list[slice]:
+        """Blocks of n rows, a few for each thread: for functions whose results do not depend on blocks."""
+        size = -(-n // (_SHARES_A_THREAD * self.n_jobs))
+        return blocks(n, min(max(size, _LEAST_SHARE), _LARGEST_SHARE))
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item, in order, with a bounded number of pending results."""

@@ -24,7 +24,8 @@ Three things make the descent short and its end whole:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ from .._progress import Report
 from . import tiles
 from .affinities import PERPLEXITY, Strength, edge_shares
 from .graphs import Graph, row_sums
-from .neighbors import Search, first_equal, in_order
+from .neighbors import EqualRows, Search, in_order
 from .repulsion import Field, Kernel
 from .terms import (
     Anchors,
@@ -86,6 +87,7 @@ _STEPS_OF_NEW = 30  # of a new point ...
 _FIRST_PLACES = 32  # ... from that of one of so many neighbours
 _TURNED_BY = 10_000  # points of a device by which its map is turned
 _QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
+_SETTLED_AT_ONCE = 64  # new points: a tile is filled up, and a single one should not wait for many
 
 
 # ------------------------------------------------------------------ the readable definition
@@ -125,7 +127,7 @@ def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
         toward = np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
         return toward * (-4 * square)
 
-    return np.concatenate(list(workers.map(part, blocks(len(Y), ROWS_A_BLOCK))))
+    return np.concatenate(list(workers.map(part, workers.shares(len(Y)))))
 
 
 def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
@@ -148,11 +150,13 @@ def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
 def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
     """n-fold gradient of the rest of `neighbor_loss` (n x 3), and the sum of the kernel over pairs."""
     n, xp = len(Y), namespace(Y)
-    found = list(workers.map(lambda b: field.at(Y[b]), row_blocks(Y, ROWS_A_BLOCK, 32)))
+    parts = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
+    found = list(workers.map(lambda b: field.at(Y[b]), parts))
     # At least what interpolation may leave of points far from each other.
     least = 1e-3 * n
     if on_host(Y):
-        pairs = max(sum(float(value.sum(dtype=np.float64)) for value, _ in found) - n, least)
+        values = np.concatenate([value for value, _ in found])  # one sum, whatever the parts
+        pairs = max(float(values.sum(dtype=np.float64)) - n, least)
         return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
     values, slopes = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
     # Not as a number: the device would stand still until Python has it.
@@ -233,16 +237,19 @@ def sharpen(
             kernel = Kernel(bandwidth, workers, Y)
         if len(history) % _FAR_TERMS_EVERY == 0:
             far, far_curvature = far_terms.force(Y, softening_of(n))
-        force = attraction(P, Y, bandwidth, workers)
-        force *= exaggeration
-        force += repulsion(kernel.field(Y), Y, workers)[0]
-        force *= weight
-        force += far
-        curvature = stiffness * (4 * weight * exaggeration / bandwidth**2) + far_curvature
+        pull = attraction(P, Y, bandwidth, workers)
+        push, _ = repulsion(kernel.field(Y), Y, workers)
+        steepest = 4 * weight * exaggeration / bandwidth**2
+
+        def force(rows: slice) -> tuple[Array, Array]:
+            """n-fold gradient of the objective at some points, and about its slope."""
+            near = exaggeration * pull[rows] + push[rows]  # noqa: B023
+            return weight * near + far[rows], steepest * stiffness[rows] + far_curvature[rows]  # noqa: B023
+
         factor *= weight / (weight + _TIMID)
         longest = _LONGEST_STEP * bandwidth
         before = Y
-        Y, velocity = _moved(Y, velocity, force, curvature, factor, longest, workers)
+        Y, velocity = _moved(Y, velocity, force, factor, longest, workers)
         if held is not None:
             Y[held], velocity[held] = before[held], 0
         history.append(far_terms.angles.loss)
@@ -285,27 +292,28 @@ def _row_totals(P: Any, n: int) -> Array:
 def _moved(
     Y: Array,
     velocity: Array,
-    force: Array,
-    curvature: Array,
+    force: Callable[[slice], tuple[Array, Array]],
     factor: float,
     longest: float,
     workers: Workers,
 ) -> tuple[Array, Array]:
-    """Points and their velocities (n x 3) after a step with momentum against the force."""
+    """Points and their velocities (n x 3) after a step with momentum against the force over its slope."""
     xp = namespace(Y)
-    if device_kernels.take(Y, velocity, force, curvature):
-        return device_kernels.move(Y, velocity, force, curvature, _MOMENTUM, factor, longest)
 
     def part(b: slice) -> tuple[Array, Array]:
+        against, slope = force(b)
         if on_host(Y) and kernels.available():
-            arrays = Y[b], velocity[b], force[b], curvature[b]
-            return kernels.move(*arrays, _MOMENTUM, factor, longest)
+            return kernels.move(Y[b], velocity[b], against, slope, _MOMENTUM, factor, longest)
+        if device_kernels.take(Y, velocity, against, slope):
+            return device_kernels.move(Y, velocity, against, slope, _MOMENTUM, factor, longest)
         faster = _MOMENTUM * tangent(velocity[b], Y[b])
-        faster -= factor * tangent(force[b], Y[b]) / curvature[b]
+        faster -= factor * tangent(against, Y[b]) / slope
         faster = xp.astype(faster, xp.float32)
         return normalize(Y[b] + _limited(faster, longest)), faster
 
-    parts = row_blocks(Y, 4 * ROWS_A_BLOCK, 32)
+    if device_kernels.take(Y, velocity):
+        return part(slice(0, len(Y)))
+    parts = workers.shares(len(Y)) if on_host(Y) else row_blocks(Y, len(Y), 32)
     places, velocities = zip(*workers.map(part, parts), strict=True)
     return xp.concat(places), xp.concat(velocities)
 
@@ -319,8 +327,8 @@ def _limited(step: Array, longest: float) -> Array:
 # ------------------------------------------------------------------ new points
 
 
-class DetailPlacer(NamedTuple):
-    """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
+class _Surroundings(NamedTuple):
+    """What a `DetailPlacer` holds."""
 
     X: Array
     Y: Array
@@ -334,6 +342,10 @@ class DetailPlacer(NamedTuple):
     weight: float
     distances: DistanceLine | None = None  # maps of version 0.1 have no such term, ...
     perplexity: float = 0.0  # ... and equal weights
+
+
+class DetailPlacer(_Surroundings):
+    """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
 
     @property
     def terms(self) -> list[Term]:
@@ -349,26 +361,36 @@ class DetailPlacer(NamedTuple):
         xp = namespace(X)
         found, distances = self._nearest(X)
         # Among points far out the search is rounded, and may miss even an equal one.
-        twin = first_equal(self.X, X)
+        twin = self._twins(X)
         Y = self.Y[xp.where(twin < 0, found[:, 0], twin)]
         (new,) = xp.nonzero((twin < 0) & (distances[:, 0] > 0))
         if len(new):
-            Y[new] = in_tiles(self._settle, X[new], found[new], distances[new])[0]
+            rows = X[new], found[new], distances[new]
+            Y[new] = in_tiles(self._settle, *rows, size=_SETTLED_AT_ONCE)[0]
         return Y
 
     def _nearest(self, X: Array) -> tuple[Array, Array]:
         """The nearest points of the map (b x k), the nearest first, and distances."""
         if not on_host(X):
             return tiles.nearest_to(self.X, X, self.k)
-        search = Search(self.X)
         rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
 
         def part(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            found = [search(tile[b], self.k) for b in blocks(len(tile), rows)]
-            return in_order(self.X, tile, np.concatenate(found))
+            return in_order(self.X, tile, self._search(tile, self.k))
 
-        found, distances = in_tiles(part, X)
+        found, distances = in_tiles(part, X, size=rows)
         return found, distances
+
+    @functools.cached_property
+    def _search(self) -> Search:
+        return Search(self.X)
+
+    @functools.cached_property
+    def _twins(self) -> EqualRows:
+        return EqualRows(self.X)
+
+    def __getstate__(self) -> None:
+        """What is built at the first call is not part of the record."""
 
     def _settle(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
         """Go down from the neighbour that the others are nearest to, by a fixed number of steps.

@@ -115,15 +115,21 @@ def in_order(
     return np.take_along_axis(found, order, axis=1), distances
 
 
-def first_equal(X: Array, queries: Array) -> Array:
-    """The first row of X (n x r) that equals each query, or -1 (q)."""
-    xp = namespace(X)
-    codes, wanted = _codes(X), _codes(queries)
-    order = xp.argsort(codes, stable=True)
-    at = xp.searchsorted(codes[order], wanted)
-    candidate = order[xp.clip(at, None, len(order) - 1)]
-    equal = xp.all(X[candidate] == queries, axis=1)
-    return xp.where(equal, candidate, xp.full_like(candidate, -1))
+class EqualRows:
+    """Finds rows that are equal to those of X (n x r)."""
+
+    def __init__(self, X: Array) -> None:
+        self._X, codes = X, _codes(X)
+        self._order = namespace(X).argsort(codes, stable=True)
+        self._codes = codes[self._order]
+
+    def __call__(self, queries: Array) -> Array:
+        """The first row of X that equals each query, or -1 (q)."""
+        xp = namespace(queries)
+        at = xp.searchsorted(self._codes, _codes(queries))
+        candidate = self._order[xp.clip(at, None, len(self._order) - 1)]
+        equal = xp.all(self._X[candidate] == queries, axis=1)
+        return xp.where(equal, candidate, xp.full_like(candidate, -1))
 
 
 def _codes(X: Array) -> Array:

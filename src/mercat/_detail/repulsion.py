@@ -31,6 +31,7 @@ from .._kernels import device as device_kernels
 
 _NODES_A_BANDWIDTH = 2.0  # the grid's fineness
 _FEWEST_ROWS = 12
+_NODES_A_BLOCK = 1 << 15
 _POINTS_A_BLOCK = 1 << 13, 1 << 17  # at least and at most: each block fills a grid of its own
 _NEGLIGIBLE = (
     1e-20  # smaller coefficients would only slow the products down, as denormal numbers do
@@ -161,16 +162,14 @@ class Kernel:
     def field(self, Y: Array) -> Field:
         """The field of points Y (n x 3): at each place, the sum of the kernel to all of them."""
         charge = self._charge(Y).reshape(-1, self.n_columns)
-        xp = namespace(charge)
-        return Field(
-            self._convolve(xp.astype(charge, xp.float32)).reshape(-1), self.n_rows, self.n_columns
-        )
+        return Field(self._convolve(charge).reshape(-1), self.n_rows, self.n_columns)
 
     def _charge(self, Y: Array) -> Array:
         """A unit charge for each point on the grid, flattened."""
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         if not on_host(Y):
-            return _spread_on_device(Y, self.n_rows, self.n_columns, size)
+            charge = _spread_on_device(Y, self.n_rows, self.n_columns, size)
+            return namespace(charge).astype(charge, namespace(charge).float32)
 
         def spread(block: slice) -> np.ndarray:
             if kernels.available():
@@ -178,10 +177,14 @@ class Kernel:
             return _stencil(Y[block], self.n_rows, self.n_columns).spread(size)
 
         least, most = _POINTS_A_BLOCK
-        size_of_block = min(max(least, len(Y) // 8), most)
-        charge = np.zeros(size)
-        for part in self._workers.map(spread, blocks(len(Y), size_of_block)):
-            charge += part
+        size_of_block = min(max(least, -(-len(Y) // 16)), most)
+        grids = list(self._workers.map(spread, blocks(len(Y), size_of_block)))
+        charge = np.empty(size, dtype=np.float32)
+
+        def add_up(part: slice) -> None:
+            charge[part] = sum(grid[part] for grid in grids)
+
+        list(self._workers.map(add_up, blocks(size, _NODES_A_BLOCK)))
         return charge
 
     def _convolve(self, padded: Array) -> Array:
@@ -207,12 +210,24 @@ class Kernel:
         return 0.5 * xp.concat([even + odd, xp.flip(even - odd, axis=0)])
 
     def _by_table(self, charge: np.ndarray, table: Table) -> np.ndarray:
-        spectrum = np.ascontiguousarray(scipy.fft.rfft(charge, axis=1))
-        filtered = self._workers.map(
-            lambda some: kernels.filter_spectrum(table, some, spectrum), table.groups
+        spectrum = np.empty((self.n_rows, self.n_columns // 2 + 1), dtype=np.complex64)
+        field = np.empty((self.n_rows, self.n_columns), dtype=np.float32)
+
+        def to_spectrum(rows: slice) -> None:
+            spectrum[rows] = scipy.fft.rfft(charge[rows], axis=1)
+
+        def to_field(rows: slice) -> None:
+            field[rows] = scipy.fft.irfft(spectrum[rows], n=self.n_columns, axis=1)
+
+        rows = blocks(self.n_rows, max(1, _NODES_A_BLOCK // self.n_columns))
+        list(self._workers.map(to_spectrum, rows))
+        list(
+            self._workers.map(
+                lambda some: kernels.filter_spectrum(table, some, spectrum), table.groups
+            )
         )
-        list(filtered)
-        return np.asarray(scipy.fft.irfft(spectrum, n=self.n_columns, axis=1))
+        list(self._workers.map(to_field, rows))
+        return field
 
 
 class Table(NamedTuple):

@@ -43,7 +43,7 @@ from .._math.sphere import tangent_frame
 
 _N_ANCHORS = 48  # at least, and for few points as many as make ...
 _PAIRS = 250_000  # ... so many pairs of a point and an anchor
-_ROWS_A_BLOCK = 2048
+_ROWS_A_BLOCK = 1024
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _LINE_SAMPLE = 256  # points whose distances and arcs give the first line
 _NO_VARIANCE = 1e-9

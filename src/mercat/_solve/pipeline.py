@@ -31,7 +31,7 @@ from .._detail.descent import (
     weight_of,
 )
 from .._detail.graphs import graph_like, graph_of
-from .._detail.neighbors import first_equal, nearest
+from .._detail.neighbors import EqualRows, nearest
 from .._detail.terms import FarTerms, angle_term, distance_term
 from .._math.angles import (
     ABSOLUTE,
@@ -321,7 +321,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     del graph, pulls, lengths, shares  # on a device there may be no room for what follows
     if back is not None:
         X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
-    sharp = sharp._replace(Y=sharp.Y[first_equal(X_hat, X_hat)])  # equal rows in one place
+    sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows in one place
     placer = FittedMap(
         plan.spectral,
         plan.rows.to_memory(
