@@ -290,6 +290,26 @@ def test_rows_are_streamed_in_blocks(device, monkeypatch):
     )
 
 
+def test_out_of_memory_says_how_to_need_less(monkeypatch):
+    def too_much(*_):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(tiles, "nearest", too_much)
+    with pytest.raises(MemoryError, match=r"1500 rows.*n_detail to 375"):
+        mercat(device="cpu", tol=0.1, init="pca").fit(data())
+
+
+def test_a_sample_is_sharpened_and_the_others_are_placed(device):
+    X = data()
+    model = mercat(device=device, n_detail=500).fit(torch.as_tensor(X).to(device))
+    assert model._placer.against.X.shape[0] == 500
+    assert model.embedding_.device.type == device.type
+    expected = mercat(n_detail=500).fit(X)
+    np.testing.assert_allclose(
+        measures(X, to_numpy(model.embedding_)), measures(X, expected.embedding_), atol=0.01
+    )
+
+
 def test_what_is_made_is_made_on_the_device(device):
     """A new tensor without a device would be on the default one, here one without memory."""
     X = torch.as_tensor(data()).to(device)

@@ -401,7 +401,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
             solved = solve(plan)
             if self.detail > 0:
-                solved = add_detail(solved, plan)
+                with part.advising():
+                    solved = add_detail(solved, plan)
             if chosen is not None:
                 solved = solved._replace(landmarks=chosen[solved.landmarks])
             self._keep(source, reducer, solved, anchors, progress)
@@ -486,7 +487,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Positions and losses of all points; lazy if the rows are."""
         fit, dtype = solved.fit, _output_type(rows)
         if len(fit.Y) < rows.shape[0]:  # a sample was placed
-            judge = functools.partial(_judge, solved.placement)
+            judge = functools.partial(_judge, rows.to_device(solved.placement))
             return self._placed(rows, progress), rows.results(judge, (), "float64", progress)
         turned = rows.empty(fit.Y.shape, dtype)
         for block in blocks(len(turned), rows.block):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -84,6 +85,10 @@ class RowSource:
     def check_values(self, names: Any = None) -> None:
         """Raise ValueError for NaN and infinity; `names` are those of the columns."""
         check_finite(self.X, names=names)
+
+    def advising(self) -> AbstractContextManager[None]:
+        """Context for what needs all rows at once where they are computed with."""
+        return nullcontext()
 
     def to_device(self, record: Any) -> Any:
         """An array, or a named tuple of arrays, on the computing device."""

@@ -203,6 +203,20 @@ class TorchSource(RowSource):
         fitting = max(1024, int(_SHARE * free / (_BYTES_A_ROW + 4 * self.shape[1])))
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
 
+    @contextmanager
+    def advising(self) -> Iterator[None]:
+        """Context that re-raises out-of-memory errors of `detail` with advice."""
+        import torch
+
+        try:
+            yield
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(
+                f"{self.device} ran out of memory in detail, with {self.shape[0]} rows. Set n_detail to "
+                f"{max(4, self.shape[0] // 4)} or less, so that a sample is sharpened and the other rows are "
+                "placed, or free other tensors."
+            ) from error
+
     def to_device(self, record: Any) -> Any:
         """An array, or a named tuple of arrays, on the device."""
         move = upload if isinstance(record, np.ndarray) or is_torch(record) else upload_all
