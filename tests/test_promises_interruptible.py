@@ -172,25 +172,27 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
 @pytest.mark.skipif(max(blas_threads(), default=1) < 2, reason="needs a BLAS of several threads")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_another_limit_on_blas_is_taken_back_at_the_next_block(n_jobs):
-    """By the caller's own threadpool_limits, around a fit, in a callback or in another thread."""
-    before = blas_threads()
-    with Workers(n_jobs) as workers:
-        limit = threadpool_limits(limits=2, user_api="blas")
-        assert max(blas_threads()) == 2
-        assert list(workers.map(lambda _: blas_threads(), range(4))) == [{1}] * 4
-        limit.restore_original_limits()
-    assert blas_threads() == before
+    """By the caller's own threadpool_limits, whose thread from then on decides for OpenBLAS."""
     X = np.random.default_rng(0).normal(size=(300, 5))
     alone = Mercat(random_state=0, n_jobs=n_jobs).fit(X).embedding_
-    limits = []
-
-    def callback(iteration, loss, Y):
-        limits.append(threadpool_limits(limits=2, user_api="blas"))
-
+    before = blas_threads()
     with threadpool_limits(limits=2, user_api="blas"):
+        with Workers(n_jobs) as workers:
+            assert blas_threads() == {1}
+            with threadpool_limits(limits=2, user_api="blas"):
+                assert blas_threads() == {2}
+                assert list(workers.map(lambda _: blas_threads(), range(4))) == [{1}] * 4
+        assert blas_threads() == {2}
+        raised = []
+
+        def callback(iteration, loss, Y):
+            threadpool_limits(limits=2, user_api="blas")
+            raised.append(blas_threads())
+
         again = Mercat(random_state=0, n_jobs=n_jobs, callback=callback).fit(X).embedding_
+        assert raised[0] == {2}
+        assert blas_threads() == {2}
     np.testing.assert_array_equal(again, alone)
-    assert limits
     assert blas_threads() == before
 
 
@@ -213,9 +215,9 @@ def test_a_hold_that_ctrl_c_cut_off_before_it_was_ended_is_ended_by_the_next_fit
 def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):
     main, hold = threading.main_thread(), threads._hold_blas
 
-    def hold_late(held, leave):
+    def hold_late(held, leave, libraries):
         signal.pthread_kill(main.ident, signal.SIGINT)
-        hold(held, leave)
+        hold(held, leave, libraries)
 
     holder = threads._SingleThreadedBlas()
     monkeypatch.setattr(threads, "_hold_blas", hold_late)

@@ -42,8 +42,7 @@ class _SingleThreadedBlas:
     def again(self) -> None:
         """Limit BLAS to one thread again, where someone has set another number of them."""
         for library in self._libraries:
-            if library.num_threads != 1:
-                library.set_num_threads(1)
+            _set_threads(library, 1)
 
     def __enter__(self) -> None:
         with self._lock:
@@ -76,12 +75,24 @@ def _hold_blas(held: threading.Event, leave: threading.Event, libraries: list[An
 
     try:
         found = ThreadpoolController()
+        blas = found.select(user_api="blas").lib_controllers
+        before = [library.num_threads for library in blas]
         with found.limit(limits=1, user_api="blas"):
-            libraries += found.select(user_api="blas").lib_controllers
+            for library in blas:
+                _set_threads(library, 1)
+            libraries += blas
             held.set()
             leave.wait()
+        for library, number in zip(blas, before, strict=True):
+            _set_threads(library, number)
     finally:
         held.set()
+
+
+def _set_threads(library: Any, number: int) -> None:
+    """Set the number of threads of a BLAS, also where threadpoolctl lets another thread decide on it."""
+    if library.num_threads != number:
+        getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
 _single_threaded_blas = _SingleThreadedBlas()
