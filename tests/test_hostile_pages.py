@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from explorer_page import error_bars
 
 from mercat import Mercat
 from mercat._math.sphere import fibonacci_grid
@@ -153,6 +155,26 @@ def test_the_explorer(watched, tmp_path):
     )
     for tag in ("iframe", "img", "object", "embed", "form", "meta", "link", "base", "template"):
         assert page.locator(f".mercat {tag}").count() == 0
+
+
+def test_error_bars_that_are_no_numbers(watched, tmp_path):
+    """Beside columns that attack: ellipses of no size or without end, and numbers that are none."""
+    n = len(ATTACKS)
+    places, bars = error_bars(n)
+    odd = np.resize([np.nan, np.inf, -np.inf, 0.0, 1e300], n)
+    axes = bars.axes * np.resize([1.0, 0.0, 1e30, np.nan, -1.0], n)[:, None, None]
+    bars = dataclasses.replace(
+        bars, axes=axes, alternative_gap=odd, alternative_wins=odd, torn=odd, p_value=odd
+    )
+    with np.errstate(all="ignore"):
+        path = to_html(places, attacked(n), tmp_path / "page.html", uncertainty=bars)
+    page = watched(path)
+    explore(page, n_columns=n)
+    box = page.locator(".stage").bounding_box()
+    for row in range(5):
+        at = page.evaluate("(row) => mercat.project(row, 'map')", row)
+        if at is not None:
+            page.mouse.move(box["x"] + at[0], box["y"] + at[1])
 
 
 def test_genes_neighbours_images_and_embeddings(watched, tmp_path):
