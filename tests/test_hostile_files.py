@@ -600,7 +600,8 @@ def on_a_terminal(arguments):
     """What a command says where stdout is a terminal."""
     import contextlib
 
-    from mercat.cli import _console
+    from mercat._files.untrusted import reading
+from mercat.cli import _console
     from mercat.cli._app import app
 
     class Terminal(io.StringIO):
@@ -660,3 +661,19 @@ def test_text_reaches_the_terminal_by_one_function_alone():
             ):  # fmt: skip
                 found.add(path.name)
     assert found == {"_console.py", "__init__.py"}  # the latter where click is not installed
+
+
+@pytest.mark.parametrize(
+    "error", [ImportError("no name", name="anndata.compat"), "an array of a petabyte"], ids=str
+)
+def test_what_a_file_makes_its_reader_import_or_allocate_is_refused(tmp_path, error):
+    path = tmp_path / "cells.h5ad"
+    path.write_bytes(b"few")
+    with pytest.raises(ValueError, match=r"cells\.h5ad is not a table"), reading(path, "a table"):
+        if isinstance(error, ImportError):
+            raise error
+        np.empty(1 << 50)
+    with pytest.raises(ModuleNotFoundError), reading(path, "a table"):
+        raise ModuleNotFoundError("of a package that is not installed")
+    with pytest.raises(MemoryError), reading(path, "a table"):
+        raise MemoryError

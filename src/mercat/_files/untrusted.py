@@ -76,7 +76,14 @@ def reading(
     try:
         check_file(path, folder=folder)
         yield
-    except (ImportError, MemoryError):
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) or (error.name or "mercat").startswith("mercat"):
+            raise  # of a package that is not installed
+        raise ValueError(f"{path} is not {what}: {short(error)}") from error
+    except MemoryError as error:
+        wanted = getattr(error, "_total_size", 0)  # by an array of NumPy
+        if os.path.isfile(path) and wanted > max(FREE, FOLD * os.path.getsize(path)):
+            raise ValueError(f"{path} is not {what}: {short(error)}") from error
         raise
     except OSError as error:
         if error.filename is not None:
