@@ -385,3 +385,10 @@ def residuals(placer: LandmarkPlacer, x: np.ndarray, y: np.ndarray) -> float:
         xs, ys = np.vstack([x, P[others]]), np.vstack([y, Q[others]])
         total += 2 * cosines(P[k], Q[k], xs, ys)[0, 1:].sum()
     return total / (3 * m**2)
+
+
+def test_maps_with_detail_of_part_of_the_points_are_refused():
+    X = clusters(200)
+    model = small(detail=0.3, n_detail=120).fit(X)
+    with pytest.raises(ValueError, match="n_detail=120"):
+        uncertainty(model, X, n_maps=4)

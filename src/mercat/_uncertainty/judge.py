@@ -96,6 +96,13 @@ def uncertainty(
     with model._working() as (workers, progress):
         source = model._open(X, workers, fitting=False)
         n = source.shape[0]
+        if model.detail > 0 and (
+            source.lazy or source.device is not None or len(model._placer.against.Y) < n
+        ):
+            raise ValueError(
+                "uncertainty of a map with detail needs X in memory and all points in the descent, got "
+                f"detail={model.detail!r}, n_detail={model.n_detail!r} and X as a {type(X).__name__}."
+            )
         if n != len(model.embedding_):
             raise ValueError(
                 f"X must be the data that the model was fitted to, {len(model.embedding_)} rows, got {n}."
