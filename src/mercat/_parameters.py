@@ -140,7 +140,7 @@ PARAMETERS: dict[str, Parameter] = {
     "objective": Choice(
         default="calibrated",
         choices=("calibrated", "absolute"),
-        help="What to preserve: the correlation of the angles, or the paper's loss.",
+        help="What to preserve: angles and, less, distances, or the paper's loss.",
     ),
     "detail": Number(
         default=0.0,
