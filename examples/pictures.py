@@ -1,6 +1,6 @@
 """Draws the pictures of the README and the guides into docs/images, or into another folder.
 
-    python -m examples.pictures [hero detail smiley explorer] [--folder FOLDER]
+    python -m examples.pictures [opening hero detail smiley explorer] [--folder FOLDER]
 
 Needs matplotlib, and for the explorer playwright and a Chromium, which the environment variable
 CHROMIUM may name. `make pictures` draws all of them.
@@ -9,6 +9,7 @@ CHROMIUM may name. `make pictures` draws all of them.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import shutil
 import tempfile
@@ -36,18 +37,39 @@ STYLE = {"font.family": "DejaVu Sans", "font.size": 11, "axes.titlesize": 13}
 DIAL = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
+@functools.cache
+def digits_at(detail: float) -> np.ndarray:
+    """The map of the digits."""
+    return np.asarray(Mercat(detail=detail, random_state=0).fit_transform(load_digits().data))
+
+
+def draw_opening(folder: Path) -> None:
+    """The digits with detail 0 and 0.3, side by side."""
+    digit = load_digits().target
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
+    for ax, detail in zip(axes, (0.0, 0.3), strict=True):
+        plot.map(digits_at(detail), digit, labels=True, legend=False, size=15, ax=ax)
+        ax.set_title(f"detail={detail:g}")
+        enlarge_names(ax, 16)
+    save(figure, folder / "opening.png", dpi=150)
+
+
+def enlarge_names(ax: Any, size: float) -> None:
+    """Write the digits' names larger, with a halo."""
+    for text in ax.texts:
+        if text.get_text().isdigit():
+            text.set(fontsize=size, path_effects=[withStroke(linewidth=4, foreground="white")])
+
+
 def draw_hero(folder: Path) -> None:
     """The digits as a map with their names, beside the globe they come from."""
-    digits = load_digits()
-    Y, digit = Mercat(random_state=0).fit_transform(digits.data), digits.target
+    Y, digit = digits_at(0.0), load_digits().target
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
     plot.map(Y, digit, labels=True, legend=False, size=15, ax=left)
     plot.globe(Y, digit, labels=True, legend=False, size=9, ax=right)
     right.set_xlabel("")
-    for ax, size in ((left, 16), (right, 12)):
-        for text in ax.texts:
-            if text.get_text().isdigit():
-                text.set(fontsize=size, path_effects=[withStroke(linewidth=4, foreground="white")])
+    enlarge_names(left, 16)
+    enlarge_names(right, 12)
     save(figure, folder / "hero.png", dpi=165)
 
 
@@ -73,7 +95,7 @@ def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def draw_detail(folder: Path) -> None:
     """The digits over the dial, and what it costs and brings."""
     X, digit = load_digits(return_X_y=True)
-    dial = {d: Mercat(detail=d, random_state=0).fit_transform(X) for d in DIAL}
+    dial = {d: digits_at(d) for d in DIAL}
     shown = {f"detail = {d:g}": dial[d] for d in (0.0, 0.1, 0.3, 1.0)}
     axes = plot.compare(shown, digit, projection="lambert", labels=True, legend=False, size=5)
     figure = axes[0].figure
@@ -126,6 +148,7 @@ def save(figure: Any, path: Path, *, dpi: int) -> None:
 
 
 PICTURES = {
+    "opening": draw_opening,
     "hero": draw_hero,
     "detail": draw_detail,
     "smiley": draw_smiley,

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from fits import digits
+from fits import blood_cells, digits
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness.facing import facing
@@ -224,15 +224,25 @@ def error_bars() -> Any:
     return figure
 
 
-def cells() -> Any:
-    """Blood cells that come with scanpy: kinds, and a marker of monocytes."""
-    import scanpy as sc
-
+def cells_by_detail() -> Any:
+    """Blood cells that come with scanpy, with detail 0 and 0.3."""
     import mercat
 
-    adata = sc.datasets.pbmc68k_reduced().raw.to_adata()
-    sc.pp.pca(adata, n_comps=30)
-    mercat.tl.mercat(adata)
+    adata = blood_cells()
+    mercat.tl.mercat(adata, detail=0.3, key_added="sharp")
+    figure, axes = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
+    mercat.pl.map(adata, "bulk_labels", ax=axes[0], legend_loc=None)
+    mercat.pl.map(adata, "bulk_labels", basis="sharp", ax=axes[1])
+    axes[0].set_title("detail=0")
+    axes[1].set_title("detail=0.3")
+    return figure
+
+
+def cells() -> Any:
+    """Blood cells that come with scanpy: kinds, and a marker of monocytes."""
+    import mercat
+
+    adata = blood_cells()
     figure, axes = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
     mercat.pl.map(adata, "bulk_labels", ax=axes[0])
     mercat.pl.map(adata, "CST3", ax=axes[1])
@@ -288,6 +298,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     landmarks,
     trust,
     error_bars,
+    cells_by_detail,
     cells,
     side_by_side,
 )

@@ -15,3 +15,16 @@ def digits(**parameters: Any) -> tuple[Any, Mercat]:
     """Scikit-learn's digits and a model of them."""
     data = load_digits()
     return data, Mercat(random_state=0, **parameters).fit(data.data)
+
+
+@functools.cache
+def blood_cells() -> Any:
+    """Scanpy's blood cells with the plain map of them."""
+    import scanpy as sc
+
+    import mercat
+
+    adata = sc.datasets.pbmc68k_reduced().raw.to_adata()
+    sc.pp.pca(adata, n_comps=30)
+    mercat.tl.mercat(adata)
+    return adata
