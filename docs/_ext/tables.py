@@ -24,6 +24,9 @@ from benchmarks.detail import SETS as DIAL_SETS
 from benchmarks.harness.data import SETS
 from benchmarks.harness.measure import MEASURES
 from benchmarks.harness.methods import title
+from benchmarks.structureless import DETAILS, PEERS
+from benchmarks.structureless import SETS as STRUCTURELESS
+from benchmarks.structureless import key_of as structureless_key
 from mercat._parameters import PARAMETERS
 from paper import claims, markdown
 from paper.experiment import METHODS
@@ -71,6 +74,7 @@ def fragments() -> dict[str, str]:
         "calibration": calibration_table(_results("calibration")),
         "uncertainty": uncertainty_table(_results("uncertainty")),
         "stability": stability_table(_results("stability")),
+        "structureless": structureless_table(_results("structureless")),
         "pseudotime": pseudotime_table(_results("pseudotime")),
         "viewer": viewer_table(_results("viewer")),
         "parameters": parameters_table(),
@@ -511,6 +515,37 @@ def pseudotime_table(found: Mapping[str, Any]) -> str:
             row += [f"{record['measures'][method][measure]['mean']:.2f}" for method in names]
         rows.append(row)
     return _table(head, rows)
+
+
+def structureless_table(found: Mapping[str, Any]) -> str:
+    """What maps of data without structure show: excess of clumps, and the share of dense points."""
+    maps = [("mercat", detail) for detail in DETAILS] + [(peer, 0.0) for peer in PEERS]
+    head = ["data", "points"]
+    head += [f"detail {d:g}" if m == "mercat" else title(m) for m, d in maps]
+    rows, measured = [], [r for r in found.values() if r["status"] == "ok"]
+    sizes = sorted({r["n"] for r in measured})
+    for name, (named, _) in STRUCTURELESS.items():
+        for n in sizes:
+            records = [found.get(structureless_key(name, n, *one)) for one in maps]
+            cells = [
+                f"{r['excess']:z.2f} / {r['dense']:.1%}" if r and r["status"] == "ok" else ""
+                for r in records
+            ]
+            if any(cells):
+                rows.append([named if n == sizes[0] else "", f"{n:,}", *cells])
+    if not rows:
+        return NOT_YET
+    chance = {r["n"]: r["dense_by_chance"] for r in measured}
+    shares = ", ".join(f"{share:.1%} of {n:,}" for n, share in sorted(chance.items()))
+    plain = [r for r in measured if r["method"] == "mercat" and r["detail"] == 0]
+    highest, errors = max(r["excess"] for r in plain), [r["error"] for r in plain]
+    least = min(r["roundness"] for r in plain)
+    return (
+        _table(head, rows)
+        + f"\nChance alone makes a share of the points dense: {shares}. Plain maps have an excess of at most "
+        f"{highest:.2f}, with standard errors from {min(errors):.2f} to {max(errors):.2f}, and a roundness "
+        f"of at least {least:.2f}.\n"
+    )
 
 
 def viewer_table(found: Mapping[str, Any]) -> str:
