@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.harness import data, measure, methods, peers
+from benchmarks.harness import data, measure, peers
 from benchmarks.harness.record import Store, stamp
 from mercat._reduce.reducer import denoise
 
 HERE = Path(__file__).resolve().parent
-METHODS = tuple(methods.METHODS)
+METHODS = (
+    *("mercat", "mercat-absolute", "mercat-algorithm1"),
+    *("umap", "tsne", "ncvis", "densmap", "pacmap", "pca"),
+)
 PEERS = tuple(method for method in METHODS if not method.startswith("mercat"))
 SEEDS = (1, 2, 3)
 N_LOSS = 900  # points whose triples the loss is taken over

@@ -28,6 +28,7 @@ from mercat import Mercat, metrics, tl
 from mercat._draw.palette import MISSING
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
+from mercat.cli._methods import METHODS, Method
 from mercat.cli._read import ENDINGS
 
 RNG = np.random.default_rng(0)
@@ -911,7 +912,7 @@ def test_compare_gives_all_methods_rows_of_the_metric(data, tmp_path):
     methods = json.loads(done("compare", data, "-o", report, *options))["methods"]
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     for title, Y in (
-        ("PCA", _peers.attempt(_peers.PEERS["pca"], rows, 0, 1).Y),
+        ("PCA", _peers.attempt(METHODS["pca"], rows, 0, 1).Y),
         ("Mercat", Mercat(metric="cosine", random_state=0).fit_transform(X)),
     ):
         scores = {k: v["score"] for k, v in methods[title]["measures"].items()}
@@ -922,7 +923,8 @@ def test_compare_gives_all_methods_rows_of_the_metric(data, tmp_path):
 def test_imports_are_not_timed(monkeypatch):
     clock = iter(range(10))
     monkeypatch.setattr(_peers.time, "perf_counter", lambda: next(clock))
-    method = _peers.Method("M", lambda: next(clock), lambda start, X, seed, n_jobs: X)
+    monkeypatch.setattr(_peers, "require", lambda *_: next(clock))
+    method = Method("M", "a_module", "", lambda X, seed, n_jobs: X)
     assert _peers.attempt(method, X, 0, 1).seconds == 1
 
 
@@ -930,14 +932,29 @@ def test_a_peer_that_is_installed_and_broken_is_not_called_missing(tmp_path, mon
     (tmp_path / "umap.py").write_text("import mercat_never_heard_of")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "umap", raising=False)
-    absent = _peers.attempt(_peers.PEERS["umap"], X, 0, 1).absent
+    absent = _peers.attempt(METHODS["umap"], X, 0, 1).absent
     assert absent == "cannot be imported: No module named 'mercat_never_heard_of'"
+
+
+@pytest.mark.parametrize(("name", "where"), [("trimap", "pip install trimap"), ("umap", "peers")])
+def test_a_peer_that_is_not_installed_says_where_to_get_it(name, where):
+    absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).absent
+    assert absent.startswith("not installed: ")
+    assert where in absent
+
+
+@pytest.mark.parametrize("name", ["isomap", "mds"])
+def test_methods_of_scikit_learn_can_be_compared_with(name, data, tmp_path):
+    report = tmp_path / "report.html"
+    found = json.loads(done("compare", data, "-o", report, "--method", name, "--json"))["methods"]
+    assert list(found) == ["Mercat", METHODS[name].title]
+    assert found[METHODS[name].title]["measures"]["distance_preservation"]["score"] > 0.5
 
 
 def test_pca_is_pca():
     from sklearn.decomposition import PCA
 
-    Y = _peers.attempt(_peers.PEERS["pca"], X, 0, 1).Y
+    Y = _peers.attempt(METHODS["pca"], X, 0, 1).Y
     np.testing.assert_allclose(Y, PCA(2).fit_transform(X), atol=1e-9)
 
 

@@ -15,7 +15,16 @@ from benchmarks.harness import data, methods, peers  # noqa: E402
 from benchmarks.harness.facing import facing  # noqa: E402
 from benchmarks.harness.measure import MEASURES  # noqa: E402
 from benchmarks.harness.record import Store, stamp  # noqa: E402
-from paper import claims, experiment, numbers, report, spectrum, synthetic, theory  # noqa: E402
+from paper import (  # noqa: E402
+    claims,
+    experiment,
+    numbers,
+    report,
+    runtime,
+    spectrum,
+    synthetic,
+    theory,
+)
 from paper.markdown import best, seconds  # noqa: E402
 from paper.numbers import Number  # noqa: E402
 
@@ -89,8 +98,45 @@ def test_pca_runs_in_a_process_of_its_own():
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     np.testing.assert_allclose(np.abs(Y), np.abs(left[:, :2] * values[:2]), rtol=1e-3, atol=1e-4)
     assert outcome["status"] == "ok"
-    assert set(outcome["seconds"]) == {"import", "first", "fit"}
+    assert set(outcome["seconds"]) == {"import", "first", "fit", "cpu"}
     assert outcome["versions"]["numpy"] == np.__version__
+
+
+@pytest.fixture
+def settings(monkeypatch):
+    """What a method of the list is called with."""
+    seen = {}
+
+    def embed(X, seed, n_jobs, **options):
+        seen.update(options, seed=seed, n_jobs=n_jobs)
+        return X[:, :2]
+
+    monkeypatch.setitem(methods.METHODS, "tsne", methods.METHODS["tsne"]._replace(embed=embed))
+    return seen
+
+
+def test_a_method_has_the_papers_settings_or_its_own(settings):
+    X = np.eye(4)
+    methods.embed("tsne", X, 1)
+    assert settings == {**methods.PAPER["tsne"], "seed": 1, "n_jobs": 1}
+    methods.embed("tsne", X, None, {"theta": 0.1}, neighbors=7)
+    assert settings == {
+        **methods.PAPER["tsne"],
+        "perplexity": 7,
+        "theta": 0.1,
+        "seed": None,
+        "n_jobs": -1,
+    }
+    settings.clear()
+    methods.embed("tsne", X, 1, {"theta": 0.1}, paper=False)
+    assert settings == {"theta": 0.1, "seed": 1, "n_jobs": 1}
+
+
+def test_the_harness_and_the_command_line_have_one_list():
+    from mercat.cli._methods import METHODS
+
+    assert {name: methods.METHODS[name] for name in METHODS} == METHODS
+    assert set(methods.PYTHON) <= set(METHODS)
 
 
 def test_principal_components_by_either_gram_matrix():
@@ -108,9 +154,8 @@ def test_a_missing_method_is_reported(monkeypatch, tmp_path):
     assert Y is None
     assert outcome["status"] == "not installed"
     assert str(tmp_path / "python") in outcome["reason"]
-    monkeypatch.setitem(
-        methods.METHODS, "umap", methods.Method(methods.umap, "UMAP", "no_such_package")
-    )
+    absent = methods.METHODS["umap"]._replace(module="no_such_package")
+    monkeypatch.setitem(methods.METHODS, "umap", absent)
     with pytest.raises(ImportError, match="no_such_package"):
         methods.load("umap")
     with pytest.raises(ValueError, match=r"method must be one of mercat, .* got 'som'\."):
@@ -226,7 +271,7 @@ def made_up(tmp_path):
     real.put("b", _record("blood", "mercat", 1, 0.2, note="stand-in: other blood", options=None))
     outcome = {"status": "ok", "warm": 2.0, "cold": 3.0, "turns": [2.0]}
     slow = {**outcome, "warm": 4.0}
-    methods_timed = dict.fromkeys(methods.METHODS, slow) | {"mercat": outcome, "ncvis": missing}
+    methods_timed = dict.fromkeys(runtime.METHODS, slow) | {"mercat": outcome, "ncvis": missing}
     experiment.store("runtime", tmp_path).put(
         "mnist_even",
         stamp(

@@ -1,8 +1,8 @@
 """Run a method in a process of its own, under the interpreter that has it.
 
 Arrays travel as .npy files, the rest as JSON; nothing is pickled. Interpreters are named by
-environment variables (MERCAT_PEERS_PYTHON, MERCAT_NCVIS_PYTHON); by default it is the running one.
-A method that is not installed there comes back with the status "not installed" and the reason.
+environment variables (`methods.PYTHON` lists them); by default it is the running one. A method that is not
+installed there comes back with the status "not installed" and the reason.
 
     embedding, outcome = run("umap", X, seed=1)
 
@@ -33,7 +33,7 @@ SMALL, LARGE, SWITCH = 500, 5000, 4096
 
 def interpreter(method):
     """Path of the Python that runs a method."""
-    variable = methods.METHODS[method].variable
+    variable = methods.PYTHON.get(method)
     return os.environ.get(variable, sys.executable) if variable else sys.executable
 
 
@@ -72,7 +72,9 @@ class Session:
             self._process.wait()
         self._stderr.close()
 
-    def run(self, X, *, seed, neighbors=None, n_components=None, options=None, warm=False):
+    def run(
+        self, X, *, seed, neighbors=None, n_components=None, options=None, warm=False, paper=True
+    ):
         """Embed X.
 
         Parameters
@@ -90,13 +92,16 @@ class Session:
         warm : bool
             First make a call on a small sample of the rows, so that what is compiled at the first
             call is compiled; its seconds are reported apart.
+        paper : bool
+            Whether to use the paper's settings rather than the method's own defaults.
 
         Returns
         -------
         embedding : array (n, 2 or 3), or None if there is none
         outcome : dict
             "status" ("ok", "not installed" or "failed"), "reason" if not ok, "seconds" (of the
-            "import", of the "first" small call if any, of the "fit"), "versions", "warnings".
+            "import", of the "first" small call if any, of the "fit", and "cpu": processor seconds of the
+            fit), "versions", "warnings".
         """
         if self._process is None:
             reason = f"there is no interpreter {interpreter(self.method)}."
@@ -108,6 +113,7 @@ class Session:
             "n_components": n_components,
             "options": options or {},
             "warm": warm,
+            "paper": paper,
         }
         with tempfile.TemporaryDirectory(prefix="mercat-") as name:
             folder = Path(name)
@@ -220,8 +226,11 @@ def work(folder):
         try:
             embedding, outcome = _embed(job, X)
         except ImportError as error:
-            distribution = methods.METHODS[job["method"]].distribution
-            outcome = _without("not installed", f"{distribution}: {error}")
+            known = methods.METHODS[job["method"]]
+            reason = (
+                f"{known.distribution}: {error} ({known.source})" if known.source else str(error)
+            )
+            outcome = _without("not installed", reason)
         except Exception as error:
             outcome = _without("failed", f"{type(error).__name__}: {error}")
     logging.getLogger().removeHandler(heard)
@@ -233,15 +242,17 @@ def work(folder):
 
 
 def _embed(job, X):
-    method = methods.METHODS[job["method"]]
     seconds = {}
 
     def call(name, rows):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         if job["n_components"] and rows.shape[1] > job["n_components"]:
             rows = methods.principal_components(rows, job["n_components"])
-        embedding = method.embed(rows, job["seed"], job["neighbors"], **job["options"])
+        embedding = methods.embed(
+            job["method"], rows, job["seed"], job["options"], job["neighbors"], job["paper"]
+        )
         seconds[name] = time.perf_counter() - start
+        seconds["cpu"] = time.process_time() - used
         return np.asarray(embedding)
 
     start = time.perf_counter()

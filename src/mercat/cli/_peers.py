@@ -1,8 +1,4 @@
-"""The methods that `mercat compare` sets side by side, each at its own defaults.
-
-`benchmarks/harness/methods.py` runs them with the paper's settings, under other interpreters: the two share
-nothing on purpose.
-"""
+"""Methods run side by side by `mercat compare`, each at its own defaults, in this interpreter."""
 
 from __future__ import annotations
 
@@ -11,24 +7,13 @@ import io
 import logging
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .._extras import MissingExtra, not_installed, require
-
-_COMPONENTS = 50  # that t-SNE is customarily given
-
-
-@dataclass(frozen=True)
-class Method:
-    """A method: its title, how its class is imported, and how that is run on X with a seed."""
-
-    title: str
-    load: Callable[[], Any]
-    run: Callable[[Any, np.ndarray, int, int], Any]
+from ._methods import Method
 
 
 @dataclass(frozen=True)
@@ -43,66 +28,26 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
 
 
-def _from(module: str, name: str) -> Callable[[], Any]:
-    return lambda: getattr(require(module, name, "peers"), name)
-
-
-def _umap(UMAP: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
-    del n_jobs  # with a seed UMAP runs on one core
-    return UMAP(random_state=seed, n_jobs=1).fit_transform(X)
-
-
-def _tsne(TSNE: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
-    if X.shape[1] > _COMPONENTS:
-        X = _principal_components(X, _COMPONENTS, seed)
-    perplexity = min(30.0, (len(X) - 1) / 3)
-    return np.asarray(TSNE(perplexity=perplexity, random_state=seed, n_jobs=n_jobs).fit(X))
-
-
-def _pacmap(PaCMAP: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
-    del n_jobs
-    return PaCMAP(n_components=2, random_state=seed).fit_transform(np.asarray(X, dtype=np.float32))
-
-
-def _pca(PCA: Any, X: np.ndarray, seed: int, n_jobs: int) -> Any:
-    del n_jobs
-    return PCA(min(2, *X.shape), random_state=seed).fit_transform(X)
-
-
-def _principal_components(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    from sklearn.decomposition import PCA
-
-    return np.asarray(PCA(min(k, *X.shape), random_state=seed).fit_transform(X))
-
-
-PEERS = {
-    "umap": Method("UMAP", _from("umap", "UMAP"), _umap),
-    "tsne": Method("t-SNE", _from("openTSNE", "TSNE"), _tsne),
-    "pacmap": Method("PaCMAP", _from("pacmap", "PaCMAP"), _pacmap),
-    "pca": Method("PCA", _from("sklearn.decomposition", "PCA"), _pca),
-}
-
-
-def mercat(parameters: dict[str, Any]) -> Method:
-    """Mercat as a method."""
-
-    def run(Mercat: Any, X: np.ndarray, *_: int) -> Any:  # both are among its parameters
-        return Mercat(**parameters).fit_transform(X)
-
-    return Method("Mercat", _from("mercat", "Mercat"), run)
-
-
-def attempt(method: Method, X: np.ndarray, seed: int, n_jobs: int) -> Outcome:
+def attempt(
+    method: Method,
+    X: np.ndarray,
+    seed: int,
+    n_jobs: int,
+    options: dict[str, Any] | None = None,
+) -> Outcome:
     """Run a method; if it is not installed or fails, say so and go on."""
     said = io.StringIO()
     with _heard() as remarks, contextlib.redirect_stdout(said):
         try:
-            method_class = method.load()  # before the clock starts: Mercat is imported already
+            require(
+                method.module, method.title, "peers"
+            )  # before the clock starts: Mercat is there
             start = time.perf_counter()
-            Y = np.asarray(method.run(method_class, X, seed, n_jobs), dtype=np.float64)
+            Y = np.asarray(method.embed(X, seed, n_jobs, **(options or {})), dtype=np.float64)
             seconds = time.perf_counter() - start
         except MissingExtra:
-            return Outcome(method.title, absent=not_installed("peers"))
+            how = f"not installed: {method.source}" if method.source else not_installed("peers")
+            return Outcome(method.title, absent=how)
         except ImportError as error:
             return Outcome(method.title, absent=f"cannot be imported: {error}")
         except Exception as error:  # whatever a peer raises must not cost the others

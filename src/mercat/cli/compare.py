@@ -14,8 +14,9 @@ from .._extras import require
 from . import _options, _peers
 from ._console import Console, command
 from ._measures import dominating, in_metric, labels, neighbors, scores_as_data
+from ._methods import METHODS, Method
 from ._outputs import PAGES, Outputs, color_column
-from ._peers import PEERS, Outcome
+from ._peers import Outcome
 from ._prepare import Preparation
 from ._read import read_table
 from ._report import MEANING, Subject, page
@@ -28,9 +29,12 @@ Examples:
   mercat compare cells.csv -o report.html --method pca --method umap
 
 \b
-Methods that are not installed are named in the report; all of them come with
+Methods that are not installed are named in the report, with where to get them. Those compared with by
+default come with
   pip install "mercat[peers]"
 """
+_PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
+_USUAL = [name for name, method in _PEERS.items() if method.usual]
 _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"}
 
 
@@ -40,9 +44,9 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
     click.option(
         "--method",
         "methods",
-        type=click.Choice(list(PEERS)),
+        type=click.Choice(list(_PEERS)),
         multiple=True,
-        help="A peer to compare with; may be repeated. [default: all]",
+        help=f"A peer to compare with; may be repeated. [default: {', '.join(_USUAL)}]",
     ),
     click.option(
         "--sample", type=click.IntRange(min=10), help="Compare on so many rows, at random."
@@ -85,7 +89,9 @@ def compare(
     if sentence := dominating(X, table.features, metric):
         console.warn(sentence)
     X = in_metric(X, metric)
-    chosen = [_peers.mercat(parameters), *(PEERS[name] for name in methods or PEERS)]
+    settings = {name: v for name, v in parameters.items() if name not in ("random_state", "n_jobs")}
+    chosen = [(METHODS["mercat"], settings)]
+    chosen += [(_PEERS[name], {}) for name in methods or _USUAL]
     outcomes = _outcomes(chosen, X, labels(table, options.label, console), k, seed, n_jobs, console)
     color = color_column(table, options.label)
     subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
@@ -104,7 +110,7 @@ def _sampled(table: Table, sample: int | None, seed: int, console: Console) -> T
 
 
 def _outcomes(
-    chosen: list[_peers.Method],
+    chosen: list[tuple[Method, dict[str, Any]]],
     X: np.ndarray,
     classes: Any,
     k: int,
@@ -118,9 +124,9 @@ def _outcomes(
 
     outcomes = []
     bar = tqdm(chosen, disable=not console.progress, unit="method")
-    for method in bar:
+    for method, parameters in bar:
         bar.set_description(method.title)
-        outcome = _peers.attempt(method, X, seed, n_jobs)
+        outcome = _peers.attempt(method, X, seed, n_jobs, parameters)
         if outcome.Y is not None:
             scores = metrics.report(X, outcome.Y, classes, k=k, random_state=seed)
             outcome = replace(outcome, scores=scores)
