@@ -17,7 +17,7 @@ from benchmarks.harness.facing import facing
 from benchmarks.harness.methods import title
 from mercat import plot, projections
 
-from . import neighborhood, real, spectrum, synthetic, theory
+from . import neighborhood, real, rivals, spectrum, synthetic, theory
 from .experiment import HERE, Task, embedding, reference, store
 
 FOLDER = HERE / "figures"
@@ -43,6 +43,7 @@ def main(folder: str | None) -> list[Path]:
         _mammoth(folder),
         _spectrum(),
         _theory(),
+        rivals.main(),
     ]
     return [path for path in drawn if path is not None]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from . import (
     neighborhood,
     real,
+    rivals,
     runtime,
     scaling,
     sections,
@@ -29,15 +30,16 @@ TABLES = (
 )
 
 
-def main(folder: Path = HERE) -> Path:
-    """Write the report of what is in `folder`/results; its path."""
+def main(folder: Path = HERE, beside: Records | None = None) -> Path:
+    """Write the report of what is in `folder`/results, and of the rivals (`beside`); its path."""
     records = {name: store(name, folder).records for name in TABLES}
     path = folder / "REPORT.md"
-    path.write_text(compose(records, folder), encoding="utf-8")
+    found = rivals.read() if beside is None else beside
+    path.write_text(compose(records, folder, found), encoding="utf-8")
     return path
 
 
-def compose(records: Mapping[str, Records], folder: Path) -> str:
+def compose(records: Mapping[str, Records], folder: Path, beside: Records) -> str:
     """The whole report; a part without results says so."""
     results = {}
     for name in (synthetic.TABLE, real.TABLE):
@@ -52,6 +54,7 @@ def compose(records: Mapping[str, Records], folder: Path) -> str:
         sections.picture(folder, "synthetic", "Synthetic data, coloured by cluster (first draw)."),
         sections.real_table(results[real.TABLE], notes),
         sections.picture(folder, "real", "Real data, coloured by their labels."),
+        rivals.section(beside),
         sections.loss_table(results),
         sections.scaling_table(records[scaling.TABLE]),
         sections.neighborhood_table(records[neighborhood.TABLE]),

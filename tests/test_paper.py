@@ -20,6 +20,7 @@ from paper import (  # noqa: E402
     experiment,
     numbers,
     report,
+    rivals,
     runtime,
     spectrum,
     synthetic,
@@ -282,7 +283,7 @@ def made_up(tmp_path):
 
 
 def test_report_of_made_up_results(made_up):
-    text = report.main(made_up).read_text(encoding="utf-8")
+    text = report.main(made_up, {}).read_text(encoding="utf-8")
     assert "keeps angles best on 1 of 1 sets" in text  # against UMAP
     assert "Not best: Unif5, angle: .620 against PCA's .700" in text
     assert "| Unif5 | angle | .67 ±.01 | .62 ±.01 |" in text
@@ -297,11 +298,11 @@ def test_report_of_made_up_results(made_up):
 def test_the_report_is_that_of_the_results():
     records = {name: experiment.store(name).records for name in report.TABLES}
     text = (experiment.HERE / "REPORT.md").read_text(encoding="utf-8")
-    assert report.compose(records, experiment.HERE) == text, "run: report.main()"
+    assert report.compose(records, experiment.HERE, rivals.read()) == text, "run: report.main()"
 
 
 def test_report_without_results_says_so(tmp_path):
-    text = report.main(tmp_path).read_text(encoding="utf-8")
+    text = report.main(tmp_path, {}).read_text(encoding="utf-8")
     assert "no results yet" in text
 
 

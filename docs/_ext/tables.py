@@ -28,7 +28,7 @@ from benchmarks.structureless import DETAILS, PEERS
 from benchmarks.structureless import SETS as STRUCTURELESS
 from benchmarks.structureless import key_of as structureless_key
 from mercat._parameters import PARAMETERS
-from paper import claims, markdown
+from paper import claims, markdown, rivals
 from paper.experiment import METHODS
 from paper.markdown import best, seconds
 from paper.numbers import Number, collect, shown
@@ -37,6 +37,7 @@ NOT_YET = "*Not measured yet.*\n"
 PAGES = (
     "README.md",
     "docs/beside.md",
+    "docs/choosing.md",
     "docs/detail.md",
     "docs/estimator.md",
     "docs/howto/single-cell.md",
@@ -78,6 +79,26 @@ def fragments() -> dict[str, str]:
         "pseudotime": pseudotime_table(_results("pseudotime")),
         "viewer": viewer_table(_results("viewer")),
         "parameters": parameters_table(),
+        **rivals_tables(rivals.read()),
+    }
+
+
+def rivals_tables(measured: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """Everything about the strongest rivals; a measure has the table `rivals_<measure>`."""
+    found = rivals.collect(measured)
+    if not found:
+        names = ("claims", "notes", "losses", "tradeoff", "false_structure", "leaders", "versions")
+        names += tuple(name.replace(" ", "_") for name in rivals.NAMES)
+        return {f"rivals_{name}": NOT_YET for name in names}
+    return {
+        "rivals_claims": rivals.claims_text(found, rivals.notes(measured)),
+        "rivals_notes": rivals.notes_list(measured) + rivals.not_run(measured),
+        "rivals_losses": rivals.losses_table(found),
+        "rivals_tradeoff": rivals.tradeoff_text(found),
+        "rivals_false_structure": rivals.structureless_table(found),
+        "rivals_leaders": rivals.leaders_table(found),
+        "rivals_versions": rivals.versions(measured),
+        **{f"rivals_{m.replace(' ', '_')}": rivals.table(found, m) for m in rivals.NAMES},
     }
 
 

@@ -1,0 +1,300 @@
+"""Mercat beside the strongest rivals, those made for distances and for the local-global trade among them.
+
+    python -m benchmarks.rivals embed --data DIR --positions DIR
+    python -m benchmarks.rivals score --data DIR --positions DIR
+
+`embed` runs every method on every set at the method's own defaults, and over the dial of those that have one.
+Positions are kept in a folder outside of the repository (or that of the variable MERCAT_POSITIONS), so that a
+run that was interrupted goes on where it stopped; `--anew` makes those of the named methods again.
+`score` measures all embeddings alike and writes benchmarks/results/rivals.json, one record an
+embedding. Options choose methods, seeds and sets.
+
+Sets of more than 2000 points are represented by 2000 of them, drawn once. The seed of a synthetic set draws
+the data and is given to the method; that of other sets is the method's alone. Methods live in other
+interpreters; those that cannot run are recorded with the reason. `mercat.cli._methods` has their sources:
+
+| variable | an interpreter with |
+|---|---|
+| MERCAT_PEERS_PYTHON | umap-learn, openTSNE, pacmap |
+| MERCAT_NCVIS_PYTHON | ncvis |
+| MERCAT_RIVALS_PYTHON | trimap, phate, pymde, pccdr, and SQuadMDS from a clone of davnovak/SQuaD-MDS |
+| MERCAT_DREAMS_PYTHON | berenslab/DREAMS, branch tp |
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.harness import data, measure, methods, peers
+from benchmarks.harness.positions import VARIABLE, Positions, fingerprint
+from benchmarks.harness.record import Store, stamp
+from mercat import metrics
+
+RESULTS = Path(__file__).parent / "results" / "rivals.json"
+SEEDS = (1, 2, 3)
+MOST = 2000  # points of a set
+ROWS_SEED = 0  # which draws them
+NEIGHBORS = 10  # of the DREAMS protocol
+ARCS = 10  # classes of points whose label is an angle
+
+
+class Variant(NamedTuple):
+    """A method at its defaults, or at one value of its dial."""
+
+    method: str
+    value: float | None = None
+
+    @property
+    def key(self) -> str:
+        return self.method if self.value is None else f"{self.method} {self.value:g}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        dial = {} if self.value is None else {DIALS[self.method][0]: self.value}
+        return {**SETTINGS.get(self.method, {}), **dial}
+
+    @property
+    def title(self) -> str:
+        title = methods.title(self.method)
+        return title if self.value is None else f"{title} {self.value:g}".replace(" 0.", " .")
+
+
+DIALS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "mercat": ("detail", (0.0, 0.03, 0.1, 0.3, 1.0)),
+    "dreams": ("reg_lambda", (0.05, 0.1, 0.3)),
+    "squad-hybrid": ("tsne_lr_multiplier", (0.1, 0.5, 2.0, 10.0)),
+}
+# Interpolated forces, which are openTSNE's default beyond 10,000 points, take a third of the time.
+SETTINGS = {name: {"negative_gradient_method": "fft"} for name in ("tsne", "dreams")}
+RIVALS = (
+    *("pcc", "squad-mds", "mds", "pca", "isomap", "pymde-distances"),
+    *("squad-hybrid", "dreams", "pcc-clusters", "trimap", "phate"),
+    *("tsne", "umap", "densmap", "ncvis", "pacmap", "localmap", "pymde-neighbors"),
+    *("umap-sphere", "torchdr"),
+)
+VARIANTS = tuple(
+    Variant(method, value)
+    for method in ("mercat", *RIVALS)
+    for value in (DIALS[method][1] if method in DIALS else (None,))
+)
+
+
+# ------------------------------------------------------------------ sets
+
+
+def _ball(folder: data.Folder, seed: int) -> data.Data:
+    """Points uniformly in the ball of 5 dimensions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2000, 5))
+    X *= rng.random((len(X), 1)) ** (1 / 5) / np.linalg.norm(X, axis=1, keepdims=True)
+    return data.Data(X, np.zeros(len(X), dtype=int), "")
+
+
+def _noise(folder: data.Folder, seed: int) -> data.Data:
+    """Gaussian noise with the spectrum of MNIST's 50 principal components."""
+    scales = methods.principal_components(data.load("mnist_even", folder).X, 50).std(axis=0)
+    scales = scales.round(1)  # the same on any machine
+    X = np.random.default_rng(seed).normal(size=(2000, 50)) * scales
+    return data.Data(X, np.zeros(len(X), dtype=int), "")
+
+
+# Of data without structure all structure on a map is false.
+STRUCTURELESS = {
+    "ball": data.Entry("Uniform ball", "structureless", _ball, True),
+    "noise": data.Entry("Noise", "structureless", _noise, True),
+}
+SETS = {**data.SETS, **STRUCTURELESS}
+
+
+@functools.lru_cache(maxsize=4)
+def load(name: str, folder: str, seed: int) -> data.Data:
+    """A set, or 2000 points of it; angles as labels are replaced by arcs."""
+    loaded = SETS[name].load(folder, seed)
+    X, labels, note = loaded
+    if labels.dtype.kind == "f":
+        labels = (labels % (2 * np.pi) / (2 * np.pi) * ARCS).astype(int)
+    if len(X) > MOST:
+        rows = np.sort(np.random.default_rng(ROWS_SEED).permutation(len(X))[:MOST])
+        part = f"{MOST:,} of {len(X):,} points (seed {ROWS_SEED})"
+        X, labels, note = X[rows], labels[rows], f"{note}; {part}" if note else f"subset: {part}"
+    return data.Data(X, labels, note)
+
+
+def draw(name: str, seed: int) -> int:
+    """The seed of the data: that of the method if it draws them."""
+    return seed if SETS[name].drawn else 1
+
+
+# ------------------------------------------------------------------ embedding
+
+
+def embed(
+    positions: Positions,
+    folder: str,
+    variants: list[Variant],
+    seeds: list[int],
+    names: list[str],
+    *,
+    anew: bool,
+) -> None:
+    """Make the embeddings that are not there yet; method by method, so that each compiles once."""
+    for method, group in itertools.groupby(variants, key=lambda variant: variant.method):
+        todo = []
+        for seed, name, variant in itertools.product(seeds, names, list(group)):
+            X = load(name, folder, draw(name, seed)).X
+            if anew or positions.outcome(name, variant.key, seed, fingerprint(X)) is None:
+                todo.append((seed, name, variant))
+        if not todo:
+            continue
+        with peers.Session(method) as session:
+            for i, (seed, name, variant) in enumerate(todo):
+                X, _, note = load(name, folder, draw(name, seed))
+                # Mercat reduces data itself; methods that do not are given what is measured against.
+                k = None if method == "mercat" else SETS[name].n_components
+                Y, outcome = session.run(
+                    X,
+                    seed=seed,
+                    n_components=k,
+                    options=variant.options,
+                    warm=i == 0,
+                    paper=False,
+                )
+                about = {"n": len(X), "d": X.shape[1], "note": note}
+                positions.put(name, variant.key, seed, fingerprint(X), Y, stamp(**about, **outcome))
+                took = outcome.get("seconds", {}).get("cpu", outcome.get("reason"))
+                print(f"{name}, {variant.key}, seed {seed}: {took}", flush=True)
+                if Y is None and i == 0 and outcome["status"] == "not installed":
+                    break
+
+
+# ------------------------------------------------------------------ scoring
+
+
+@functools.lru_cache(maxsize=2)
+def reference(name: str, folder: str, seed: int) -> measure.Reference:
+    return measure.reference(load(name, folder, seed), SETS[name].n_components)
+
+
+def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
+    """What an embedding keeps and shows; classes and structure only where there are any."""
+    labels = ref.data.labels
+    geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
+    if len(np.unique(labels)) < 2:
+        found = {"false structure": metrics.false_structure(Y, geometry=geometry)}
+        return {name: round(float(score), 4) for name, score in found.items()}
+    found = {
+        **measure.four_measures(ref, Y),
+        "accuracy": metrics.knn_accuracy(Y, labels, geometry=geometry),
+        "connectivity": metrics.class_connectivity(Y, labels, geometry=geometry),
+        "triplets": metrics.random_triplet_accuracy(ref.X, Y, geometry=geometry),
+        "clumps": metrics.false_structure(Y, geometry=geometry),
+        "recall": recall(ref.X, Y, NEIGHBORS),
+        "centroid recall": centroid_recall(ref.X, Y, labels),
+    }
+    return {name: round(float(score), 4) for name, score in found.items()}
+
+
+def recall(X: np.ndarray, Y: np.ndarray, k: int) -> float:
+    """Share of the k nearest neighbours that are the same in X and Y.
+
+    Nearest by chords on the sphere, which are in the order of the arcs.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    near, shown = (
+        NearestNeighbors(n_neighbors=k).fit(points).kneighbors(return_distance=False)
+        for points in (X, Y)
+    )
+    both = np.sort(np.hstack([near, shown]), axis=1)
+    return float(np.count_nonzero(both[:, 1:] == both[:, :-1]) / near.size)
+
+
+def centroid_recall(X: np.ndarray, Y: np.ndarray, labels: np.ndarray) -> float:
+    """The recall of the nearest class centroids: of 6, or of half of the classes if they are few.
+
+    The DREAMS protocol has 6 for sets of many classes; of 7 classes all would be found by any map.
+    """
+    classes = np.unique(labels)
+    centers = [
+        np.array([points[labels == c].mean(axis=0, dtype=np.float64) for c in classes])
+        for points in (X, Y)
+    ]
+    if Y.shape[1] == 3:
+        centers[1] /= np.linalg.norm(centers[1], axis=1, keepdims=True)
+    return recall(*centers, k=min(6, len(classes) // 2))
+
+
+def score(
+    positions: Positions,
+    folder: str,
+    store: Store,
+    variants: list[Variant],
+    seeds: list[int],
+    names: list[str],
+    *,
+    anew: bool,
+) -> None:
+    """Measure the embeddings that have no record, or an older one; set by set."""
+    for name, seed in itertools.product(names, seeds):
+        data_seed = draw(name, seed)
+        data_print = fingerprint(load(name, folder, data_seed).X)
+        for variant in variants:
+            outcome = positions.outcome(name, variant.key, seed, data_print)
+            key = f"{name}/{variant.key}/{seed}"
+            known = store.records.get(key)
+            if outcome is None or (known and known["time"] == outcome["time"] and not anew):
+                continue
+            about: dict[str, Any] = {
+                "set": name,
+                "variant": variant.key,
+                "method": variant.method,
+                "value": variant.value,
+                "seed": seed,
+            }
+            if outcome["status"] == "ok":
+                Y = positions.embedding(name, variant.key, seed)
+                about["measures"] = measures(reference(name, folder, data_seed), Y)
+            store.put(key, {**about, **outcome})
+            print(key, json.dumps(about.get("measures", outcome.get("reason"))), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("stage", choices=("embed", "score"))
+    parser.add_argument("--data", required=True, help="folder of the real data sets")
+    parser.add_argument(
+        "--positions",
+        default=os.environ.get(VARIABLE),
+        help=f"folder of the embeddings (default: the environment variable {VARIABLE})",
+    )
+    parser.add_argument("--method", action="append", choices=("mercat", *RIVALS))
+    parser.add_argument("--seed", action="append", type=int, choices=SEEDS)
+    parser.add_argument("--anew", action="store_true", help="also what has been done already")
+    parser.add_argument("sets", nargs="*", default=[], help="all by default")
+    given = parser.parse_intermixed_args()
+    if given.positions is None:
+        parser.error(f"--positions must name a folder, unless {VARIABLE} does.")
+    unknown = set(given.sets) - set(SETS)
+    if unknown:
+        parser.error(f"sets must be of {', '.join(SETS)}, got {', '.join(sorted(unknown))}.")
+    warnings.simplefilter("ignore")
+    variants = [v for v in VARIANTS if given.method is None or v.method in given.method]
+    chosen = (variants, given.seed or list(SEEDS), given.sets or list(SETS))
+    positions = Positions(given.positions)
+    if given.stage == "embed":
+        embed(positions, given.data, *chosen, anew=given.anew)
+    else:
+        score(positions, given.data, Store(RESULTS), *chosen, anew=given.anew)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,464 @@
+"""Mercat beside the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
+
+Every number of a rival that is better than Mercat's is printed (`losses_table`), with the spread over draws.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.harness.data import SETS
+from benchmarks.rivals import DIALS, RESULTS, SEEDS, STRUCTURELESS, VARIANTS, Variant
+
+from . import markdown
+from .numbers import Number, Records, shown
+
+FIGURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "rivals.png"
+DEFAULT = "mercat 0"
+CLOSE = 0.005  # within which distances count as equal
+NAMES = {
+    "angle": "angles",
+    "distance": "distances",
+    "neighborhood": "neighbourhoods",
+    "density": "densities",
+    "accuracy": "10-NN accuracy",
+    "connectivity": "class connectivity",
+    "triplets": "random triplets",
+    "recall": "10-NN recall",
+    "centroid recall": "class-centroid recall",
+    "clumps": "clumps",
+    "seconds": "processor seconds",
+}
+# Measures of which more is better, and Mercat's claim is about its default.
+CLAIMED = ("angle", "distance")
+COMPARED = (
+    *("angle", "distance", "neighborhood", "density"),
+    *("accuracy", "connectivity", "triplets", "recall", "centroid recall"),
+)
+DREAMS = ("recall", "centroid recall", "distance")
+TITLES = {variant.key: variant.title for variant in VARIANTS}
+Results = Mapping[tuple[str, str], Mapping[str, Number]]
+
+
+def read(path: Path = RESULTS) -> Records:
+    found: Records = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return found
+
+
+def collect(records: Records) -> dict[tuple[str, str], dict[str, Number]]:
+    """Mean and deviation over seeds, by set and variant."""
+    groups: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for record in records.values():
+        if record["status"] == "ok":
+            found = {**record["measures"], "seconds": record["seconds"]["cpu"]}
+            groups.setdefault((record["set"], record["variant"]), []).append(found)
+    return {
+        key: {name: _number([m[name] for m in group]) for name in group[0]}
+        for key, group in groups.items()
+    }
+
+
+def _number(values: list[float]) -> Number:
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return Number(float(np.mean(values)), spread)
+
+
+def _sets(found: Results) -> list[str]:
+    return [name for name in SETS if any(key[0] == name for key in found)]
+
+
+def _variants(found: Results) -> list[str]:
+    return [variant.key for variant in VARIANTS if any(key[1] == variant.key for key in found)]
+
+
+def _cell(number: Number, *, spread: bool, digits: int = 3) -> str:
+    text = shown(number.mean, digits)
+    return f"{text} ±{shown(number.deviation, digits)}" if spread and number.deviation else text
+
+
+# ------------------------------------------------------------------ tables
+
+
+def table(found: Results, measure: str, *, spread: bool = False) -> str:
+    """A measure of every method on every set; the best of a set in bold."""
+    names = _sets(found)
+    rows = []
+    for key in _variants(found):
+        cells = []
+        for name in names:
+            number = found.get((name, key), {}).get(measure)
+            if number is None:
+                cells.append("-")
+            elif measure == "seconds":
+                cells.append(f"{number.mean:.2g}" if number.mean < 99.5 else f"{number.mean:.0f}")
+            else:
+                text = _cell(number, spread=spread)
+                top = measure in COMPARED and number.mean >= _best(found, name, measure) - 5e-4
+                cells.append(f"**{text}**" if top else text)
+        rows.append([TITLES[key], *cells])
+    return markdown.table(["method", *(SETS[name].title for name in names)], rows, left=1)
+
+
+def _best(found: Results, name: str, measure: str) -> float:
+    return max(numbers[measure].mean for key, numbers in found.items() if key[0] == name)
+
+
+def structureless_table(found: Results) -> str:
+    """Clumps on maps of data that have none; 0 is right."""
+    names = [name for name in STRUCTURELESS if any(key[0] == name for key in found)]
+    rows = []
+    for key in _variants(found):
+        numbers = [found.get((name, key), {}).get("false structure") for name in names]
+        if any(numbers):
+            rows.append([TITLES[key], *("-" if n is None else shown(n.mean) for n in numbers)])
+    return markdown.table(["method", *(STRUCTURELESS[n].title for n in names)], rows, left=1)
+
+
+class Loss(NamedTuple):
+    """A set and a measure in which a rival is better than Mercat."""
+
+    name: str
+    measure: str
+    ours: Number  # the default's
+    best: tuple[str, Number]  # of Mercat's dial
+    rivals: list[tuple[str, Number]]  # that are better, the best first
+    of_default: bool  # whether they are better than the default, or than all of the dial
+
+    @property
+    def margin(self) -> float:
+        ours = self.ours if self.of_default else self.best[1]
+        return self.rivals[0][1].mean - ours.mean
+
+    @property
+    def clear(self) -> bool:
+        """Beyond two deviations of the difference."""
+        ours = self.ours if self.of_default else self.best[1]
+        return self.margin > 2 * float(np.hypot(ours.deviation, self.rivals[0][1].deviation))
+
+
+def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
+    """All of them: in angles and distances against the default, in the rest against the whole dial."""
+    lost = []
+    for measure in measures:
+        for name in _sets(found):
+            here = {key[1]: n[measure] for key, n in found.items() if key[0] == name}
+            dial = {key: n for key, n in here.items() if key.startswith("mercat")}
+            if DEFAULT not in dial:
+                continue
+            best = max(dial.items(), key=lambda item: item[1].mean)
+            bar = here[DEFAULT] if measure in CLAIMED else best[1]
+            better = [
+                (key, n) for key, n in here.items() if key not in dial and n.mean > bar.mean + 5e-5
+            ]
+            better.sort(key=lambda item: -item[1].mean)
+            if better:
+                lost.append(
+                    Loss(name, measure, here[DEFAULT], best, better, of_default=measure in CLAIMED)
+                )
+    return lost
+
+
+def losses_table(found: Results) -> str:
+    """Every loss: who is better, by how much, and whether beyond the spread over draws."""
+    rows = []
+    for loss in losses(found):
+        best = f"{_cell(loss.best[1], spread=True)} at {loss.best[0].split()[1]}"
+        rivals = ", ".join(f"{TITLES[key]} {_cell(n, spread=True)}" for key, n in loss.rivals)
+        margin = f"{shown(loss.margin, 3)}{'' if loss.clear else ' (within the spread)'}"
+        rows.append(
+            [
+                NAMES[loss.measure],
+                SETS[loss.name].title,
+                _cell(loss.ours, spread=True),
+                best,
+                rivals,
+                margin,
+            ]
+        )
+    head = ["measure", "data", "Mercat, default", "best of its dial", "better", "by"]
+    return markdown.table(head, rows) if rows else "No rival is better in any measure on any set.\n"
+
+
+def claims_text(found: Results, notes: Mapping[str, str]) -> str:
+    """Where Mercat's default is best in angles and distances, and where not."""
+    names = [name for name in _sets(found) if (name, DEFAULT) in found]
+    if not names:
+        return "*Not measured yet.*\n"
+    lost = losses(found, CLAIMED)
+    angles, distances = ({loss.name: loss for loss in lost if loss.measure == m} for m in CLAIMED)
+    near = [name for name, loss in distances.items() if loss.margin <= CLOSE]
+    far = [name for name in distances if name not in near]
+    text = (
+        f"Beside all of these, Mercat with its defaults keeps angles best on {len(names) - len(angles)} "
+        f"of {len(names)} sets, and distances best on {len(names) - len(distances)}, within "
+        f"{shown(CLOSE, 3)} of the best on {len(near)} more."
+    )
+    for what, which in (
+        ("Angles are kept better", list(angles.values())),
+        ("Distances are kept better by more than that", [distances[name] for name in far]),
+    ):
+        if which:
+            each = "; ".join(
+                f"on {SETS[loss.name].title} by {TITLES[loss.rivals[0][0]]} "
+                f"({_cell(loss.rivals[0][1], spread=True)} against {_cell(loss.ours, spread=True)})"
+                for loss in which
+            )
+            text += f" {what} {each}."
+    return f"{text} {_other_data(names, notes)}\n"
+
+
+def _other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
+    stand_ins, subsets = (
+        [SETS[n].title for n in names if notes.get(n, "").startswith(kind)]
+        for kind in ("stand-in", "subset")
+    )
+    return (
+        f"Of these sets, {' and '.join(stand_ins) or 'none'} are stand-ins for the paper's, and "
+        f"{', '.join(subsets) or 'none'} are subsets."
+    )
+
+
+def notes(records: Records) -> dict[str, str]:
+    """What was embedded where it is not the paper's own data."""
+    return {r["set"]: r["note"] for r in records.values() if r.get("note")}
+
+
+def notes_list(records: Records) -> str:
+    return "".join(f"- {SETS[n].title}: {note}.\n" for n, note in sorted(notes(records).items()))
+
+
+def not_run(records: Records) -> str:
+    """Methods that did not run, and why."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for record in records.values():
+        if record["status"] != "ok":
+            key = (TITLES[record["variant"]], f"{record['status']} ({record['reason']})")
+            name = record["set"]
+            reasons.setdefault(key, []).append({**SETS, **STRUCTURELESS}[name].title)
+    lines = [
+        f"- {title}, {'no set' if reason.startswith('not') else ', '.join(sorted(set(sets)))}: {reason}\n"
+        for (title, reason), sets in sorted(reasons.items())
+    ]
+    return "".join(line.replace(", no set:", ":") for line in lines)
+
+
+def versions(records: Records) -> str:
+    """Of which packages, in which versions, the methods are."""
+    found: dict[str, set[str]] = {}
+    for record in records.values():
+        for package, version in record.get("versions", {}).items():
+            title = (
+                "DREAMS (openTSNE)"
+                if (record["method"], package) == ("dreams", "openTSNE")
+                else package
+            )
+            found.setdefault(title, set()).add(version)
+    each = (
+        f"{p} {' and '.join(sorted(v))}"
+        for p, v in sorted(found.items(), key=lambda i: i[0].lower())
+    )
+    return f"Versions: {', '.join(each)}.\n"
+
+
+# ------------------------------------------------------------------ neighbourhoods against distances
+
+
+def curve(found: Results, name: str, method: str) -> np.ndarray:
+    """Neighbourhoods and distances over a method's dial, (values, 2)."""
+    points = [
+        found[name, Variant(method, value).key]
+        for value in DIALS[method][1]
+        if (name, Variant(method, value).key) in found
+    ]
+    return np.array([[p["neighborhood"].mean, p["distance"].mean] for p in points]).reshape(-1, 2)
+
+
+def above(line: np.ndarray, point: np.ndarray) -> bool:
+    """Whether no point of a line between the values of a dial is as good in both as the point."""
+    steps = np.linspace(0, 1, 201)[:, None, None]
+    between = line[:-1] * (1 - steps) + line[1:] * steps
+    reached = np.vstack([between.reshape(-1, 2), line])
+    return not bool(np.any(np.all(reached >= point - 1e-9, axis=1)))
+
+
+def above_mercat(found: Results) -> dict[str, list[str]]:
+    """For each set, the rivals' points above Mercat's curve."""
+    result = {}
+    for name in _sets(found):
+        line = curve(found, name, "mercat")
+        if not len(line):
+            continue
+        result[name] = [
+            key[1]
+            for key, n in found.items()
+            if key[0] == name
+            and not key[1].startswith("mercat")
+            and above(line, np.array([n["neighborhood"].mean, n["distance"].mean]))
+        ]
+    return result
+
+
+def tradeoff_text(found: Results) -> str:
+    """On how many sets no rival lies above Mercat's curve, and who does elsewhere."""
+    points = above_mercat(found)
+    if not points:
+        return "*Not measured yet.*\n"
+    order = list(TITLES)
+    free = [name for name, keys in points.items() if not keys]
+    text = f"On {len(free)} of {len(points)} sets no point of another method lies above Mercat's curve."
+    each = "; ".join(
+        f"{SETS[name].title}: {', '.join(TITLES[key] for key in sorted(keys, key=order.index))}"
+        for name, keys in points.items()
+        if keys
+    )
+    return f"{text} Above it lie, on {each}.\n" if each else f"{text}\n"
+
+
+def main() -> Path | None:
+    """Draw the figure, which the site shows as well; its path."""
+    found = collect(read())
+    if not _sets(found):
+        return None
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    drawn = figure(found)
+    drawn.savefig(FIGURE, dpi=100)
+    plt.close(drawn)
+    return FIGURE
+
+
+COLORS = {"mercat": "#0072B2", "dreams": "#D55E00", "squad-hybrid": "#009E73"}
+
+
+def figure(found: Results) -> Any:
+    """Neighbourhoods against distances: dials as curves, other methods as points, one panel per set."""
+    import matplotlib.pyplot as plt
+
+    names = _sets(found)
+    columns = 4
+    rows = -(-(len(names) + 1) // columns)
+    drawn, axes = plt.subplots(
+        rows, columns, figsize=(3.5 * columns, 3.1 * rows), layout="constrained", squeeze=False
+    )
+    others = [k for k in _variants(found) if Variant(*_parsed(k)).method not in COLORS]
+    markers = dict(zip(others, "os^vD<>pPXhd*8H12", strict=False))
+    for ax, name in zip(axes.flat, names, strict=False):
+        for key, marker in markers.items():
+            if (name, key) in found:
+                n = found[name, key]
+                spot = n["neighborhood"].mean, n["distance"].mean
+                ax.plot(*spot, marker, color="#6b7280", ms=5, mew=1, alpha=0.9, label=TITLES[key])
+        for method, color in COLORS.items():
+            line = curve(found, name, method)
+            title = TITLES[Variant(method, DIALS[method][1][0]).key].rsplit(" ", 1)[0]
+            ax.plot(*line.T, "o-", color=color, ms=4, lw=2, label=f"{title}, dial", zorder=3)
+        ax.set_title(SETS[name].title, fontsize=11)
+        ax.set(xlabel="neighbourhoods", ylabel="distances")
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes.flat[len(names) :]:
+        ax.axis("off")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    known = dict(zip(labels, handles, strict=True))
+    axes.flat[len(names)].legend(
+        known.values(), known.keys(), loc="upper left", fontsize=8, ncols=1, frameon=False
+    )
+    return drawn
+
+
+def _parsed(key: str) -> tuple[str, float | None]:
+    method, _, value = key.partition(" ")
+    return method, float(value) if value else None
+
+
+# ------------------------------------------------------------------ which method for which question
+
+
+def leaders_table(found: Results) -> str:
+    """For each measure, who is best, on how many sets, and how near Mercat comes."""
+    rows = []
+    names = _sets(found)
+    for measure in COMPARED:
+        ranks: dict[str, list[float]] = {}
+        best: dict[str, int] = {}
+        for name in names:
+            here = {key[1]: n[measure].mean for key, n in found.items() if key[0] == name}
+            top = max(here.values())
+            for key, value in here.items():
+                ranks.setdefault(key, []).append(sum(v > value + 5e-5 for v in here.values()) + 1)
+                best[key] = best.get(key, 0) + (value >= top - CLOSE)
+        whole = {key: float(np.mean(r)) for key, r in ranks.items() if len(r) == len(names)}
+        ordered = sorted(whole, key=lambda key: whole[key])
+        ours = next(key for key in ordered if key.startswith("mercat"))
+        rivals = [key for key in ordered if not key.startswith("mercat")][:3]
+        described = [f"{TITLES[k]} ({whole[k]:.1f}, {best[k]})" for k in rivals]
+        rows.append(
+            [NAMES[measure], f"{TITLES[ours]} ({whole[ours]:.1f}, {best[ours]})", *described]
+        )
+    return markdown.table(
+        ["measure", "best of Mercat's dial", "best rival", "second", "third"], rows, 1
+    )
+
+
+# ------------------------------------------------------------------ the report
+
+
+def section(records: Records) -> str:
+    """The part of the report, or nothing without results."""
+    found = collect(records)
+    if not _sets(found):
+        return ""
+    parts = [
+        "## Beside the strongest rivals\n",
+        "Methods made for distances and for the trade between near and far, each at its own defaults, "
+        "and over the dial of those that have one (`python -m benchmarks.rivals`). A method gets 50 "
+        "principal components where the measures are taken on these; with that, and with the subsets "
+        "below, numbers differ from those of the tables above. Mean ± standard deviation over up to "
+        f"{len(SEEDS)} draws of synthetic data, or seeds; a number without one is of one seed. Best in "
+        "bold, to three decimals.\n",
+        notes_list(records),
+        claims_text(found, notes(records)),
+        "### Losses\n",
+        "Every rival that keeps angles or distances better than Mercat's default, or anything else "
+        "better than all of its dial.\n",
+        losses_table(found),
+    ]
+    for measure, name in NAMES.items():
+        parts += [
+            f"### {name[0].upper()}{name[1:]}\n",
+            _about(measure),
+            table(found, measure, spread=True),
+        ]
+    parts += [
+        "### False structure\n",
+        "Clumps on maps of 2,000 points that have none: uniform in the ball of 5 dimensions, and Gaussian "
+        "with the spectrum of MNIST. 0 is a smooth density; above are clumps, below an even spacing.\n",
+        structureless_table(found),
+        "### The trade between neighbourhoods and distances\n",
+        tradeoff_text(found),
+        f"![Neighbourhoods against distances, by set](../docs/images/{FIGURE.name})\n",
+        versions(records),
+        f"Did not run:\n\n{not_run(records)}" if not_run(records) else "Every method ran.\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _about(measure: str) -> str:
+    return {
+        "recall": "With class-centroid recall and distances (Spearman) the protocol of DREAMS.\n",
+        "centroid recall": "Of the nearest 6 class centroids, or of half of the classes where these are "
+        "fewer than 12. Arcs of 36 degrees are the classes of Circle and Cell cycle.\n",
+        "clumps": "`metrics.false_structure` of the maps. Data with clusters have clumps, too: compare.\n",
+        "seconds": "Of a fit, after a first small call, on a machine shared with other work.\n",
+    }.get(measure, "")
+
+
+if __name__ == "__main__":
+    print(main())

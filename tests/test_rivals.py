@@ -1,0 +1,248 @@
+"""Mercat beside the strongest rivals: the harness and its tables. No data, no rivals needed."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the benchmarks are not part of an installation", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import rivals as bench  # noqa: E402
+from benchmarks.harness.positions import Positions, fingerprint  # noqa: E402
+from benchmarks.harness.record import Store  # noqa: E402
+from paper import rivals  # noqa: E402
+from paper.numbers import Number  # noqa: E402
+
+PCA = bench.Variant("pca")
+
+
+# ------------------------------------------------------------------ positions
+
+
+def test_positions_come_back_for_the_same_data_only(tmp_path):
+    X, Y = np.eye(4), np.arange(8.0).reshape(4, 2)
+    kept = Positions(tmp_path / "new")
+    assert kept.outcome("a", "pca", 1, fingerprint(X)) is None
+    kept.put("a", "pca", 1, fingerprint(X), Y, {"status": "ok"})
+    again = Positions(tmp_path / "new")
+    assert again.outcome("a", "pca", 1, fingerprint(X))["status"] == "ok"
+    np.testing.assert_array_equal(again.embedding("a", "pca", 1), Y)
+    for other in (X.astype(np.float32), X.reshape(2, 8), X + 1e-9):
+        assert again.outcome("a", "pca", 1, fingerprint(other)) is None
+    assert again.outcome("a", "pca", 2, fingerprint(X)) is None
+
+
+def test_why_there_is_no_embedding_is_kept(tmp_path):
+    kept = Positions(tmp_path)
+    kept.put("a", "pcc", 1, "data", None, {"status": "not installed", "reason": "no pcc"})
+    assert kept.outcome("a", "pcc", 1, "data")["reason"] == "no pcc"
+    assert not list(tmp_path.rglob("*.npy"))
+
+
+# ------------------------------------------------------------------ embedding and scoring
+
+
+def test_an_embedding_is_made_once_and_scored_once(tmp_path, monkeypatch):
+    positions, store = Positions(tmp_path / "positions"), Store(tmp_path / "rivals.json")
+    chosen = ([PCA], [1], ["unif5"])
+    bench.embed(positions, "", *chosen, anew=False)
+    bench.score(positions, "", store, *chosen, anew=False)
+    record = store["unif5/pca/1"]
+    assert record["status"] == "ok"
+    assert record["n"] == 500
+    assert record["seconds"]["cpu"] > 0
+    assert set(rivals.COMPARED) <= set(record["measures"])
+
+    def fail(*_, **__):
+        raise AssertionError("made or measured again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.peers.Session, "run", fail)
+        patch.setattr(bench, "measures", fail)
+        bench.embed(positions, "", *chosen, anew=False)
+        bench.score(positions, "", store, *chosen, anew=False)
+    bench.embed(positions, "", *chosen, anew=True)
+    bench.score(positions, "", store, *chosen, anew=False)  # which sees that it is newer
+    assert store["unif5/pca/1"]["seconds"] != record["seconds"]
+    assert store["unif5/pca/1"]["measures"] == record["measures"]
+
+
+def test_scores_are_those_of_the_definitions(tmp_path):
+    from mercat import metrics
+
+    ref = bench.reference("gauss5", "", 1)
+    Y = ref.X[:, :2]
+    found = bench.measures(ref, Y)
+    assert found["distance"] == pytest.approx(metrics.distance_preservation(ref.X, Y), abs=1e-4)
+    assert found["accuracy"] == pytest.approx(metrics.knn_accuracy(Y, ref.data.labels), abs=1e-4)
+    structureless = bench.measures(bench.reference("ball", "", 1), Y[:400])
+    assert list(structureless) == ["false structure"]
+
+
+def test_recall_of_neighbours_by_hand():
+    X = np.array([[0.0], [1.0], [3.0], [7.0]])  # neighbours 1, 0, 1, 2
+    assert bench.recall(X, -X, 1) == 1
+    Y = np.array([[0.0], [1.0], [6.0], [7.0]])  # neighbours 1, 0, 3, 2
+    assert bench.recall(X, Y, 1) == 0.75
+
+
+def test_recall_of_centroids_by_hand():
+    labels = np.repeat([0, 1, 2, 3], 2)
+    X = np.repeat([0.0, 1.0, 3.0, 7.0], 2)[:, None]
+    assert bench.centroid_recall(X, X, labels) == 1
+    # The centroid next to 0 is 1, and so on; of four classes two are looked at.
+    Y = np.repeat([0.0, 7.0, 1.0, 3.0], 2)[:, None]
+    near = {0: {1, 2}, 1: {0, 2}, 2: {0, 1}, 3: {1, 2}}
+    shown = {0: {2, 3}, 1: {2, 3}, 2: {0, 3}, 3: {0, 2}}
+    assert bench.centroid_recall(X, Y, labels) == sum(len(near[c] & shown[c]) for c in near) / 8
+
+
+def test_centroids_on_the_sphere_are_directions():
+    angle = np.array([-1.159, 1.159, 1.0, 1.0, 1.9, 1.9])
+    Y = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(6)])
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    # Directions at 0, 1 and 1.9; the mean of the wide class 0 itself, inside the sphere, is nearest to class 1.
+    X = np.array([0, 0, 1, 1, 1.9, 1.9])[:, None]
+    assert bench.centroid_recall(X, Y, labels) == 1
+
+
+def test_large_sets_are_cut_and_say_so(monkeypatch):
+    monkeypatch.setattr(bench, "MOST", 100)
+    bench.load.cache_clear()
+    part = bench.load("unif5", "", 1)
+    assert len(part.X) == len(part.labels) == 100
+    assert part.note == "subset: 100 of 500 points (seed 0)"
+    whole = bench.SETS["unif5"].load("", 1)
+    assert {tuple(row) for row in part.X} <= {tuple(row) for row in whole.X}
+    bench.load.cache_clear()
+    assert set(bench.load("circle", "", 1).labels) <= set(range(bench.ARCS))
+    bench.load.cache_clear()
+
+
+def test_variants_name_their_dial():
+    dreams = bench.Variant("dreams", 0.05)
+    assert (dreams.key, dreams.title) == ("dreams 0.05", "DREAMS .05")
+    assert dreams.options["reg_lambda"] == 0.05
+    assert bench.Variant("mercat", 0.0).options == {"detail": 0.0}
+    assert bench.Variant("pcc").options == {}
+    assert len(rivals.TITLES) == len(bench.VARIANTS) == len(set(rivals.TITLES.values()))
+
+
+# ------------------------------------------------------------------ tables
+
+
+def _record(name, variant, seed, **scores):
+    measures = dict.fromkeys((*rivals.COMPARED, "clumps"), 0.5) | scores
+    method = variant.split()[0]
+    return {
+        "set": name,
+        "variant": variant,
+        "method": method,
+        "seed": seed,
+        "note": "",
+        "status": "ok",
+        "measures": measures,
+        "seconds": {"cpu": 2.0},
+        "versions": {method: "1"},
+    }
+
+
+@pytest.fixture
+def records():
+    made = []
+    for seed, shift in ((1, -0.01), (2, 0.01)):
+        made += [
+            _record("unif5", "mercat 0", seed, angle=0.8, distance=0.9 + shift, neighborhood=0.3),
+            _record("unif5", "mercat 1", seed, angle=0.7, distance=0.8, neighborhood=0.5),
+            _record("unif5", "pcc", seed, angle=0.75, distance=0.903 + shift, neighborhood=0.2),
+            _record("unif5", "tsne", seed, angle=0.6, distance=0.7, neighborhood=0.6),
+            _record("unif5", "mds", seed, angle=0.6, distance=0.84, neighborhood=0.41),
+        ]
+    blood = [_record("blood", "mercat 0", 1, angle=0.8), _record("blood", "pcc", 1, angle=0.9)]
+    for record in blood:
+        record["note"] = "stand-in: other blood"
+    missing = {"set": "unif5", "variant": "torchdr", "method": "torchdr", "seed": 1, "note": ""}
+    missing |= {"status": "not installed", "reason": "no GPU"}
+    return {str(i): r for i, r in enumerate([*made, *blood, missing])}
+
+
+def test_every_loss_is_found(records):
+    found = rivals.collect(records)
+    assert found["unif5", "mercat 0"]["distance"] == Number(
+        pytest.approx(0.9), pytest.approx(0.01 * 2**0.5)
+    )
+    lost = {(loss.name, loss.measure): loss for loss in rivals.losses(found)}
+    assert set(lost) == {("blood", "angle"), ("unif5", "distance"), ("unif5", "neighborhood")}
+    near = lost["unif5", "distance"]
+    assert [key for key, _ in near.rivals] == ["pcc"]
+    assert near.margin == pytest.approx(0.003)
+    assert not near.clear
+    clear = lost["unif5", "neighborhood"]  # against the best of the dial, not the default
+    assert [key for key, _ in clear.rivals] == ["tsne"]
+    assert clear.margin == pytest.approx(0.1)
+    assert clear.clear
+    table = rivals.losses_table(found)
+    assert "PCC, correlations .903 ±.014" in table
+    assert table.count("(within the spread)") == 1
+
+
+def test_claims_count_and_name_other_data(records):
+    text = rivals.claims_text(rivals.collect(records), rivals.notes(records))
+    assert "angles best on 1 of 2 sets, and distances best on 1" in text
+    assert "within .005 of the best on 1 more" in text
+    assert (
+        "Angles are kept better on Tab. Sap. blood by PCC, correlations (.900 against .800)" in text
+    )
+    assert "Tab. Sap. blood are stand-ins" in text
+
+
+def test_the_best_of_a_set_is_bold_and_what_was_not_measured_a_dash(records):
+    rows = rivals.table(rivals.collect(records), "angle").splitlines()
+    assert "| Mercat 0 | **.800** | .800 |" in rows
+    assert "| t-SNE | .600 | - |" in rows
+    assert len(rows) == 2 + 5
+    assert "| t-SNE | 2 | - |" in rivals.table(rivals.collect(records), "seconds").splitlines()
+
+
+def test_what_did_not_run_is_said(records):
+    assert rivals.not_run(records) == "- TorchDR: not installed (no GPU)\n"
+
+
+def test_a_point_is_above_a_curve_that_is_nowhere_as_good_in_both():
+    line = np.array([[0.3, 0.9], [0.5, 0.8]])
+    assert not rivals.above(line, np.array([0.2, 0.85]))
+    assert not rivals.above(line, np.array([0.4, 0.85]))  # between two values of the dial
+    assert rivals.above(line, np.array([0.4, 0.86]))
+    assert rivals.above(line, np.array([0.2, 0.91]))
+    assert rivals.above(line, np.array([0.6, 0.1]))
+    assert not rivals.above(line[:1], np.array([0.3, 0.9]))
+
+
+def test_points_above_mercats_curve_are_named(records):
+    found = rivals.collect(records)
+    assert rivals.above_mercat(found)["unif5"] == ["pcc", "tsne"]
+    text = rivals.tradeoff_text(found)
+    assert text.startswith("On 1 of 2 sets no point")
+    assert "Unif5: PCC, correlations, t-SNE." in text
+
+
+def test_the_report_has_a_section_and_none_without_results(records):
+    text = rivals.section(records)
+    for heading in ("Losses", "Angles", "10-NN recall", "False structure"):
+        assert f"### {heading}\n" in text
+    assert "±" in text
+    assert rivals.section({}) == ""
+
+
+def test_the_figure_has_a_panel_per_set_and_a_curve_per_dial(records):
+    pytest.importorskip("matplotlib")
+    figure = rivals.figure(rivals.collect(records))
+    titles = [ax.get_title() for ax in figure.axes]
+    assert titles[:2] == ["Unif5", "Tab. Sap. blood"]
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    np.testing.assert_allclose(lines["Mercat, dial"].get_xydata(), [[0.3, 0.9], [0.5, 0.8]])
+    assert "PCC, correlations" in lines
