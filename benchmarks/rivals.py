@@ -57,10 +57,12 @@ class Variant(NamedTuple):
     def key(self) -> str:
         return self.method if self.value is None else f"{self.method} {self.value:g}"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        dial = {} if self.value is None else {DIALS[self.method][0]: self.value}
-        return {**SETTINGS.get(self.method, {}), **dial}
+    def options(self, n: int) -> dict[str, Any]:
+        """Keywords of the method for n points."""
+        options: dict[str, Any] = {}
+        if self.method in INTERPOLATED and n > FEW:
+            options["negative_gradient_method"] = "fft"
+        return options if self.value is None else {**options, DIALS[self.method][0]: self.value}
 
     @property
     def title(self) -> str:
@@ -71,16 +73,27 @@ class Variant(NamedTuple):
 DIALS: dict[str, tuple[str, tuple[float, ...]]] = {
     "mercat": ("detail", (0.0, 0.03, 0.1, 0.3, 1.0)),
     "dreams": ("reg_lambda", (0.05, 0.1, 0.3)),
-    "squad-hybrid": ("tsne_lr_multiplier", (0.1, 0.5, 2.0, 10.0)),
+    "squad-hybrid": ("tsne_lr_multiplier", (0.1, 0.5, 2.0)),
 }
-# Interpolated forces, which are openTSNE's default beyond 10,000 points, take a third of the time.
-SETTINGS = {name: {"negative_gradient_method": "fft"} for name in ("tsne", "dreams")}
+# Interpolated forces, openTSNE's default beyond 10,000 points, are faster from here on.
+INTERPOLATED, FEW = ("tsne", "dreams"), 1000
 RIVALS = (
     *("pcc", "squad-mds", "mds", "pca", "isomap", "pymde-distances"),
     *("squad-hybrid", "dreams", "pcc-clusters", "trimap", "phate"),
     *("tsne", "umap", "densmap", "ncvis", "pacmap", "localmap", "pymde-neighbors"),
     *("umap-sphere", "torchdr"),
 )
+# Compiled at the first call, which is a small one that is not timed.
+COMPILED = {
+    "umap",
+    "densmap",
+    "umap-sphere",
+    "pacmap",
+    "localmap",
+    "trimap",
+    "squad-mds",
+    "squad-hybrid",
+}
 VARIANTS = tuple(
     Variant(method, value)
     for method in ("mercat", *RIVALS)
@@ -164,8 +177,8 @@ def embed(
                     X,
                     seed=seed,
                     n_components=k,
-                    options=variant.options,
-                    warm=i == 0,
+                    options=variant.options(len(X)),
+                    warm=i == 0 and method in COMPILED,
                     paper=False,
                 )
                 about = {"n": len(X), "d": X.shape[1], "note": note}
@@ -276,6 +289,7 @@ def main() -> None:
         default=os.environ.get(VARIABLE),
         help=f"folder of the embeddings (default: the environment variable {VARIABLE})",
     )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file of the scores")
     parser.add_argument("--method", action="append", choices=("mercat", *RIVALS))
     parser.add_argument("--seed", action="append", type=int, choices=SEEDS)
     parser.add_argument("--anew", action="store_true", help="also what has been done already")
@@ -293,7 +307,7 @@ def main() -> None:
     if given.stage == "embed":
         embed(positions, given.data, *chosen, anew=given.anew)
     else:
-        score(positions, given.data, Store(RESULTS), *chosen, anew=given.anew)
+        score(positions, given.data, Store(given.results), *chosen, anew=given.anew)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.harness import methods
 from benchmarks.harness.data import SETS
 from benchmarks.rivals import DIALS, RESULTS, SEEDS, STRUCTURELESS, VARIANTS, Variant
 
@@ -209,18 +210,24 @@ def claims_text(found: Results, notes: Mapping[str, str]) -> str:
                 for loss in which
             )
             text += f" {what} {each}."
-    return f"{text} {_other_data(names, notes)}\n"
+    return f"{text} {other_data(names, notes)}\n"
 
 
-def _other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
+def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
+    """Which of the sets are not the paper's own."""
     stand_ins, subsets = (
         [SETS[n].title for n in names if notes.get(n, "").startswith(kind)]
         for kind in ("stand-in", "subset")
     )
     return (
-        f"Of these sets, {' and '.join(stand_ins) or 'none'} are stand-ins for the paper's, and "
-        f"{', '.join(subsets) or 'none'} are subsets."
+        f"Of these {len(names)} sets, {len(stand_ins)} stand in for the paper's"
+        f"{_listed(stand_ins)} and {len(subsets)} {'is a subset' if len(subsets) == 1 else 'are subsets'}"
+        f"{_listed(subsets)}."
     )
+
+
+def _listed(titles: Sequence[str]) -> str:
+    return f" ({', '.join(titles)})" if titles else ""
 
 
 def notes(records: Records) -> dict[str, str]:
@@ -336,10 +343,14 @@ def main() -> Path | None:
 
 
 COLORS = {"mercat": "#0072B2", "dreams": "#D55E00", "squad-hybrid": "#009E73"}
+_MARKERS = "s^vD<>pPXhd*"
 
 
 def figure(found: Results) -> Any:
-    """Neighbourhoods against distances: dials as curves, other methods as points, one panel per set."""
+    """Neighbourhoods against distances: dials as curves, other methods as points, one panel per set.
+
+    Methods that keep distances much worse than all values of the dials are hollow, at the lower edge.
+    """
     import matplotlib.pyplot as plt
 
     names = _sets(found)
@@ -348,63 +359,73 @@ def figure(found: Results) -> Any:
     drawn, axes = plt.subplots(
         rows, columns, figsize=(3.5 * columns, 3.1 * rows), layout="constrained", squeeze=False
     )
-    others = [k for k in _variants(found) if Variant(*_parsed(k)).method not in COLORS]
-    markers = dict(zip(others, "os^vD<>pPXhd*8H12", strict=False))
+    others = [key for key in _variants(found) if key.split()[0] not in COLORS]
+    looks = {key: (_MARKERS[i % len(_MARKERS)], f"C{i}") for i, key in enumerate(others)}
+    known: dict[str, Any] = {}
     for ax, name in zip(axes.flat, names, strict=False):
-        for key, marker in markers.items():
-            if (name, key) in found:
-                n = found[name, key]
-                spot = n["neighborhood"].mean, n["distance"].mean
-                ax.plot(*spot, marker, color="#6b7280", ms=5, mew=1, alpha=0.9, label=TITLES[key])
+        curves = {method: curve(found, name, method) for method in COLORS}
+        here = {key: n for (owner, key), n in found.items() if owner == name}
+        top = max(n["distance"].mean for n in here.values())
+        least = min([top - 0.1, *(line[:, 1].min() for line in curves.values() if len(line))])
+        floor = least - 0.15 * (top - least)
+        for key, (marker, color) in looks.items():
+            if key in here:
+                x, y = here[key]["neighborhood"].mean, here[key]["distance"].mean
+                look: dict[str, Any] = {
+                    "marker": marker,
+                    "ls": "",
+                    "ms": 6,
+                    "mec": color,
+                    "alpha": 0.8,
+                }
+                face = "none" if y < floor else color
+                ax.plot(x, max(y, floor), mfc=face, clip_on=False, **look)
+                known[TITLES[key]] = plt.Line2D([], [], mfc=color, **look)
         for method, color in COLORS.items():
-            line = curve(found, name, method)
-            title = TITLES[Variant(method, DIALS[method][1][0]).key].rsplit(" ", 1)[0]
-            ax.plot(*line.T, "o-", color=color, ms=4, lw=2, label=f"{title}, dial", zorder=3)
+            line = curves[method]
+            if len(line):
+                title = f"{methods.title(method)}, dial"
+                path = ax.plot(*line.T, "o-", color=color, ms=4, lw=2, label=title, zorder=3)
+                ax.plot(*line[0], "o", color=color, ms=8, mfc="white", mew=2, zorder=4)
+                known[title] = path[0]
+        ax.set_ylim(floor, top + 0.08 * (top - floor))
         ax.set_title(SETS[name].title, fontsize=11)
         ax.set(xlabel="neighbourhoods", ylabel="distances")
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes.flat[len(names) :]:
         ax.axis("off")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    known = dict(zip(labels, handles, strict=True))
-    axes.flat[len(names)].legend(
-        known.values(), known.keys(), loc="upper left", fontsize=8, ncols=1, frameon=False
-    )
+    dials = [title for title in known if title.endswith(", dial")]
+    order = [*dials, *(TITLES[key] for key in others)]
+    room = axes.flat[len(names)]
+    room.legend([known[t] for t in order], order, loc="upper left", fontsize=8, frameon=False)
     return drawn
-
-
-def _parsed(key: str) -> tuple[str, float | None]:
-    method, _, value = key.partition(" ")
-    return method, float(value) if value else None
 
 
 # ------------------------------------------------------------------ which method for which question
 
 
 def leaders_table(found: Results) -> str:
-    """For each measure, who is best, on how many sets, and how near Mercat comes."""
+    """For each measure, the settings of Mercat and of rivals with the best mean rank over the sets.
+
+    Only those are ranked that were measured on all sets that Mercat was.
+    """
+    names = [name for name in _sets(found) if (name, DEFAULT) in found]
     rows = []
-    names = _sets(found)
     for measure in COMPARED:
-        ranks: dict[str, list[float]] = {}
-        best: dict[str, int] = {}
+        ranks: dict[str, list[int]] = {}
+        near: dict[str, int] = {}
         for name in names:
             here = {key[1]: n[measure].mean for key, n in found.items() if key[0] == name}
-            top = max(here.values())
             for key, value in here.items():
-                ranks.setdefault(key, []).append(sum(v > value + 5e-5 for v in here.values()) + 1)
-                best[key] = best.get(key, 0) + (value >= top - CLOSE)
-        whole = {key: float(np.mean(r)) for key, r in ranks.items() if len(r) == len(names)}
-        ordered = sorted(whole, key=lambda key: whole[key])
-        ours = next(key for key in ordered if key.startswith("mercat"))
-        rivals = [key for key in ordered if not key.startswith("mercat")][:3]
-        described = [f"{TITLES[k]} ({whole[k]:.1f}, {best[k]})" for k in rivals]
-        rows.append(
-            [NAMES[measure], f"{TITLES[ours]} ({whole[ours]:.1f}, {best[ours]})", *described]
-        )
-    return markdown.table(
-        ["measure", "best of Mercat's dial", "best rival", "second", "third"], rows, 1
-    )
+                ranks.setdefault(key, []).append(1 + sum(v > value + 5e-5 for v in here.values()))
+                near[key] = near.get(key, 0) + (value >= max(here.values()) - CLOSE)
+        means = {key: float(np.mean(r)) for key, r in ranks.items() if len(r) == len(names)}
+        ordered = sorted(means, key=lambda key: means[key])
+        ours = [key for key in ordered if key.startswith("mercat")][:1]
+        theirs = [key for key in ordered if not key.startswith("mercat")][:3]
+        cells = [f"{TITLES[key]} ({means[key]:.1f}, {near[key]})" for key in (*ours, *theirs)]
+        rows.append([NAMES[measure], *cells, *["-"] * (4 - len(cells))])
+    return markdown.table(["measure", "Mercat", "best rival", "second", "third"], rows, left=1)
 
 
 # ------------------------------------------------------------------ the report

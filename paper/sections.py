@@ -37,6 +37,7 @@ none of its numbers is typed by hand. To run everything:
 
 `DIR` has the real data (`docs/datasets.md` says what to download from where). Peers are taken from
 the running interpreter, or from those that `MERCAT_PEERS_PYTHON` and `MERCAT_NCVIS_PYTHON` name.
+The section on the strongest rivals is measured by `python -m benchmarks.rivals`.
 What has been run is not run again; remove a file of `paper/results` to have it made anew.
 """
 

@@ -14,6 +14,7 @@ import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +56,7 @@ def fragments() -> dict[str, str]:
     names = ("core", "scale", "neighbors", "detail")
     core, scale, searches, dial = (_results(name) for name in names)
     return {
-        "wins": wins(results),
+        "wins": wins(results, {r["set"]: r["note"] for r in measured if r["note"]}),
         "real": measures_table(results, "real") + notes(measured),
         "synthetic": measures_table(results, "toy", "synthetic"),
         "speed": speed_table(core),
@@ -151,8 +152,8 @@ def notes(measured: Iterable[Mapping[str, Any]]) -> str:
     return "\n" + "".join(f"- {name}: {note}.\n" for name, note in found.items())
 
 
-def wins(results: claims.Results) -> str:
-    """On how many sets Mercat with its defaults is best, and where it is not."""
+def wins(results: claims.Results, notes: Mapping[str, str] = MappingProxyType({})) -> str:
+    """On how many sets Mercat with its defaults is best, where it is not, and on which data."""
     found = claims.contests(results, claims.NONLINEAR)
     if not found:
         return ""
@@ -175,10 +176,12 @@ def wins(results: claims.Results) -> str:
         m: [SETS[c.name].title for c in linear if c.measure == m and not c.won]
         for m in ("angle", "distance")
     }
-    return text + (
+    text += (
         f" Principal components alone keep distances better on {_counted(better['distance'])}, and angles on "
-        f"{_counted(better['angle'])}.\n"
+        f"{_counted(better['angle'])}."
     )
+    names = {c.name for c in found}
+    return f"{text} {rivals.other_data([name for name in SETS if name in names], notes)}\n"
 
 
 def _counted(names: Sequence[str]) -> str:
