@@ -7,8 +7,13 @@ import pytest
 from spheres import random_sphere
 
 import mercat
-from mercat import Mercat
-from mercat._math.orientation import canonical_frame, equator_rotation, latitude_penalty
+from mercat import Mercat, datasets
+from mercat._math.orientation import (
+    canonical_frame,
+    equator_rotation,
+    frame_of_plane,
+    latitude_penalty,
+)
 from mercat._math.sphere import from_lonlat, to_lonlat
 
 
@@ -124,6 +129,24 @@ def test_of_equally_good_equators_one_runs_along_the_first_component():
     scores = np.column_stack([disc @ [0.6, 0.8], disc @ [-0.8, 0.6], radius])
     _, east, _ = canonical_frame(Y, scores) @ Y.T
     assert abs(np.corrcoef(east, scores[:, 0])[0, 1]) > 0.99
+
+
+@pytest.mark.parametrize("n_spectral", [50, None])
+@pytest.mark.parametrize("turn", [np.eye(2), [[0, 1], [-1, 0]], [[-1, 0], [0, 1]]])
+def test_the_map_of_data_in_a_plane_stands_as_they_do(turn, n_spectral):
+    X = datasets.smiley(400, random_state=0)[0] @ np.array(turn)
+    _, east, north = Mercat(n_spectral=n_spectral, random_state=0).fit_transform(X).T
+    assert np.corrcoef(east, X[:, 0])[0, 1] > 0.95
+    assert np.corrcoef(north, X[:, 1])[0, 1] > 0.95
+
+
+def test_a_map_around_the_sphere_does_not_stand_as_a_plane():
+    angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    assert frame_of_plane(np.insert(circle, 2, 0.0, axis=1), circle) is None
+    assert frame_of_plane(np.insert(0.0 * circle, 0, 1.0, axis=1), 0.0 * circle) is None
+    cap = np.insert(0.6 * circle, 0, 0.8, axis=1)
+    np.testing.assert_allclose(cap @ frame_of_plane(cap, circle).T, cap, atol=1e-9)
 
 
 def test_symmetric_data_get_a_frame_too():

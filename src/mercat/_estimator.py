@@ -19,7 +19,7 @@ from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
 from ._kernels import device as device_kernels
 from ._math.angles import ABSOLUTE
-from ._math.orientation import canonical_frame, orthogonal_onto
+from ._math.orientation import canonical_frame, frame_of_plane, orthogonal_onto
 from ._math.sphere import geodesic, normalize
 from ._parameters import DEFAULTS, explained
 from ._progress import Progress
@@ -127,7 +127,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     embedding_ : array of shape (n, 3)
         Unit vectors, rotated so that most points lie near the equator and the seam of a map where the fewest
-        do. A lazy Dask array if X is one, a tensor on its device if X is one.
+        do; of data with two columns, so that the map stands as a scatter plot of them does. A lazy Dask array
+        if X is one, a tensor on its device if X is one.
     landmarks_ : array of int
         Rows of X that `transform` places new points against.
     loss_ : float
@@ -569,8 +570,10 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
 
 def _turning(solved: Solved, anchors: Anchors | None) -> np.ndarray:
     """How the map is turned: as the data say, or onto another map."""
-    if anchors is None:
-        return canonical_frame(*solved.crowd)  # or a mirror image, which keeps angles too
+    if anchors is None:  # the frame may mirror the map, which keeps angles too
+        Y, scores, plane = solved.crowd
+        frame = None if plane is None else frame_of_plane(Y, plane)
+        return canonical_frame(Y, scores) if frame is None else frame
     rows = anchors.known
     return orthogonal_onto(to_numpy(solved.fit.Y)[rows], anchors.positions[rows])
 

@@ -2,7 +2,8 @@
 
 Rotations and mirror images of the sphere change no angle and no distance, but a map stretches what lies far
 from its equator and cuts along its seam. So the crowd goes to the equator and the seam to the emptiest
-longitudes. What that leaves open, the principal components of the data decide, which no seed changes.
+longitudes. What that leaves open, the principal components of the data decide, which no seed changes. Data in
+a plane are a picture already: their map stands as they do.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _ALONG = np.array([2.0, 1.0, 0.0]) / 3
 _FIRST = np.sqrt([1.0, 0.5, 0.25])  # how much each component counts for what is north and east
 _FARTHEST = 3.0  # standard deviations beyond which a score counts no more
 _GAP = 8.0  # concentration of the kernel by which longitudes are empty: some 20 degrees wide
+_SEEN = 0.3  # spread of points in a plane, as seen from the centre of the sphere
+_IN_SIGHT = 0.5  # least cosine of an angle to the middle of a map that is seen from one side
 _AMID = 0.05  # how much the seam is drawn away from the crowd where wide stretches are empty
 
 
@@ -88,6 +91,22 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     mirrored = _signed_squares(R[1:] @ toward * _FIRST) < 0
     R[1:][mirrored] *= -1
     return R
+
+
+def frame_of_plane(Y: np.ndarray, plane: np.ndarray) -> np.ndarray | None:
+    """Orthogonal matrix Q such that ``Y @ Q.T`` stands on a map as points in a plane (n x 2) do.
+
+    East is where their first coordinate is higher, north where the second is. None for a map that bends too
+    far around the sphere to be seen from one side.
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    centred = np.asarray(plane, dtype=np.float64) - np.mean(plane, axis=0)
+    spread = np.sqrt(np.mean(np.sum(centred**2, axis=1)))
+    if not spread > 0:
+        return None
+    target = np.insert(_SEEN * centred / spread, 0, 1.0, axis=1)
+    Q = orthogonal_onto(Y, target / np.linalg.norm(target, axis=1, keepdims=True))
+    return Q if np.quantile(Y @ Q[0], 0.01) > _IN_SIGHT else None
 
 
 def _signed_scores(scores: np.ndarray) -> np.ndarray:

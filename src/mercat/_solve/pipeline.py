@@ -141,10 +141,14 @@ class Plan(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Positions on the map, and scores of the same points on three principal components."""
+    """Positions on the map, and scores of the same points on three principal components.
+
+    Of data in a plane, their coordinates, too.
+    """
 
     Y: np.ndarray
     scores: np.ndarray
+    plane: np.ndarray | None = None
 
 
 class Solved(NamedTuple):
@@ -216,7 +220,8 @@ def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Cr
         _projected(rows.take(sample[block]), plan)[:, :kept]
         for block in blocks(len(sample), rows.block)
     ]
-    return Crowd(to_numpy(Y[sample]), _scores(np.concatenate(parts), plan.spectral))
+    X_hat = np.concatenate(parts)
+    return Crowd(to_numpy(Y[sample]), _scores(X_hat, plan.spectral), _plane(X_hat, plan.spectral))
 
 
 def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
@@ -290,7 +295,8 @@ def _solve_all(plan: Plan) -> Solved:
 
 def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
     rows = _thinned(rows, X_hat.shape[1], plan)
-    return Crowd(to_numpy(Y[rows]), _scores(to_numpy(X_hat[rows]), plan.spectral))
+    some = to_numpy(X_hat[rows])
+    return Crowd(to_numpy(Y[rows]), _scores(some, plan.spectral), _plane(some, plan.spectral))
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
@@ -513,6 +519,15 @@ def _scores(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray:
     if not _has_components(spectral):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
+
+
+def _plane(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray | None:
+    """The two columns of data that are in a plane; None for other data."""
+    if not isinstance(spectral, ComponentReducer) or len(spectral.mean) != 2:
+        return None
+    if spectral.metric != "euclidean":
+        return None
+    return X_hat if spectral.components is None else X_hat @ spectral.components
 
 
 def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
