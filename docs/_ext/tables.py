@@ -562,13 +562,16 @@ def structureless_table(found: Mapping[str, Any]) -> str:
     chance = {r["n"]: r["dense_by_chance"] for r in measured}
     shares = ", ".join(f"{share:.1%} of {n:,}" for n, share in sorted(chance.items()))
     plain = [r for r in measured if r["method"] == "mercat" and r["detail"] == 0]
-    highest, errors = max(r["excess"] for r in plain), [r["error"] for r in plain]
+    highest, of_errors = (
+        max(values)
+        for values in zip(*((r["excess"], r["excess"] / r["error"]) for r in plain), strict=True)
+    )
     least = min(r["roundness"] for r in plain)
     return (
         _table(head, rows)
-        + f"\nChance alone makes a share of the points dense: {shares}. Plain maps have an excess of at most "
-        f"{highest:.2f}, with standard errors from {min(errors):.2f} to {max(errors):.2f}, and a roundness "
-        f"of at least {least:.2f}.\n"
+        + f"\nChance alone makes a share of the points dense: {shares}. On plain maps the excess is at most "
+        f"{highest:.2f} and at most {of_errors:.1f} of its standard errors; the roundness is at least "
+        f"{least:.3f}.\n"
     )
 
 
