@@ -113,6 +113,7 @@ TYPED = {
     "objective": {"absolute": "absolute"},
     "detail": {"0.03": 0.03},
     "neighbors": {"7": 7},
+    "n_detail": {"50": 50},
     "n_spectral": {"3": 3, "auto": "auto", "none": None},
     "metric": {"cosine": "cosine"},
     "n_landmarks": {"10": 10},

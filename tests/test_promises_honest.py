@@ -21,7 +21,8 @@ from mercat import Mercat, TrustWarning, embed
 from mercat._data.source import RowSource
 from mercat._data.threads import Workers
 from mercat._detail.affinities import affinities
-from mercat._detail.neighbors import graph_of, nearest
+from mercat._detail.graphs import graph_of
+from mercat._detail.neighbors import nearest
 from mercat._reduce.components import fit_components
 from mercat._reduce.distances import fit_distances
 from mercat._reduce.reducer import project_all

@@ -16,7 +16,6 @@ from .. import _kernels as kernels
 from .._data.text import printable
 from .._extras import not_installed
 from .._files.untrusted import reading
-from .._solve.diagnostics import SHARED
 from . import _options
 from ._console import Console, command
 from ._measures import dominating
@@ -128,6 +127,8 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
     kinds = {
         name: counted(column.nunique(), "different value") for name, column in table.meta.items()
     }
+    from .._solve.diagnostics import SHARED
+
     found = {} if faults else {m: dominating(table.X, table.features, m) for m in SHARED}
     sentences = {metric: sentence for metric, sentence in found.items() if sentence}
     return {
