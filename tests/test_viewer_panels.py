@@ -323,9 +323,11 @@ def test_a_selection_of_many_classes_says_how_many_more(visit):
 def test_the_table_lists_the_selected_rows(page):
     page.locator(".drawer-bar").click()
     assert "Select points" in page.locator(".drawer-sheet").inner_text()
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.keyboard.press("l")
     circle(page, spot(page, 7))
     rows = page.locator(".rows tbody tr")
+    until(lambda: rows.count() == 5)
     assert rows.count() == 5
     assert rows.nth(2).locator("td").all_inner_texts() == ["east", "missing", "1", "missing"]
     rows.nth(2).get_by_role("button").click()
