@@ -53,7 +53,10 @@ def main() -> None:
     velocity, force, curvature = 0.01 * torch.randn(n, 3), torch.randn(n, 3), torch.rand(n, 1) + 0.5
     with Workers(1) as workers:
         compare("attraction", lambda: [attraction(graph, Y, 0.1, workers)])
-        compare("move", lambda: _moved(Y, velocity, force, curvature, 0.5, 0.05, workers))
+        compare(
+            "move",
+            lambda: _moved(Y, velocity, lambda b: (force[b], curvature[b]), 0.5, 0.05, workers),
+        )
 
         def field():
             found = Kernel(0.1, workers, Y).field(Y)
