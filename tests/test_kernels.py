@@ -18,6 +18,7 @@ from mercat._data.threads import Workers
 from mercat._detail.descent import _MOMENTUM, _moved, attraction
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
+from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
 from mercat._kernels import _build
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.sphere import normalize
@@ -291,6 +292,38 @@ def test_an_apex_does_not_depend_on_others(level, dtype):
         return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments])
 
     by_any_split(part, 60)
+
+
+@pytest.mark.parametrize(
+    ("b", "m", "r"), [(1, 1, 1), (2, 17, 3), (5, 16, 50), (33, 48, 50), (3, 40, 41)]
+)
+def test_angle_forces(level, b, m, r):
+    X, X_anchors, Y, Y_anchors = awkward(b, m, r, np.float32)
+    term = AngleTerm(Calibration(0.1, 0.8), 0.3)
+
+    def force(*arrays):
+        X, X_anchors, Y, Y_anchors = arrays
+        anchors = anchors_at(X_anchors, Y_anchors, 1e-3)
+        return term.force(pairs_of(X, anchors), Y, anchors)
+
+    expected = by_numpy(force, *(a.astype(np.float64) for a in (X, X_anchors, Y, Y_anchors)))
+    found = force(X, X_anchors, Y, Y_anchors)
+    scale = 1 / term.variance + np.abs(expected[0]).max()
+    assert np.abs(found[0] - expected[0]).max() <= 1e-4 * scale
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
+    np.testing.assert_allclose(found[2], expected[2], rtol=0, atol=2e-6 * b * m * m)
+    anchors = anchors_at(X_anchors, Y_anchors, 1e-3)
+    near = pairs_of(X, anchors).inverse_distance
+    K = np.random.default_rng(0).normal(size=(b, 2 * m)).astype(np.float32)
+
+    def part(rows: slice) -> np.ndarray:
+        arrays = (a[rows] for a in (X, Y, near, K))
+        force, steepness, moments = kernels.angle_forces(
+            *arrays, anchors.for_kernels, 0.1, 0.8, 1e-3
+        )
+        return np.column_stack([force, steepness, moments.T])
+
+    by_any_split(part, b)
 
 
 # ------------------------------------------------------------------ placement

@@ -45,7 +45,7 @@ def main() -> None:
         AngleTerm(Calibration(0.3, 0.7), 0.05),
         DistanceTerm(DistanceLine(0.5, 1.2, 0.3)),
     )
-    compare("inverse_distances", lambda: [pairs_of(X, anchors).legs.inverse_distance])
+    compare("inverse_distances", lambda: [pairs_of(X, anchors).inverse_distance])
     compare("angle_force", lambda: angles.force(pairs, Y, anchors))
     compare("arc_residuals", lambda: distances.force(pairs, Y, anchors), 1e-4)
     graph = graph_of(torch.as_tensor(rng.integers(0, n, size=(n, 9))))

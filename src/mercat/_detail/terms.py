@@ -14,25 +14,28 @@ shake them apart.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._data.arrays import Array, namespace, row_blocks, row_dot, to_numpy, widest
+from .. import _kernels as kernels
+from .._data.arrays import Array, namespace, row_blocks, row_dot, row_product, to_numpy, widest
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .._math.angles import (
     ApexSums,
     Calibration,
-    Legs,
     Moments,
     apex_gradient,
     bearings,
     calibrate,
     data_moments,
     directions,
+    inverse_distances,
     legs_of,
+    legs_with_ones,
     map_moments,
     mean_square,
     products_with_legs,
@@ -51,13 +54,28 @@ _ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: ste
 _DISTANCE_WEIGHT = 1.0  # beside the angles' term: both are shares of a variance
 
 
-class Anchors(NamedTuple):
-    """Points that speak for all, with the sums of their directions to each other."""
-
+class _Anchors(NamedTuple):
     X: Array
     Y: Array
     sums: ApexSums
     softening: float  # of directions, see `bearings`
+
+
+class Anchors(_Anchors):
+    """Points that stand for all, with the sums of their directions to each other."""
+
+    @functools.cached_property
+    def frame(self) -> Array:
+        """Tangent vectors (2 x m x 3)."""
+        return tangent_frame(self.Y)
+
+    @functools.cached_property
+    def for_kernels(self) -> kernels.Anchors:
+        """The same as the kernels in C read it."""
+        return kernels.anchors_of(self.X, self.Y, self.frame, self.sums)
+
+    def __getstate__(self) -> None:
+        """What is built at the first use is not part of the record."""
 
 
 def n_anchors(n: int) -> int:
@@ -71,19 +89,15 @@ def anchors_at(X: Array, Y: Array, softening: float) -> Anchors:
 
 
 class Pairs(NamedTuple):
-    """Points and anchors in the data: points as apices with anchors as legs, and the other way round."""
+    """Points and anchors in the data."""
 
-    legs: Legs
-    as_legs: Legs
+    X: Array  # (b, r) points
+    inverse_distance: Array  # (b, m) to the anchors, 0 where points coincide
 
 
 def pairs_of(X: Array, anchors: Anchors) -> Pairs:
     """Points X (b x r) beside the anchors."""
-    xp, legs = namespace(X), legs_of(X, anchors.X)
-    transposed = xp.matrix_transpose(legs.inverse_distance)
-    mask = None if legs.mask is None else xp.matrix_transpose(legs.mask)
-    with_ones = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
-    return Pairs(legs, Legs(anchors.X, with_ones, transposed, mask))
+    return Pairs(X, inverse_distances(X, anchors.X))
 
 
 class Term(Protocol):
@@ -113,29 +127,41 @@ class AngleTerm(NamedTuple):
         The sums are those of b, b^2 and ab over the triples of the first kind.
         """
         xp, m = namespace(Y), anchors.X.shape[0]
+        X, near = pairs
         count = max(m * (m - 1), 1) * self.variance
         steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
-        X, near = pairs.legs.X_apex, pairs.legs.inverse_distance
-        if device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
-            M = sum_of_legs(
-                device_kernels.weights(Y, near, anchors.Y, anchors.softening), pairs.legs
+        if kernels.take(X, Y, near) and Y.dtype == "float32":
+            force, steepness, moments = kernels.angle_forces(
+                X,
+                Y,
+                near,
+                _products(X, anchors),
+                anchors.for_kernels,
+                *self.calibration,
+                anchors.softening,
             )
-            products = products_with_legs(M, pairs.legs)
-            of_anchors = anchors.sums.M
-            K = X @ xp.matrix_transpose(of_anchors) - row_dot(of_anchors, anchors.X)[:, None, :]
+            sums = xp.sum(moments, axis=1, dtype=np.float64)
+        elif device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
+            legs = legs_with_ones(X, anchors.X, near)
+            M = sum_of_legs(device_kernels.weights(Y, near, anchors.Y, anchors.softening), legs)
+            K = xp.stack(xp.split(_products(X, anchors), m, axis=1))
             force, steepness, moments = device_kernels.angle_force(
-                Y, near, products, K, anchors, tangent_frame(anchors.Y), self.calibration
+                Y, near, products_with_legs(M, legs), K, anchors, anchors.frame, self.calibration
             )
             sums = xp.sum(moments, axis=1, dtype=widest(moments))
             sums[2] += xp.sum(M * M, dtype=sums.dtype)
-            return force / count, steepness[:, None] * steepest, sums
-        b, sums = directions(pairs.legs, Y, anchors.Y, anchors.softening)
-        to_apices, _ = apex_gradient(pairs.legs, Y, anchors.Y, b, sums, self.calibration)
-        c = bearings(anchors.Y, Y, pairs.as_legs.mask, anchors.softening)
-        _, to_legs = apex_gradient(pairs.as_legs, anchors.Y, Y, c, anchors.sums, self.calibration)
-        force = (to_apices + to_legs) / count
-        curvature = steepest * row_dot(b.inverse_sine, b.inverse_sine)[:, None]
-        return force, curvature, xp.stack([xp.sum(v) for v in map_moments(sums)])
+        else:
+            mask = xp.astype(near > 0, near.dtype)
+            legs = legs_with_ones(X, anchors.X, near)._replace(mask=mask)
+            b, s = directions(legs, Y, anchors.Y, anchors.softening)
+            to_apices, _ = apex_gradient(legs, Y, anchors.Y, b, s, self.calibration)
+            near, mask = xp.matrix_transpose(near), xp.matrix_transpose(mask)
+            legs = legs_with_ones(anchors.X, X, near)._replace(mask=mask)
+            c = bearings(anchors.Y, Y, mask, anchors.softening)
+            _, to_legs = apex_gradient(legs, anchors.Y, Y, c, anchors.sums, self.calibration)
+            force, steepness = to_apices + to_legs, row_dot(b.inverse_sine, b.inverse_sine)
+            sums = xp.stack([xp.sum(v) for v in map_moments(s)])
+        return force / count, steepest * steepness[:, None], sums
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> AngleTerm:
         """With the loss, and the line through the cosines."""
@@ -144,6 +170,13 @@ class AngleTerm(NamedTuple):
         means = Moments(1.0, self.mean, variance + self.mean**2, b, bb, ab)
         line = calibrate(means)[0] if self.calibrated else self.calibration
         return self._replace(calibration=line, loss=float(np.sqrt(mean_square(means, line))))
+
+
+def _products(X: Array, anchors: Anchors) -> Array:
+    """Of the sums M of the anchors with what leads from them to points X (b x 2m)."""
+    xp, M = namespace(X), anchors.sums.M
+    M, offset = M.reshape(-1, M.shape[2]), row_dot(M, anchors.X).reshape(-1)
+    return row_product(X, xp.matrix_transpose(M)) - offset
 
 
 def angle_term(
@@ -166,8 +199,8 @@ class DistanceTerm(NamedTuple):
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, float, Array]:
         """From the arcs between points and anchors; the sums are those of `arc_residuals`."""
-        near, m = pairs.legs.inverse_distance, anchors.X.shape[0]
-        _, gradient, sums = arc_residuals(near, Y, anchors.Y, self.line)
+        m = anchors.X.shape[0]
+        _, gradient, sums = arc_residuals(pairs.inverse_distance, Y, anchors.Y, self.line)
         share = 2 * _DISTANCE_WEIGHT / self.line.variance
         xp = namespace(Y)
         return gradient * (share / m), 2 * share * self.line.q**2, xp.sum(sums, axis=1)

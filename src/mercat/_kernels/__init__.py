@@ -175,6 +175,45 @@ def filter_spectrum(table: Any, frequencies: slice, spectrum: np.ndarray) -> Non
     )  # fmt: skip
 
 
+class Anchors(NamedTuple):
+    """Those of a descent as descent.c reads them."""
+
+    legs: np.ndarray  # (14, m) places, frames and sums
+    X: np.ndarray  # (m, r), filled up with zeros
+    Xt: np.ndarray  # (r, m), filled up with zeros
+
+
+def anchors_of(X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any) -> Anchors:
+    """Anchors X (m x r) at Y (m x 3) with their tangent frames (2 x m x 3) and their sums."""
+    legs = [*Y.T, *frame[0].T, *frame[1].T, *sums.S, sums.S12, *sums.t]
+    return Anchors(np.stack(legs).astype(np.float32), *_by_rows_and_columns(X))
+
+
+def angle_forces(
+    X: np.ndarray, Y: np.ndarray, near: np.ndarray, K: np.ndarray, anchors: Anchors,
+    alpha: float, beta: float, softening: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Forces of angles on points at Y, see `_detail.terms.AngleTerm`: summed over triples (b x 3).
+
+    Beside them the sums of squared inverse sines (b), and the moments (3 x b).
+    """
+    (b, m), r, (padded, width) = near.shape, X.shape[1], anchors.X.shape
+    scratch = np.empty(7 * padded + 2 * width, dtype=np.float32)
+    found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b, 3), (b,), (3, b)))
+    arrays = (_exactly(a, np.float32) for a in (X, Y, near, K))
+    settings = float(alpha), float(beta), float(softening)
+    _load()("angle_forces", b, m, r, width, padded, *arrays, *anchors, *settings, scratch, *found)
+    return found[0], found[1], found[2]
+
+
+def _by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """X (m x r) and its transpose, filled up with zeros to multiples of `LANES`."""
+    m, r = X.shape
+    padded = np.zeros((-(-m // LANES) * LANES, -(-r // LANES) * LANES), dtype=np.float32)
+    padded[:m, :r] = X
+    return padded, np.ascontiguousarray(padded.T)
+
+
 # ------------------------------------------------------------------ neighbours
 
 
@@ -350,15 +389,11 @@ def landmarks_of(
     candidates: np.ndarray,
 ) -> Landmarks:  # fmt: skip
     """Frames (2 x L x 3) and sigmas (2 x L, L) of landmarks; data X and places Y of the legs of an apex."""
-    m, r = X.shape
-    padded = np.zeros((-(-m // LANES) * LANES, -(-r // LANES) * LANES), dtype=np.float32)
-    padded[:m, :r] = X
     legs = [*frame[0].T, *frame[1].T, *sigma, sigma12]
     return Landmarks(
         np.stack(legs).astype(np.float32),
         _exactly(Y.T, np.float32),
-        padded,
-        np.ascontiguousarray(padded.T),
+        *_by_rows_and_columns(X),
         _exactly(candidates.T, np.float32),
     )
 

@@ -1,7 +1,5 @@
 /* Directions, their sums and their gradients at a block of apices: `_math/angles.py` defines them. */
 
-#include <string.h>
-
 #include "kernels.h"
 
 #define REAL float

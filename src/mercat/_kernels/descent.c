@@ -1,4 +1,4 @@
-/* The attraction of neighbours: `_detail/descent.py` defines it. */
+/* The attraction of neighbours and a step, as `_detail/descent.py` defines them; the forces of angles, `_detail/terms.py`. */
 
 #include "kernels.h"
 
@@ -46,5 +46,93 @@ KERNEL(move)(int64_t n, const float *Y, const float *force, const float *curvatu
         length = sqrtf(dot(to, to));
         for (int c = 0; c < 3; c++)
             to[c] /= length;
+    }
+}
+
+/* Forces of angles on b points X (b x r) at Y (`AngleTerm`): as apices over pairs of m anchors, and as legs at each anchor
+   with the others. `near` are inverse distances to the anchors (b x m, 0 where points coincide), K the products of the
+   anchors' sums M with what leads from them to the points (b x 2m). `anchors` are 14 rows of m numbers: places, frames
+   (six), S, S12 and t; their data come by rows (`width` numbers each) and by columns (`padded`), filled up with zeros.
+   `scratch` has room for 7 padded + 2 width numbers. */
+KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, const float *X, const float *Y,
+                     const float *near_, const float *K, const float *anchors, const float *X_anchors,
+                     const float *Xt_anchors, double alpha_, double beta_, double softening_, float *scratch, float *force,
+                     float *steepness, float *moments)
+{
+    const float alpha = (float)alpha_, beta = (float)beta_, softening = (float)softening_;
+    const float four = 4 * beta, quadratic = four * beta, own = four * (1 - alpha - beta / 2), shift = four * alpha;
+    const float *Zx = anchors, *Zy = Zx + m, *Zz = Zy + m, *Ux = Zz + m, *Uy = Ux + m, *Uz = Uy + m, *Vx = Uz + m;
+    const float *Vy = Vx + m, *Vz = Vy + m, *S1 = Vz + m, *S2 = S1 + m, *S12 = S2 + m, *t1 = S12 + m, *t2 = t1 + m;
+    float *B1 = scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
+    float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
+    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width));
+    for (int64_t i = 0; i < b; i++) {
+        const float *x = X + i * r, *near = near_ + i * m, *K1 = K + 2 * i * m, *K2 = K1 + m;
+        const float y0 = Y[3 * i], y1 = Y[3 * i + 1], y2 = Y[3 * i + 2];
+        float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, sum1 = 0, sum2 = 0, w1 = 0, w2 = 0, steep = 0;
+        frame_at(Y + 3 * i, U, V);
+        const float u0 = U[0], u1 = U[1], u2 = U[2], v0 = V[0], v1 = V[1], v2 = V[2];
+#pragma omp simd reduction(+ : s1, s2, s12, sum1, sum2, w1, w2, steep)
+        for (int64_t j = 0; j < m; j++) {
+            float c1 = u0 * Zx[j] + u1 * Zy[j] + u2 * Zz[j], c2 = v0 * Zx[j] + v1 * Zy[j] + v2 * Zz[j];
+            const float inverse = (near[j] > 0 ? 1.0f : 0.0f) / sqrtf(c1 * c1 + c2 * c2 + softening);
+            c1 *= inverse;
+            c2 *= inverse;
+            sine[j] = inverse;
+            B1[j] = c1;
+            B2[j] = c2;
+            W1[j] = c1 * near[j];
+            W2[j] = c2 * near[j];
+            s1 += c1 * c1;
+            s2 += c2 * c2;
+            s12 += c1 * c2;
+            sum1 += c1;
+            sum2 += c2;
+            w1 += c1 * near[j];
+            w2 += c2 * near[j];
+            steep += inverse * inverse;
+        }
+        weighted_sums(m, width, X_anchors, W1, W2, M1, M2);
+        float ab = 0, m1 = 0, m2 = 0;
+#pragma omp simd reduction(+ : ab, m1, m2)
+        for (int64_t k = 0; k < r; k++) {
+            const float a = M1[k] - w1 * x[k], c = M2[k] - w2 * x[k];
+            M1[k] = a;
+            M2[k] = c;
+            ab += a * a + c * c;
+            m1 += a * x[k];
+            m2 += c * x[k];
+        }
+        weighted_sums(r, padded, Xt_anchors, M1, M2, P1, P2);
+        const float q1 = quadratic * s1 + own, q2 = quadratic * s2 + own, q12 = quadratic * s12;
+        const float d1 = shift * sum1, d2 = shift * sum2;
+        float along_U = 0, along_V = 0, fx = 0, fy = 0, fz = 0;
+#pragma omp simd reduction(+ : along_U, along_V, fx, fy, fz)
+        for (int64_t j = 0; j < m; j++) {
+            /* as an apex */
+            float g1 = q1 * B1[j] + q12 * B2[j] + d1 - four * near[j] * (P1[j] - m1);
+            float g2 = q2 * B2[j] + q12 * B1[j] + d2 - four * near[j] * (P2[j] - m2);
+            float across = (g2 * B1[j] - g1 * B2[j]) * sine[j] * (y0 * Zx[j] + y1 * Zy[j] + y2 * Zz[j]);
+            along_U -= B2[j] * across;
+            along_V += B1[j] * across;
+            /* as a leg */
+            float c1 = y0 * Ux[j] + y1 * Uy[j] + y2 * Uz[j], c2 = y0 * Vx[j] + y1 * Vy[j] + y2 * Vz[j];
+            const float inverse = (near[j] > 0 ? 1.0f : 0.0f) / sqrtf(c1 * c1 + c2 * c2 + softening);
+            c1 *= inverse;
+            c2 *= inverse;
+            g1 = (quadratic * S1[j] + own) * c1 + quadratic * S12[j] * c2 + shift * t1[j] - four * near[j] * K1[j];
+            g2 = (quadratic * S2[j] + own) * c2 + quadratic * S12[j] * c1 + shift * t2[j] - four * near[j] * K2[j];
+            across = (g2 * c1 - g1 * c2) * inverse;
+            fx += across * (c1 * Vx[j] - c2 * Ux[j]);
+            fy += across * (c1 * Vy[j] - c2 * Uy[j]);
+            fz += across * (c1 * Vz[j] - c2 * Uz[j]);
+        }
+        force[3 * i] = fx - along_U * u0 - along_V * v0;
+        force[3 * i + 1] = fy - along_U * u1 - along_V * v1;
+        force[3 * i + 2] = fz - along_U * u2 - along_V * v2;
+        steepness[i] = steep;
+        moments[i] = sum1 * sum1 + sum2 * sum2 - s1 - s2;
+        moments[b + i] = s1 * s1 + s2 * s2 + 2 * s12 * s12 - s1 - s2;
+        moments[2 * b + i] = ab - s1 - s2;
     }
 }

@@ -9,6 +9,9 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
+
+#define LANES 16
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -35,6 +38,33 @@ static inline float inverse_sine(float c, float least)
 {
     float square = 1 - c * c;
     return 1 / sqrtf(square > least ? square : least);
+}
+
+/* Tangent vectors U, V at y: see `tangent_frame`. */
+static inline void frame_at(const float *y, float *U, float *V)
+{
+    float sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a;
+    U[0] = 1 + sign * y[0] * y[0] * a, U[1] = sign * c, U[2] = -sign * y[0];
+    V[0] = c, V[1] = sign + y[1] * y[1] * a, V[2] = -y[1];
+}
+
+/* out1, out2 = sums over rows of A (n x width, with zeros up to multiples of 4 and LANES) with weights w1, w2. */
+static inline void weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *restrict w1,
+                                 const float *restrict w2, float *restrict out1, float *restrict out2)
+{
+    memset(out1, 0, sizeof(float) * width);
+    memset(out2, 0, sizeof(float) * width);
+    for (int64_t i = 0; i < n; i += 4) {
+        const float *a = A + i * width, *b = a + width, *c = b + width, *d = c + width;
+        const float u0 = w1[i], u1 = w1[i + 1], u2 = w1[i + 2], u3 = w1[i + 3];
+        const float v0 = w2[i], v1 = w2[i + 1], v2 = w2[i + 2], v3 = w2[i + 3];
+        for (int64_t from = 0; from < width; from += LANES)
+#pragma omp simd
+            for (int64_t k = from; k < from + LANES; k++) {
+                out1[k] += u0 * a[k] + u1 * b[k] + u2 * c[k] + u3 * d[k];
+                out2[k] += v0 * a[k] + v1 * b[k] + v2 * c[k] + v3 * d[k];
+            }
+    }
 }
 
 #endif

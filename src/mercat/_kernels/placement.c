@@ -2,11 +2,8 @@
    candidate to the minimum of its energy. */
 
 #include <float.h>
-#include <string.h>
 
 #include "kernels.h"
-
-#define LANES 16
 
 /* A point as a leg at L landmarks: rows of `legs` are the coordinates of their frames U and V, then sigma (two) and
    sigma12; K1 and K2 are its own. As an apex over m legs: rows of `Y` are their coordinates, of `X` the data
@@ -23,32 +20,6 @@ struct point {
     float *scratch; /* 7 padded + 2 width numbers */
 };
 
-static void tangent_frame(const float *y, float *U, float *V)
-{
-    float sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a;
-    U[0] = 1 + sign * y[0] * y[0] * a, U[1] = sign * c, U[2] = -sign * y[0];
-    V[0] = c, V[1] = sign + y[1] * y[1] * a, V[2] = -y[1];
-}
-
-/* out1, out2 = sums over rows of A (n x width, with zeros up to multiples of 4 and LANES) with weights w1, w2. */
-static void weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *restrict w1,
-                          const float *restrict w2, float *restrict out1, float *restrict out2)
-{
-    memset(out1, 0, sizeof(float) * width);
-    memset(out2, 0, sizeof(float) * width);
-    for (int64_t i = 0; i < n; i += 4) {
-        const float *a = A + i * width, *b = a + width, *c = b + width, *d = c + width;
-        const float u0 = w1[i], u1 = w1[i + 1], u2 = w1[i + 2], u3 = w1[i + 3];
-        const float v0 = w2[i], v1 = w2[i + 1], v2 = w2[i + 2], v3 = w2[i + 3];
-        for (int64_t from = 0; from < width; from += LANES)
-#pragma omp simd
-            for (int64_t k = from; k < from + LANES; k++) {
-                out1[k] += u0 * a[k] + u1 * b[k] + u2 * c[k] + u3 * d[k];
-                out2[k] += v0 * a[k] + v1 * b[k] + v2 * c[k] + v3 * d[k];
-            }
-    }
-}
-
 /* Energy of a point at y as an apex; its gradient in space is added to g, unless that is NULL. */
 static float as_apex(const struct landmarks *k, const struct point *p, const float y[3], float *g)
 {
@@ -58,7 +29,7 @@ static float as_apex(const struct landmarks *k, const struct point *p, const flo
     float *B1 = p->scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
     float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
     float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, w1 = 0, w2 = 0;
-    tangent_frame(y, U, V);
+    frame_at(y, U, V);
     const float U0 = U[0], U1 = U[1], U2 = U[2], V0 = V[0], V1 = V[1], V2 = V[2];
 #pragma omp simd reduction(+ : s1, s2, s12, t1, t2, w1, w2)
     for (int64_t j = 0; j < m; j++) {

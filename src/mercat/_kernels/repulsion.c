@@ -2,7 +2,6 @@
 
 #include "kernels.h"
 
-#define LANES 16
 #define GHOSTS 2
 #define PI 3.14159265358979323846f
 
