@@ -28,6 +28,7 @@ import functools
 import itertools
 import json
 import os
+import signal
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,27 +167,38 @@ def embed(
             X = load(name, folder, draw(name, seed)).X
             if anew or positions.outcome(name, variant.key, seed, fingerprint(X)) is None:
                 todo.append((seed, name, variant))
-        if not todo:
-            continue
-        with peers.Session(method) as session:
-            for i, (seed, name, variant) in enumerate(todo):
-                X, _, note = load(name, folder, draw(name, seed))
-                # Mercat reduces data itself; methods that do not are given what is measured against.
-                k = None if method == "mercat" else SETS[name].n_components
-                Y, outcome = session.run(
-                    X,
-                    seed=seed,
-                    n_components=k,
-                    options=variant.options(len(X)),
-                    warm=i == 0 and method in COMPILED,
-                    paper=False,
-                )
-                about = {"n": len(X), "d": X.shape[1], "note": note}
-                positions.put(name, variant.key, seed, fingerprint(X), Y, stamp(**about, **outcome))
-                took = outcome.get("seconds", {}).get("cpu", outcome.get("reason"))
-                print(f"{name}, {variant.key}, seed {seed}: {took}", flush=True)
-                if Y is None and i == 0 and outcome["status"] == "not installed":
-                    break
+        while todo:  # what follows a crash goes on in a new process
+            with peers.Session(method) as session:
+                todo = _embed_in(session, positions, folder, todo)
+
+
+def _embed_in(
+    session: peers.Session, positions: Positions, folder: str, todo: list[tuple[int, str, Variant]]
+) -> list[tuple[int, str, Variant]]:
+    """Make embeddings in one process, as long as it lives; those that are left."""
+    for i, (seed, name, variant) in enumerate(todo):
+        X, _, note = load(name, folder, draw(name, seed))
+        # Mercat reduces data itself; methods that do not are given what is measured against.
+        k = None if variant.method == "mercat" else SETS[name].n_components
+        Y, outcome = session.run(
+            X,
+            seed=seed,
+            n_components=k,
+            options=variant.options(len(X)),
+            warm=i == 0 and variant.method in COMPILED,
+            paper=False,
+        )
+        if outcome.get("code") == -signal.SIGTERM:
+            raise SystemExit(f"{name}, {variant.key}: {outcome['reason']}")  # somebody stopped it
+        about = {"n": len(X), "d": X.shape[1], "note": note}
+        positions.put(name, variant.key, seed, fingerprint(X), Y, stamp(**about, **outcome))
+        took = outcome.get("seconds", {}).get("cpu", outcome.get("reason"))
+        print(f"{name}, {variant.key}, seed {seed}: {took}", flush=True)
+        if outcome["status"] == "not installed":
+            return []
+        if "code" in outcome:
+            return todo[i + 1 :]
+    return []
 
 
 # ------------------------------------------------------------------ scoring

@@ -1,6 +1,7 @@
 """Mercat beside the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
 
 Every number of a rival that is better than Mercat's is printed (`losses_table`), with the spread over draws.
+A rival that was not measured on all draws is compared on those that it was.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from benchmarks.harness.data import SETS
 from benchmarks.rivals import DIALS, RESULTS, SEEDS, STRUCTURELESS, VARIANTS, Variant
 
 from . import markdown
-from .numbers import Number, Records, shown
+from .numbers import Records, shown
 
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "rivals.png"
 DEFAULT = "mercat 0"
@@ -41,9 +42,34 @@ COMPARED = (
     *("angle", "distance", "neighborhood", "density"),
     *("accuracy", "connectivity", "triplets", "recall", "centroid recall"),
 )
-DREAMS = ("recall", "centroid recall", "distance")
 TITLES = {variant.key: variant.title for variant in VARIANTS}
-Results = Mapping[tuple[str, str], Mapping[str, Number]]
+
+
+class Score(NamedTuple):
+    """A measure by seed, which draws synthetic data and is the method's on others."""
+
+    values: Mapping[int, float]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(list(self.values.values())))
+
+    @property
+    def deviation(self) -> float:
+        """That of a sample; 0 for one seed."""
+        values = list(self.values.values())
+        return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+    def over(self, other: Score) -> Score:
+        """On the seeds that the other one has as well."""
+        return Score({seed: v for seed, v in self.values.items() if seed in other.values})
+
+    def minus(self, other: Score) -> Score:
+        """The difference, seed by seed."""
+        return Score({seed: v - other.values[seed] for seed, v in self.over(other).values.items()})
+
+
+Results = Mapping[tuple[str, str], Mapping[str, Score]]
 
 
 def read(path: Path = RESULTS) -> Records:
@@ -51,22 +77,15 @@ def read(path: Path = RESULTS) -> Records:
     return found
 
 
-def collect(records: Records) -> dict[tuple[str, str], dict[str, Number]]:
-    """Mean and deviation over seeds, by set and variant."""
-    groups: dict[tuple[str, str], list[dict[str, float]]] = {}
+def collect(records: Records) -> dict[tuple[str, str], dict[str, Score]]:
+    """The measures by set and variant."""
+    found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for record in records.values():
         if record["status"] == "ok":
-            found = {**record["measures"], "seconds": record["seconds"]["cpu"]}
-            groups.setdefault((record["set"], record["variant"]), []).append(found)
-    return {
-        key: {name: _number([m[name] for m in group]) for name in group[0]}
-        for key, group in groups.items()
-    }
-
-
-def _number(values: list[float]) -> Number:
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return Number(float(np.mean(values)), spread)
+            scores = found.setdefault((record["set"], record["variant"]), {})
+            for name, value in {**record["measures"], "seconds": record["seconds"]["cpu"]}.items():
+                scores.setdefault(name, {})[record["seed"]] = value
+    return {key: {m: Score(v) for m, v in scores.items()} for key, scores in found.items()}
 
 
 def _sets(found: Results) -> list[str]:
@@ -77,7 +96,7 @@ def _variants(found: Results) -> list[str]:
     return [variant.key for variant in VARIANTS if any(key[1] == variant.key for key in found)]
 
 
-def _cell(number: Number, *, spread: bool, digits: int = 3) -> str:
+def _cell(number: Score, *, spread: bool, digits: int = 3) -> str:
     text = shown(number.mean, digits)
     return f"{text} ±{shown(number.deviation, digits)}" if spread and number.deviation else text
 
@@ -120,30 +139,39 @@ def structureless_table(found: Results) -> str:
     return markdown.table(["method", *(STRUCTURELESS[n].title for n in names)], rows, left=1)
 
 
+class Better(NamedTuple):
+    """A rival that is better than Mercat."""
+
+    key: str
+    score: Score
+    by: Score  # the margin, seed by seed
+
+    @property
+    def digits(self) -> int:
+        """Decimals that show the margin."""
+        return 3 if self.by.mean >= 5e-4 else 4
+
+    def __str__(self) -> str:
+        if len(self.by.values) == 1:
+            sure = ", one draw"
+        else:
+            sure = "" if self.by.mean > 2 * self.by.deviation else ", within the spread"
+        score = _cell(self.score, spread=True, digits=self.digits)
+        return f"{TITLES[self.key]} {score} (by {shown(self.by.mean, self.digits)}{sure})"
+
+
 class Loss(NamedTuple):
-    """A set and a measure in which a rival is better than Mercat."""
+    """A set and a measure in which rivals are better than Mercat."""
 
     name: str
     measure: str
-    ours: Number  # the default's
-    best: tuple[str, Number]  # of Mercat's dial
-    rivals: list[tuple[str, Number]]  # that are better, the best first
-    of_default: bool  # whether they are better than the default, or than all of the dial
-
-    @property
-    def margin(self) -> float:
-        ours = self.ours if self.of_default else self.best[1]
-        return self.rivals[0][1].mean - ours.mean
-
-    @property
-    def clear(self) -> bool:
-        """Beyond two deviations of the difference."""
-        ours = self.ours if self.of_default else self.best[1]
-        return self.margin > 2 * float(np.hypot(ours.deviation, self.rivals[0][1].deviation))
+    ours: Score  # the default's
+    best: tuple[str, Score]  # of Mercat's dial
+    rivals: list[Better]  # the best first
 
 
 def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
-    """All of them: in angles and distances against the default, in the rest against the whole dial."""
+    """All of them: in angles and distances against the default, in the rest against the best of the dial."""
     lost = []
     for measure in measures:
         for name in _sets(found):
@@ -154,13 +182,13 @@ def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
             best = max(dial.items(), key=lambda item: item[1].mean)
             bar = here[DEFAULT] if measure in CLAIMED else best[1]
             better = [
-                (key, n) for key, n in here.items() if key not in dial and n.mean > bar.mean + 5e-5
+                Better(key, score, score.minus(bar))
+                for key, score in here.items()
+                if key not in dial and score.over(bar).values and score.minus(bar).mean > 5e-5
             ]
-            better.sort(key=lambda item: -item[1].mean)
+            better.sort(key=lambda rival: -rival.by.mean)
             if better:
-                lost.append(
-                    Loss(name, measure, here[DEFAULT], best, better, of_default=measure in CLAIMED)
-                )
+                lost.append(Loss(name, measure, here[DEFAULT], best, better))
     return lost
 
 
@@ -169,48 +197,40 @@ def losses_table(found: Results) -> str:
     rows = []
     for loss in losses(found):
         best = f"{_cell(loss.best[1], spread=True)} at {loss.best[0].split()[1]}"
-        rivals = ", ".join(f"{TITLES[key]} {_cell(n, spread=True)}" for key, n in loss.rivals)
-        margin = f"{shown(loss.margin, 3)}{'' if loss.clear else ' (within the spread)'}"
-        rows.append(
-            [
-                NAMES[loss.measure],
-                SETS[loss.name].title,
-                _cell(loss.ours, spread=True),
-                best,
-                rivals,
-                margin,
-            ]
-        )
-    head = ["measure", "data", "Mercat, default", "best of its dial", "better", "by"]
+        ours = _cell(loss.ours, spread=True)
+        rivals = ", ".join(map(str, loss.rivals))
+        rows.append([NAMES[loss.measure], SETS[loss.name].title, ours, best, rivals])
+    head = ["measure", "data", "Mercat, default", "best of its dial", "better"]
     return markdown.table(head, rows) if rows else "No rival is better in any measure on any set.\n"
 
 
-def claims_text(found: Results, notes: Mapping[str, str]) -> str:
-    """Where Mercat's default is best in angles and distances, and where not."""
+def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False) -> str:
+    """Where Mercat's default is best in angles and distances, and where not; briefly without numbers."""
     names = [name for name in _sets(found) if (name, DEFAULT) in found]
     if not names:
         return "*Not measured yet.*\n"
     lost = losses(found, CLAIMED)
-    angles, distances = ({loss.name: loss for loss in lost if loss.measure == m} for m in CLAIMED)
-    near = [name for name, loss in distances.items() if loss.margin <= CLOSE]
-    far = [name for name in distances if name not in near]
+    angles, distances = ([loss for loss in lost if loss.measure == m] for m in CLAIMED)
+    far = [loss for loss in distances if loss.rivals[0].by.mean > CLOSE]
     text = (
         f"Beside all of these, Mercat with its defaults keeps angles best on {len(names) - len(angles)} "
         f"of {len(names)} sets, and distances best on {len(names) - len(distances)}, within "
-        f"{shown(CLOSE, 3)} of the best on {len(near)} more."
+        f"{shown(CLOSE, 3)} of the best on {len(distances) - len(far)} more."
     )
     for what, which in (
-        ("Angles are kept better", list(angles.values())),
-        ("Distances are kept better by more than that", [distances[name] for name in far]),
+        ("Angles are kept better", angles),
+        ("Distances are kept better by more than that", far),
     ):
         if which:
-            each = "; ".join(
-                f"on {SETS[loss.name].title} by {TITLES[loss.rivals[0][0]]} "
-                f"({_cell(loss.rivals[0][1], spread=True)} against {_cell(loss.ours, spread=True)})"
-                for loss in which
-            )
-            text += f" {what} {each}."
+            text += f" {what} {'; '.join(_best_rival(loss, brief) for loss in which)}."
     return f"{text} {other_data(names, notes)}\n"
+
+
+def _best_rival(loss: Loss, brief: bool) -> str:
+    title, rival = SETS[loss.name].title, loss.rivals[0]
+    if brief:
+        return f"on {title} by {TITLES[rival.key]} ({shown(rival.by.mean, rival.digits)})"
+    return f"on {title}, where it has {_cell(loss.ours, spread=True)}, by {rival}"
 
 
 def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
@@ -275,38 +295,38 @@ def versions(records: Records) -> str:
 # ------------------------------------------------------------------ neighbourhoods against distances
 
 
-def curve(found: Results, name: str, method: str) -> np.ndarray:
-    """Neighbourhoods and distances over a method's dial, (values, 2)."""
-    points = [
-        found[name, Variant(method, value).key]
-        for value in DIALS[method][1]
-        if (name, Variant(method, value).key) in found
-    ]
-    return np.array([[p["neighborhood"].mean, p["distance"].mean] for p in points]).reshape(-1, 2)
+def curve(found: Results, name: str, method: str, beside: Score | None = None) -> np.ndarray:
+    """Neighbourhoods and distances over a method's dial, (values, 2), on all seeds or on those of a score."""
+    keys = (Variant(method, value).key for value in DIALS[method][1])
+    scores = [found[name, key] for key in keys if (name, key) in found]
+    points = [[s[m] for m in ("neighborhood", "distance")] for s in scores]
+    kept = [[s if beside is None else s.over(beside) for s in pair] for pair in points]
+    means = [[s.mean for s in pair] for pair in kept if all(s.values for s in pair)]
+    return np.array(means).reshape(-1, 2)
 
 
-def above(line: np.ndarray, point: np.ndarray) -> bool:
-    """Whether no point of a line between the values of a dial is as good in both as the point."""
+def above(line: np.ndarray, point: np.ndarray, by: float = 0.0) -> bool:
+    """Whether no point of a line between the values of a dial is as good in both as the point, less `by`."""
     steps = np.linspace(0, 1, 201)[:, None, None]
     between = line[:-1] * (1 - steps) + line[1:] * steps
     reached = np.vstack([between.reshape(-1, 2), line])
-    return not bool(np.any(np.all(reached >= point - 1e-9, axis=1)))
+    return not bool(np.any(np.all(reached >= point - by - 1e-9, axis=1)))
 
 
-def above_mercat(found: Results) -> dict[str, list[str]]:
-    """For each set, the rivals' points above Mercat's curve."""
-    result = {}
+def above_mercat(found: Results, by: float = 0.0) -> dict[str, list[str]]:
+    """For each set, the rivals' points above Mercat's curve by more than `by`."""
+    result: dict[str, list[str]] = {}
     for name in _sets(found):
-        line = curve(found, name, "mercat")
-        if not len(line):
+        if (name, DEFAULT) not in found:
             continue
-        result[name] = [
-            key[1]
-            for key, n in found.items()
-            if key[0] == name
-            and not key[1].startswith("mercat")
-            and above(line, np.array([n["neighborhood"].mean, n["distance"].mean]))
-        ]
+        result[name] = []
+        for (owner, key), n in found.items():
+            if owner != name or key.startswith("mercat"):
+                continue
+            line = curve(found, name, "mercat", n["distance"])
+            point = np.array([n["neighborhood"].mean, n["distance"].mean])
+            if len(line) and above(line, point, by):
+                result[name].append(key)
     return result
 
 
@@ -316,10 +336,18 @@ def tradeoff_text(found: Results) -> str:
     if not points:
         return "*Not measured yet.*\n"
     order = list(TITLES)
-    free = [name for name, keys in points.items() if not keys]
-    text = f"On {len(free)} of {len(points)} sets no point of another method lies above Mercat's curve."
+    clear = above_mercat(found, CLOSE)
+    text = (
+        f"On {sum(not keys for keys in points.values())} of {len(points)} sets no point of another method "
+        f"lies above Mercat's curve, on {sum(not keys for keys in clear.values())} none by more than "
+        f"{shown(CLOSE, 3)} in both."
+    )
     each = "; ".join(
-        f"{SETS[name].title}: {', '.join(TITLES[key] for key in sorted(keys, key=order.index))}"
+        f"{SETS[name].title}: "
+        + ", ".join(
+            TITLES[key] + ("" if key in clear[name] else " (by less)")
+            for key in sorted(keys, key=order.index)
+        )
         for name, keys in points.items()
         if keys
     )
@@ -407,7 +435,8 @@ def figure(found: Results) -> Any:
 def leaders_table(found: Results) -> str:
     """For each measure, the settings of Mercat and of rivals with the best mean rank over the sets.
 
-    Only those are ranked that were measured on all sets that Mercat was.
+    The first draw or seed counts, which all of them have. Only those are ranked that were measured on all
+    sets that Mercat was.
     """
     names = [name for name in _sets(found) if (name, DEFAULT) in found]
     rows = []
@@ -415,7 +444,11 @@ def leaders_table(found: Results) -> str:
         ranks: dict[str, list[int]] = {}
         near: dict[str, int] = {}
         for name in names:
-            here = {key[1]: n[measure].mean for key, n in found.items() if key[0] == name}
+            here = {
+                key[1]: n[measure].values[SEEDS[0]]
+                for key, n in found.items()
+                if key[0] == name and SEEDS[0] in n[measure].values
+            }
             for key, value in here.items():
                 ranks.setdefault(key, []).append(1 + sum(v > value + 5e-5 for v in here.values()))
                 near[key] = near.get(key, 0) + (value >= max(here.values()) - CLOSE)
@@ -442,8 +475,8 @@ def section(records: Records) -> str:
         "and over the dial of those that have one (`python -m benchmarks.rivals`). A method gets 50 "
         "principal components where the measures are taken on these; with that, and with the subsets "
         "below, numbers differ from those of the tables above. Mean ± standard deviation over up to "
-        f"{len(SEEDS)} draws of synthetic data, or seeds; a number without one is of one seed. Best in "
-        "bold, to three decimals.\n",
+        f"{len(SEEDS)} draws of synthetic data, or seeds; a number without one is of the first. Best in "
+        "bold, to three decimals. Losses are counted draw by draw.\n",
         notes_list(records),
         claims_text(found, notes(records)),
         "### Losses\n",

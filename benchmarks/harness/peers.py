@@ -99,7 +99,8 @@ class Session:
         -------
         embedding : array (n, 2 or 3), or None if there is none
         outcome : dict
-            "status" ("ok", "not installed" or "failed"), "reason" if not ok, "seconds" (of the
+            "status" ("ok", "not installed" or "failed"), "reason" if not ok, "code" if the process
+            ended (the session is of no more use), "seconds" (of the
             "import", of the "first" small call if any, of the "fit", and "cpu": processor seconds of the
             fit), "versions", "warnings".
         """
@@ -120,7 +121,9 @@ class Session:
             np.save(folder / "X.npy", np.ascontiguousarray(X), allow_pickle=False)
             (folder / "job.json").write_text(json.dumps(job))
             if not self._done(name):
-                return None, _without("failed", self._last_words())
+                code, words = self._last_words()
+                reason = f"the process ended with code {code}: {words}"
+                return None, {**_without("failed", reason), "code": code}
             outcome = json.loads((folder / "outcome.json").read_text())
             if outcome["status"] != "ok":
                 return None, outcome
@@ -138,7 +141,7 @@ class Session:
         code = self._process.wait()
         self._stderr.seek(0)
         lines = self._stderr.read().strip().splitlines() or ["it said nothing"]
-        return f"the process ended with code {code}: {lines[-1]}"
+        return code, lines[-1]
 
 
 def run(method, X, **job):

@@ -88,11 +88,21 @@ def rivals_tables(measured: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     """Everything about the strongest rivals; a measure has the table `rivals_<measure>`."""
     found = rivals.collect(measured)
     if not found:
-        names = ("claims", "notes", "losses", "tradeoff", "false_structure", "leaders", "versions")
+        names = (
+            "claims",
+            "brief",
+            "notes",
+            "losses",
+            "tradeoff",
+            "false_structure",
+            "leaders",
+            "versions",
+        )
         names += tuple(name.replace(" ", "_") for name in rivals.NAMES)
         return {f"rivals_{name}": NOT_YET for name in names}
     return {
         "rivals_claims": rivals.claims_text(found, rivals.notes(measured)),
+        "rivals_brief": rivals.claims_text(found, rivals.notes(measured), brief=True),
         "rivals_notes": rivals.notes_list(measured) + rivals.not_run(measured),
         "rivals_losses": rivals.losses_table(found),
         "rivals_tradeoff": rivals.tradeoff_text(found),

@@ -269,7 +269,7 @@ METHODS = {
         "PyMDE, neighbours", "pymde", "pymde", _pymde("preserve_neighbors"), "pip install pymde"
     ),
     "pcc": Method("PCC, correlations", "pcc", "pccdr", _pcc, "pip install pccdr"),
-    "pcc-clusters": Method("PCC", "pcc", "pccdr", _pcc_clusters, "pip install pccdr"),
+    "pcc-clusters": Method("PCC, clusters", "pcc", "pccdr", _pcc_clusters, "pip install pccdr"),
     "squad-mds": Method("SQuaD-MDS", "SQuadMDS.model", "SQuad-MDS", _squad_mds, _SQUAD),
     "squad-hybrid": Method(
         "SQuaD-MDS hybrid", "SQuadMDS.model", "SQuad-MDS", _squad_hybrid, _SQUAD
