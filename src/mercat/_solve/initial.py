@@ -54,6 +54,21 @@ def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
     return np.concatenate([plane * away, np.cos(np.minimum(distance, np.pi))], axis=1)
 
 
+def resized(Y: np.ndarray, size: float) -> np.ndarray:
+    """Positions with all arcs from their centre multiplied, to this root mean square, half a turn at most."""
+    centre = normalize(Y.mean(axis=0)[None])[0]
+    cosine = Y @ centre
+    arc = np.arccos(np.clip(cosine, -1, 1))
+    now = np.sqrt(np.mean(arc * arc))
+    if not now > 0:
+        return Y
+    away = Y - cosine[:, None] * centre
+    length = np.linalg.norm(away, axis=1, keepdims=True)
+    away = away / np.where(length > 0, length, 1)
+    arc = np.minimum(arc * (size / now), np.pi)[:, None]
+    return np.asarray(np.cos(arc) * centre + np.sin(arc) * away)
+
+
 def many_positions(scores: np.ndarray) -> list[np.ndarray]:
     """Starts from scores on three components that lead to different minima, the paper's first."""
     deviation = scores.std(axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data.threads import Workers
 from .exact import DISTANCE_WEIGHT, Fit, objective_of, takes_distances
-from .initial import many_positions, pca_positions
+from .initial import many_positions, pca_positions, resized
 from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_distances, prepare_landmarks
 
@@ -19,6 +19,10 @@ _PROMISING = 2  # ... so many are chosen
 _START_SAMPLE = 200  # points on which these are followed ...
 _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
+# Data that prefer a plane fill more or less of the sphere at about the same objective, which is lowest for
+# the smallest map. Their map gets a size that can be seen on a globe, the same by any seed.
+_USUAL_SIZE = 0.3  # root mean square arc from the centre
+_NO_DIFFERENCE = 1.004  # between objectives
 _CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
 
 
@@ -82,5 +86,8 @@ def best_start(
     handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
     _, landmarks = found[np.argmin([value for value, _ in found] * handicap)]
     placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
+    value = objective_of(about_all).value
     # The paper's start may be perfect as it is, as for points on a line.
-    return min((pca_positions(scores), placed), key=objective_of(about_all).value)
+    best = min((pca_positions(scores), placed), key=value)
+    usual = resized(best, _USUAL_SIZE)
+    return usual if value(usual) <= _NO_DIFFERENCE * value(best) else best
