@@ -177,24 +177,24 @@ def test_turn_changes_positions_and_new_points_alike(grown):
     R = orthogonal_onto(before, old.embedding_[:200])
     np.testing.assert_allclose(model.embedding_, before @ R.T, atol=1e-12)
     np.testing.assert_allclose(model.transform(X[200:210]), placed @ R.T, atol=1e-5)
-    with pytest.raises(ValueError, match=r"same shape \(k, 3\), got \(2, 3\) and \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(3, 3\)"):
         model.turn(np.eye(3)[:2], np.eye(3))
-    with pytest.raises(ValueError, match="onto must be finite"):
+    with pytest.raises(ValueError, match="onto"):
         model.turn(np.eye(3), np.full((3, 3), np.nan))
 
 
 def test_errors_name_the_rule(grown):
     X, _, old, _ = grown
     for wrong, rule in (
-        (np.ones((5, 3)), r"array of shape \(300, 3\), got \(5, 3\)"),
-        (np.full((300, 3), np.nan), "at least 4 points, got 0"),
+        (np.ones((5, 3)), r"\(300, 3\), got \(5, 3\)"),
+        (np.full((300, 3), np.nan), "4 .*got 0"),
         (np.ones((300, 3)), "length 1"),
-        (old, r"first rows of X, which has 300, got a map of"),
+        (old, "300"),
     ):
-        with pytest.raises(ValueError, match=f"align_to must .*{rule}"):
+        with pytest.raises(ValueError, match=f"^align_to .*{rule}"):
             Mercat().fit(X[:300], align_to=wrong)
     other = Mercat(random_state=0).fit(X[:100])
-    with pytest.raises(ValueError, match="align_to must be a map of the first rows of X"):
+    with pytest.raises(ValueError, match=r"^align_to .*rows of X"):
         Mercat().fit(X[400:700], align_to=other)
 
 
@@ -242,16 +242,16 @@ def test_batches_without_shared_cells_are_turned_by_their_labels():
 
 def test_errors_of_alignment_name_parameter_rule_and_value():
     one, other = cells(np.arange(100)), cells(np.arange(200, 300))
-    with pytest.raises(ValueError, match="align_to must have a map 'X_mercat'"):
+    with pytest.raises(ValueError, match=r"^align_to .*'X_mercat'"):
         tl.mercat(other, align_to=one)
     tl.mercat(one)
-    with pytest.raises(ValueError, match="align_to must share at least 4 cells with adata, got 0"):
+    with pytest.raises(ValueError, match=r"^align_to .*4 cells.*got 0"):
         tl.mercat(other, align_to=one)
-    with pytest.raises(ValueError, match="align_on must be a column of adata"):
+    with pytest.raises(ValueError, match=r"^align_on .*adata"):
         tl.mercat(other, align_to=one, align_on="kind")
-    with pytest.raises(ValueError, match="align_on must be None without align_to"):
+    with pytest.raises(ValueError, match=r"^align_on .*align_to"):
         tl.mercat(other, align_on="digit")
-    with pytest.raises(TypeError, match="adata must be an AnnData object"):
+    with pytest.raises(TypeError, match=r"^adata "):
         tl.mercat(other, align_to=one.X)
     assert mercat.Mercat().fit(one.X).embedding_.shape == (100, 3)
 

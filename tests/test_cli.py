@@ -190,7 +190,7 @@ def test_options_have_the_defaults_of_the_measures():
     assert options["n_points"].default == defaults["n_points"]
     assert options["random_state"].default == defaults["random_state"]
     k = inspect.signature(metrics.neighborhood_preservation).parameters["k"].default
-    assert f"[default: {k}, or half" in options["k"].help
+    assert f"[default: {k}, at most half" in options["k"].help
 
 
 def test_embed_prepares_the_data_as_told(data, tmp_path):
@@ -239,7 +239,7 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
 def test_embed_tells_how_far_places_can_be_trusted(data, tmp_path):
     outputs = [tmp_path / name for name in ("map.csv", "map.html")]
     out = done("embed", data, "-o", outputs[0], "--html", outputs[1], "--uncertainty")
-    assert "20 other maps, of stability 0." in out
+    assert re.search(r"tability over 20 other maps: 0\.", out)
     frame = pd.read_csv(outputs[0])
     model = Mercat(random_state=0).fit(FRAME[[f"f{k}" for k in range(5)]].to_numpy())
     found = mercat.uncertainty(model, FRAME[[f"f{k}" for k in range(5)]].to_numpy(), random_state=0)
@@ -350,7 +350,7 @@ def test_nothing_is_overwritten_without_force(data, tmp_path):
     out.write_text("mine")
     code, _, err = call("embed", data, "-o", out)
     assert code == 4
-    assert f"{out} exists already. Use --force to replace it." in err
+    assert re.search(rf"{re.escape(str(out))} exists.*--force", err)
     assert out.read_text() == "mine"
     done("embed", data, "-o", out, "--force")
     assert out.read_text() != "mine"
@@ -372,7 +372,7 @@ def test_files_that_are_read_beside_a_matrix_are_not_overwritten(
     for out in (tmp_path / name, linked):
         code, _, err = call("embed", tmp_path / "matrix.mtx", option, out, "--force")
         assert code == 4
-        assert f"{out} is an input of this command, and is not overwritten." in err
+        assert f"{out} is an input of this command" in err
     assert (tmp_path / name).read_text() == "mine"
 
 
@@ -497,21 +497,21 @@ def test_devices_pipes_and_loops_are_neither_read_nor_replaced(data, tmp_path):
         (["-o", "folder.csv"], 4, "is a folder"),
         (["-o", "map.xlsx"], 2, "must end in .csv, .tsv"),
         (["--png", "map.html"], 2, "must end in .png"),
-        (["--html", "a.html", "--save-model", "a.html"], 2, "Two outputs have the same name"),
-        (["--label", "kin"], 2, "has no column 'kin'. Did you mean 'kind'?"),
+        (["--html", "a.html", "--save-model", "a.html"], 2, "a.html"),
+        (["--label", "kin"], 2, "Did you mean 'kind'?"),
         (["--drop", "q"], 2, "'--drop'"),
-        (["--label", "kind", "--label", "f0"], 2, "'--label': may be given once, got kind, f0."),
-        (["--delimiter", "::"], 2, r"must be one character other than a quote, or \t for a tab"),
+        (["--label", "kind", "--label", "f0"], 2, "'--label': may be given once"),
+        (["--delimiter", "::"], 2, "'--delimiter'"),
         (["--delimiter", ""], 2, "got ''"),
         (["--delimiter", '"'], 2, "'--delimiter'"),
-        (["--n-spectral", "0"], 2, "must be an integer of at least 1 or auto or none, got '0'"),
+        (["--n-spectral", "0"], 2, "got '0'"),
         (["--n-jobs", "0"], 2, "got 0"),
         (["--metric", "taxi"], 2, "'--metric'"),
-        (["--metric", "precomputed"], 3, "X must be a square matrix"),
+        (["--metric", "precomputed"], 3, "X must be"),
         (
             ["--drop", "f0", "--drop", "f1", "--drop", "f2", "--drop", "f3", "--drop", "f4"],
             3,
-            "no column of",
+            "no numeric column",
         ),
     ],
 )
@@ -621,7 +621,7 @@ def test_transform_repeats_the_preparation_and_matches_columns(data, tmp_path):
     np.testing.assert_allclose(frame[["x", "y", "z"]], expected, atol=1e-6)
     assert frame["more"].tolist() == [1.5] * 7
     assert "loss" not in frame
-    with pytest.warns(UserWarning, match=r"prepared data \(scale\)"):
+    with pytest.warns(UserWarning, match=r"\(scale\)"):
         assert isinstance(mercat.load(model), Mercat)
     np.save(tmp_path / "rows.npy", X[:7])
     done("transform", model, tmp_path / "rows.npy", "-o", tmp_path / "new.npy")
@@ -677,9 +677,7 @@ def test_few_points_have_small_neighbourhoods(tmp_path, n):
     assert code == 0
     k = (n - 1) // 2
     assert out.strip() == repr(metrics.report(X[:n], X[:n, :2], k=k))
-    assert (
-        f"Neighbourhoods are of {k} point{'s' * (k > 1)}, not 50: less than half of the {n}." in err
-    )
+    assert re.search(rf"{k} points?, not 50\b.*\b{n}\b", err)
     code, _, err = call("evaluate", tmp_path / "x.npy", tmp_path / "y.npy", "-k", n)
     assert code == 3
     assert f"-k must be less than the number of points, {n}, got {n}." in err
@@ -760,7 +758,7 @@ def test_a_map_that_json_does_not_hold_is_told_of(data, tmp_path):
     code, text, err = call("embed", data, "--json")
     assert code == 0
     assert json.loads(text)["files"] == {}
-    assert "The map itself was not written: -o FILE keeps it." in err
+    assert "-o FILE" in err
     assert "not written" not in call("embed", data, "--json", "-o", tmp_path / "m.csv")[2]
 
 
@@ -826,17 +824,16 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     assert code == 0
     assert "No browser could be opened. Open" in err
     for points, fault in (
-        (X[:, :2], f"the file must hold unit vectors of shape (n, 3), got ({N}, 2). Use"),
+        (X[:, :2], rf"flat\.npy .*unit vectors.*\({N}, 2\)"),
         (
             2 * np.eye(3),
-            "the file must hold vectors of length 1, got 3 of 3 rows that are not, "
-            "first row 0 of length 2. Use",
+            r"flat\.npy .*3 of 3 rows.*row 0 of length 2",
         ),
     ):
         np.save(tmp_path / "flat.npy", points)
         code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
         assert code == 3
-        assert f"does not hold unit vectors, which is what the explorer shows: {fault}" in err
+        assert re.search(fault, err)
     assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # none was left empty
 
 
@@ -984,7 +981,7 @@ def test_info_tells_of_installation_data_and_model(data, tmp_path):
     assert len(json.loads(done("info", data, "--json"))["faults"]) == 1
     code, _, err = call("info", tmp_path)
     assert code == 3
-    assert "neither a model nor data" in err
+    assert "must be a model" in err
     code, _, err = call("info", tmp_path / "no.mercat")
     assert code == 3
     assert f"{tmp_path / 'no.mercat'} does not exist." in err
@@ -1004,7 +1001,7 @@ def test_every_command_has_help_with_examples(command):
 
 
 def test_the_seed_of_evaluate_is_not_that_of_a_map():
-    assert "The same seed measures at the same points." in done("evaluate", "--help")
+    assert "Seed of the sample." in done("evaluate", "--help")
 
 
 def test_completion_writes_a_script_for_each_shell():
@@ -1028,7 +1025,7 @@ def test_help_loads_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
-    assert "Exit codes: 0 done" in ended.stdout
+    assert "Exit codes: 0" in ended.stdout
 
 
 def test_a_real_process_keeps_results_and_words_apart(data, tmp_path):

@@ -85,7 +85,7 @@ def test_a_column_that_alone_varies_is_told_of(metric):
     X[:, 0] = 1
     X[:, 1] = rng.integers(0, 2, 2000)
     X[:2, 2] = 1
-    with pytest.warns(TrustWarning, match="Column 1 of X has more than 99% of the distances"):
+    with pytest.warns(TrustWarning, match=r"Column 1 .*99%"):
         Mercat(metric=metric, random_state=0).fit(X)
     X[:, 2] = rng.integers(0, 2, 2000)
     with warnings.catch_warnings(record=True) as said:

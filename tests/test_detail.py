@@ -479,36 +479,34 @@ def test_distances_and_sparse_data_take_detail(digits):
 
 @pytest.mark.parametrize("detail", [-0.1, np.nan, np.inf, "much", None, True])
 def test_bad_detail_is_refused(digits, detail):
-    with pytest.raises(ValueError, match=r"^detail must be"):
+    with pytest.raises(ValueError, match=r"^detail "):
         Mercat(detail=detail).fit(digits[:50])
 
 
 def test_detail_beyond_all_use_is_refused(digits):
-    with pytest.raises(ValueError, match=r"^detail must be .* got 1e\+37"):
+    with pytest.raises(ValueError, match=r"^detail .*1e\+37"):
         Mercat(detail=1e37).fit(digits[:50])
     assert np.isfinite(Mercat(detail=1e6, random_state=0).fit_transform(digits[:50])).all()
 
 
 def test_bad_neighbors_are_refused(digits):
     X = digits[:50]
-    with pytest.raises(
-        ValueError, match=r"a scipy\.sparse matrix .* or None, got \[\[0, 1"
-    ) as error:
+    with pytest.raises(ValueError, match=r"^neighbors .*got \[\[0, 1") as error:
         Mercat(detail=0.3, neighbors=np.tile(np.arange(15), (50, 1)).tolist()).fit(X)
     assert len(str(error.value)) < 300
     negative = sp.csr_array(np.diag(np.full(49, -2.0), 1) + np.diag(np.ones(49), -1))
-    with pytest.raises(ValueError, match=r"finite numbers of at least 0, .* got -2\.0\."):
+    with pytest.raises(ValueError, match=r"^neighbors .*-2\.0"):
         Mercat(detail=0.3, neighbors=negative).fit(X)
     upper = sp.csr_array(np.triu(np.ones((50, 50)), 1))
-    with pytest.raises(ValueError, match=r"got 1 empty rows, the first of them 49: add graph\.T"):
+    with pytest.raises(ValueError, match=r"^neighbors .*1 empty rows.* 49: add graph\.T"):
         Mercat(detail=0.3, neighbors=upper).fit(X)
-    with pytest.raises(ValueError, match=r"at least 1, a scipy\.sparse matrix .* None, got 0\."):
+    with pytest.raises(ValueError, match=r"^neighbors .*got 0"):
         Mercat(detail=0.3, neighbors=0).fit(X)
-    with pytest.raises(ValueError, match=r"a third of the number of points, 16, got 17\."):
+    with pytest.raises(ValueError, match=r"^neighbors .*16, got 17"):
         Mercat(detail=0.3, neighbors=17).fit(X)
-    with pytest.raises(ValueError, match=r"shape \(50, 50\)"):
+    with pytest.raises(ValueError, match=r"^neighbors .*\(50, 50\)"):
         Mercat(detail=0.3, neighbors=sp.eye_array(49)).fit(X)
-    with pytest.raises(ValueError, match="no self-loops"):
+    with pytest.raises(ValueError, match=r"^neighbors .*diagonal"):
         Mercat(detail=0.3, neighbors=sp.eye_array(50)).fit(X)
-    with pytest.raises(ValueError, match=r"needs detail=0, got detail=0\.3"):
+    with pytest.raises(ValueError, match=r"detail=0\.3"):
         Mercat(detail=0.3, solver="algorithm1", objective="absolute").fit(X)

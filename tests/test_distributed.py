@@ -263,7 +263,7 @@ def test_missing_values_are_found_where_they_are(value):
 
 def test_number_of_features_is_checked():
     model = mercat().fit(data())
-    with pytest.raises(ValueError, match=r"X has 11 features, but Mercat is expecting 12"):
+    with pytest.raises(ValueError, match=r"11 features.*12"):
         model.transform(chunked(data()[:, 1:]))
 
 

@@ -413,7 +413,7 @@ def test_verbose_shows_bars_on_stderr(digits, capsys):
     ids=["of two columns", "a point", "a great circle", "NaN", "zeros", "of three rows"],
 )
 def test_positions_that_no_map_can_start_from_are_refused(init):
-    with pytest.raises(ValueError, match=r"^init must"):
+    with pytest.raises(ValueError, match=r"^init "):
         Mercat(init=init).fit(np.random.default_rng(0).normal(size=(20, 4)))
 
 
@@ -422,7 +422,7 @@ def test_positions_that_no_map_can_start_from_are_refused(init):
     [
         (np.array([[1.0, np.nan]] * 5), "NaN"),
         (np.array([[1.0, np.inf]] * 5), "infinity"),
-        (np.ones((3, 2)), "4 rows, got n_samples=3"),
+        (np.ones((3, 2)), "n_samples=3"),
         (np.ones((5, 2)) * 1j, "[Cc]omplex"),
         (np.array([["a", "b"]] * 5), "could not convert string to float|dtype='numeric'"),
         (np.ones(5), "[12]D array"),
@@ -462,10 +462,10 @@ def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, co
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda D: D[:, 1:], "square matrix"),
+        (lambda D: D[:, 1:], "square"),
         (lambda D: D - 1, "Negative values"),
-        (lambda D: D + np.triu(np.ones_like(D)), "must be symmetric"),
-        (lambda D: D + np.eye(len(D)), "zero diagonal"),
+        (lambda D: D + np.triu(np.ones_like(D)), "symmetric"),
+        (lambda D: D + np.eye(len(D)), "diagonal"),
     ],
 )
 def test_bad_distances_are_refused(change, message):
@@ -544,7 +544,7 @@ def test_names_are_listed():
     assert {"Mercat", "embed", "Status", "metrics", "plot", "datasets", "viewer"} <= set(
         out.split()
     )
-    with pytest.raises(AttributeError, match="module 'mercat' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="'nothing'"):
         __import__("mercat").nothing  # noqa: B018
 
 

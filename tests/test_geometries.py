@@ -126,42 +126,38 @@ def test_models_of_distances_to_landmarks_are_saved_and_those_of_functions_refus
     again = mercat.load(mercat.save(model, tmp_path / "map.mercat"))
     np.testing.assert_array_equal(again.transform(D), model.transform(D))
     model = Mercat(metric=euclidean_distance, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="metric must be a name to save a model"):
+    with pytest.raises(ValueError, match=r"^metric "):
         mercat.save(model, tmp_path / "function.mercat")
 
 
 @pytest.mark.parametrize(
     ("metric", "rule"),
     [
-        (lambda a, b: -1.0, "at least 0, got -1"),
-        (lambda a, b: np.nan, "at least 0, got nan"),
+        (lambda a, b: -1.0, "got -1"),
+        (lambda a, b: np.nan, "got nan"),
         (lambda a, b: abs(a[0] - 2 * b[0]), "symmetric"),
         (lambda a, b: 1.0, "0 for equal rows"),
-        ("chebyshev", "one of 'euclidean'.*, or a function of two rows, got 'chebyshev'"),
+        ("chebyshev", "'euclidean'.*got 'chebyshev'"),
     ],
 )
 def test_bad_metrics_are_refused(metric, rule):
-    with pytest.raises(ValueError, match=f"metric must be .*{rule}"):
+    with pytest.raises(ValueError, match=f"^metric .*{rule}"):
         Mercat(metric=metric).fit(table(20))
 
 
 def test_bad_distances_to_landmarks_are_refused():
     X = table()
     D = cdist(X, X[20:70])  # whose first rows are not the landmarks
-    with pytest.raises(
-        ValueError, match=r"X must be a square matrix .* first rows and must have symmetric"
-    ):
+    with pytest.raises(ValueError, match=r"^X .*symmetric"):
         Mercat(metric="precomputed").fit(D)
-    with pytest.raises(ValueError, match=r"X must be a square matrix .* got shape \(40, 120\)"):
+    with pytest.raises(ValueError, match=r"^X .*\(40, 120\)"):
         Mercat(metric="precomputed").fit(cdist(X[:40], X))
 
 
 def test_a_column_that_has_all_of_the_distances():
     X = table()
     X[:, 2] *= 10_000
-    with pytest.warns(
-        mercat.TrustWarning, match="Column 2 of X has more than 99% of the distances"
-    ):
+    with pytest.warns(mercat.TrustWarning, match=r"Column 2 .*99%"):
         Mercat(metric="manhattan", random_state=0).fit(X)
 
 

@@ -364,7 +364,7 @@ HUGE = {
         f"{MTX}coordinate real general\n9 9 99999999999\n",
         "claims",
     ),
-    "idx": ("mnist", "train-images-idx3-ubyte", IDX, "cut short"),
+    "idx": ("mnist", "train-images-idx3-ubyte", IDX, "4294967295"),
     "deep json": ("mammoth", "mammoth_3d.json", "[" * 10**6, "recursion"),
     "deep model": ("model", "a.mercat", zipped(model__json="[" * 10**6), "recursion"),
     "gzip": (

@@ -156,7 +156,7 @@ def test_missing_genes_are_named_counted_and_average(reference, caplog):
     filled.X[:, [3, 8]] = reference.X[:, [3, 8]].mean(axis=0)
     tl.ingest(filled, reference)
     np.testing.assert_allclose(less.obsm["X_pca"], filled.obsm["X_pca"], atol=1e-5)
-    with pytest.raises(ValueError, match=r"at least half of the 60 genes .* got 20"):
+    with pytest.raises(ValueError, match=r"60 genes.*got 20"):
         tl.ingest(query[:, :20].copy(), reference)
 
 
@@ -188,17 +188,17 @@ def test_a_shared_space_is_taken_as_it_is():
     expected = tl.model(reference).transform(query.X[:, :9])
     np.testing.assert_array_equal(query.obsm["X_mercat_sphere"], expected)
     query.obsm["X_scVI"] = query.X[:, :8]
-    with pytest.raises(ValueError, match="must have 9 columns"):
+    with pytest.raises(ValueError, match="9 columns"):
         tl.ingest(query, reference)
     del query.obsm["X_scVI"]
-    with pytest.raises(ValueError, match=r"query must have obsm\['X_scVI'\]"):
+    with pytest.raises(ValueError, match=r"^query .*X_scVI"):
         tl.ingest(query, reference)
 
 
 def test_a_query_with_components_of_its_own_is_refused(reference):
     query = with_pca(cells(80, seed=2))
     before = query.obsm["X_pca"].copy()
-    with pytest.raises(ValueError, match=r"components of its own, got obsm\['X_pca'\]"):
+    with pytest.raises(ValueError, match="X_pca"):
         tl.ingest(query, reference)
     np.testing.assert_array_equal(query.obsm["X_pca"], before)
     assert "X_mercat" not in query.obsm
@@ -209,17 +209,17 @@ def test_a_query_with_components_of_its_own_is_refused(reference):
 
 def test_a_reference_that_has_changed_is_refused(reference):
     reference.X = reference.X * 2
-    with pytest.raises(ValueError, match=r"reference.obsm\['X_pca'\] must follow from reference.X"):
+    with pytest.raises(ValueError, match=r"^reference.obsm\['X_pca'\] .*reference.X"):
         tl.ingest(cells(80, seed=2), reference)
 
 
 def test_data_prepared_in_another_way_are_refused(reference, caplog):
     query = cells(80, seed=2)
     query.X = np.round(10 * query.X)
-    with pytest.raises(ValueError, match=r"query.X holds whole numbers"):
+    with pytest.raises(ValueError, match=r"^query.X .*whole numbers"):
         tl.ingest(query, reference)
     query.X = cells(80, seed=2).X - 0.5
-    with pytest.raises(ValueError, match=r"query.X holds numbers below 0"):
+    with pytest.raises(ValueError, match=r"^query.X .*below 0"):
         tl.ingest(query, reference)
     query.X = 10 * cells(80, seed=2).X
     tl.ingest(query, reference)
@@ -247,24 +247,24 @@ def test_other_maps_have_their_own_names():
 
 def test_errors_name_parameter_rule_and_value(reference):
     query = cells(80, seed=2)
-    with pytest.raises(ValueError, match=r"obs must name columns of reference.obs .* got 'type'"):
+    with pytest.raises(ValueError, match=r"^obs .*'type'"):
         tl.ingest(query, reference, obs="type")
-    with pytest.raises(ValueError, match=r"obs must not name a column that query.obs has"):
+    with pytest.raises(ValueError, match=r"^obs .*query.obs"):
         tl.ingest(query, reference, obs="kind")
-    with pytest.raises(ValueError, match="obs must name columns of labels, got 'mercat_loss'"):
+    with pytest.raises(ValueError, match=r"^obs .*'mercat_loss'"):
         tl.ingest(query, reference, obs=["mercat_loss"])
-    with pytest.raises(ValueError, match="n_neighbors must be an integer of at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"^n_neighbors .*got 0"):
         tl.ingest(query, reference, n_neighbors=0)
-    with pytest.raises(TypeError, match="adata must be an AnnData object"):
+    with pytest.raises(TypeError, match=r"^adata "):
         tl.ingest(query.X, reference)
     del reference.uns["mercat"]["model"]
-    with pytest.raises(ValueError, match=r"reference.uns\['mercat'\] must hold the model"):
+    with pytest.raises(ValueError, match=r"^reference.uns\['mercat'\] "):
         tl.ingest(query, reference)
-    with pytest.raises(ValueError, match=r"run mercat\.tl.mercat"):
+    with pytest.raises(ValueError, match=r"mercat\.tl\.mercat"):
         tl.model(cells())
     reference.var_names = ["gene"] * 60
     reference.uns["mercat"]["model"] = np.zeros(10, np.uint8)
-    with pytest.raises(ValueError, match="not a whole model file"):
+    with pytest.raises(ValueError, match="model file"):
         tl.model(reference)
 
 
@@ -294,5 +294,5 @@ def test_the_command_does_as_the_function(tmp_path):
 def test_a_map_of_data_that_the_command_line_prepared_keeps_no_model(tmp_path):
     cells().write_h5ad(tmp_path / "atlas.h5ad")
     done("embed", tmp_path / "atlas.h5ad", "--scale", "-o", tmp_path / "map.h5ad")
-    with pytest.raises(ValueError, match=r"prepared by the command line \(scale\)"):
+    with pytest.raises(ValueError, match=r"\(scale\)"):
         tl.model(anndata.read_h5ad(tmp_path / "map.h5ad"))

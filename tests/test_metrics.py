@@ -423,27 +423,27 @@ def test_bad_input_is_named(measure, clouds):
         measure(X, Y[:, :2], geometry="sphere")
     with pytest.raises(ValueError, match=r"^geometry .*got 'ball'"):
         measure(X, Y, geometry="ball")
-    with pytest.raises(ValueError, match="X contains NaN"):
+    with pytest.raises(ValueError, match=r"X .*NaN"):
         measure(np.where(X > 2, np.nan, X), Y)
-    with pytest.raises(ValueError, match="Y contains infinity"):
+    with pytest.raises(ValueError, match=r"Y .*infinity"):
         measure(X, np.where(Y > 0.9, np.inf, Y))
 
 
 def test_sparse_data_is_refused(clouds):
     from scipy.sparse import csr_array
 
-    with pytest.raises(TypeError, match=r"dense data is required.*toarray"):
+    with pytest.raises(TypeError, match="toarray"):
         distance_preservation(csr_array(clouds[0]), clouds[1])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, Y: neighborhood_preservation(X, Y, k=120), "points, 120, got 120"),
+        (lambda X, Y: neighborhood_preservation(X, Y, k=120), "^k .*120, got 120"),
         (lambda X, Y: density_preservation(X, Y, k=0), r"^k .*1"),
-        (lambda X, Y: trustworthiness(X, Y, k=60), "less than half .*, 120, got 60"),
-        (lambda X, Y: continuity(X, Y, k=60), "less than half .*, 120, got 60"),
-        (lambda X, Y: knn_accuracy(Y, np.zeros(7)), r"shape \(120,\), got shape \(7,\)"),
+        (lambda X, Y: trustworthiness(X, Y, k=60), "^k .*120, got 60"),
+        (lambda X, Y: continuity(X, Y, k=60), "^k .*120, got 60"),
+        (lambda X, Y: knn_accuracy(Y, np.zeros(7)), r"^labels .*\(120,\).*\(7,\)"),
         (lambda X, Y: knn_accuracy(Y, [np.nan] * 120), "^labels .*missing"),
         (lambda X, Y: centroid_preservation(X, Y, [None] * 120), "^labels .*missing"),
     ],
@@ -465,7 +465,7 @@ def test_bad_parameters_are_named(call, message, clouds):
 )
 @pytest.mark.parametrize("value", [-1, 0, 10.5, "10"])
 def test_numbers_of_the_measures_are_whole(measure, name, least, value, clouds):
-    told = rf"{name} must be an integer of at least {least}.*, got {value!r}\."
+    told = rf"^{name} .*{least}.*got {value!r}"
     with pytest.raises(ValueError, match=told):
         measure(*clouds, **{name: value})
 
@@ -521,7 +521,7 @@ def test_report_leaves_rows_without_a_label_out_of_the_measures_of_classes():
 
 def test_measurements_are_no_classes():
     X = np.random.default_rng(0).normal(size=(90, 4))
-    with pytest.raises(ValueError, match=r"^labels .*90 of 90"):
+    with pytest.raises(ValueError, match=r"^labels .*90 .*90"):
         metrics.report(X, X[:, :2], X[:, 0])
     assert knn_accuracy(X[:, :2], np.repeat([0.5, 1.5, 2.5], 30)) >= 0
 
@@ -668,5 +668,5 @@ def test_torn_neighbors_by_hand():
 
 @pytest.mark.parametrize("far", [0, 1, -0.1, 2])
 def test_torn_neighbors_refuses_a_share_that_is_none(far):
-    with pytest.raises(ValueError, match="far must be"):
+    with pytest.raises(ValueError, match=r"^far "):
         metrics.torn_neighbors(np.eye(9), np.eye(9)[:, :2], k=2, far=far)

@@ -127,27 +127,25 @@ def test_notes_come_back_and_prepared_data_are_told_of(saved, tmp_path):
     path = write_model(model, tmp_path / "m.mercat", notes)
     same(notes["scale"], read_model(path)[1]["scale"])
     assert read_model(path)[1]["features"] == ["a", "b"]
-    with pytest.warns(UserWarning, match=r"prepared data \(log1p\)"):
+    with pytest.warns(UserWarning, match=r"\(log1p\)"):
         mercat.load(path)
 
 
 def test_what_cannot_be_kept_is_refused_and_nothing_is_written(tmp_path):
     path = tmp_path / "m.mercat"
-    with pytest.raises(TypeError, match="model must be a Mercat, got dict"):
+    with pytest.raises(TypeError, match=r"^model .*dict"):
         mercat.save({}, path)
     with pytest.raises(ValueError, match="not fitted"):
         mercat.save(Mercat(), path)
     model = Mercat(random_state=0).fit(X)
-    with pytest.raises(ValueError, match="callback must be None"):
+    with pytest.raises(ValueError, match=r"^callback "):
         mercat.save(model.set_params(callback=print), path)
     model.set_params(callback=None, random_state=np.random.default_rng(0))
-    with pytest.raises(
-        ValueError, match=r"random_state must be an integer or None .* got Generator"
-    ):
+    with pytest.raises(ValueError, match=r"^random_state .*Generator"):
         mercat.save(model, path)
     model.set_params(random_state=None)
     model.embedding_ = {1, 2}
-    with pytest.raises(TypeError, match=r"state\.embedding_ of type set cannot be saved"):
+    with pytest.raises(TypeError, match=r"state\.embedding_ .*set"):
         mercat.save(model, path)
     assert list(tmp_path.iterdir()) == []
 
@@ -190,7 +188,7 @@ CHANGES = {
 def test_a_model_that_could_not_be_loaded_is_not_saved(change, tmp_path):
     model = Mercat(random_state=0).fit(X)
     CHANGES[change](model)
-    with pytest.raises(ValueError, match=r"cannot be saved, since it could not be loaded"):
+    with pytest.raises(ValueError, match="could not be loaded"):
         mercat.save(model, tmp_path / "m.mercat")
     assert list(tmp_path.iterdir()) == []
 

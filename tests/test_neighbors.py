@@ -173,7 +173,7 @@ def test_number_of_neighbors_is_at_most_a_third_of_the_points():
     assert check_neighbors(None, 30) == 10
     assert check_neighbors(None, 4) == 1
     assert check_neighbors(7, 21) == 7
-    with pytest.raises(ValueError, match=r"a third of the number of points, 6, got 7\."):
+    with pytest.raises(ValueError, match="6, got 7"):
         check_neighbors(7, 20)
 
 
@@ -183,17 +183,15 @@ def ring(n: int) -> sp.csr_array:
 
 def test_bad_graphs_are_refused():
     assert check_neighbors(ring(5), 5).nnz == 5
-    with pytest.raises(ValueError, match=r"shape \(6, 6\), as X has 6 rows, got \(5, 5\)\."):
+    with pytest.raises(ValueError, match=r"\(6, 6\).*got \(5, 5\)"):
         check_neighbors(ring(5), 6)
-    with pytest.raises(
-        ValueError, match=r"no self-loops, got an entry on the diagonal in row 0: take"
-    ):
+    with pytest.raises(ValueError, match="diagonal in row 0"):
         check_neighbors(ring(5) + sp.eye_array(5), 5)
     for value in (np.nan, np.inf, -1.0):
-        with pytest.raises(ValueError, match="finite numbers of at least 0"):
+        with pytest.raises(ValueError, match=r"^neighbors "):
             check_neighbors(ring(5) * value, 5)
     empty = sp.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3))
-    with pytest.raises(ValueError, match=r"got 1 empty rows, the first of them 2:"):
+    with pytest.raises(ValueError, match=r"1 empty rows.* 2:"):
         check_neighbors(empty, 3)
 
 

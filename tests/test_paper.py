@@ -159,7 +159,7 @@ def test_a_missing_method_is_reported(monkeypatch, tmp_path):
     monkeypatch.setitem(methods.METHODS, "umap", absent)
     with pytest.raises(ImportError, match="no_such_package"):
         methods.load("umap")
-    with pytest.raises(ValueError, match=r"method must be one of mercat, .* got 'som'\."):
+    with pytest.raises(ValueError, match=r"^method .*mercat.*'som'"):
         peers.Session("som")
 
 
@@ -183,7 +183,7 @@ def test_records_survive(tmp_path):
 
 
 def test_missing_data_say_what_would_do(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"pbmc68k_reduced\.npz would do instead: stand-in"):
+    with pytest.raises(FileNotFoundError, match=r"pbmc68k_reduced\.npz.*stand-in"):
         data.load("blood", tmp_path)
 
 

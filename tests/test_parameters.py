@@ -72,7 +72,7 @@ def test_defaults_are_allowed_and_help_is_one_sentence(name):
     ],
 )
 def test_bad_values_are_named_with_their_parameter_and_its_rule(name, value):
-    with pytest.raises(ValueError, match=f"^{name} must be ") as error:
+    with pytest.raises(ValueError, match=f"^{name} ") as error:
         Mercat(**{name: value}).fit(X)
     assert str(error.value) == f"{name} must be {PARAMETERS[name].rule}, got {value!r}."
 

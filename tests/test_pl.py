@@ -297,54 +297,51 @@ def test_settings_of_scanpy_hold(embedded, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"components": "1,2"}, "components must be None, for a map of the sphere"),
-        ({"legend_loc": "beneath"}, "legend_loc must be one of 'right margin', 'on data'"),
-        ({"vmin": "low"}, "vmin must be a number, a percentile"),
-        ({"vmin": 3, "vmax": 1}, "vmin must be less than vmax, got 3 and 1"),
-        ({"vcenter": 1e6}, "vcenter must lie between"),
-        ({"mask_obs": "nowhere"}, "mask_obs must be booleans or a column of adata.obs"),
-        ({"mask_obs": [True]}, "mask_obs must hold a boolean for each of the 60 cells"),
-        ({"na_color": "nope"}, "na_color must hold colours that matplotlib knows"),
-        ({"size": -1}, "size must be positive"),
-        ({"size": 1, "s": 1}, "size and s must not both be given"),
-        ({"cmap": "magma", "color_map": "magma"}, "cmap and color_map must not both"),
-        ({"ncols": 0}, "ncols must be an integer of at least 1"),
-        ({"title": ["a", "b"]}, "title must be one for all panels or a list of 1"),
+        ({"components": "1,2"}, "^components "),
+        ({"legend_loc": "beneath"}, "^legend_loc .*beneath"),
+        ({"vmin": "low"}, "^vmin .*low"),
+        ({"vmin": 3, "vmax": 1}, "^vmin .*vmax.*3 and 1"),
+        ({"vcenter": 1e6}, "^vcenter "),
+        ({"mask_obs": "nowhere"}, "^mask_obs .*nowhere"),
+        ({"mask_obs": [True]}, "^mask_obs .*60"),
+        ({"na_color": "nope"}, "^na_color .*nope"),
+        ({"size": -1}, "^size "),
+        ({"size": 1, "s": 1}, "^size and s "),
+        ({"cmap": "magma", "color_map": "magma"}, "^cmap and color_map "),
+        ({"ncols": 0}, "^ncols .*0"),
+        ({"title": ["a", "b"]}, "^title "),
     ],
 )
 def test_options_of_scanpy_that_cannot_be_are_refused(embedded, options, message):
     with pytest.raises(ValueError, match=message):
         pl.map(embedded, "gene3", **options)
-    with pytest.raises(ValueError, match="groups must be of"):
+    with pytest.raises(ValueError, match=r"^groups "):
         pl.map(embedded, "kind", groups=["c"])
 
 
 def test_errors_name_parameter_rule_and_value(embedded):
     with pytest.raises(
         ValueError,
-        match=r"color must be a column of adata.obs or one of the 8 genes of adata.raw, "
-        r"got 'gene9' \(similar: gene",
+        match=r"^color .*'gene9'.*gene",
     ):
         pl.map(embedded, "gene9")
-    with pytest.raises(ValueError, match=r"keys must be a column .* genes of adata, got 'zzzz'"):
+    with pytest.raises(ValueError, match=r"^keys .*'zzzz'"):
         pl.explore(embedded, keys=["zzzz"], use_raw=False)
-    with pytest.raises(ValueError, match=r"layer must be one of \['double'\], got 'half'"):
+    with pytest.raises(ValueError, match=r"^layer .*double.*'half'"):
         pl.map(embedded, "gene3", layer="half")
-    with pytest.raises(ValueError, match="use_raw must be False where layer='double' is given"):
+    with pytest.raises(ValueError, match=r"^use_raw .*layer='double'"):
         pl.map(embedded, "gene3", layer="double", use_raw=True)
-    with pytest.raises(ValueError, match=r"basis must name a key of .*got 'umap': run mercat.tl"):
+    with pytest.raises(ValueError, match=r"^basis .*'umap'.*mercat\.tl"):
         pl.map(embedded, basis="umap")
     flat = embedded.copy()
     flat.obsm["X_umap"] = flat.obsm["X_mercat"]
-    with pytest.raises(
-        ValueError, match=r"unit vectors, got 'umap', .* \(60, 2\), .* no 'X_umap_s"
-    ):
+    with pytest.raises(ValueError, match=r"^basis .*'umap'.*\(60, 2\)"):
         pl.globe(flat, basis="umap")
-    with pytest.raises(ValueError, match="ax must be None for a list of colors"):
+    with pytest.raises(ValueError, match=r"^ax "):
         pl.map(embedded, ["kind"], ax=plt.figure().add_subplot())
-    with pytest.raises(ValueError, match="color must name at least one column or gene"):
+    with pytest.raises(ValueError, match=r"^color "):
         pl.map(embedded, [])
-    with pytest.raises(TypeError, match="adata must be an AnnData object, got list"):
+    with pytest.raises(TypeError, match=r"^adata .*list"):
         pl.explore([])
 
 
@@ -354,16 +351,15 @@ def test_names_that_occur_several_times_are_refused(embedded):
     adata.var_names = ["g", "g", *adata.var_names[2:]]
     with pytest.raises(
         ValueError,
-        match=r"color must be the name of a gene that occurs once, got 'g', which occurs 2 times: "
-        r"call adata.var_names_make_unique\(\) first\.",
+        match=r"^color .*'g'.*2 times.*var_names_make_unique",
     ):
         pl.map(adata, "g", use_raw=False)
     pl.map(adata, "gene3", use_raw=False)
     adata.raw = adata.copy()
-    with pytest.raises(ValueError, match=r"keys must be .* 2 times: make the names of adata.raw"):
+    with pytest.raises(ValueError, match=r"^keys .*2 times.*adata\.raw"):
         pl.explore(adata, keys=["g"])
     adata.obs = adata.obs.iloc[:, [0, 0]]
-    with pytest.raises(ValueError, match=r"a column of adata.obs that occurs once, got 'kind'"):
+    with pytest.raises(ValueError, match="'kind'"):
         pl.map(adata, "kind")
 
 
@@ -417,9 +413,9 @@ def test_explorer_ships_genes_from_raw_layer_or_X(embedded, offered):
 @pytest.mark.parametrize(
     ("genes", "message"),
     [
-        (["gene99"], r"genes must be names of genes, got 'gene99' \(similar: gene"),
-        (0, "genes must be an integer of at least 1, got 0"),
-        ("gene1", "genes must be a list of names or an integer, got 'gene1'"),
+        (["gene99"], "^genes .*'gene99'.*gene"),
+        (0, "^genes .*got 0"),
+        ("gene1", "^genes .*got 'gene1'"),
     ],
 )
 def test_genes_that_are_not_there_are_refused(embedded, genes, message):
@@ -443,16 +439,13 @@ def test_explorer_shows_the_colours_that_scanpy_keeps(embedded, offered):
     assert not hasattr(offered["frame"]["batch"], "colors")
 
 
-UNREAD = "which cannot be read as a colour: Mercat's own"
-
-
 @pytest.mark.parametrize(
     ("stored", "fault"),
     [
-        (["#ff00ff", "notacolor", "#ffaa00"], f"'notacolor', {UNREAD}"),
-        (["#ff00ff", (1.0, 0.0, 0.0), "#ffaa00"], f"'(1.0, 0.0, 0.0)', {UNREAD}"),
-        (["#ff00ff"], "1 of the 3 colours that the categories need: Mercat's own"),
-        (7, "0 of the 3 colours"),
+        (["#ff00ff", "notacolor", "#ffaa00"], "'notacolor'"),
+        (["#ff00ff", (1.0, 0.0, 0.0), "#ffaa00"], "'(1.0, 0.0, 0.0)'"),
+        (["#ff00ff"], "1 of the 3 "),
+        (7, "0 of the 3 "),
     ],
 )
 def test_stored_colours_that_do_not_fit_are_warned_of_and_left_alone(
@@ -461,7 +454,7 @@ def test_stored_colours_that_do_not_fit_are_warned_of_and_left_alone(
     ours = legend(pl.map(embedded, "kind"))
     adata = embedded.copy()
     adata.uns["kind_colors"] = stored
-    told = re.escape(f'uns["kind_colors"] holds {fault}')
+    told = re.escape('uns["kind_colors"] ') + ".*" + re.escape(fault)
     with pytest.warns(UserWarning, match=told) as of_map:
         assert legend(pl.map(adata, "kind")) == ours
     with pytest.warns(UserWarning, match=told) as of_page:
@@ -481,7 +474,7 @@ def test_stored_colours_are_read_without_matplotlib_unless_they_are_names(
     pl.explore(adata, "cells.html", keys=["kind"])
     assert set(offered["frame"]["kind"].colors.values()) == {"#ff0000", "#00ff00", "#0000FF"}
     adata.uns["kind_colors"] = ["#ff0000", "red", "#0000ff"]
-    with pytest.warns(UserWarning, match=f"'red', {UNREAD}"):
+    with pytest.warns(UserWarning, match="'red'"):
         pl.explore(adata, "cells.html", keys=["kind"])
 
 
@@ -516,15 +509,15 @@ def test_several_maps_are_explored_in_one_file(embedded, tmp_path):
     assert shown({"UMAP": "X_umap", "0.3": "sharp"}) == ({"UMAP": "plane", "0.3": "sphere"}, one)
     assert shown("mercat") == ({"Mercat": "sphere"}, one)
     assert shown("umap") == ({"umap": "plane"}, [])
-    for wrong, message in (([], "at least one key"), (["mercat", "tsne"], "'tsne'")):
-        with pytest.raises(ValueError, match=f"basis must .*{message}"):
+    for wrong, message in (([], "at least one"), (["mercat", "tsne"], "'tsne'")):
+        with pytest.raises(ValueError, match=f"^basis .*{message}"):
             pl.explore(adata, tmp_path / "cells.html", basis=wrong)
 
 
 def test_what_cannot_be_offered_is_refused_by_its_name(embedded, offered):
-    with pytest.raises(ValueError, match=r"labels must be a column of adata.obs .*'nowhere'"):
+    with pytest.raises(ValueError, match=r"^labels .*'nowhere'"):
         pl.explore(embedded, "cells.html", labels=["nowhere"])
-    with pytest.raises(ValueError, match="genes must be at most 2000, got 2001"):
+    with pytest.raises(ValueError, match=r"^genes .*2000, got 2001"):
         pl.explore(embedded, "cells.html", genes=2001)
 
 

@@ -193,14 +193,14 @@ def test_many_integers_are_numbers():
 @pytest.mark.parametrize(
     ("color", "message"),
     [
-        ([1, 2], "color must have one value for each of the 600 points, got 2"),
-        (np.ones((600, 3)), r"got shape \(600, 3\)"),
-        (pd.DataFrame({"a": DIGIT}), r"got shape \(600, 1\)"),
-        (pl.DataFrame({"a": DIGIT}), r"got shape \(600, 1\)"),
-        (np.full(600, 1j), "color must hold numbers, dates or text, got complex128"),
-        ([object()] * 600, "numbers, dates or text, got object"),
-        (np.full(600, np.inf), "finite or missing, got infinity"),
-        ("no colour", "colours that matplotlib knows, got 'no colour'"),
+        ([1, 2], "^color .*600.*got 2"),
+        (np.ones((600, 3)), r"^color .*\(600, 3\)"),
+        (pd.DataFrame({"a": DIGIT}), r"^color .*\(600, 1\)"),
+        (pl.DataFrame({"a": DIGIT}), r"^color .*\(600, 1\)"),
+        (np.full(600, 1j), "^color .*complex128"),
+        ([object()] * 600, "^color .*object"),
+        (np.full(600, np.inf), "^color .*infinity"),
+        ("no colour", "^color .*'no colour'"),
     ],
 )
 def test_bad_colors_are_refused(color, message):
@@ -217,15 +217,15 @@ def test_palettes_colour_categories_or_are_refused():
         assert (rgba[east, 0] == 1).all()
         assert (rgba[~east, 2] == 1).all()
     for palette, message in [
-        ({"a": "red"}, r"a colour for each category, got none for \['b'\]"),
-        (["red"], "at least 2 colours, one for each category, got 1"),
-        ("nope", "palette must be a matplotlib colour map, got 'nope'"),
+        ({"a": "red"}, r"^palette .*\['b'\]"),
+        (["red"], "^palette .*2 colours.*got 1"),
+        ("nope", "^palette .*'nope'"),
     ]:
         with pytest.raises(ValueError, match=message):
             plot.map(Y, names, palette=palette)
-    with pytest.raises(ValueError, match="palette must be a matplotlib colour map, got 'nope'"):
+    with pytest.raises(ValueError, match=r"^palette .*'nope'"):
         plot.map(Y, Y[:, 0], palette="nope")
-    with pytest.raises(ValueError, match="palette needs a color"):
+    with pytest.raises(ValueError, match=r"^palette .*color"):
         plot.map(Y, palette="viridis")
 
 
@@ -239,7 +239,7 @@ def test_colour_maps_colour_categories():
     assert colors("tab20") == ["#1f77b4", "#aec7e8", "#ff7f0e"]
     assert colors("viridis") == ["#440154", "#21918c", "#fde725"]
     assert colors(plt.get_cmap("Set1")) == ["#e41a1c", "#377eb8", "#4daf4a"]
-    with pytest.raises(ValueError, match="at least 12 colours, one for each category, got 9"):
+    with pytest.raises(ValueError, match=r"^palette .*12 colours.*got 9"):
         plot.map(Y[:12], [f"c{k}" for k in range(12)], palette="Set1")
 
 
@@ -719,10 +719,10 @@ def test_limits_show_in_the_bar():
     scale = ax.child_axes[-1]
     assert scale.get_ylim() == (2, 20)
     assert scale._colorbar.extend == "min"
-    for limits, message in [((3, 3), r"low < high, got \(3, 3\)"), (4, r"\(low, high\), got 4")]:
+    for limits, message in [((3, 3), r"^limits .*\(3, 3\)"), (4, "^limits .*got 4")]:
         with pytest.raises(ValueError, match=message):
             plot.map(Y, Y[:, 0], limits=limits)
-    with pytest.raises(ValueError, match="limits needs a color of numbers"):
+    with pytest.raises(ValueError, match=r"^limits .*color"):
         plot.map(Y, NAMED, limits=(0, 1))
 
 
@@ -826,11 +826,11 @@ def test_labels_at_the_middle_of_their_points():
 
 
 def test_bad_labels_are_refused():
-    with pytest.raises(ValueError, match="labels=True needs a color of categories"):
+    with pytest.raises(ValueError, match=r"^labels=True .*color"):
         plot.map(Y, labels=True)
-    with pytest.raises(ValueError, match="labels must have one value for each of the 600"):
+    with pytest.raises(ValueError, match=r"^labels .*600"):
         plot.map(Y, labels=["a"])
-    with pytest.raises(ValueError, match="labels must be names of groups, got numbers"):
+    with pytest.raises(ValueError, match=r"^labels .*numbers"):
         plot.map(Y, labels=Y[:, 0])
 
 
@@ -907,7 +907,7 @@ def test_arrays_of_objects_are_read_by_what_they_hold():
         assert read(values, 4).names == names
     nested = np.empty(2, dtype=object)
     nested[:] = [[1], [2]]
-    with pytest.raises(ValueError, match="color must hold numbers, dates or text, got list"):
+    with pytest.raises(ValueError, match=r"^color .*list"):
         plot.map(Y[:2], nested)
 
 
@@ -917,7 +917,7 @@ def test_a_fitted_model_is_drawn_by_its_embedding():
         expected, _ = drawn(draw(Y, DIGIT))
         np.testing.assert_array_equal(drawn(draw(model, DIGIT))[0], expected)
     assert len(plot.compare({"model": model, "array": Y})) == 2
-    with pytest.raises(ValueError, match="Y must be fitted, got Mercat without embedding_"):
+    with pytest.raises(ValueError, match=r"^Y .*embedding_"):
         plot.map(Mercat())
 
 
@@ -1016,11 +1016,11 @@ def test_trust_is_coloured_by_any_of_the_numbers():
         expected = matplotlib.colormaps["viridis_r"](scaled[rows])
         np.testing.assert_allclose(rgba[:, :3], expected[:, :3], atol=0.02)
     assert "spread" in plot.trust(model, bars).child_axes[-1].get_ylabel()
-    with pytest.raises(ValueError, match="by='torn' needs uncertainty"):
+    with pytest.raises(ValueError, match=r"^by='torn' .*uncertainty"):
         plot.trust(model, by="torn")
     with pytest.raises(ValueError, match="by"):
         plot.trust(model, bars, by="angle")
-    with pytest.raises(ValueError, match="uncertainty must be that of 59 points, got that of 60"):
+    with pytest.raises(ValueError, match=r"^uncertainty .*59.*60"):
         plot.trust(SimpleNamespace(embedding_=model.embedding_[:59], point_loss_=np.ones(59)), bars)
     for rows in ([60], [-1], [0.5], [[1]]):
         with pytest.raises(ValueError, match="rows"):
@@ -1035,10 +1035,10 @@ def test_trust_colours_points_by_their_loss():
     expected = matplotlib.colormaps["viridis_r"](model.point_loss_[rows])
     np.testing.assert_allclose(rgba[:, :3], expected[:, :3])
     assert "angle loss" in ax.child_axes[-1].get_ylabel()
-    with pytest.raises(ValueError, match="got SimpleNamespace without embedding_ and point_loss_"):
+    with pytest.raises(ValueError, match="embedding_ and point_loss_"):
         plot.trust(SimpleNamespace())
     model.point_loss_ = [1.0]
-    with pytest.raises(ValueError, match=r"model\.point_loss_ must have one value for each"):
+    with pytest.raises(ValueError, match=r"^model\.point_loss_ "):
         plot.trust(model)
 
 
@@ -1082,15 +1082,15 @@ def test_legend_of_a_comparison_stays_on_the_figure(layout):
 
 
 def test_bad_comparisons_are_refused():
-    with pytest.raises(ValueError, match=r"must all hold the same points, got \{'a': 600, 'b': 3"):
+    with pytest.raises(ValueError, match=r"^embeddings .*\{'a': 600, 'b': 3"):
         plot.compare({"a": Y, "b": Y[:3]})
-    with pytest.raises(ValueError, match="same points"):
+    with pytest.raises(ValueError, match=r"^embeddings "):
         plot.compare({})
-    with pytest.raises(ValueError, match=r"embeddings\['b'\] must hold vectors of length 1"):
+    with pytest.raises(ValueError, match=r"^embeddings\['b'\] .*length 1"):
         plot.compare({"a": Y, "b": 2 * Y})
-    with pytest.raises(ValueError, match=r"embeddings\['a'\] must hold at least one point and no"):
+    with pytest.raises(ValueError, match=r"^embeddings\['a'\] "):
         plot.compare({"a": np.full((3, 2), np.nan)})
-    with pytest.raises(ValueError, match="axes must be 2, one for each embedding, got 1"):
+    with pytest.raises(ValueError, match=r"^axes .*2.*got 1"):
         plot.compare({"a": Y, "b": Y}, axes=[plt.subplots()[1]])
 
 
@@ -1130,18 +1130,18 @@ assert "matplotlib.pyplot" not in sys.modules
     [
         (
             {"projection": "peters"},
-            "projection must be one of 'mercator', 'lambert', 'equal_earth', ",
+            "^projection .*'mercator', 'lambert'.*'peters'",
         ),
         (
             {"extent": "all"},
-            "extent must be 'data' or 'world', or a fraction above 0 .*, got 'all'",
+            "^extent .*got 'all'",
         ),
-        ({"extent": 0}, "extent must be .* a fraction above 0 and at most 1, got 0"),
-        ({"extent": True}, "extent must be .* a fraction above 0 and at most 1, got True"),
-        ({"center": (0, 100)}, "latitude from -90 to 90"),
-        ({"size": 0}, "size must be positive, got 0"),
-        ({"alpha": 1.5}, "alpha must be above 0 and at most 1, got 1.5"),
-        ({"ax": "here"}, "ax must be plain matplotlib Axes, got 'here'"),
+        ({"extent": 0}, "^extent .*got 0"),
+        ({"extent": True}, "^extent .*got True"),
+        ({"center": (0, 100)}, "^center .*-90 to 90"),
+        ({"size": 0}, "^size .*got 0"),
+        ({"alpha": 1.5}, "^alpha .*got 1.5"),
+        ({"ax": "here"}, "^ax .*got 'here'"),
     ],
 )
 def test_bad_options_are_refused(options, message):
@@ -1153,10 +1153,10 @@ def test_bad_options_are_refused(options, message):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (np.where(Y > 0.99, np.nan, Y), "Y must be finite, got NaN"),
-        (3 * Y, "Y must hold vectors of length 1"),
-        (Y[:, :2], r"shape \(n, 3\), got \(600, 2\)"),
-        (Y[:0], "Y must hold at least one point, got none"),
+        (np.where(Y > 0.99, np.nan, Y), "^Y .*NaN"),
+        (3 * Y, "^Y .*length 1"),
+        (Y[:, :2], r"^Y .*\(600, 2\)"),
+        (Y[:0], "^Y .*none"),
     ],
 )
 def test_bad_embeddings_are_refused(bad, message):
@@ -1167,7 +1167,7 @@ def test_bad_embeddings_are_refused(bad, message):
 
 def test_three_dimensional_axes_are_refused():
     ax = plt.figure().add_subplot(projection="polar")
-    with pytest.raises(ValueError, match="ax must be plain matplotlib Axes"):
+    with pytest.raises(ValueError, match=r"^ax "):
         plot.map(Y, ax=ax)
 
 
@@ -1198,17 +1198,15 @@ def test_tradeoff_draws_the_measures():
         np.testing.assert_allclose(line.get_ydata(), [measure(X, Y), 1.0])
         np.testing.assert_allclose(point.get_ydata(), [measure(X, X[:, :2])])
         assert [text.get_text() for text in ax.texts] == ["0", "0.3", "flat $"]
-    with pytest.raises(ValueError, match="dial must hold at least one embedding"):
+    with pytest.raises(ValueError, match=r"^dial "):
         plot.tradeoff(X, {})
-    with pytest.raises(ValueError, match="axes must be 2"):
+    with pytest.raises(ValueError, match=r"^axes .*2"):
         plot.tradeoff(X, {0.0: Y}, axes=[axes[0]])
 
 
 def test_embeddings_to_compare_need_names():
     Y = fibonacci_grid(20, np)
-    with pytest.raises(
-        ValueError, match="embeddings must be a dict of names and arrays, got a list"
-    ):
+    with pytest.raises(ValueError, match=r"^embeddings .*list"):
         plot.compare([Y, Y])
 
 

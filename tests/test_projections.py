@@ -223,11 +223,11 @@ def test_no_points_are_projected_to_none():
 @pytest.mark.parametrize(
     ("Y", "message"),
     [
-        (np.ones((4, 2)), r"Y must hold unit vectors of shape \(n, 3\), got \(4, 2\)\."),
+        (np.ones((4, 2)), r"^Y .*\(4, 2\)"),
         ([1.0, 0, 0], r"got \(3,\)"),
-        ([[1, 0, 0], [np.nan, 0, 1]], "NaN or infinity in 1 of 2 rows, first in row 1"),
-        ([[1, 0, 0], [3, 0, 4]], "1 of 2 rows that are not, first row 1 of length 5"),
-        ([["a", "b", "c"]], "Y must hold numbers"),
+        ([[1, 0, 0], [np.nan, 0, 1]], "^Y .*NaN.*1 of 2 rows.*row 1"),
+        ([[1, 0, 0], [3, 0, 4]], "^Y .*1 of 2 rows.*row 1 of length 5"),
+        ([["a", "b", "c"]], "^Y "),
     ],
 )
 def test_bad_vectors_are_refused(Y, message):

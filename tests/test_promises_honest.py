@@ -200,7 +200,7 @@ def test_a_graph_of_other_rows(digits):
 
 
 def test_neighbors_without_detail_warn(digits):
-    with pytest.warns(UserWarning, match="neighbors .*detail"):
+    with pytest.warns(UserWarning, match=r"neighbors .*detail"):
         Mercat(neighbors=5, random_state=0).fit(digits[:100])
 
 

@@ -47,7 +47,7 @@ def test_score_is_in_the_geometry_of_the_metric(data):
 
 
 def test_score_needs_three_rows_and_a_fit(data):
-    with pytest.raises(ValueError, match="at least 3 rows to be scored, got 2"):
+    with pytest.raises(ValueError, match=r"3 rows.*got 2"):
         Mercat(random_state=0).fit(data).score(data[:2])
     with pytest.raises(Exception, match="not fitted"):
         Mercat().score(data)
@@ -78,10 +78,10 @@ def test_grid_search_finds_the_number_of_components(data):
     ],
 )
 def test_words_of_other_libraries_are_pointed_from(name, here):
-    with pytest.raises(TypeError, match=rf"Mercat has no parameter '{name}'.*{here}"):
+    with pytest.raises(TypeError, match=rf"'{name}'.*{here}"):
         Mercat(**{name: 15})
     anndata = pytest.importorskip("anndata")
-    with pytest.raises(TypeError, match=rf"Mercat has no parameter '{name}'.*{here}"):
+    with pytest.raises(TypeError, match=rf"'{name}'.*{here}"):
         mercat.tl.mercat(anndata.AnnData(np.ones((9, 3))), **{name: 15})
 
 

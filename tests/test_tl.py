@@ -194,13 +194,13 @@ def test_neighbors_key_names_the_graph(adata):
     np.testing.assert_array_equal(
         adata.obsm["X_mercat_sphere"], model.fit_transform(adata.obsm["X_pca"])
     )
-    with pytest.raises(ValueError, match=r"neighbors_key must be .*neighbors, five.*got 'six'"):
+    with pytest.raises(ValueError, match=r"^neighbors_key .*five.*'six'"):
         tl.mercat(adata, detail=0.3, neighbors_key="six")
-    with pytest.raises(ValueError, match="neighbors_key must name neighbours of what is embedded"):
+    with pytest.raises(ValueError, match=r"^neighbors_key "):
         tl.mercat(adata, detail=0.3, neighbors_key="five", use_rep="X")
-    with pytest.raises(ValueError, match="neighbors_key must be None unless detail"):
+    with pytest.raises(ValueError, match=r"^neighbors_key .*detail"):
         tl.mercat(adata, neighbors_key="five")
-    with pytest.raises(ValueError, match="neighbors_key must be None unless detail"):
+    with pytest.raises(ValueError, match=r"^neighbors_key .*detail"):
         tl.mercat(adata, detail=0.3, neighbors=5, neighbors_key="five")
 
 
@@ -216,12 +216,12 @@ def test_n_pcs_takes_the_first_components(adata, caplog):
     tl.mercat(adata, n_pcs=0)
     assert adata.uns["mercat"]["params"]["use_rep"] == "X"
     for n_pcs, use_rep, rule in (
-        (13, None, "at most 12"),
-        (3, "X", "None for adata.X"),
-        (0, "X_pca", "an integer of at least 1"),
-        (2.5, None, "an integer"),
+        (13, None, "12"),
+        (3, "X", "adata.X"),
+        (0, "X_pca", "got 0"),
+        (2.5, None, "got 2.5"),
     ):
-        with pytest.raises(ValueError, match=f"n_pcs must be {rule}"):
+        with pytest.raises(ValueError, match=f"^n_pcs .*{rule}"):
             tl.mercat(adata, n_pcs=n_pcs, use_rep=use_rep)
 
 
@@ -233,15 +233,15 @@ def test_a_layer_is_embedded(adata):
     adata.obsm["counts"] = adata.obsm["X_pca"]  # of the same name, and not meant
     tl.mercat(adata, layer="counts")
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
-    with pytest.raises(ValueError, match=r"layer must be one of \['counts'\], got 'raw'"):
+    with pytest.raises(ValueError, match=r"^layer .*'counts'.*'raw'"):
         tl.mercat(adata, layer="raw")
-    with pytest.raises(ValueError, match="layer must be None where use_rep is given"):
+    with pytest.raises(ValueError, match=r"^layer .*use_rep"):
         tl.mercat(adata, layer="counts", use_rep="X")
 
 
 def test_a_layer_that_is_not_finite_is_named(adata):
     adata.layers["counts"] = np.where(adata.X > 5, np.nan, adata.X)
-    with pytest.raises(ValueError, match=r"^adata.layers\['counts'\] must be finite"):
+    with pytest.raises(ValueError, match=r"^adata.layers\['counts'\] "):
         tl.mercat(adata, use_rep="counts")
 
 
@@ -325,9 +325,7 @@ def test_the_log_tells_of_points_in_the_margin(adata, monkeypatch, caplog):
 def test_a_failed_fit_writes_nothing(adata):
     adata.obsm["X_pca"][3, 2] = np.nan
     adata.obs_names = [f"cell {k}" for k in range(adata.n_obs)]
-    message = (
-        r"adata.obsm\['X_pca'\] must be finite, got NaN or infinity in 1 of 90 .* is 'cell 3'\.$"
-    )
+    message = r"^adata.obsm\['X_pca'\] .*1 of 90 .*'cell 3'"
     with pytest.raises(ValueError, match=message):
         tl.mercat(adata)
     assert list(adata.obsm) == ["X_pca"]
@@ -338,30 +336,26 @@ def test_sparse_data_that_are_not_finite_are_located(adata):
     X = sparse.csc_matrix(adata.X)
     X.data[X.indices == 7] = np.inf
     adata.X = X
-    message = r"adata.X must be finite, .* in 1 of 90 cells, the first of which is '7'\.$"
+    message = r"^adata.X .*1 of 90 .*'7'"
     with pytest.raises(ValueError, match=message):
         tl.mercat(adata, use_rep="X")
 
 
 def test_errors_name_parameter_rule_and_value(adata, tmp_path):
-    with pytest.raises(TypeError, match=r"adata must be an AnnData object, got ndarray\."):
+    with pytest.raises(TypeError, match=r"^adata .*ndarray"):
         tl.mercat(adata.X)
-    with pytest.raises(
-        ValueError, match=r"'X', a key of adata.obsm \(X_pca\) or of adata.layers, got 'X_scVI'\."
-    ):
+    with pytest.raises(ValueError, match=r"^use_rep .*X_pca.*'X_scVI'"):
         tl.mercat(adata, use_rep="X_scVI")
-    with pytest.raises(
-        ValueError, match=r"use_rep must be a key of .*\(which has none\) or .*, got 'X'"
-    ):
+    with pytest.raises(ValueError, match=r"^use_rep .*got 'X'"):
         tl.mercat(anndata.AnnData(obs=pd.DataFrame(index=["a", "b"])))
     for key in ("", "a/b", 3):
-        with pytest.raises(ValueError, match="key_added must be a name without a slash"):
+        with pytest.raises(ValueError, match=r"^key_added "):
             tl.mercat(adata, key_added=key)
     with pytest.raises(TypeError, match="n_neighbors"):
         tl.mercat(adata, n_neighbors=15)
     adata.write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
-    with pytest.raises(ValueError, match="copy must be False for backed data, got True"):
+    with pytest.raises(ValueError, match=r"^copy .*True"):
         tl.mercat(backed, copy=True)
 
 
@@ -380,7 +374,7 @@ def test_a_map_of_version_0_1_is_replaced_whole(adata):
 def test_key_added_replaces_nothing_but_a_map(adata, key):
     adata.uns["pca"] = {"variance": np.ones(12)}
     before = adata.copy()
-    with pytest.raises(ValueError, match=rf"key_added must not be .*{key}"):
+    with pytest.raises(ValueError, match=rf"^key_added .*{key}"):
         tl.mercat(adata, key_added=key)
     assert adata.obsm.keys() == before.obsm.keys()
     assert adata.uns.keys() == before.uns.keys()
@@ -403,7 +397,7 @@ def test_a_map_without_losses_leaves_none_of_the_map_before(adata):
 def test_a_gene_beside_which_nothing_is_seen_is_named(adata):
     adata.var_names = [f"gene{k}" for k in range(adata.n_vars)]
     adata.X[:, 4] *= 1000
-    with pytest.warns(mercat.TrustWarning, match="^Column 'gene4' has more than 99%"):
+    with pytest.warns(mercat.TrustWarning, match=r"'gene4' .*99%"):
         tl.mercat(adata, use_rep="X")
 
 
@@ -453,5 +447,5 @@ def test_the_explorer_shows_the_error_bars_of_a_map(adata, tmp_path):
 
 def test_uncertainty_of_cells_that_were_left_out_is_refused(adata):
     tl.mercat(adata)
-    with pytest.raises(ValueError, match="90 rows, got 50"):
+    with pytest.raises(ValueError, match=r"90 .*50"):
         tl.uncertainty(adata[:50].copy(), n_maps=4)

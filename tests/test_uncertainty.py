@@ -292,9 +292,9 @@ def test_permuted_columns_keep_their_values():
 
 def test_other_data_than_those_of_the_model_are_refused(fitted):
     model, X = fitted
-    with pytest.raises(ValueError, match="1200 rows, got 900"):
+    with pytest.raises(ValueError, match=r"1200.*900"):
         uncertainty(model, X[:900])
-    with pytest.raises(ValueError, match="X must be the data"):
+    with pytest.raises(ValueError, match=r"^X "):
         uncertainty(model, -5 * X[::-1])
     with pytest.raises(ValueError, match="n_maps"):
         uncertainty(model, X, n_maps=3)

@@ -137,13 +137,13 @@ def test_positions_and_title_arrive():
     ("points", "message"),
     [
         (np.zeros((4, 4)), "Y must .*, got .*4, 4"),
-        (np.zeros((0, 3)), "at least one point, got none"),
-        ([[1, 0, 0], [np.nan, 0, 1]], "finite, got NaN or infinity in 1 of 2 rows, first in row 1"),
+        (np.zeros((0, 3)), "^Y "),
+        ([[1, 0, 0], [np.nan, 0, 1]], "^Y .*1 of 2 rows.*row 1"),
         (
             [[1, 0, 0], [0, 0, 1], [0, 1.1, 0]],
-            "1 of 3 rows that are not, first row 2 of length 1.1",
+            "^Y .*1 of 3 rows.*row 2.*1.1",
         ),
-        (np.zeros((1, 3)), "first row 0 of length 0"),
+        (np.zeros((1, 3)), "^Y .*row 0 of length 0"),
     ],
 )
 def test_points_off_the_sphere_are_refused(points, message):
@@ -260,7 +260,7 @@ def test_a_column_of_nothing_is_shown_as_missing():
     ],
 )
 def test_a_column_neither_numeric_nor_text_is_refused(values, got):
-    with pytest.raises((TypeError, ValueError), match=rf"Column 'c' of frame must .*{got}"):
+    with pytest.raises((TypeError, ValueError), match=rf"'c' of frame .*{got}"):
         read_frame({"c": values}, 2)
 
 
@@ -318,11 +318,11 @@ def test_several_embeddings_travel_together_planar_ones_in_parts_of_their_longer
 @pytest.mark.parametrize(
     ("embeddings", "message"),
     [
-        ({}, "at least one embedding"),
-        ({"a": Y, "b": Y[:4]}, r"Y\['b'\] must have one row per point \(5\), got 4"),
-        ({"a": Y, "b": np.full((5, 2), np.nan)}, r"Y\['b'\] must have no NaN"),
-        ({"a": Y, "b": 2 * Y}, r"Y\['b'\] must hold vectors of length 1"),
-        ({"1": Y, 1: Y}, "Names of embeddings must be unique, got '1'"),
+        ({}, "^Y "),
+        ({"a": Y, "b": Y[:4]}, r"^Y\['b'\] .*5.*got 4"),
+        ({"a": Y, "b": np.full((5, 2), np.nan)}, r"^Y\['b'\] .*NaN"),
+        ({"a": Y, "b": 2 * Y}, r"^Y\['b'\] .*length 1"),
+        ({"1": Y, 1: Y}, "unique, got '1'"),
     ],
 )
 def test_embeddings_that_do_not_fit_are_refused(embeddings, message):
@@ -332,19 +332,19 @@ def test_embeddings_that_do_not_fit_are_refused(embeddings, message):
 
 def test_integers_too_large_to_show_exactly_are_refused():
     for values in (np.array([2**53 + 2]), np.array([2**53 + 2], dtype=object)):
-        with pytest.raises(ValueError, match=r"at most 2\*\*53 in size .* convert it to text"):
+        with pytest.raises(ValueError, match=r"2\*\*53"):
             read_frame({"id": values}, 1)
 
 
 def test_wrong_lengths_and_double_names_are_refused():
-    with pytest.raises(ValueError, match=r"Column 'c' .* one value a point \(5\), got 4"):
+    with pytest.raises(ValueError, match=r"'c' .*5.*got 4"):
         read_frame({"a": np.arange(5), "c": np.arange(4)}, 5)
     double = pd.DataFrame(np.zeros((5, 2)), columns=["a", "a"])
-    with pytest.raises(ValueError, match="must be unique, got 'a' more than once"):
+    with pytest.raises(ValueError, match="unique, got 'a'"):
         read_frame(double, 5)
-    with pytest.raises(ValueError, match="must be unique, got '1' more than once"):
+    with pytest.raises(ValueError, match="unique, got '1'"):
         read_frame({1: np.zeros(5), "1": np.zeros(5)}, 5)
-    with pytest.raises(TypeError, match=r"frame must be a pandas or polars DataFrame .* got list"):
+    with pytest.raises(TypeError, match=r"^frame .*got list"):
         read_frame([1, 2], 5)
 
 
@@ -419,14 +419,14 @@ def test_counts_of_genes_take_a_byte_each():
 @pytest.mark.parametrize(
     ("genes", "message"),
     [
-        (np.zeros((5, 2)), r"genes must be a tuple \(matrix, names\), got ndarray"),
-        ((np.zeros((4, 2)), ["a", "b"]), r"genes must have one row per point \(5\), got 4"),
-        ((np.zeros((5, 2)), ["a"]), r"one name per column \(2\), got 1"),
-        ((np.zeros((5, 2)), ["a", "a"]), "Names of genes must be unique, got 'a'"),
-        ((np.zeros((5, 2001)), range(2001)), "at most 2000 columns, got 2001"),
-        ((np.full((5, 1), np.nan), ["a"]), "genes must have no NaN or infinity"),
-        ((np.full((5, 1), "x"), ["a"]), "genes must hold numbers, got dtype <U1"),
-        ((np.zeros(5), ["a"]), r"a matrix of shape \(5, g\), got \(5,\)"),
+        (np.zeros((5, 2)), "^genes .*got ndarray"),
+        ((np.zeros((4, 2)), ["a", "b"]), "^genes .*5.*got 4"),
+        ((np.zeros((5, 2)), ["a"]), "^genes .*2.*got 1"),
+        ((np.zeros((5, 2)), ["a", "a"]), "genes .*unique, got 'a'"),
+        ((np.zeros((5, 2001)), range(2001)), "^genes .*2000.*got 2001"),
+        ((np.full((5, 1), np.nan), ["a"]), "^genes .*NaN"),
+        ((np.full((5, 1), "x"), ["a"]), "^genes .*<U1"),
+        ((np.zeros(5), ["a"]), r"^genes .*got \(5,\)"),
     ],
 )
 def test_genes_that_do_not_fit_are_refused(genes, message):
@@ -517,10 +517,10 @@ def test_a_graph_and_an_array_tell_the_same_and_the_page_is_told(shift):
 @pytest.mark.parametrize(
     ("neighbors", "message"),
     [
-        (np.zeros((4, 2), int), r"neighbors must have shape \(5, k\), .* got shape \(4, 2\)"),
-        (np.zeros((5, 2)), "neighbors must hold row numbers, got dtype float64"),
-        (np.full((5, 2), 5), "neighbors must hold rows from 0 to 4, got 5"),
-        (scipy.sparse.eye_array(4), r"shape \(5, 5\), got \(4, 4\)"),
+        (np.zeros((4, 2), int), r"^neighbors .*\(5, k\).*\(4, 2\)"),
+        (np.zeros((5, 2)), "^neighbors .*float64"),
+        (np.full((5, 2), 5), "^neighbors .*0 to 4, got 5"),
+        (scipy.sparse.eye_array(4), r"^neighbors .*\(5, 5\), got \(4, 4\)"),
     ],
 )
 def test_neighbours_that_do_not_fit_are_refused(neighbors, message):
@@ -529,7 +529,7 @@ def test_neighbours_that_do_not_fit_are_refused(neighbors, message):
 
 
 def test_a_column_named_as_the_torn_neighbours_is_refused():
-    with pytest.raises(ValueError, match="no column 'torn neighbours' when neighbors is given"):
+    with pytest.raises(ValueError, match=r"'torn neighbours'.*neighbors"):
         encode(Y, {"torn neighbours": np.zeros(5)}, neighbors=np.zeros((5, 1), int))
 
 
@@ -558,13 +558,13 @@ def test_images_travel_as_raw_bytes(images, channels):
     [
         (
             np.zeros((4, 3, 3)),
-            r"images must have shape \(5, height, width\).*got shape \(4, 3, 3\)",
+            r"^images .*\(5, height, width\).*\(4, 3, 3\)",
         ),
-        (np.zeros((5, 3, 3, 2)), "1, 3 or 4 channels"),
-        (np.zeros((5, 3, 300)), "sides of 1 to 256 pixels, got 3 x 300"),
-        (np.full((5, 3, 3), 300), r"int64 must lie in \[0, 255\], got values from 300 to 300"),
-        (np.full((5, 3, 3), np.nan), r"must lie in \[0, 1\], got values from nan"),
-        (np.full((5, 3, 3), "x"), "images must hold numbers"),
+        (np.zeros((5, 3, 3, 2)), "^images .*channels"),
+        (np.zeros((5, 3, 300)), "^images .*256.*3 x 300"),
+        (np.full((5, 3, 3), 300), r"int64 .*\[0, 255\].*300"),
+        (np.full((5, 3, 3), np.nan), r"\[0, 1\].*nan"),
+        (np.full((5, 3, 3), "x"), "^images "),
     ],
 )
 def test_images_that_do_not_fit_are_refused(images, message):
@@ -585,13 +585,13 @@ def test_the_loss_becomes_a_column_that_is_known_as_such():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"color": "q"}, r"color must be one of the columns \['k'\], got 'q'"),
-        ({"theme": "blue"}, "theme must be one of 'auto', 'dark', 'light', got 'blue'"),
+        ({"color": "q"}, "^color .*'k'.*'q'"),
+        ({"theme": "blue"}, "^theme .*got 'blue'"),
         (
             {"projection": "globe"},
-            "projection must be one of 'mercator', 'equal_earth', got 'globe'",
+            "^projection .*got 'globe'",
         ),
-        ({"point_loss": np.zeros(4)}, r"point_loss must have one value a point \(5\), got shape"),
+        ({"point_loss": np.zeros(4)}, r"^point_loss .*5.*\(4,\)"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_written(tmp_path, options, message):
@@ -604,7 +604,7 @@ def test_bad_options_are_refused_before_anything_is_written(tmp_path, options, m
 
 
 def test_a_column_named_as_the_loss_is_refused():
-    with pytest.raises(ValueError, match="no column 'point loss'"):
+    with pytest.raises(ValueError, match="'point loss'"):
         encode(Y, {"point loss": np.zeros(5)}, point_loss=np.zeros(5))
 
 
@@ -769,11 +769,11 @@ def test_a_change_of_selection_is_told_to_observers():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([5], "rows from 0 to 4, got 5"),
-        ([-1], "rows from 0 to 4, got -1"),
-        ([0.5], "list of row numbers, got dtype float64"),
-        ([[1]], r"got dtype int64 and shape \(1, 1\)"),
-        (np.array([True, False]), r"mask must have shape \(5,\), got \(2,\)"),
+        ([5], "0 to 4, got 5"),
+        ([-1], "0 to 4, got -1"),
+        ([0.5], "float64"),
+        ([[1]], r"\(1, 1\)"),
+        (np.array([True, False]), r"\(5,\), got \(2,\)"),
     ],
 )
 def test_bad_selections_are_refused(rows, message):
@@ -802,9 +802,9 @@ def test_sets_go_to_the_page_and_come_back():
     assert np.frombuffer(sent["stem"], "<u4").tolist() == [1, 3]
     widget.set_state({"sets": {"A": np.array([4, 0], dtype="<u4").tobytes()}})
     assert {name: rows.tolist() for name, rows in widget.sets.items()} == {"A": [0, 4]}
-    with pytest.raises(ValueError, match=r"sets\['A'\] must hold rows from 0 to 4, got 5"):
+    with pytest.raises(ValueError, match=r"^sets\['A'\] .*0 to 4, got 5"):
         widget.sets = {"A": [5]}
-    with pytest.raises(ValueError, match="sets must be a dict of names to rows, got list"):
+    with pytest.raises(ValueError, match=r"^sets .*got list"):
         widget.sets = [1]
 
 
@@ -828,13 +828,13 @@ def test_view_starts_where_the_data_are(projection):
 @pytest.mark.parametrize(
     ("view", "message"),
     [
-        ({"zoom": [1, 0, 0]}, "keys among .* got 'zoom'"),
+        ({"zoom": [1, 0, 0]}, "^view .*'zoom'"),
         (
             {"rotation": [0, 0]},
-            r"view\['rotation'\] must be three finite numbers, got \[0.0, 0.0\]",
+            r"^view\['rotation'\] .*\[0.0, 0.0\]",
         ),
-        ({"rotation": [0, np.nan, 0]}, "three finite numbers"),
-        ({"map": [0, 0, 0]}, r"view\['map'\] must begin with a zoom above 0, got 0.0"),
+        ({"rotation": [0, np.nan, 0]}, r"^view\['rotation'\] .*nan"),
+        ({"map": [0, 0, 0]}, r"^view\['map'\] .*got 0.0"),
     ],
 )
 def test_bad_views_are_refused(view, message):
@@ -843,7 +843,7 @@ def test_bad_views_are_refused(view, message):
 
 
 def test_the_widget_checks_its_input():
-    with pytest.raises(ValueError, match="first row 0 of length 2"):
+    with pytest.raises(ValueError, match="row 0 of length 2"):
         explorer(2 * Y)
 
 
@@ -923,7 +923,7 @@ def test_classes_come_in_the_order_of_the_static_maps(values):
 
 @pytest.mark.parametrize("title", ["caf\udce9", "\ud800"])
 def test_a_title_that_no_page_can_hold_is_refused_by_name(tmp_path, title):
-    with pytest.raises(ValueError, match=r"^title must be text that UTF-8 can hold"):
+    with pytest.raises(ValueError, match=r"^title "):
         to_html(np.eye(3), None, tmp_path / "a.html", title=title)
     assert list(tmp_path.iterdir()) == []
 
@@ -951,13 +951,13 @@ def test_error_bars_are_columns_axes_and_other_places():
 
 def test_error_bars_that_do_not_fit_are_refused():
     places, bars = error_bars()
-    with pytest.raises(ValueError, match="uncertainty must be that of 5 points, got that of 40"):
+    with pytest.raises(ValueError, match=r"^uncertainty .*5.*40"):
         encode(places[:5], uncertainty=bars)
     with pytest.raises(TypeError, match="uncertainty"):
         encode(places, uncertainty={"spread": [1]})
-    with pytest.raises(ValueError, match="uncertainty needs a first embedding of unit vectors"):
+    with pytest.raises(ValueError, match=r"^uncertainty "):
         encode({"flat": places[:, :2]}, uncertainty=bars)
-    with pytest.raises(ValueError, match="no column 'p value' when uncertainty is given"):
+    with pytest.raises(ValueError, match=r"'p value'.*uncertainty"):
         encode(places, {"p value": np.zeros(40)}, uncertainty=bars)
 
 
@@ -973,5 +973,5 @@ def test_a_fitted_model_is_shown_with_its_losses_and_a_plane_as_a_plane():
     several, _ = prepare({"a": model, "b": SimpleNamespace(get_params=1, embedding_=flat)}, None)
     assert [one["kind"] for one in several["embeddings"]] == ["sphere", "plane"]
     assert [one["kind"] for one in prepare(flat, None)[0]["embeddings"]] == ["plane"]
-    with pytest.raises(ValueError, match="Y must be fitted, got Mercat"):
+    with pytest.raises(ValueError, match=r"^Y .*fitted"):
         prepare(Mercat(), None)

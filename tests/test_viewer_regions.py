@@ -82,11 +82,11 @@ def test_labels_must_be_columns_of_classes():
     points, continent, _, rng = tree()
     frame = {"continent": continent.astype(str), "height": rng.random(len(points))}
     for wrong in ("height", "nowhere", ["continent", "height"]):
-        with pytest.raises(ValueError, match=r"labels must name columns of classes, among \['cont"):
+        with pytest.raises(ValueError, match=r"^labels .*'cont"):
             _encode.prepare(points, frame, labels=wrong)
-    with pytest.raises(TypeError, match="labels must be names of columns, got int"):
+    with pytest.raises(TypeError, match=r"^labels .*int"):
         _encode.prepare(points, frame, labels=5)
-    with pytest.raises(ValueError, match="labels must name each column once"):
+    with pytest.raises(ValueError, match=r"^labels .*once"):
         _encode.prepare(points, frame, labels=["continent", "continent"])
 
 
