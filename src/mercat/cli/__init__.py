@@ -1,6 +1,6 @@
-"""The command `mercat`: a shell over the library. `_app.py` lists what it can do.
+"""The command `mercat`; `_app.py` lists its subcommands.
 
-Only click is imported before a command runs, so that help is instant.
+Only click is imported before a command runs, which keeps `--help` fast.
 """
 
 from __future__ import annotations

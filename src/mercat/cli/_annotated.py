@@ -1,4 +1,4 @@
-"""AnnData files: .h5ad and .zarr."""
+"""Read AnnData files: .h5ad and .zarr."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ._table import ReadOptions, Table
 
 
 def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
-    """X or another representation, and the columns of obs."""
+    """Read X or another representation, with obs as metadata."""
     import pandas as pd
 
     adata = load(path)
     key, X, features = _representation(adata, options.key, path)
     if options.key is None and key == "X_pca":
         console.note(
-            f"{path} has principal components: using X_pca; --key X takes the data themselves."
+            f"Using the principal components X_pca of {path}; --key X uses the data themselves."
         )
     obs = {str(name): plain(adata.obs[name], path, str(name)) for name in adata.obs.columns}
     ids = unused(str(adata.obs.index.name or "index"), obs)
@@ -38,7 +38,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         meta[str(options.label)] = gene
         if features is not None and options.label in features:
             console.note(
-                f"{options.label!r} is a gene: it colours the map, and is embedded with the others."
+                f"{options.label!r} is a gene: it colours the map and is embedded with the others."
             )
     check_names(meta, path, options, features or ())
     table = Table(
@@ -59,7 +59,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
 
 
 def _gene(adata: Any, label: str | None, meta: Any, path: Path) -> Any:
-    """Expression of the gene that --label names, where it names no column; from `raw` if there is one."""
+    """Expression of the gene that --label names, from `raw` if present; None if it names a column."""
     from .._anndata import column
 
     genes = adata.var_names if adata.raw is None else adata.raw.var_names
@@ -71,7 +71,7 @@ def _gene(adata: Any, label: str | None, meta: Any, path: Path) -> Any:
 
 
 def load(path: Path) -> Any:
-    """An AnnData object in memory."""
+    """Read an AnnData file into memory and check its sparse matrices."""
     import scipy.sparse
 
     anndata = require("anndata", f"Reading {path}", "cli,anndata")
@@ -90,7 +90,7 @@ def load(path: Path) -> Any:
 
 
 def _matrices(adata: Any) -> Iterator[tuple[str, Any]]:
-    """All that may be a sparse matrix: whoever takes some of the rows touches every one of them."""
+    """All arrays that may be sparse matrices: selecting rows of AnnData touches every one of them."""
     yield "X", adata.X
     if adata.raw is not None:
         yield "raw.X", adata.raw.X
@@ -100,7 +100,7 @@ def _matrices(adata: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, list[str] | None]:
-    """The key of what is embedded, its numbers, and the names of their columns."""
+    """Key, values and column names of the representation to embed."""
     import scipy.sparse
 
     from .._anndata import representation

@@ -23,8 +23,8 @@ Examples:
   mercat compare cells.csv -o report.html --label type
 
 \b
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 an input cannot be used, 4 an
-output cannot be written or exists, 5 a package is not installed, 130 Ctrl-C.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid input, 4 output
+exists or cannot be written, 5 a package is not installed, 130 Ctrl-C.
 """
 
 
@@ -50,7 +50,7 @@ def completion(shell: str) -> None:
     """Print a script for shell completion."""
     kind = get_completion_class(shell)
     assert kind is not None
-    # The base class asks an installed bash for its version, and warns of an old one.
+    # Only the base class checks the version of an installed bash.
     say(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
 
 

@@ -1,4 +1,4 @@
-"""Tables in files of arrays: .npy and .npz. Nothing is unpickled."""
+"""Read tables from .npy and .npz files, without unpickling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
 
 
 def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
-    """An array (n, d) among others; those of length n are metadata. Or a sparse matrix of SciPy's."""
+    """Read an array (n, d), with arrays of length n as metadata, or a sparse matrix of SciPy."""
     arrays = loaded_npz(path)
     if {"format", "shape", "data"} <= set(arrays):
         return array_table(path, turned(_scipy_sparse(path, arrays), options), options)
@@ -68,7 +68,7 @@ def _loaded_npy(path: Path) -> np.ndarray:
 
 
 def turned(X: Any, options: ReadOptions) -> Any:
-    """The array, or its transposed."""
+    """The array, transposed if asked for."""
     if not options.transpose:
         return X
     return X.T if isinstance(X, np.ndarray) else X.T.tocsr()
@@ -81,7 +81,7 @@ def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
     if len(tables) != 1:
         shapes = [f"{name} {a.shape}" for name, a in arrays.items()]
         raise BadInput(
-            f"{path} has {len(tables) or 'no'} arrays of two dimensions. Say which one with --key: "
+            f"{path} has {len(tables) or 'no'} arrays of two dimensions. Choose one with --key: "
             f"{listed(shapes)}."
         )
     return tables[0]
@@ -95,11 +95,11 @@ def array_table(
     key: str | None = None,
     features: list[str] | None = None,
 ) -> Table:
-    """A table of an array, with others of a value a row as metadata."""
+    """Convert an array to a table, with arrays of one value per row as metadata."""
     import pandas as pd
 
     if X.ndim != 2:
-        raise BadInput(f"{path} must hold a table, of two dimensions, got the shape {X.shape}.")
+        raise BadInput(f"{path} must hold an array of two dimensions, got shape {X.shape}.")
     if X.dtype.kind not in "biuf":
         raise BadInput(f"{path} must hold numbers, got the type {X.dtype}.")
     X = X.astype(
@@ -128,7 +128,7 @@ def _column(path: Path, name: str, array: np.ndarray) -> Any:
 
 
 def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
-    """The matrix that `scipy.sparse.save_npz` wrote, which is put together here to see that it is whole."""
+    """Read a matrix written by `scipy.sparse.save_npz`, and check its structure."""
     import scipy.sparse
 
     def parts(*names: str) -> tuple[np.ndarray, ...]:

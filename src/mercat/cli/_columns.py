@@ -1,4 +1,4 @@
-"""Which columns of a frame are numbers to embed, and which are metadata."""
+"""Sort the columns of a frame into features to embed and metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._table import Place, ReadOptions, Table
 
 _ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
 _CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
-# A number with a thousands separator, a decimal comma, a currency or a percent sign; not a date.
+# Numbers with a thousands separator, decimal comma, currency or percent sign; no dates.
 _FORMATTED = re.compile(
     r"[-+\u2212]?\s?[$€£]?\s?(\d{1,3}([.,'\u2019\s]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?"
 )
@@ -26,7 +26,7 @@ _FORMATTED = re.compile(
 
 @dataclass(frozen=True)
 class Frame:
-    """A file's columns by number, their names, and where their cells stand."""
+    """The columns of a file, their names, and a function that locates a cell in the file."""
 
     path: Path
     data: Any  # of pandas
@@ -40,7 +40,7 @@ class Frame:
 
 @dataclass
 class _Sorting:
-    """Columns as they are sorted."""
+    """State while columns are sorted."""
 
     frame: Frame
     options: ReadOptions
@@ -53,7 +53,7 @@ class _Sorting:
 
 
 def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
-    """A table of a frame, each of whose columns is numbers to embed or metadata."""
+    """Convert a frame to a table of features and metadata."""
     import pandas as pd
 
     check_names(frame.names, frame.path, options)
@@ -84,7 +84,7 @@ def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
 
 
 def lacking(path: Path, absent: list[str], n_expected: int) -> str:
-    """That a table lacks columns which a model was fitted to."""
+    """Message about columns of the model that a table lacks."""
     return (
         f"{path} lacks {len(absent):,} of the {counted(n_expected, 'column')} that the model was fitted to: "
         f"{listed(absent)}."
@@ -94,7 +94,7 @@ def lacking(path: Path, absent: list[str], n_expected: int) -> str:
 def check_names(
     columns: Iterable[str], path: Path, options: ReadOptions, features: Iterable[str] = ()
 ) -> None:
-    """Raise where an option names what is neither a column nor, where it may be one, a feature."""
+    """Raise if an option names an unknown column or feature."""
     columns, features = list(columns), list(features)
     for option, name in options.named():
         known = columns + features if option in ("--feature", "--drop") else columns
@@ -129,32 +129,32 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
         sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.numbered = sorting.numbered or name
         sorting.console.note(
-            f"Column {name!r} numbers the rows and is kept as metadata; --feature {name} would use it."
+            f"Column {name!r} numbers the rows and is kept as metadata; --feature {name} embeds it."
         )
     else:
         sorting.features.append(k)
 
 
 def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
-    """A first column without a name is an index, as pandas and R write it."""
+    """Take a first column without a name as the index, as written by pandas and R."""
     if k == 0:
         name = unused("index", sorting.frame.names)
         sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.ids = name
     elif not column.isna().all():
         raise BadInput(f"{sorting.frame.path}: column {k + 1} has values and no name. Give it one.")
-    # Else nothing but a delimiter at the end of each line.
+    # An empty column: each line ends in a delimiter.
 
 
 def unused(name: str, taken: Container[str]) -> str:
-    """The name, with underscores at its end until no column has it."""
+    """Append underscores to the name until it is unique."""
     while name in taken:
         name += "_"
     return name
 
 
 def _ids(sorting: _Sorting) -> str | None:
-    """The column that names the rows: text that is called an id, else a count, else other text."""
+    """Find the column that names the rows: text named like an id, else row numbers, else other text."""
     count = sorting.numbered
     text = [name for name in sorting.meta if name not in (count, *sorting.formatted)]
     called_so = [name for name in text if name.lower() in _ID_NAMES]
@@ -163,7 +163,7 @@ def _ids(sorting: _Sorting) -> str | None:
 
 
 def _is_id(name: str, column: Any) -> bool:
-    """Whether whole numbers, all different, count the rows, or are called an id."""
+    """Whether a column of distinct integers numbers the rows or is named like an id."""
     if column.dtype.kind not in "iu" or len(column) < 3 or column.isna().any():
         return False
     if not column.is_unique:
@@ -175,7 +175,7 @@ def _is_id(name: str, column: Any) -> bool:
 
 
 def _doubt_classes(sorting: _Sorting) -> None:
-    """Tell of whole numbers of a few kinds among measurements: they may be classes."""
+    """Note integer columns with few distinct values: they may be classes."""
     if sorting.options.expected is not None:
         return
     data, names = sorting.frame.data, sorting.frame.names
@@ -187,13 +187,13 @@ def _doubt_classes(sorting: _Sorting) -> None:
             kinds = data.iloc[:, k].nunique()
             if 2 <= kinds <= min(MOST_KINDS, len(data) // 10):
                 sorting.console.note(
-                    f"Column {names[k]!r}, whole numbers of {kinds} kinds, is embedded. If they are "
+                    f"Column {names[k]!r}, integers with {kinds} distinct values, is embedded. If they are "
                     f"classes, use --label {names[k]} or --meta {names[k]}."
                 )
 
 
 def _doubt_text(sorting: _Sorting) -> None:
-    """Tell of text that a person would read as numbers."""
+    """Note text columns that look like formatted numbers."""
     if not sorting.formatted:
         return
     names = list(sorting.formatted)
@@ -207,7 +207,7 @@ def _doubt_text(sorting: _Sorting) -> None:
 
 
 def _formatted_number(column: Any) -> str | None:
-    """An example of text that is a number to a person and not to a machine, where most values are numbers."""
+    """An example of a formatted number, if most values of a text column are such."""
     import pandas as pd
 
     if column.dtype != object and not pd.api.types.is_string_dtype(column):
@@ -220,13 +220,13 @@ def _formatted_number(column: Any) -> str | None:
 
 
 def _names_rows(column: Any) -> bool:
-    """Whether text is different in every row."""
+    """Whether the text of each row is unique."""
     text = column.dtype == object or str(column.dtype).startswith("str")
     return bool(text and len(column) > 2 and column.notna().all() and column.is_unique)
 
 
 def _mostly_numbers(column: Any) -> bool:
-    """Whether text is a column of numbers gone wrong: at least half are numbers, and some are not."""
+    """Whether at least half of a text column's values are numbers, but not all."""
     import pandas as pd
 
     if column.dtype != object and not pd.api.types.is_string_dtype(column):
@@ -246,7 +246,7 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
     row = int(present.index[int(np.argmax(wrong.to_numpy()))])
     return (
         f"{sorting.frame.place(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
-        f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values are. Mend it, or use "
+        f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values are. Correct it, use "
         f"--meta {name} to keep the column as metadata, or --drop {name}."
     )
 
@@ -257,14 +257,14 @@ def _no_numbers(frame: Frame) -> str:
         return f"{frame.path} has {counted(n, 'row')} and {counted(d, 'column')}: nothing to embed."
     example = str(frame.data.iloc[0, -1])[:40]
     return (
-        f"{frame.path} has no column of numbers to embed. Its columns are {listed(frame.names)}, and its "
-        f"first row ends in {example!r}. (--delimiter sets what separates columns, --feature takes a "
-        "column that looks like an id.)"
+        f"{frame.path} has no numeric column to embed. Its columns are {listed(frame.names)}, and its "
+        f"first row ends in {example!r}. (--delimiter sets the delimiter, --feature embeds a column that "
+        "looks like an id.)"
     )
 
 
 def _common_type(frame: Any) -> Any:
-    """float32 where all columns are exact in it, float64 elsewhere."""
+    """float32 if it represents all columns exactly, else float64."""
     try:
         exact = all(np.can_cast(dtype, np.float32) for dtype in frame.dtypes)
     except TypeError:  # a type of pandas' own, as Int64
@@ -273,7 +273,7 @@ def _common_type(frame: Any) -> Any:
 
 
 def plain(column: Any, path: Path, name: str) -> Any:
-    """A column of metadata as numbers, text, categories or booleans; dates as text."""
+    """Convert a column of metadata to numbers, text, categories or booleans; dates to text."""
     from pandas.api import types
 
     column = column.reset_index(drop=True)
@@ -293,7 +293,7 @@ def plain(column: Any, path: Path, name: str) -> Any:
     if kinds & {list, dict, tuple, set, bytes, np.ndarray}:
         raise BadInput(
             f"{path}: column {name!r} holds {listed(sorted(k.__name__ for k in kinds))}, neither numbers nor "
-            f"text. Leave it out with --drop {name}."
+            f"text. Ignore it with --drop {name}."
         )
     column = column if kinds <= {str} else column.map(str, na_action="ignore")
     _check_writable(column.dropna(), path, name)
@@ -301,11 +301,11 @@ def plain(column: Any, path: Path, name: str) -> Any:
 
 
 def _check_writable(texts: Any, path: Path, name: str) -> None:
-    """HDF5 gives bytes that are not UTF-8 as what no file of text could hold."""
+    """Raise if text is not valid UTF-8, as may happen in HDF5 files."""
     texts = [text for text in texts if isinstance(text, str)]
     if well_formed("".join(texts)) != "".join(texts):
         wrong = next(text for text in texts if well_formed(text) != text)
         raise BadInput(
-            f"{path}: column {name!r} holds {wrong[:40]!r}, which is not text in UTF-8. Mend it, or leave "
-            f"the column out with --drop {name}."
+            f"{path}: column {name!r} holds {wrong[:40]!r}, which is not valid UTF-8. Correct it, or ignore "
+            f"the column with --drop {name}."
         )

@@ -1,4 +1,4 @@
-"""What a command says: results on stdout, everything else on stderr."""
+"""Output of commands: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning,
 
 
 class Console:
-    """Says results, notes and warnings, as loud as the user wants it."""
+    """Prints results, notes and warnings, according to --quiet and --json."""
 
     def __init__(self, *, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json = quiet, as_json
@@ -33,22 +33,22 @@ class Console:
 
     @property
     def progress(self) -> bool:
-        """Whether to show progress bars: to a person, not to a log."""
+        """Whether to show progress bars: only on a terminal."""
         return not self.quiet and sys.stderr.isatty()
 
     def note(self, text: str) -> None:
-        """Tell of a decision that was made for the user."""
+        """Print a note about a decision made for the user, unless quiet."""
         self.notes.append(text)
         if not self.quiet:
             say(f"note: {printable(text)}", err=True)
 
     def warn(self, text: str) -> None:
-        """Tell of something that may be wrong, even when quiet."""
+        """Print a warning, even if quiet."""
         self.notes.append(text)
         say(f"warning: {printable(text)}", err=True)
 
     def result(self, text: str, data: dict[str, Any]) -> None:
-        """The result, as text or as JSON with the notes."""
+        """Print the result, as text, or as JSON with the notes."""
         if self.as_json:
             content = _jsonable(data | {"notes": self.notes})
             text = printable_json(
@@ -59,7 +59,7 @@ class Console:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Python's warnings as sentences, each once; the library's errors as problems with exit codes."""
+        """Print each Python warning once; turn errors of the library into problems with exit codes."""
         said: set[str] = set()
 
         def show(message: Any, category: Any, *_: Any) -> None:
@@ -84,11 +84,10 @@ class Console:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print lines: the one way by which text, whoever wrote it, reaches the terminal.
+    """Print lines of text with control characters escaped. All text for the terminal passes through here.
 
-    What a terminal would obey is shown as text; ends of lines are kept, and whoever puts a name of a file
-    into a line has made it `printable` before. The map itself, which is data, goes to stdout as it is where
-    that is no terminal: see `say_map`.
+    Line ends are kept, so names within a line must be made `printable` before. Only a map that is piped to
+    another program is written as it is: see `say_map`.
     """
     if err:
         click.echo(printable(text, lines=True), err=True)
@@ -99,7 +98,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def _logged(tell: Callable[[str], None]) -> Iterator[None]:
-    """What libraries log of a file, which would otherwise go to stderr as it is."""
+    """Redirect log messages of libraries, which may contain text of a file, to `tell`."""
 
     class Teller(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -115,7 +114,7 @@ def _logged(tell: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _told_safely() -> Iterator[None]:
-    """Errors, also click's own, whose text a terminal can be shown."""
+    """Escape control characters in error messages, including click's own."""
     try:
         yield
     except click.ClickException as error:
@@ -124,27 +123,27 @@ def _told_safely() -> Iterator[None]:
 
 
 def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
-    """As Python shows an error that nobody has foreseen, safe for a terminal."""
+    """Print a traceback with control characters escaped."""
     say("".join(traceback.format_exception(kind, error, trace)), err=True)
 
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """For what goes to stdout, which may be a disk that is full."""
+    """Handle errors of stdout, such as a full disk."""
     try:
         yield
         sys.stdout.flush()
     except OSError as error:
-        if error.errno == errno.EPIPE:  # the reader has seen enough; click ends quietly
+        if error.errno == errno.EPIPE:  # the reader has closed the pipe; click exits quietly
             raise
-        # What is left in the buffer must not fail again when Python ends.
+        # The rest of the buffer must not fail again at exit.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         why = error.strerror or error
         raise BadOutput(f"The result cannot be written to stdout: {why}.") from error
 
 
 class _Helped:
-    """A click command whose help goes to stdout, too, and whose messages about files are safe to show."""
+    """A click command that handles errors of stdout and escapes messages, also for --help."""
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
         with printing(), _told_safely():
@@ -157,15 +156,15 @@ class _Helped:
 
 
 class HelpedCommand(_Helped, click.Command):
-    """A command whose help may meet a full disk."""
+    """A command."""
 
 
 class HelpedGroup(_Helped, click.Group):
-    """A group of commands, the same."""
+    """A group of commands."""
 
 
 def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Command]:
-    """A click command with --quiet and --json whose function takes a `Console` first."""
+    """Decorator for a click command with --quiet and --json; its function takes a `Console` first."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
@@ -187,15 +186,13 @@ def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Co
 
 
 _LOUDNESS = [
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print the result as JSON, for programs to read."
-    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
     click.option("-q", "--quiet", is_flag=True, help="No progress bars and no notes."),
 ]
 
 
 def _jsonable(value: Any) -> Any:
-    """What JSON can hold: NumPy's numbers as Python's, NaN as null."""
+    """Convert to types of JSON: NumPy scalars to Python's, NaN to null."""
     if isinstance(value, dict):
         return {str(key): _jsonable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""An embedding read from a file: coordinates, and what else the file says of the points."""
+"""Read an embedding and its metadata from a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = [["x", "y", "z"], ["x", "y"]]
 
 @dataclass(frozen=True)
 class Embedding:
-    """Coordinates (n, p), the loss of each point where it is known, and metadata."""
+    """Coordinates (n, p), the loss of each point if known, and metadata."""
 
     path: Path
     Y: np.ndarray
@@ -34,7 +34,7 @@ class Embedding:
 
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
-    """The embedding in a file that `mercat embed` or another program has written."""
+    """Read an embedding written by `mercat embed` or another program."""
     with naming(path):
         return _embedding_of(path, key, console)
 
@@ -49,7 +49,7 @@ def _embedding_of(path: Path, key: str | None, console: Console) -> Embedding:
     else:
         found = _of_arrays(path, kind, key, console)
     if found.Y.ndim != 2 or len(found.Y) == 0 or found.Y.dtype.kind not in "fiu":
-        raise BadInput(f"{path} must hold points, a row each, got the shape {found.Y.shape}.")
+        raise BadInput(f"{path} must hold one point per row, got shape {found.Y.shape}.")
     bad = np.flatnonzero(~np.isfinite(found.Y).all(axis=1))
     if len(bad):
         raise BadInput(f"{path}, row {bad[0]}: a coordinate is missing or infinite.")
@@ -57,7 +57,7 @@ def _embedding_of(path: Path, key: str | None, console: Console) -> Embedding:
 
 
 def _of_frame(path: Path, console: Console) -> Embedding:
-    """Columns x, y, z, or x, y; elsewhere all columns of numbers."""
+    """Take the columns x, y, z, or x, y, else all numeric columns."""
     import pandas as pd
 
     frame = read_frame(path, ReadOptions(), console)
@@ -66,7 +66,7 @@ def _of_frame(path: Path, console: Console) -> Embedding:
         table = frame_table(frame, ReadOptions(), console)
         if table.X.shape[1] > 3:
             raise BadInput(
-                f"{path} has no columns x, y, z, and {table.X.shape[1]} columns of numbers "
+                f"{path} has no columns x, y, z, and {table.X.shape[1]} numeric columns "
                 f"({listed(table.features or [])}): too many for a map. Is it the data?"
             )
         console.note(f"The coordinates are the columns {listed(table.features or [])}.")
@@ -124,7 +124,7 @@ def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embe
 
 
 def check_rows(table: Table, embedding: Embedding) -> None:
-    """Raise unless the rows of both are of the same points."""
+    """Raise unless the rows of both belong to the same points."""
     n, m = table.X.shape[0], len(embedding.Y)
     if n != m:
         raise BadInput(f"{table.path} has {counted(n, 'row')}, and {embedding.path} has {m:,}.")

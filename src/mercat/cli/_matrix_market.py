@@ -1,6 +1,6 @@
-"""Matrix Market files, and the folders of 10x Genomics.
+"""Read Matrix Market files, and folders of 10x Genomics.
 
-Read here and not by SciPy, whose parser can bring the process down where a number is broken.
+SciPy's parser is not used: a malformed number can crash the process.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _FIELDS = {b"real": 3, b"double": 3, b"integer": 3, b"pattern": 2}  # columns of
 
 @dataclass(frozen=True)
 class _Header:
-    """What a Matrix Market file says it holds."""
+    """The header of a Matrix Market file."""
 
     shape: tuple[int, int]
     n_entries: int
-    width: int  # numbers a line
+    width: int  # numbers per line
     sparse: bool
     sign: int  # of the entry across the diagonal; 0 for a matrix without symmetry
     n_lines: int  # before the first entry
 
 
 def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
-    """A matrix; of 10x Genomics' folders, cells are rows and bear their barcodes."""
+    """Read a matrix; in folders of 10x Genomics, cells are the rows, named by their barcodes."""
     with refusing(), _untrusted.reading(path, "a whole Matrix Market file"):
         X = _matrix(path)
     barcodes, genes = map(_rows, companions(path))
     if options.transpose or not (barcodes or genes):
         return array_table(path, turned(X, options), options)
     if barcodes and genes and X.shape == (len(genes), len(barcodes)):
-        console.note(f"{path} is a matrix of 10x Genomics: cells, its columns, are the points.")
+        console.note(f"{path} is a matrix of 10x Genomics: its columns, the cells, are the points.")
         return _cells(path, X, options, barcodes, genes)
     named = " and ".join(
         f"{len(found):,} {what}"
@@ -50,9 +50,9 @@ def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
         if found
     )
     raise BadInput(
-        f"{path} has {X.shape[0]:,} rows and {X.shape[1]:,} columns, and the files beside it name {named}: "
-        "a matrix of 10x Genomics has a gene a row and a barcode a column. One of the files is missing, not "
-        "whole, or of another matrix. --transpose takes columns as points whatever they say."
+        f"{path} has {X.shape[0]:,} rows and {X.shape[1]:,} columns, but the files beside it name {named}: "
+        "a matrix of 10x Genomics has one row per gene and one column per barcode. One of the files is "
+        "missing, incomplete, or belongs to another matrix. --transpose ignores them."
     )
 
 
@@ -76,7 +76,7 @@ def _matrix(path: Path) -> Any:
 
 
 def _indices(column: np.ndarray, size: int) -> np.ndarray:
-    """Rows or columns, counted from 0."""
+    """Row or column indices, counted from 0."""
     wrong = ~((column >= 1) & (column <= size) & (column == np.floor(column)))
     if wrong.any():
         entry = int(np.argmax(wrong))
@@ -87,7 +87,7 @@ def _indices(column: np.ndarray, size: int) -> np.ndarray:
 
 
 def _dense(header: _Header, values: np.ndarray) -> np.ndarray:
-    """A matrix written in full, column by column; of a symmetric one, the lower triangle."""
+    """Build a dense matrix from its columns, or from the lower triangle of a symmetric one."""
     if not header.sign:
         return values.reshape(header.shape, order="F")
     X = np.zeros(header.shape)
@@ -103,7 +103,7 @@ def _header(path: Path, stream: BinaryIO) -> _Header:
     while line.startswith(b"%") or (line and not line.strip()):
         n_lines, line = n_lines + 1, stream.readline(10_000)
     if len(banner) != 5 or banner[:2] != [b"%%matrixmarket", b"matrix"]:
-        raise ValueError("its first line is not that of a matrix.")
+        raise ValueError("its first line is not the header of a matrix.")
     kind, field, symmetry = banner[2:]
     if kind not in (b"coordinate", b"array") or field not in _FIELDS or symmetry not in _SYMMETRY:
         raise ValueError("it must hold real numbers, " + b" ".join(banner[2:]).decode("latin-1"))
@@ -121,7 +121,7 @@ def _header(path: Path, stream: BinaryIO) -> _Header:
 
 
 def _entries(path: Path, stream: BinaryIO, header: _Header) -> np.ndarray:
-    """The numbers, a row a line."""
+    """The numbers, one row per line."""
     import pandas as pd
 
     try:
@@ -137,12 +137,12 @@ def _entries(path: Path, stream: BinaryIO, header: _Header) -> np.ndarray:
     if entries.shape[1] != header.width or np.isnan(entries[:, : header.width - 1]).any():
         raise ValueError(_first_wrong(path, header) or "a line has too many or too few numbers.")
     if len(entries) != header.n_entries:
-        raise ValueError(f"it has {len(entries):,} entries, and claims {header.n_entries:,}.")
+        raise ValueError(f"it has {len(entries):,} entries, but declares {header.n_entries:,}.")
     return entries
 
 
 def _first_wrong(path: Path, header: _Header) -> str | None:
-    """The first line that is not as many numbers as it should be."""
+    """Message about the first line that does not have the right number of numbers."""
     with _untrusted.opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             cells = line.split()
@@ -170,12 +170,12 @@ def _cells(
 
 
 def companions(path: Path) -> tuple[Path | None, Path | None]:
-    """The files of barcodes and of genes that are read with a matrix, where it has them."""
+    """The files of barcodes and genes beside a matrix, if they exist."""
     return _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
 
 
 def _beside(path: Path, stem: str) -> Path | None:
-    """STEM.tsv or STEM.tsv.gz in the folder of a matrix; in GEO, both names start alike."""
+    """STEM.tsv or STEM.tsv.gz in the folder of a matrix, with the same prefix, as in GEO."""
     start, matrix, _ = path.name.partition("matrix.mtx")
     stem = f"{start}{stem}" if matrix else stem
     others = (path.with_name(f"{stem}{end}") for end in (".tsv.gz", ".tsv"))
@@ -183,7 +183,7 @@ def _beside(path: Path, stem: str) -> Path | None:
 
 
 def _rows(path: Path | None) -> list[list[str]] | None:
-    """The cells of a file of tabs, a list a line; None of none."""
+    """Cells of each line of a tab-separated file; None without a file."""
     if path is None:
         return None
     with refusing(), _untrusted.reading(path), _untrusted.opened(path) as binary:

@@ -1,4 +1,4 @@
-"""What the commands that measure a map share: its neighbourhoods, its metric and its classes."""
+"""Shared by the commands that measure: number of neighbours, metric and classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._problems import BadInput, counted
 
 
 def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
-    """Measures as JSON has them."""
+    """Measures as a dictionary for JSON."""
     return {
         name: {"score": float(score), "standard_error": score.standard_error}
         for name, score in scores.items()
@@ -20,7 +20,7 @@ def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
 
 
 def neighbors(k: int | None, n: int, console: Console) -> int:
-    """-k; by default that of `metrics.report`, which is said where the points are few."""
+    """-k, by default that of `metrics.report`; a note says if it is less than usual."""
     from ..metrics._neighborhood import N_COMPARED
     from ..metrics._report import default_k
 
@@ -28,7 +28,7 @@ def neighbors(k: int | None, n: int, console: Console) -> int:
         k = default_k(n)
         if k < N_COMPARED:
             console.note(
-                f"Neighbourhoods are of {counted(k, 'point')}, not {N_COMPARED}: less than half of the {n}."
+                f"Neighbourhoods have {counted(k, 'point')}, not {N_COMPARED}: less than half of the {n}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")
@@ -36,7 +36,7 @@ def neighbors(k: int | None, n: int, console: Console) -> int:
 
 
 def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
-    """Rows whose Euclidean distances are those of the metric, as `Mercat` has them."""
+    """Transform rows so that their Euclidean distances are those of the metric, as in `Mercat`."""
     from .._reduce.components import prepare_rows
 
     if metric == "euclidean":
@@ -46,7 +46,7 @@ def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
 
 
 def dominating(X: Any, features: list[str] | None, metric: str) -> str | None:
-    """A sentence on the column that has most of the geometry of X, where there is one."""
+    """A warning if one column dominates the distances of X."""
     from .._solve.diagnostics import find_dominance
     from .._solve.trust import dominance_sentence, dominates
 
@@ -57,7 +57,7 @@ def dominating(X: Any, features: list[str] | None, metric: str) -> str | None:
 
 
 def labels(table: Any, name: str | None, console: Console) -> Any:
-    """The classes for the measures that need them; None where one is missing."""
+    """Classes for the measures that need them, None for missing ones."""
     from ..metrics._points import LEAST_FOR_ANGLES
 
     if name is None:
@@ -65,7 +65,7 @@ def labels(table: Any, name: str | None, console: Console) -> Any:
     column = table.meta[name]
     missing = column.isna().to_numpy()
     if are_measurements(column[~missing].to_numpy()):
-        console.note(f"{name!r} holds measurements, not classes: no measures of classes.")
+        console.note(f"{name!r} holds measurements, not classes: measures of classes are left out.")
         return None
     if (~missing).sum() < LEAST_FOR_ANGLES:
         raise BadInput(f"{table.path}: fewer than {LEAST_FOR_ANGLES} rows have a label {name!r}.")

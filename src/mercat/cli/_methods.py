@@ -1,10 +1,10 @@
-"""Methods of dimension reduction, one list for `mercat compare` and for the benchmarks.
+"""Methods of dimension reduction, for `mercat compare` and the benchmarks.
 
-The benchmarks also import this file under other interpreters, which have a method and NumPy but need nothing
-else of Mercat (`benchmarks/harness/peers.py`).
+Benchmarks also import this file in other interpreters that have NumPy and a method but not Mercat
+(`benchmarks/harness/peers.py`).
 
-Each method is a function of the data, a seed (None: none) and the number of jobs, at the method's own
-defaults; keywords change them. It returns an embedding in the plane, or on the sphere as unit vectors.
+Each method is a function of the data, a seed or None, and the number of jobs, and uses the method's defaults
+unless keywords change them. It returns an embedding in the plane, or unit vectors on the sphere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLUSTERS = (4, 8, 16, 32, 64)  # numbers of clusters in the example of PCC's aut
 
 
 class Method(NamedTuple):
-    """A method: how it is called, imported, run and installed."""
+    """A method: its title, module, function and source."""
 
     title: str
     module: str  # imported before the clock starts
@@ -30,7 +30,7 @@ class Method(NamedTuple):
     usual: bool = False  # compared with unless others are named
 
     def load(self) -> dict[str, str]:
-        """Import the method's module; versions of it and of NumPy."""
+        """Import the method's module; return its version and that of NumPy."""
         import_module(self.module)
         return {self.distribution: _version(self), "numpy": np.__version__}
 
@@ -43,7 +43,7 @@ def _version(method: Method) -> str:
 
 
 def principal_components(X: Any, k: int) -> np.ndarray:
-    """Scores on the first k principal components, by the smaller of the two Gram matrices."""
+    """Scores on the first k principal components, from the smaller of the two Gram matrices."""
     X = np.asarray(X, dtype=np.float32)
     X = X - X.mean(axis=0)
     n, d = X.shape
@@ -74,7 +74,7 @@ def _densmap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _umap_sphere(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """As in UMAP's documentation of embeddings on the sphere."""
+    """UMAP on the sphere, as in its documentation."""
     a, b = _umap(X, seed, n_jobs, output_metric="haversine", **options).T.astype(np.float64)
     return np.column_stack([np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.cos(a)])
 
@@ -87,7 +87,7 @@ def _tsne(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _dreams(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """t-SNE drawn to its principal components, which it starts from, scaled as by the authors."""
+    """t-SNE regularized towards its start from principal components, scaled as by the authors."""
     from openTSNE import TSNE
 
     if "reg_lambda" not in TSNE.__init__.__code__.co_varnames:
@@ -167,7 +167,7 @@ def _isomap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _mds(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """Metric MDS (SMACOF), from classical MDS once: four random starts take longer and end worse."""
+    """Metric MDS (SMACOF) from classical MDS, which is faster and better than four random starts."""
     from sklearn.manifold import MDS
 
     options = {"n_init": 1, "init": "classical_mds", **options}
@@ -182,13 +182,13 @@ def _squad_mds(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _squad_hybrid(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """With gradients of t-SNE at t-SNE's usual perplexity, which serves it better than its default of 5."""
+    """SQuaD-MDS with gradients of t-SNE at perplexity 30, which works better than its default of 5."""
     options = {"PP": min(30.0, (len(X) - 1) / 3), **options}
     return _squad_mds(X, seed, n_jobs, tsne_hybrid=True, **options)
 
 
 def _pcc(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """Correlations of distances alone."""
+    """PCC with correlations of distances only."""
     del n_jobs
     import torch
     from pcc import PCC
@@ -198,7 +198,7 @@ def _pcc(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _pcc_clusters(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """With clusters, as in the example of its authors."""
+    """PCC with clusters, as in the example of its authors."""
     del n_jobs
     import torch
     from pcc import PCC
@@ -240,7 +240,7 @@ def _torchdr(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _seed_all(torch: Any, seed: int | None) -> None:
-    """Seed the global generators, where a method has no seed of its own."""
+    """Seed the global generators, for methods without a seed parameter."""
     if seed is not None:
         np.random.seed(seed)  # noqa: NPY002
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Decorator = Callable[..., Any]
 PATH: Any = click.Path(path_type=Path)
 
 
-_ParamType: Any = click.ParamType  # generic in some versions of click, and not in others
+_ParamType: Any = click.ParamType  # generic in some versions of click only
 
 
 class FiniteNumber(_ParamType):
-    """A number as a parameter of Mercat allows it."""
+    """A number within the bounds of a parameter of Mercat."""
 
     name = "float"
 
@@ -38,7 +38,7 @@ class FiniteNumber(_ParamType):
 
 
 class IntegerOr(_ParamType):
-    """A whole number of at least `least`, or one of some words."""
+    """An integer of at least `least`, or one of some words."""
 
     name = "integer"
 
@@ -102,7 +102,7 @@ def _only_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 
 
 def seed(help: str) -> Decorator:
-    """--seed, of what is drawn at random."""
+    """--seed."""
     return click.option(
         "--seed",
         "random_state",
@@ -114,56 +114,60 @@ def seed(help: str) -> Decorator:
 
 
 def label(help: str) -> Decorator:
-    """--label, of which a second one is refused: it would leave the first to be embedded."""
+    """--label, at most once: a second one would silently embed the first column."""
     return click.option("--label", metavar="COLUMN", multiple=True, callback=_only_one, help=help)
 
 
 def data(name: str = "data", metavar: str = "DATA") -> Decorator:
-    """The file of a table."""
+    """The path of a table."""
     return click.argument(name, type=PATH, metavar=metavar)
 
 
 READING: list[Decorator] = [
-    label("Metadata, or a gene of an AnnData file, that colours the map; never embedded."),
+    label("Colour the map by this column, or gene of an AnnData file; it is not embedded."),
     click.option(
-        "--meta", metavar="COLUMN", multiple=True, help="Keep a column of numbers as metadata."
+        "--meta", metavar="COLUMN", multiple=True, help="Keep a numeric column as metadata."
     ),
     click.option(
         "--feature", metavar="COLUMN", multiple=True, help="Embed a column that looks like an id."
     ),
-    click.option("--drop", metavar="COLUMN", multiple=True, help="Leave a column out altogether."),
+    click.option("--drop", metavar="COLUMN", multiple=True, help="Ignore a column."),
     click.option(
         "--missing",
         type=click.Choice(["error", "drop"]),
         default="error",
         show_default=True,
-        help="What to do about rows with missing numbers.",
+        help="What to do with rows that have missing numbers.",
     ),
     click.option(
         "--key",
         metavar="NAME",
-        help="Which array of an .npz file; X, or which key of obsm or layers of an AnnData file "
-        "(X_pca where there is one).",
+        help="Array of an .npz file; X, or a key of obsm or layers of an AnnData file "
+        "[default: X_pca if present, else X].",
     ),
     click.option(
         "--delimiter",
         metavar="CHAR",
         callback=_one_character,
-        help=r"What separates columns of text, if not as found; \t is a tab.",
+        help=r"Delimiter of text files; \t is a tab. [default: detected]",
     ),
-    click.option("--header/--no-header", default=None, help="Whether the first line holds names."),
-    click.option("--transpose", is_flag=True, help="Columns of the array are the points."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line has names. [default: detected]",
+    ),
+    click.option("--transpose", is_flag=True, help="Take columns as points."),
 ]
 PREPARING: list[Decorator] = [
-    click.option("--log1p", is_flag=True, help="Take log(1 + x) of the numbers first."),
+    click.option("--log1p", is_flag=True, help="Take log(1 + x) first."),
     click.option(
-        "--scale", is_flag=True, help="Centre each column and divide it by its deviation."
+        "--scale", is_flag=True, help="Standardize each column: centre it, divide by its deviation."
     ),
 ]
 
 
 def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
-    """The option of a parameter of Mercat, as it is declared; `settings` differ on the command line."""
+    """The option of a parameter of Mercat, with its declared default and help; `settings` override them."""
     declared = PARAMETERS[name]
     option = option or "--" + name.replace("_", "-")
     found: dict[str, Any] = {"default": declared.default, "help": declared.help}
@@ -180,7 +184,7 @@ def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
     return click.option(option, name, **(found | settings))
 
 
-# Parameters of Mercat that are options of every command that fits: a name here makes one more of them.
+# Parameters of Mercat that are options of every command that fits.
 MODEL: dict[str, Decorator] = {
     name: of_model(name)
     for name in (
@@ -196,23 +200,23 @@ MODEL: dict[str, Decorator] = {
     "random_state": seed(PARAMETERS["random_state"].help),
     "n_jobs": of_model("n_jobs", type=int, callback=_nonzero),
 }
-METRIC = of_model(  # of the commands that measure
+METRIC = of_model(  # for commands that measure
     "metric", type=click.Choice(["euclidean", "cosine", "correlation"])
 )
 NEIGHBORS = click.option(
     "-k",
     type=click.IntRange(min=1),
-    help="Neighbours. [default: 50, or half of the points if that is less]",
+    help="Number of neighbours. [default: 50, at most half of the points]",
 )
 EMBEDDING_KEY = click.option(
-    "--embedding-key", metavar="NAME", help="Which array of EMBEDDING, if not X_mercat."
+    "--embedding-key", metavar="NAME", help="Array of EMBEDDING. [default: X_mercat]"
 )
 UNCERTAINTY = click.option(
     "--uncertainty",
     is_flag=True,
-    help="Make 20 other maps, and tell how far the place of each point can be trusted.",
+    help="Compute the uncertainty of each point's position from 20 other maps.",
 )
-FORCE = click.option("--force", is_flag=True, help="Replace outputs that exist.")
+FORCE = click.option("--force", is_flag=True, help="Overwrite existing outputs.")
 
 
 def output(help: str, *, required: bool = False) -> Decorator:
@@ -221,7 +225,7 @@ def output(help: str, *, required: bool = False) -> Decorator:
 
 
 def file(name: str, help: str) -> Decorator:
-    """An option that names a file to write."""
+    """An option for a file to write."""
     return click.option(name, type=PATH, metavar="FILE", help=help)
 
 
@@ -233,10 +237,10 @@ MAP: list[Decorator] = [
 
 
 def taken(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments of these names, removed from the others."""
+    """Pop the arguments of these names."""
     return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def read_options(arguments: dict[str, Any], **more: Any) -> ReadOptions:
-    """Those arguments of a command that say how to read, removed from the others."""
+    """Pop the arguments that say how to read a file."""
     return ReadOptions(**taken(arguments, tuple(ReadOptions.__dataclass_fields__)), **more)

@@ -1,4 +1,4 @@
-"""Writing: every file whole or not at all, all of a command together, none over another by accident."""
+"""Write the outputs of a command: all or none of them, and nothing is overwritten by accident."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DOUBTS = ["spread", "alternative_gap", "alternative_wins", "torn", "p_value"]
 
 @dataclass(frozen=True)
 class Embedded:
-    """Points on the sphere with the table they came from."""
+    """Points on the sphere and the table they came from."""
 
     table: Table
     Y: np.ndarray
@@ -50,7 +50,7 @@ class Embedded:
 
 
 def color_column(table: Table, label: str | None) -> str | None:
-    """The label, or the first column of metadata that groups the points."""
+    """The label, or the first categorical column of metadata."""
     if label is not None:
         return label
     for name, column in table.meta.items():
@@ -60,7 +60,7 @@ def color_column(table: Table, label: str | None) -> str | None:
 
 
 class Outputs:
-    """The files that a command will write: refused before the work, or written together after it."""
+    """Output files of a command: checked before the work, written together after it."""
 
     def __init__(self, *, force: bool, inputs: Iterable[Path]) -> None:
         self.force = force
@@ -76,7 +76,7 @@ class Outputs:
             raise click.BadParameter(f"{path} must end in {listed(endings)}, got {got}.")
         for other in self.inputs:
             if _same(path, other):
-                raise BadOutput(f"{path} is an input of this command, and is not overwritten.")
+                raise BadOutput(f"{path} is an input of this command and is not overwritten.")
             if ending(other) == ".zarr" and _real(path).is_relative_to(_real(other)):
                 raise BadOutput(f"{path} is part of {other}, which is an input of this command.")
         if any(_same(path, other) for other in self._planned.values()):
@@ -86,15 +86,15 @@ class Outputs:
         except OSError as error:
             raise BadOutput(str(error)) from error
         if target.exists() and not self.force:
-            raise BadOutput(f"{path} exists already. Use --force to replace it.")
+            raise BadOutput(f"{path} exists. Use --force to replace it.")
         if not os.access(target.parent, os.W_OK):
             raise BadOutput(f"{path} cannot be written: the folder {target.parent} is read-only.")
         self._planned[what] = path
 
     def write(self, **writers: Callable[[Path], Any]) -> dict[str, str]:
-        """Write the planned files, each by a function that takes a path; if one fails, none is changed.
+        """Write the planned files, each by a function of its path; if one fails, none is changed.
 
-        What each of them is, with its path.
+        Returns the path of each.
         """
         being_written = None
         try:
@@ -117,7 +117,7 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def _real(path: Path) -> Path:
-    """Where a path leads, as far as it leads anywhere."""
+    """The path with symbolic links resolved."""
     return Path(os.path.realpath(path))
 
 
@@ -125,18 +125,18 @@ def _real(path: Path) -> Path:
 
 
 def check_columns(table: Table, output: Path | None, uncertainty: bool = False) -> None:
-    """Raise where metadata have the name of a column of the output."""
+    """Raise if a column of metadata has the name of an output column."""
     names = COORDINATES + (DOUBTS if uncertainty else [])
     taken = [name for name in table.meta.columns if name in names]
     if taken and (output is None or ending(output) not in (".npy", *ANNOTATED)):
         raise click.UsageError(
-            f"The column {taken[0]!r} of {table.path} has the name of a column of the output: "
-            f"leave it out with --drop {taken[0]}, or rename it."
+            f"The column {taken[0]!r} of {table.path} has the name of an output column: ignore it with "
+            f"--drop {taken[0]}, or rename it."
         )
 
 
 def embedding_frame(embedded: Embedded) -> Any:
-    """Ids, unit vectors, degrees, loss, how far places can be trusted, then the other metadata."""
+    """A frame of ids, unit vectors, longitude and latitude in degrees, loss, uncertainty, other metadata."""
     import pandas as pd
 
     table, Y = embedded.table, embedded.Y
@@ -153,7 +153,7 @@ def embedding_frame(embedded: Embedded) -> Any:
 
 
 def write_table(embedded: Embedded, path: Path) -> None:
-    """The embedding in the format of the path's ending."""
+    """Write the embedding in the format of the path's suffix."""
     kind = ending(path)
     if kind == ".npy":
         with path.open("wb") as file:
@@ -170,7 +170,7 @@ def write_table(embedded: Embedded, path: Path) -> None:
 
 
 def _write_anndata(embedded: Embedded, path: Path) -> None:
-    """The input with the embedding, as `mercat.tl.mercat` has it; a new AnnData of other inputs."""
+    """Write the input, converted to AnnData if needed, with the embedding added as by `mercat.tl.mercat`."""
     import anndata
     import pandas as pd
 
@@ -193,7 +193,7 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
     if ending(path) == ".h5ad":
         adata.write_h5ad(path)
         return
-    path.unlink(missing_ok=True)  # a file, in whose place comes a folder
+    path.unlink(missing_ok=True)  # zarr writes a folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         adata.write_zarr(path)
@@ -203,7 +203,7 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
 
 
 def plan_map(outputs: Outputs, output: Path | None, html: Path | None, png: Path | None) -> None:
-    """Plan the files of a map, and raise where a package that they need is not installed."""
+    """Plan the files of a map; raise if a package that they need is not installed."""
     if png is not None:
         require("matplotlib", "--png", "cli")
     if output is not None and ending(output) in ANNOTATED:
@@ -218,7 +218,7 @@ def plan_map(outputs: Outputs, output: Path | None, html: Path | None, png: Path
 
 
 def map_writers(embedded: Embedded) -> dict[str, Callable[[Path], None]]:
-    """What writes each of the files of a map."""
+    """Functions that write the files of a map."""
     return {
         "embedding": lambda path: write_table(embedded, path),
         "page": lambda path: write_page(embedded, path),
@@ -227,11 +227,11 @@ def map_writers(embedded: Embedded) -> dict[str, Callable[[Path], None]]:
 
 
 def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
-    """Tell what was written; where nothing was, the map itself is the result."""
+    """Print what was written; if nothing was, print the map itself."""
     lines = [*lines, *(f"{what:10} {printable(path)}" for what, path in files.items())]
     if files or console.as_json:
         if not files:
-            console.note("The map itself was not written: -o FILE keeps it.")
+            console.note("The map itself was not written: use -o FILE.")
         console.result("\n".join(lines), {**embedded.summary, "files": files})
         return
     frame = embedding_frame(embedded)
@@ -245,7 +245,7 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
 
 
 def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
-    """The explorer, under a title or the name of the file that the points came from."""
+    """Write the explorer; the title defaults to the name of the input file."""
     from .._anndata import painted
     from ..viewer import to_html
 
@@ -262,7 +262,7 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 
 
 def write_picture(embedded: Embedded, path: Path) -> None:
-    """A map, by matplotlib."""
+    """Draw the map with matplotlib."""
     from .. import plot
     from .._anndata import stored_palette
 
@@ -278,7 +278,7 @@ def write_picture(embedded: Embedded, path: Path) -> None:
 
 
 def quiet_pyplot() -> Any:
-    """matplotlib's pyplot, drawing to files."""
+    """Import pyplot with a backend without windows."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Methods run side by side by `mercat compare`, each at its own defaults, in this interpreter."""
+"""Run the methods of `mercat compare`, each with its defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._methods import Method
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a method: an embedding, or the reason why there is none."""
+    """Result of a method: an embedding, or the reason why there is none."""
 
     title: str
     Y: np.ndarray | None = None
@@ -35,7 +35,7 @@ def attempt(
     n_jobs: int,
     options: dict[str, Any] | None = None,
 ) -> Outcome:
-    """Run a method; if it is not installed or fails, say so and go on."""
+    """Run a method; if it is not installed or fails, record why."""
     said = io.StringIO()
     with _heard() as remarks, contextlib.redirect_stdout(said):
         try:
@@ -59,7 +59,7 @@ def attempt(
 
 @contextlib.contextmanager
 def _heard() -> Any:
-    """What is warned of and logged, which would otherwise run over the screen."""
+    """Capture warnings and log messages."""
     remarks: list[str] = []
 
     class Keeper(logging.Handler):

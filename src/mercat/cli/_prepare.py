@@ -1,4 +1,4 @@
-"""What is done to the numbers before they are embedded: --log1p and --scale, kept with the model."""
+"""--log1p and --scale, which are stored with the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._table import Table
 
 @dataclass(frozen=True)
 class Preparation:
-    """log(1 + x), then (x - center) / scale by column; None where that is not done."""
+    """log(1 + x), then (x - center) / scale per column; None skips a step."""
 
     log1p: bool = False
     center: np.ndarray | None = None
@@ -21,15 +21,15 @@ class Preparation:
 
     @classmethod
     def fit(cls, table: Table, *, log1p: bool, scale: bool, metric: str) -> Preparation:
-        """What the options ask for, with centre and scale of this table."""
+        """Preparation by the options, with centre and scale of this table."""
         if not scale:
             return cls(log1p)
         if metric == "precomputed":
             raise BadInput("--scale is for columns of numbers, not for precomputed distances.")
         if table.is_sparse and metric != "euclidean":
             raise BadInput(
-                f"--scale centres the columns, and {table.path} is sparse: with --metric {metric}, "
-                "where the centre matters, give a dense file."
+                f"--scale centres the columns, which with --metric {metric} needs dense data: {table.path} "
+                "is sparse."
             )
         X = cls(log1p).apply(table)
         if table.is_sparse:
@@ -43,7 +43,7 @@ class Preparation:
         return cls(log1p, center, np.where(constant, 1.0, spread))
 
     def apply(self, table: Table) -> Any:
-        """The numbers of a table, prepared."""
+        """Prepare the numbers of a table."""
         X = table.X
         if self.log1p:
             X = self._log1p(table)
@@ -78,7 +78,7 @@ class Preparation:
         return ", ".join(names)
 
     def notes(self) -> dict[str, Any]:
-        """As kept in a model file."""
+        """Entries of the model file."""
         return {
             "prepared": str(self),
             "log1p": self.log1p,
@@ -88,7 +88,7 @@ class Preparation:
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any], n_features: int) -> Preparation:
-        """Back from a model file, checked."""
+        """Read and check the entries of a model file."""
         center, scale = notes.get("center"), notes.get("scale")
         for name, column in (("center", center), ("scale", scale)):
             if column is not None and (

@@ -1,4 +1,4 @@
-"""What can go wrong, each kind with an exit code that scripts can use (2, wrong use, is click's own)."""
+"""Errors of the command line, each with an exit code (click uses 2 for wrong usage)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .._files.untrusted import short
 
 
 class Problem(click.ClickException):
-    """An error told in one sentence."""
+    """An error that is shown as one sentence."""
 
     exit_code = 1
 
 
 class BadInput(Problem):
-    """A file cannot be read, or holds what cannot be used."""
+    """A file cannot be read or used."""
 
     exit_code = 3
 
 
 class BadOutput(Problem):
-    """A file exists already, or cannot be written."""
+    """A file exists or cannot be written."""
 
     exit_code = 4
 
@@ -61,7 +61,7 @@ def refusing() -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What libraries make of an odd table, whatever they raise, as a problem that names the file."""
+    """Turn any exception of a library into a problem that names the file."""
     try:
         with refusing():
             yield
@@ -74,21 +74,21 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Names for a message: all of a few, the first of many."""
+    """Join names for a message, at most `most` of them."""
     names = [printable(str(name)) for name in names]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things: 1 row, 1,200 rows."""
+    """A number and a noun: 1 row, 1,200 rows."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def unknown_column(
     option: str, name: str, columns: Iterable[Any], path: Any, what: str = "column"
 ) -> click.BadParameter:
-    """An option names a column that is not there, or is not what it asks for."""
+    """The error for an option that names an unknown column."""
     columns = [str(column) for column in columns if column != ""]
     close = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""

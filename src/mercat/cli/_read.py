@@ -1,4 +1,4 @@
-"""Reading: from the ending of a file's name to the reader that knows it."""
+"""Read a table with the reader of its file name's suffix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._table import ReadOptions, Table, checked
 from ._text import read_text
 
 TEXT, COLUMNAR, ANNOTATED = (".csv", ".tsv", ".txt"), (".parquet", ".feather"), (".h5ad", ".zarr")
-# Options of the command line that mean something for some files alone.
+# Options that apply to some formats only.
 _ONLY_FOR = {
     "key": (".npz", *ANNOTATED),
     "delimiter": TEXT,
@@ -30,7 +30,7 @@ ENDINGS = (*TEXT, ".npy", ".npz", *COLUMNAR, *ANNOTATED, ".mtx")
 
 
 def ending(path: Path) -> str:
-    """The ending that tells the format; .gz counts for text and Matrix Market."""
+    """The suffix that determines the format, without .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] == [".gz"]:
         suffixes.pop()
@@ -38,7 +38,7 @@ def ending(path: Path) -> str:
 
 
 def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
-    """The table in a file, without missing numbers."""
+    """Read the table of a file; missing numbers are refused or dropped."""
     with naming(path):
         return _table_of(path, options, console)
 
@@ -62,20 +62,20 @@ def _table_of(path: Path, options: ReadOptions, console: Console) -> Table:
 
 
 def files_read(path: Path) -> list[Path]:
-    """A file, and those beside it that are read with it."""
+    """A file and its companion files."""
     beside = _matrix_market.companions(path) if ending(path) == ".mtx" else ()
     return [path, *filter(None, beside)]
 
 
 def check_readable(path: Path, kind: str) -> None:
-    """Raise unless there is such a file, of a format that is known, and pandas for its columns."""
+    """Raise unless the file exists, its format is known, and pandas is installed."""
     if str(path) == "-":
         raise BadInput(
-            "- stands for stdin, which is not read: write it to a file first, as in `... > data.csv`."
+            "Data cannot be read from stdin (-): write them to a file first, as in `... > data.csv`."
         )
     if kind not in ENDINGS:
         raise BadInput(
-            f"{path} must end in one of {listed(ENDINGS, 20)}, which tells its format, "
+            f"{path} must end in one of {listed(ENDINGS, 20)}, which determines its format, "
             f"got {kind or 'no ending'!r}."
         )
     check_exists(path, folder=kind == ".zarr")
@@ -83,7 +83,7 @@ def check_readable(path: Path, kind: str) -> None:
 
 
 def check_exists(path: Path, *, folder: bool = False) -> None:
-    """Raise unless there is a regular file at the path, or, where that will do, a folder."""
+    """Raise unless the path is a regular file, or a folder if `folder`."""
     try:
         with refusing():
             check_file(path, folder=folder)
@@ -93,7 +93,7 @@ def check_exists(path: Path, *, folder: bool = False) -> None:
 
 
 def read_frame(path: Path, options: ReadOptions, console: Console) -> Frame:
-    """The columns of a text file, or of Parquet or Feather."""
+    """Read the columns of a text, Parquet or Feather file."""
     with refusing():
         if ending(path) in TEXT:
             data, file = read_text(path, options, console)
@@ -109,7 +109,7 @@ def read_frame(path: Path, options: ReadOptions, console: Console) -> Frame:
 
 
 def _columnar(path: Path) -> Any:
-    """A frame of Parquet or Feather; an index becomes its first column."""
+    """Read a Parquet or Feather file; an index becomes the first column."""
     import pandas as pd
 
     require("pyarrow", f"Reading {path}", "cli")

@@ -1,4 +1,4 @@
-"""The report of `mercat compare`: one page with pictures and measures, which loads nothing."""
+"""The report of `mercat compare`: one self-contained page with pictures and measures."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _PAGE = """<!doctype html>
 
 @dataclass(frozen=True)
 class Subject:
-    """What was compared."""
+    """The data that were compared."""
 
     title: str
     n_points: int
@@ -92,7 +92,7 @@ class Subject:
 
 
 def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]) -> str:
-    """The text of the report."""
+    """HTML of the report."""
     from ..viewer._html import digest
 
     done = [outcome for outcome in outcomes if outcome.Y is not None]
@@ -122,7 +122,7 @@ def _introduction(subject: Subject) -> str:
     )
     return (
         f'<p class="soft">{counted(subject.n_points, "point")} of {counted(subject.n_features, "column")}'
-        f"{prepared}. Every method at its defaults, seed {subject.seed}.{label} Mercat {__version__}.</p>"
+        f"{prepared}. Each method with its defaults, seed {subject.seed}.{label} Mercat {__version__}.</p>"
     )
 
 
@@ -149,7 +149,7 @@ def _picture(outcome: Outcome, color: Any) -> str:
 
 
 def _legend(color: Any) -> str:
-    """A disc and a name for each kind, or for five values along a scale, and for missing values."""
+    """A disc and a name for each class, or for five values of a scale, and for missing values."""
     from matplotlib.colors import to_hex
 
     from .._draw.colors import Scale, coloring
@@ -182,17 +182,16 @@ def _table(done: list[Outcome]) -> str:
             cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
-        '<h2>Measures</h2>\n<p class="soft">1 is best, or 0 of torn neighbours; a tick marks the best of '
-        "each, and all that its error does not tell from it. Time is that of a first call, with all packages "
-        "imported before; where "
-        "a method compiles itself, that counts.</p>\n"
+        '<h2>Measures</h2>\n<p class="soft">1 is best; for torn neighbours, 0. A tick marks the best of '
+        "each measure and those within two standard errors of it. Time is that of a first call, including "
+        "compilation, without imports.</p>\n"
         '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
         f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
 def best_of(done: list[Outcome], name: str) -> list[Outcome]:
-    """The methods of the best score, and those within two standard errors of it."""
+    """The method with the best score, and those within two standard errors of it."""
     scored = [o for o in done if not math.isnan(o.scores[name])]
     if not scored:
         return []

@@ -1,4 +1,4 @@
-"""A table of points as read: numbers to embed, and metadata to colour by."""
+"""A table as read from a file: features to embed and metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = Callable[[int, int], str]  # row and column, to where that cell stands i
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file; the options of the command line."""
+    """Options of the command line for reading a file."""
 
     label: str | None = None
     meta: tuple[str, ...] = ()
@@ -35,11 +35,11 @@ class ReadOptions:
 
     @property
     def kept_apart(self) -> set[str]:
-        """Columns that are metadata whatever they hold."""
+        """Columns that are always metadata."""
         return {*self.meta, *([self.label] if self.label else [])}
 
     def named(self) -> list[tuple[str, str]]:
-        """Options that name columns, with these names."""
+        """Pairs of an option and a column that it names."""
         return [
             *(("--label", name) for name in [self.label] if name),
             *(("--meta", name) for name in self.meta),
@@ -48,7 +48,7 @@ class ReadOptions:
         ]
 
     def refuse(self, fault: str) -> None:
-        """Raise for a fault of the numbers, or put it with the others where they are collected."""
+        """Raise an error about the numbers, or append it to `faults` if they are collected."""
         if self.faults is None:
             raise BadInput(fault)
         self.faults.append(fault)
@@ -56,28 +56,28 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Table:
-    """Points, a row each.
+    """Points as rows, with metadata.
 
     Attributes
     ----------
     path : Path
-        The file it came from.
+        The file.
     X : array or sparse matrix of shape (n, d)
-        The numbers.
+        The features.
     features : list of str or None
-        Names of its columns, where the file has such.
+        Names of the columns of X, if the file has names.
     meta : DataFrame
         The other columns.
     ids : str or None
         The column of `meta` that names the rows.
     place : callable
-        Says where a cell of X stands in the file.
+        Maps row and column of X to a description of their location in the file.
     adata : AnnData or None
-        What the file held.
+        The whole object, if the file is AnnData.
     key : str or None
-        Which array of the file X is, where it has several.
+        Name of the array X, if the file has several.
     uns : mapping
-        What an AnnData file keeps beside its arrays; empty of other files.
+        `uns` of an AnnData file, else empty.
     """
 
     path: Path
@@ -95,17 +95,17 @@ class Table:
         return not isinstance(self.X, np.ndarray)
 
     def named(self) -> str:
-        """How many columns are embedded, and which."""
+        """Number and names of the embedded columns, for messages."""
         names = f" ({listed(self.features, 6)})" if self.features else ""
         return f"{counted(self.X.shape[1], 'column')}{names}"
 
     def kept(self) -> str:
-        """Which columns are not embedded, and which of them names the rows."""
+        """Names of the columns of metadata, for messages."""
         names = [f"{c} (names the rows)" if c == self.ids else str(c) for c in self.meta.columns]
         return listed(names, 20)
 
     def rows(self, kept: np.ndarray) -> Table:
-        """Some of the rows, by number."""
+        """Select rows by number."""
         return replace(
             self,
             X=self.X[kept],
@@ -115,7 +115,7 @@ class Table:
         )
 
     def columns(self, kept: list[int]) -> Table:
-        """Some of the features, in this order."""
+        """Select features, in this order."""
         if kept == list(range(self.X.shape[1])):
             return self
         return replace(
@@ -126,7 +126,7 @@ class Table:
         )
 
     def without(self, names: Iterable[str]) -> Table:
-        """All but the features of these names."""
+        """Drop features by name."""
         left_out = set(names)
         features = self.features or []
         if not left_out & set(features):
@@ -134,20 +134,20 @@ class Table:
         return self.columns([k for k, name in enumerate(features) if name not in left_out])
 
     def dense(self, most: float = 4e9) -> np.ndarray:
-        """X as a dense array, unless that would be very large, by itself or beside the file."""
+        """X as a dense array, unless that would be too large."""
         if not self.is_sparse:
             return np.asarray(self.X)
         n, d = self.X.shape
         if n * d * self.X.dtype.itemsize > min(most, allowance(self.path)):
             raise BadInput(
-                f"{self.path} is sparse, and {n:,} x {d:,} numbers are too many to hold in full here: "
-                "measure its principal components, or fewer rows."
+                f"{self.path} is sparse, and {n:,} x {d:,} numbers are too many for a dense array: measure "
+                "principal components, or fewer rows, instead."
             )
         return np.asarray(self.X.toarray())
 
 
 def checked(table: Table, options: ReadOptions, console: Console) -> Table:
-    """The table without missing numbers: an error, or rows left out, as the options have it."""
+    """Check the table for missing numbers: raise an error or drop rows, according to the options."""
     from .._data.checks import not_finite
 
     n, d = table.X.shape
@@ -169,7 +169,9 @@ def checked(table: Table, options: ReadOptions, console: Console) -> Table:
         kept = np.setdiff1d(np.arange(n), bad_rows)
         if len(kept) == 0:
             raise BadInput(f"{table.path} has no row without a missing number.")
-        console.note(f"{len(bad_rows):,} of {counted(n, 'row')} miss a number and are left out.")
+        console.note(
+            f"{len(bad_rows):,} of {counted(n, 'row')} have missing numbers and are left out."
+        )
         return table.rows(kept)
     bad_columns = np.unique(columns)
     features = table.features

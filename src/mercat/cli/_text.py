@@ -1,6 +1,6 @@
-"""Text tables: comma, semicolon, tab; with or without a header; and where in the file a cell stands.
+"""Read text tables, delimited by comma, semicolon or tab, with or without a header.
 
-pandas reads them, fast. Only when something is wrong, Python's csv module reads again to find the line.
+pandas reads them. If something is wrong, Python's csv module reads again to locate the line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TextFile:
     n_header: int  # lines before the first row
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Number of the last line, and cells, of each row. Raises BadInput where a row is not whole."""
+        """Last line number and cells of each row; raises BadInput at an incomplete row."""
         with opened(self.path, self.encoding) as file:
             reader = csv.reader(file, strict=True, **dialect(self.delimiter))
             try:
@@ -59,12 +59,12 @@ class TextFile:
                 raise BadInput(f"{self.path}, line {reader.line_num}: {error}.") from error
 
     def place(self, row: int, column: int) -> str:
-        """Where a cell stands, for a person who opens the file."""
+        """Location of a cell in the file, for messages."""
         line = next(itertools.islice(self.records(), row, None))[0]
         return f"{self.path}, line {line}, column {column_name(self.names, column)!r}"
 
     def check_lengths(self) -> None:
-        """Raise at the first row that has more or fewer cells than there are columns."""
+        """Raise at the first row whose number of cells differs from the number of columns."""
         n = len(self.names)
         records = self.records()
         for line, cells in records:
@@ -75,23 +75,23 @@ class TextFile:
                 last = next(records, None) is None and len(cells) < n
                 hint = " It is the last line: the file may be truncated." if last else ""
                 raise BadInput(
-                    f"{self.path}, line {line}{where}: the line has {counted(len(cells), 'cell')}, and the "
+                    f"{self.path}, line {line}{where}: the line has {counted(len(cells), 'cell')}, but the "
                     f"table has {counted(n, 'column')}.{hint}"
                 )
 
 
 def dialect(delimiter: str) -> dict[str, Any]:
-    """How Python's csv module reads; spaces before a cell do not count, unless they separate."""
+    """Options of the csv module; spaces before a cell are skipped unless they are the delimiter."""
     return {"delimiter": delimiter, "skipinitialspace": delimiter != " "}
 
 
 def column_name(names: list[str], k: int) -> str:
-    """The name of a column, or its number where it has none."""
+    """The name of a column, or its number if it has none."""
     return names[k] or f"column {k + 1}"
 
 
 def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, TextFile]:
-    """The table as a frame whose columns are numbered, and its dialect."""
+    """Read the table as a frame with numbered columns, and its dialect."""
     import pandas as pd
 
     file = sniffed(path, options, console)
@@ -122,7 +122,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
 
 @contextmanager
 def opened(path: Path, encoding: str) -> Iterator[TextIO]:
-    """The text of a file, unpacked where it is gzipped; what breaks on the way is told with its line."""
+    """Open a text file, gzipped or not; errors while reading name the line."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
     with _untrusted.opened(path, packed) as binary:
@@ -139,7 +139,7 @@ def opened(path: Path, encoding: str) -> Iterator[TextIO]:
 
 
 def _readable(path: Path) -> int:
-    """How many lines of a broken gzip file can be read."""
+    """Number of readable lines of a broken gzip file."""
     lines = 0
     try:
         with _untrusted.opened(path, packed=True) as file:
@@ -170,7 +170,7 @@ def _not_text(error: UnicodeDecodeError) -> str:
 
 
 def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
-    """The dialect of a file, by its first lines and the options."""
+    """Detect the dialect of a file from its first lines and the options."""
     with path.open("rb") as raw:
         start = raw.read(4)
     if start in _BINARY:
@@ -195,13 +195,13 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
     if not has_header:
         if options.header is None:
             console.note(
-                f"The first line of {path} is all numbers and taken as a row; --header makes names of it."
+                f"The first line of {path} is all numbers and taken as a row; --header takes it as names."
             )
         names = [f"c{k}" for k in range(1, len(first) + 1)]
         return TextFile(path, encoding, delimiter, _decimal(rows, delimiter, console), names, 0)
     if _counts(first):
         console.note(
-            f"The first line of {path} counts and is taken as names; --no-header makes a row of it."
+            f"The first line of {path} is 0, 1, 2, ... and is taken as names; --no-header takes it as a row."
         )
     names = [name.strip() for name in first]
     if _has_row_names(first, [cells for _, cells in rows[1:]]):
@@ -219,12 +219,12 @@ def _delimiter(path: Path, line: str) -> str:
 
 
 def _has_header(cells: list[str]) -> bool:
-    """Names, unless all cells are numbers. Numbers that count, as pandas writes them, are names too."""
+    """Whether the first line has names: not all cells are numbers, or they count up, as pandas writes."""
     return _numbers(cells) is None or _counts(cells)
 
 
 def _has_row_names(header: list[str], rows: list[list[str]]) -> bool:
-    """Whether rows have a name before their cells, and the header has none for it, as R writes it."""
+    """Whether rows start with a name for which the header has no cell, as written by R."""
     if not rows or any(len(cells) != len(header) + 1 for cells in rows):
         return False
     first = [cells[0] for cells in rows]
@@ -233,7 +233,7 @@ def _has_row_names(header: list[str], rows: list[list[str]]) -> bool:
 
 
 def _numbers(cells: list[str]) -> list[float] | None:
-    """All cells as numbers; the first one may be empty, over an index."""
+    """All cells as numbers; the first may be empty, above an index."""
     try:
         return [float(cell.replace(",", ".")) for cell in (cells[1:] if cells[0] == "" else cells)]
     except ValueError:
@@ -261,6 +261,6 @@ def _check_unique(path: Path, names: list[str]) -> None:
     if twice:
         places = [k + 1 for k, name in enumerate(names) if name == twice[0]]
         raise BadInput(
-            f"{path}, line 1: the name {twice[0]!r} is that of {len(places)} columns, number "
-            f"{listed(places)}. Give each column its own."
+            f"{path}, line 1: {len(places)} columns have the name {twice[0]!r}, number {listed(places)}. "
+            "Give each column a name of its own."
         )

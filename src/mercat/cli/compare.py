@@ -1,4 +1,4 @@
-"""`mercat compare`: Mercat beside its peers, on the user's own data."""
+"""`mercat compare`: compare Mercat with other methods on the user's data."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ Examples:
   mercat compare cells.csv -o report.html --method pca --method umap
 
 \b
-Methods that are not installed are named in the report, with where to get them. Those compared with by
-default come with
+The report names methods that are not installed and where to get them. Those of the default come with
   pip install "mercat[peers]"
 """
 _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
@@ -49,7 +48,9 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
         help=f"A peer to compare with; may be repeated. [default: {', '.join(_USUAL)}]",
     ),
     click.option(
-        "--sample", type=click.IntRange(min=10), help="Compare on so many rows, at random."
+        "--sample",
+        type=click.IntRange(min=10),
+        help="Compare on a random sample of this many rows.",
     ),
     _options.NEIGHBORS,
     _options.METRIC,
@@ -70,9 +71,9 @@ def compare(
     force: bool,
     **arguments: Any,
 ) -> None:
-    """Set Mercat beside its peers in one report.
+    """Compare Mercat with other methods in one report.
 
-    Embeds DATA by Mercat and by the peers that are installed, measures and draws all of them.
+    Embeds DATA with Mercat and all installed methods; measures and draws the maps.
     """
     require("matplotlib", "mercat compare", "cli")
     outputs = Outputs(force=force, inputs=[data])

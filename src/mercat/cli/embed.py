@@ -1,4 +1,4 @@
-"""`mercat embed`: a table onto the sphere."""
+"""`mercat embed`: map a table onto the sphere."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def embed(
     ]
     if bars is not None:
         lines.append(
-            f"{counted(bars.n_maps, 'other map')}, of stability {bars.stability:.3f}: the median spread of a "
-            f"point is {summary['median_spread']:.1f} degrees."
+            f"Stability over {counted(bars.n_maps, 'other map')}: {bars.stability:.3f}. Median spread of a "
+            f"point: {summary['median_spread']:.1f} degrees."
         )
     say_map(console, embedded, lines, files)
 
@@ -115,7 +115,7 @@ def _check_number(table: Table) -> None:
 
 
 def _kept(model: Any, summary: dict[str, Any]) -> str:
-    """What the angles are of, where that is not all the columns."""
+    """Number of components behind the angles, if not all columns."""
     kept = summary["n_components"]
     if model.n_spectral != "auto" and kept == summary["n_features"]:
         return ""
@@ -131,7 +131,8 @@ def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, 
     n, asked = len(model.embedding_), parameters["n_landmarks"]
     if asked < n == len(model.landmarks_):
         console.note(
-            f"All {n:,} points were solved together, as few points are: --n-landmarks {asked} is for more."
+            f"All {n:,} points were solved together without landmarks: --n-landmarks {asked} has no "
+            "effect on so few points."
         )
     return model, time.perf_counter() - start
 
@@ -168,7 +169,7 @@ def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]
 
 
 def _rank(model: Any) -> int:
-    """How many dimensions of the data are mapped."""
+    """Number of dimensions after reduction."""
     if model.components_ is not None:
         return len(model.components_)
     if model.metric == "precomputed":

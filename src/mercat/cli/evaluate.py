@@ -1,4 +1,4 @@
-"""`mercat evaluate`: how faithful a map is."""
+"""`mercat evaluate`: measure how faithful a map is."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Examples:
   mercat evaluate counts.h5ad umap.h5ad --embedding-key X_umap
 
 \b
-EMBEDDING is what `mercat embed` wrote, or a table of two or three columns of
-numbers by another method. The rows must be those of DATA, in their order.
+EMBEDDING is a file written by `mercat embed`, or a table of two or three
+numeric columns by another method, with the rows of DATA in the same order.
 """
 
 
@@ -37,9 +37,9 @@ numbers by another method. The rows must be those of DATA, in their order.
         type=_options.IntegerOr(10, auto="auto"),
         default="auto",
         show_default=True,
-        help="Points at which to measure; auto: all of up to 5000, 1000 of more.",
+        help="Size of the sample of points; auto: all up to 5000, else 1000.",
     ),
-    _options.seed("The same seed measures at the same points."),
+    _options.seed("Seed of the sample."),
     _options.METRIC,
     *_options.READING,
     *_options.PREPARING,

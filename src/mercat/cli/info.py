@@ -1,4 +1,4 @@
-"""`mercat info`: this installation, a model, or how a file would be read."""
+"""`mercat info`: describe this installation, a model, or how a data file is read."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _OPTIONAL = {
     epilog=EPILOG,
 )
 def info(console: Console, path: Path | None, **arguments: Any) -> None:
-    """Tell about a file, or this installation.
+    """Describe a file, or this installation.
 
-    FILE is a model, or data: then this tells how they would be read.
+    FILE is a model, or a data file, whose columns are shown as they would be read.
     """
     if path is None:
         data = _installation()
@@ -63,7 +63,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
     else:
         check_exists(path, folder=True)
         raise BadInput(
-            f"{path} is neither a model nor data that end in one of {listed(ENDINGS, 20)}."
+            f"{path} must be a model, or a data file that ends in one of {listed(ENDINGS, 20)}."
         )
     console.result(_as_text(data), data)
 
@@ -95,7 +95,7 @@ def _is_model(path: Path) -> bool:
         return False
     with reading(path), open(path, "rb") as file:
         if file.read(len(_ZIP)) != _ZIP:
-            return False  # an .h5ad file that holds a model, and ends as one does
+            return False  # an .h5ad file that contains a model, and ends like a ZIP file
     from .._files.model import HEADER
 
     with refusing(), reading(path), zipfile.ZipFile(path) as archive:
@@ -145,7 +145,7 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
 
 
 def _as_text(data: dict[str, Any]) -> str:
-    """Names and values, one a line; what is nested is indented."""
+    """One name and value per line, nested ones indented."""
     lines = []
     for name, value in data.items():
         if isinstance(value, dict) and value:

@@ -1,4 +1,4 @@
-"""`mercat ingest`: new cells onto the map of a reference."""
+"""`mercat ingest`: place new cells on the map of a reference."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Examples:
 
 \b
 Both are AnnData files (.h5ad, .zarr), normalised and logged in the same way.
-Genes are matched by name; new cells are placed in the components of the
-reference. The column mercat_fit is near 0 for cells that the reference has
-no like of.
+Genes are matched by name; new cells are projected onto the components of the
+reference. The column mercat_fit is near 0 for cells that are unlike all
+cells of the reference.
 """
 
 
@@ -42,7 +42,7 @@ no like of.
         "--transfer",
         multiple=True,
         metavar="COLUMN",
-        help="Transfer these labels of REFERENCE, with the share of neighbours that have them.",
+        help="Transfer these labels of REFERENCE, with the share of neighbours that agree.",
     ),
     click.option(
         "-k",
@@ -50,7 +50,7 @@ no like of.
         type=click.IntRange(min=1),
         default=15,
         show_default=True,
-        help="Reference cells that labels and fit are judged by.",
+        help="Number of reference cells used for labels and fit.",
     ),
     epilog=EPILOG,
 )
@@ -67,7 +67,7 @@ def ingest(
 ) -> None:
     """Place new cells on the map of a reference.
 
-    The cells of QUERY go onto the map that `mercat embed` or mercat.tl.mercat wrote into REFERENCE.
+    Places the cells of QUERY on the map that `mercat embed` or mercat.tl.mercat wrote into REFERENCE.
     """
     from .. import tl
     from .._anndata import KEY, SHORT, loss_column, sphere_of
@@ -105,8 +105,7 @@ def ingest(
     lines = [
         f"{counted(len(Y), 'cell')} placed among {counted(summary['n_reference'], 'cell')} of {reference}.",
         f"The median fit is {summary['median_fit']:.2f}; {counted(summary['poor_fit'], 'cell')} "
-        f"{'is' if summary['poor_fit'] == 1 else 'are'} below {_POOR}: the reference has hardly any like "
-        "them.",
+        f"{'is' if summary['poor_fit'] == 1 else 'are'} below {_POOR}, unlike any cell of the reference.",
     ]
     say_map(console, embedded, lines, files)
 
@@ -126,7 +125,7 @@ class _ToConsole(logging.Handler):
 
 @contextmanager
 def _telling(console: Console) -> Iterator[None]:
-    """What `tl` logs, as sentences of the command."""
+    """Show the log messages of `tl` as notes and warnings of the command."""
     logger, handler = logging.getLogger("mercat.tl"), _ToConsole(console)
     logger.addHandler(handler)
     propagate, logger.propagate = logger.propagate, False

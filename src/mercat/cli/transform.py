@@ -1,4 +1,4 @@
-"""`mercat transform`: new rows onto a map that exists."""
+"""`mercat transform`: place new rows on a fitted map."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Examples:
   mercat transform map.mercat new.csv --html new.html --label type
 
 \b
-What --log1p and --scale did to the training data is done to DATA too, and
-columns are matched by their names.
+--log1p and --scale are applied as they were to the training data. Columns are
+matched by name.
 """
 
 
@@ -49,7 +49,7 @@ def transform(
 ) -> None:
     """Place new rows on a map.
 
-    Each row of DATA goes to its place on the map of MODEL, whatever company it comes in.
+    Places each row of DATA on the map of MODEL, independently of the other rows.
     """
     from .._files.model import read_model
 
@@ -64,9 +64,7 @@ def transform(
     options = _options.read_options(arguments, expected=expected)
     table = _matched(read_table(data, options, console), features, fitted.n_features_in_, model)
     if features and not table.features:
-        console.note(
-            f"The columns of {data} have no names: they are taken in the order of the model's."
-        )
+        console.note(f"The columns of {data} have no names: they are taken in the model's order.")
     check_columns(table, output)
     preparation = Preparation.from_notes(notes, fitted.n_features_in_)
     fitted.set_params(n_jobs=n_jobs, verbose=console.progress)

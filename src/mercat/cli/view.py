@@ -1,4 +1,4 @@
-"""`mercat view`: the explorer of a map that was written before."""
+"""`mercat view`: open a saved map in the explorer."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Examples:
   mercat view mapped.h5ad --no-open
 
 \b
-EMBEDDING is what `mercat embed` or `mercat transform` wrote: unit vectors.
-Without -o the page goes to a temporary file and opens in the browser.
+EMBEDDING is a file written by `mercat embed` or `mercat transform`. Without
+-o, the page is a temporary file that opens in the browser.
 """
 
 
 @command(
     _options.data("embedding", "EMBEDDING"),
-    _options.output("Where to write the page; a temporary file if not given."),
-    _options.label("The column that colours the points at first."),
-    click.option("--title", help="Title of the page; the file's name if not given."),
+    _options.output("Write the page here instead of to a temporary file."),
+    _options.label("Column that colours the points at first."),
+    click.option("--title", help="Title of the page. [default: the file's name]"),
     click.option(
         "--open/--no-open",
         "opens",
@@ -55,7 +55,7 @@ def view(
 ) -> None:
     """Open a map in the explorer.
 
-    Writes EMBEDDING as one page with a globe and a map, and opens it in the browser.
+    Writes EMBEDDING as a page with a globe and a map, and opens it in the browser.
     """
     outputs = Outputs(force=force, inputs=[embedding])
     outputs.plan("page", output, PAGES)
@@ -77,8 +77,7 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
         check_unit("the file", found.Y, some=True)
     except ValueError as error:
         raise BadInput(
-            f"{found.path} does not hold unit vectors, which is what the explorer shows: {error} "
-            "Use a file that `mercat embed` wrote."
+            f"{found.path} must hold unit vectors: {error} Use a file that `mercat embed` wrote."
         ) from error
     if found.loss is not None and label in ("loss", found.lost):
         label = "point loss"  # as the page has it

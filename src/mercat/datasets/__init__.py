@@ -1,8 +1,8 @@
-"""The paper's data: generators of the synthetic sets, loaders of the real ones.
+"""Data sets of the paper: generators of the synthetic ones, loaders of the real ones.
 
-Each returns a :class:`Dataset`, which unpacks into X and labels. Generators are seeded.
-Loaders read files from a folder, given or named by the environment variable MERCAT_DATA,
-download nothing, and say what to download where a file is missing.
+Each function returns a :class:`Dataset`, which unpacks into X and labels. Generators are seeded. Loaders read
+files from a folder, given as an argument or by the environment variable MERCAT_DATA. They do not download
+anything; if a file is missing, the error says where to get it.
 """
 
 from ._dataset import Dataset

@@ -1,4 +1,4 @@
-"""Tables of single cells: reading them with their annotation, and the filters of the paper."""
+"""Tables of single cells with annotation, and the filters of the paper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MITOCHONDRION = {"chrM", "M", "MT", "chrMT"}
 
 @dataclass
 class Cells:
-    """Expression X (cells x genes, dense or CSR) with annotation of cells and genes by name."""
+    """Expression matrix X (cells x genes, dense or CSR) and annotations of cells and genes."""
 
     X: Any
     cells: Mapping[str, npt.NDArray[Any]]
@@ -40,7 +40,7 @@ class Cells:
         return Cells(self.X[:, mask], self.cells, {k: v[mask] for k, v in self.genes.items()})
 
     def annotation(self, name: str, source: Path) -> npt.NDArray[np.str_]:
-        """A column of the cells as strings, "unassigned" where it is missing."""
+        """An annotation of the cells as strings, "unassigned" where it is missing."""
         if name not in self.cells:
             raise ValueError(
                 f"{source} must annotate its cells with {name!r}, got {sorted(self.cells)}."
@@ -50,7 +50,7 @@ class Cells:
 
 
 def read_cells(path: Path) -> Cells:
-    """Cells from a loom file, or from an h5ad file of any age."""
+    """Read cells from a loom or h5ad file."""
     return _read_loom(path) if path.suffix == ".loom" else _read_h5ad(path)
 
 
@@ -58,7 +58,7 @@ def _read_h5ad(path: Path) -> Cells:
     anndata = require("anndata", "Reading h5ad files", "anndata")
     check_hdf5(path)
     with reading(path), warnings.catch_warnings():
-        # Files of 2019 are read as they are; that their format is old is not the user's doing.
+        # The published file is of 2019; anndata warns about its old format.
         warnings.simplefilter("ignore")
         data = anndata.read_h5ad(path)
     X: Any = data.X
@@ -80,7 +80,7 @@ def _read_h5ad(path: Path) -> Cells:
 
 
 def _read_loom(path: Path) -> Cells:
-    """A loom file holds genes x cells, with a dataset an annotation."""
+    """Read a loom file: genes x cells, with one HDF5 dataset per annotation."""
     with open_hdf5(path) as file:
         X = np.ascontiguousarray(file["matrix"][()].T)
         cells, genes = (
@@ -109,7 +109,7 @@ def _strings(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def keep_protein_coding(
     cells: Cells, genes: str | os.PathLike[str] | Iterable[str], *, mitochondrial: bool
 ) -> Cells:
-    """Only the genes that a GTF annotation, or a list of names or ids, calls protein-coding."""
+    """Keep the genes that are protein-coding by a GTF annotation or a list of names or ids."""
     if isinstance(genes, str | os.PathLike):
         coding = _coding_in_gtf(Path(genes), mitochondrial=mitochondrial)
     else:
@@ -120,7 +120,7 @@ def keep_protein_coding(
     if not mask.any():
         some = ", ".join(next(iter(cells.genes.values()))[:3])
         raise ValueError(
-            f"protein_coding must name genes of the data, got none of them: the data has {some}."
+            f"protein_coding must name genes of the data, got none: its genes are {some}, ..."
         )
     return cells.keep_genes(mask)
 
@@ -143,16 +143,16 @@ def _coding_in_gtf(path: Path, *, mitochondrial: bool) -> set[str]:
 
 
 def _unversioned(gene: str) -> str:
-    """An Ensembl id without its version; names, which may hold a dot, as they are."""
+    """Strip the version of an Ensembl id; other names, which may contain a dot, are unchanged."""
     return gene.split(".")[0] if gene.startswith("ENS") else gene
 
 
 def keep_expressed(cells: Cells) -> Cells:
-    """Only the genes whose expression summed over cells is above zero."""
+    """Keep genes whose total expression is positive."""
     return cells.keep_genes(np.asarray(cells.X.sum(axis=0)).ravel() > 0)
 
 
 def normalize_counts(X: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Counts scaled to 10,000 a cell, then log(1 + x)."""
+    """Scale counts to 10,000 per cell and take log(1 + x)."""
     total = X.sum(axis=1, keepdims=True, dtype=np.float64)
     return np.log1p(X / np.where(total > 0, total, 1) * 1e4).astype(np.float32)

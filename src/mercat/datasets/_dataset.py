@@ -1,4 +1,4 @@
-"""What a data set is: X and labels, and what is known about them."""
+"""The return type of the generators and loaders."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy.typing as npt
 
 
 class Dataset(tuple[Any, npt.NDArray[Any]]):
-    """The pair (X, labels), with names.
+    """A pair (X, labels) with additional attributes.
 
-    Unpack it, ``X, labels = mnist_even()``, or keep it whole for its attributes.
+    It unpacks as in ``X, labels = mnist_even()``.
 
     Attributes
     ----------
     X : ndarray or scipy.sparse.csr_array of shape (n, d)
-        The data, a row a point.
+        The data, one row per point.
     labels : ndarray of shape (n,)
-        Class of each point, or the number it is best colored by.
+        Class of each point, or a number to color it by.
     feature_names, sample_names : ndarray of str, or None
-        Names of the columns and of the rows, where the source has them.
+        Names of the columns and rows, if the source has them.
     source : str
-        Where the data comes from: a generator, or the file that was read.
+        Name of the generator, or path of the file.
 
     Examples
     --------

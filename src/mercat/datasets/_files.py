@@ -1,4 +1,4 @@
-"""Reading files as their sources distribute them. Nothing here unpickles or downloads."""
+"""Read files in the formats of their sources, without unpickling or downloading anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def find(folder: Folder, names: Sequence[str], advice: str) -> Path:
-    """The first of `names` that is in the folder, or an error that says how to get it."""
+    """Return the first of `names` that exists in the folder, or raise an error with advice."""
     folder = folder if folder is not None else os.environ.get("MERCAT_DATA")
     if folder is None:
         raise FileNotFoundError(
@@ -43,7 +43,7 @@ def find(folder: Folder, names: Sequence[str], advice: str) -> Path:
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """A text file, compressed if its name ends in .gz; what is wrong with it raises ValueError."""
+    """Open a text file, compressed if its name ends in .gz; invalid content raises ValueError."""
     with reading(path), opened(path) as binary:
         yield io.TextIOWrapper(binary, encoding="utf-8", newline="")
 
@@ -54,7 +54,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_idx(path: Path) -> npt.NDArray[Any]:
-    """An array in the IDX format of MNIST: type, shape, then the numbers, big-endian."""
+    """Read an array in the IDX format of MNIST: type, shape, then the values, big-endian."""
     with reading(path), opened(path) as file:
         raw = file.read()
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in IDX_TYPES:
@@ -65,12 +65,14 @@ def read_idx(path: Path) -> npt.NDArray[Any]:
         shape = struct.unpack(f">{n_axes}I", raw[4:start])
         values = np.frombuffer(raw, dtype=IDX_TYPES[raw[2]], offset=start)
         if values.size != math.prod(shape):
-            raise ValueError(f"{path} is cut short: {values.size} values for the shape {shape}.")
+            raise ValueError(
+                f"{path} is truncated: it has {values.size} values for the shape {shape}."
+            )
         return values.reshape(shape)
 
 
 def read_arff(path: Path) -> npt.NDArray[np.float32]:
-    """The dense rows of an ARFF file whose values are all numbers."""
+    """Read the rows of a dense, numeric ARFF file."""
     with open_text(path) as file:
         for line in file:
             if line.strip().lower() == "@data":
@@ -81,9 +83,9 @@ def read_arff(path: Path) -> npt.NDArray[np.float32]:
 
 
 def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str]]:
-    """A matrix with names of rows and columns, separated by tabs or commas.
+    """Read a matrix with row and column names, separated by tabs or commas.
 
-    The header may leave out the corner above the row names, as R does.
+    The header may lack a cell above the row names, as in files written by R.
     """
     with open_text(path) as file:
         content, delimiter = _delimited(file)
@@ -97,12 +99,12 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
         raise ValueError(f"{path} has no rows.")
     columns = header if len(header) == len(rows[0]) else header[1:]
     if any(len(row) != len(columns) for row in rows):
-        raise ValueError(f"{path} has rows whose length is not that of its header.")
+        raise ValueError(f"{path} has rows of another length than its header.")
     return np.array(rows), names, columns
 
 
 def read_columns(path: Path, *wanted: str) -> list[list[str]]:
-    """Columns of a table of text by name."""
+    """Read columns of a text table by name."""
     with open_text(path) as file:
         content, delimiter = _delimited(file)
         lines = csv.DictReader(content, delimiter=delimiter)
@@ -116,14 +118,14 @@ def read_columns(path: Path, *wanted: str) -> list[list[str]]:
 
 
 def _delimited(file: TextIO) -> tuple[Iterator[str], str]:
-    """The lines of a file, and what separates their cells."""
+    """Lines of a file, and their delimiter."""
     first = file.readline()
     return itertools.chain([first], file), "\t" if "\t" in first else ","
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """An HDF5 file that claims no more than it may; what is wrong with it raises ValueError."""
+    """Open an HDF5 file after checking the sizes it declares; invalid content raises ValueError."""
     h5py = require("h5py", "Reading HDF5 files", "anndata")
     check_hdf5(path)
     with reading(path), h5py.File(path, "r") as file:

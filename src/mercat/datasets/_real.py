@@ -1,4 +1,4 @@
-"""The paper's digits and its mammoth, and prepared files of any kind."""
+"""Loaders of MNIST, the mammoth, and prepared .npz files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ N_TRAIN = 60_000
 def from_npz(path: str | os.PathLike[str]) -> Dataset:
     """Read a prepared data set: an .npz file with the arrays X and labels.
 
-    Arrays named genes and cells become the names of features and of samples. Nothing is
-    changed, and nothing is unpickled.
+    Arrays named genes and cells become feature and sample names. Pickled objects are refused.
 
     Parameters
     ----------
@@ -61,14 +60,14 @@ def from_npz(path: str | os.PathLike[str]) -> Dataset:
 
 
 def mnist_even(folder: Folder = None) -> Dataset:
-    """Handwritten even digits: the 29,492 training images of MNIST of 0, 2, 4, 6 and 8.
+    """Even digits of MNIST: the 29,492 training images of 0, 2, 4, 6 and 8.
 
     Parameters
     ----------
     folder : str or path, optional
-        Where the file is. By default the environment variable MERCAT_DATA. One of
+        Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``mnist.npz``, prepared, with X and labels in the usual order, or as Keras has it;
+        - ``mnist.npz``, with X and labels in the usual order, or in the format of Keras;
         - ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``, also with .gz;
         - the cache of ``sklearn.datasets.fetch_openml("mnist_784", data_home=folder)``.
 
@@ -120,26 +119,26 @@ def _read_mnist(path: Path) -> tuple[Any, Any]:
 
 
 def mammoth(folder: Folder = None, *, size: Literal["10k", "50k"] = "10k") -> Dataset:
-    """Points on the skeleton of a mammoth, in three dimensions.
+    """Points on the skeleton of a mammoth in three dimensions.
 
     A scan by the Smithsonian Institution, reduced to points for *Understanding UMAP*.
 
     Parameters
     ----------
     folder : str or path, optional
-        Where the file is. By default the environment variable MERCAT_DATA. One of
+        Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``mammoth_10k.npz`` (``mammoth_50k.npz``), prepared, with X and labels;
-        - ``mammoth_3d.json`` (``mammoth_3d_50k.json``). For the parts of the body as labels
-          of the 10,000 points, put ``mammoth_10k_encoded.json`` beside it.
+        - ``mammoth_10k.npz`` (``mammoth_50k.npz``), with X and labels;
+        - ``mammoth_3d.json`` (``mammoth_3d_50k.json``). The labels of the 10,000 points are read
+          from ``mammoth_10k_encoded.json`` in the same folder.
     size : {"10k", "50k"}, default="10k"
         Number of points.
 
     Returns
     -------
     Dataset
-        X of shape (10000, 3) or (50000, 3), and the number of the part of the body, or zeros
-        where no file says it.
+        X of shape (10000, 3) or (50000, 3), and the number of the body part of each point, or
+        zeros if there is no file of labels.
 
     Examples
     --------
@@ -160,11 +159,11 @@ def mammoth(folder: Folder = None, *, size: Literal["10k", "50k"] = "10k") -> Da
     with reading(path):
         X = np.array(read_json(path), dtype=np.float64)
     if X.ndim != 2:
-        raise ValueError(f"{path} must hold points, a row each, got the shape {X.shape}.")
+        raise ValueError(f"{path} must hold one point per row, got shape {X.shape}.")
     parts = path.with_name("mammoth_10k_encoded.json")
     labels = np.zeros(len(X), dtype=np.int64)
     if size == "10k" and parts.is_file():
-        # Points come part by part: the offsets are the numbers of points of the parts.
+        # Points are sorted by part; labelOffsets holds the number of points per part.
         with reading(parts):
             counts = np.asarray(read_json(parts)["labelOffsets"])
             if counts.dtype.kind != "i" or counts.min() < 0 or counts.sum() != len(X):

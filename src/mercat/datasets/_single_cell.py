@@ -1,4 +1,4 @@
-"""The paper's single cells, read from files that the user has downloaded."""
+"""Loaders of the paper's single-cell data sets, from files that the user has downloaded."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ from ._real import from_npz
 
 Genes = bool | str | os.PathLike[str] | Iterable[str]
 
-# Types of the clusters 1 to 19, as scanpy names them.
+# Cell types of clusters 1 to 19, as named by scanpy.
 PAUL15_TYPES = ["Ery"] * 6 + ["MEP", "Mk", "GMP", "GMP", "DC", "Baso", "Baso"]
 PAUL15_TYPES += ["Mo", "Mo", "Neu", "Neu", "Eos", "Lymph"]
 HELA_MATRIX = "GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt"
 
 
 def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
-    """Blood formation in the mouse's bone marrow: 2730 cells by 3451 genes (Paul et al. 2015).
+    """Blood formation in mouse bone marrow: 2730 cells and 3451 genes (Paul et al. 2015).
 
     Parameters
     ----------
     folder : str or path, optional
-        Where the file is. By default the environment variable MERCAT_DATA. One of
+        Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``paul15.npz``, prepared, with X and labels, used as it is;
-        - ``paul15.h5``, as scanpy and the PAGA repository use it.
+        - ``paul15.npz``, with X and labels, used as it is;
+        - ``paul15.h5``, the file used by scanpy and the PAGA repository.
     normalize : bool, default=True
-        Scale the counts to 10,000 a cell and take log(1 + x). The paper says that it used
-        pre-processed data, not how.
+        Scale counts to 10,000 per cell and take log(1 + x). The paper used pre-processed data but does not
+        describe the steps.
 
     Returns
     -------
     Dataset
-        X over the informative genes that the file lists, and the cluster of each cell with
-        its type, such as "7MEP".
+        X with the informative genes listed in the file, and the cluster and type of each cell, as "7MEP".
 
     Examples
     --------
@@ -69,11 +68,11 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
         informative = file["info.genes_strings"][()].astype(str)
         if not X.shape == (len(clusters), len(genes)) == (len(cells), len(genes)):
             raise ValueError(
-                f"{path} has a table of {X.shape}, and {len(cells)} cells of {len(genes)} genes."
+                f"{path} has a matrix of shape {X.shape}, but {len(cells)} cells and {len(genes)} genes."
             )
         if not np.isin(clusters, range(1, len(PAUL15_TYPES) + 1)).all():
             raise ValueError(f"{path} must have clusters 1 to {len(PAUL15_TYPES)}.")
-    # Equivalent names of a gene are joined by semicolons: the first one counts.
+    # Equivalent gene names are joined by semicolons: take the first.
     genes, first = np.unique([gene.split(";")[0] for gene in genes], return_index=True)
     wanted = np.isin(genes, informative)
     X = X[:, first[wanted]]
@@ -88,29 +87,28 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
 
 
 def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
-    """Development of the mouse's pancreas: cells of days 12.5 to 15.5 (GSE132188).
+    """Development of the mouse pancreas: cells of days 12.5 to 15.5 (GSE132188).
 
-    Keeps protein-coding genes that are expressed in at least one cell. Labels are the
-    clusters of Figure 3 of Bastidas-Ponce et al. (2019); a cell outside of them is
-    "unassigned".
+    Keeps protein-coding genes that are expressed in at least one cell. Labels are the clusters of Figure 3 of
+    Bastidas-Ponce et al. (2019), or "unassigned".
 
     Parameters
     ----------
     folder : str or path, optional
-        Where the file is. By default the environment variable MERCAT_DATA. One of
+        Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``pancreas.npz``, prepared, with X and labels, used as it is;
+        - ``pancreas.npz``, with X and labels, used as it is;
         - ``GSE132188_adata.h5ad.h5``, or ``pancreas.h5ad`` or ``pancreas.loom`` with the
           same annotation.
     protein_coding : bool, str, path or iterable of str, default=True
-        Genes to keep. True: the protein-coding ones of
-        ``Mus_musculus.GRCm39.110.gtf.gz`` in the folder, the annotation that the paper
-        used. A path: those of another GTF file. An iterable: names or Ensembl ids. False: all.
+        Genes to keep. True keeps the protein-coding genes of ``Mus_musculus.GRCm39.110.gtf.gz`` in the
+        folder, the annotation used by the paper; a path, those of another GTF file; an iterable, genes of
+        these names or Ensembl ids. False keeps all genes.
 
     Returns
     -------
     Dataset
-        X as the file holds it, normalised already, sparse if it is sparse there.
+        X as stored, already normalised, sparse if the file is.
 
     Examples
     --------
@@ -136,27 +134,25 @@ def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
 
 
 def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
-    """Human blood of the Tabula Sapiens: the cells of the assay 10x 3' v3.
+    """Human blood cells of Tabula Sapiens measured with the assay 10x 3' v3.
 
-    Keeps protein-coding genes, those of the mitochondrion excluded, that are expressed in at
-    least one of these cells. Labels are the annotated cell types.
+    Keeps protein-coding genes, without mitochondrial ones, that are expressed in at least one of these cells.
+    Labels are the annotated cell types.
 
     Parameters
     ----------
     folder : str or path, optional
-        Where the file is. By default the environment variable MERCAT_DATA. One of
+        Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``tabula_sapiens_blood.npz``, prepared, with X and labels, used as it is;
+        - ``tabula_sapiens_blood.npz``, with X and labels, used as it is;
         - ``tabula_sapiens_blood.h5ad`` or ``tabula_sapiens_blood.loom``.
     protein_coding : bool, str, path or iterable of str, default=True
-        Genes to keep. True: the protein-coding ones of ``gencode.v38.annotation.gtf.gz`` in
-        the folder, the annotation that the paper used. A path: those of another GTF file.
-        An iterable: names or Ensembl ids. False: all.
+        Genes to keep, as in :func:`pancreas`. True uses ``gencode.v38.annotation.gtf.gz``.
 
     Returns
     -------
     Dataset
-        X as the file holds it, normalised already, sparse if it is sparse there.
+        X as stored, already normalised, sparse if the file is.
 
     Examples
     --------
@@ -187,23 +183,21 @@ def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True)
 
 
 def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset:
-    """HeLa cells with their phase of the cell cycle (Schwabe et al. 2020, GSE142277).
+    """HeLa cells and their phases of the cell cycle (Schwabe et al. 2020, GSE142277).
 
-    Cells without a phase, which Revelio filters out, are left out; of the genes, those that
-    are expressed in at least one cell are kept.
+    Keeps cells with a phase, and genes that are expressed in at least one of them.
 
     Parameters
     ----------
     folder : str or path, optional
-        Where the files are. By default the environment variable MERCAT_DATA. Either
-        ``hela_cell_cycle.npz``, prepared, with X and labels, used as it is; or both of
+        Folder of the files, by default the environment variable MERCAT_DATA. Either
+        ``hela_cell_cycle.npz``, with X and labels, used as it is; or both of
 
-        - ``GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt``, also with .gz: the
-          exonic counts of the wild type, genes by cells, from GEO;
-        - ``hela_phases.csv``: the columns cell and phase, as estimated by Revelio.
+        - ``GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt``, also with .gz: exonic counts of the
+          wild type, genes by cells, from GEO;
+        - ``hela_phases.csv``: columns cell and phase, as estimated by Revelio.
     normalize : bool, default=True
-        Scale the counts to 10,000 a cell and take log(1 + x). The paper does not say how it
-        normalised them.
+        Scale counts to 10,000 per cell and take log(1 + x). The paper does not describe its normalisation.
 
     Returns
     -------
@@ -232,7 +226,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     known = np.array([name in phases for name in names], dtype=bool)
     if not known.any():
         raise ValueError(f"hela_phases.csv must name cells of {path}, got none of {names[:3]}.")
-    # As objects: fixed-width text would lose zero bytes at the end of a name.
+    # As objects: fixed-width strings lose trailing zero bytes.
     named = {"name": np.array(names, dtype=object)}
     cells = Cells(np.ascontiguousarray(matrix.T), named, {"name": np.array(genes)})
     cells = keep_expressed(cells.keep_cells(known))
@@ -246,7 +240,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
 
 
 def _annotation(path: Path, protein_coding: Genes, name: str, where: str) -> Any:
-    """The genes to keep: None for all, a GTF file, or a list."""
+    """Genes to keep: None for all, a GTF file, or a list."""
     if protein_coding is False:
         return None
     if protein_coding is not True:
@@ -254,7 +248,7 @@ def _annotation(path: Path, protein_coding: Genes, name: str, where: str) -> Any
     return find(
         path.parent,
         [name, name.removesuffix(".gz")],
-        f"To keep protein-coding genes only, download {where}{name} into the folder, or name "
+        f"To keep only protein-coding genes, download {where}{name} into the folder, or pass the path of "
         "another GTF file as protein_coding; protein_coding=False keeps all genes.",
     )
 

@@ -1,4 +1,4 @@
-"""The paper's synthetic data, generated as its appendix says, and the model of its theory."""
+"""Synthetic data of the paper's appendix, and the spiked model of its theory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CLUSTER_SIZE = 100
 
 
 def smiley(n_samples: int = 3000, *, random_state: Seed = 0) -> Dataset:
-    """A face in the plane: two round eyes, a mouth and the outline of the head.
+    """A face in the plane: two eyes, a mouth and the outline of the head.
 
-    A quarter of the points are in the eyes, half of those in each; half of the points are in
-    the outline, a ring of radii 0.9 to 1; the others are in the mouth, a half ring of radii
-    0.45 to 0.55. All parts are uniform in area, and everything is scaled by 2.
+    A quarter of the points is in the eyes, half is in the outline, a ring of radii 0.9 to 1, and the rest is
+    in the mouth, a half ring of radii 0.45 to 0.55. Each part is uniform in area. All coordinates are scaled
+    by 2.
 
     Parameters
     ----------
@@ -34,13 +34,12 @@ def smiley(n_samples: int = 3000, *, random_state: Seed = 0) -> Dataset:
     Returns
     -------
     Dataset
-        X of shape (n_samples, 2) and the name of the part each point belongs to.
+        X of shape (n_samples, 2) and the name of the part of each point.
 
     Notes
     -----
-    The paper writes the mouth as x = m sin(t), y = -m cos(t) with t in [0, pi], which is a
-    half circle on the right of the face. Its figure shows a smile, and so does this function:
-    x = m cos(t), y = -m sin(t).
+    The paper writes the mouth as x = m sin(t), y = -m cos(t) with t in [0, pi], a half circle on the right of
+    the face. Its figure shows a smile, as does this function: x = m cos(t), y = -m sin(t).
 
     Examples
     --------
@@ -59,7 +58,7 @@ def smiley(n_samples: int = 3000, *, random_state: Seed = 0) -> Dataset:
         "outline": _ring(n_outline, 0.9, 1, rng),
         "mouth": _ring(n_samples - n_eyes - n_outline, 0.45, 0.55, rng),
     }
-    # The lower half of a ring: folding keeps it uniform.
+    # Fold the ring into its lower half, which stays uniform.
     parts["mouth"][:, 1] = -np.abs(parts["mouth"][:, 1])
     labels = np.repeat(list(parts), [len(part) for part in parts.values()])
     return Dataset(2 * np.concatenate(list(parts.values())), labels, source="smiley")
@@ -73,29 +72,19 @@ def circle(n_samples: int = 900, *, noise: float = 0.01, random_state: Seed = 0)
     n_samples : int, default=900
         Number of points, at least 1.
     noise : float, default=0.01
-        Standard deviation of the noise in either coordinate.
+        Standard deviation of the noise in each coordinate.
     random_state : int, Generator or None, default=0
         Seed.
 
     Returns
     -------
     Dataset
-        X of shape (n_samples, 2), and as labels the angle in [0, 2 pi) that each point had
-        before the noise.
+        X of shape (n_samples, 2), and as labels the angle of each point before noise, in [0, 2 pi).
 
     Notes
     -----
-    The paper adds noise "from N(0, .01)", which may mean a standard deviation of 0.01, the
-    default here, or a variance of 0.01, ``noise=0.1``. Its table decides. Neighbourhood and
-    density preservation, with the deviation over draws:
-
-    - a plain re-implementation of the paper's Algorithm 1, 3 draws: .92 ± .01 and .68 ± .14
-      with ``noise=0.01``, .98 ± .00 and .96 ± .01 with ``noise=0.1``; the paper .90 and .77;
-    - densMAP, 6 draws: .90 ± .02 and .88 ± .03 with ``noise=0.01``, .87 ± .02 and .77 ± .02
-      with ``noise=0.1``; the paper .90 and .89.
-
-    UMAP and t-SNE do not decide: with either reading their current versions keep angles and
-    distances better than the paper reports for them.
+    The paper adds noise "from N(0, .01)", which may be a standard deviation of 0.01, the default here, or a
+    variance of 0.01, ``noise=0.1``. The scores in its table agree with the former: see the data sets page.
 
     Examples
     --------
@@ -115,7 +104,7 @@ def circle(n_samples: int = 900, *, noise: float = 0.01, random_state: Seed = 0)
 def unif5(*, random_state: Seed = 0) -> Dataset:
     """Five uniform clusters of 100 points in 50 dimensions.
 
-    Each cluster is a unit cube, its corner drawn from U(-10, 10) in every dimension.
+    Each cluster is a unit cube whose corner is drawn from U(-10, 10) in each dimension.
 
     Parameters
     ----------
@@ -143,8 +132,8 @@ def unif5(*, random_state: Seed = 0) -> Dataset:
 def gauss5(*, random_state: Seed = 0) -> Dataset:
     """Five Gaussian clusters of 100 points in 50 dimensions.
 
-    In every dimension of every cluster the mean is drawn from U(-10, 10) and the standard
-    deviation from U(0.5, 2); dimensions are independent.
+    For each cluster and dimension, the mean is drawn from U(-10, 10) and the standard deviation from
+    U(0.5, 2). Dimensions are independent.
 
     Parameters
     ----------
@@ -212,10 +201,9 @@ def gauss5_s(*, random_state: Seed = 0) -> Dataset:
 
 
 def gauss5_d(*, random_state: Seed = 0) -> Dataset:
-    """Five Gaussian clusters of different densities: the variance is 1, 2, 3, 4 and 5.
+    """Five Gaussian clusters of different densities, with variances 1, 2, 3, 4 and 5.
 
-    Means are drawn as in :func:`gauss5`; the variance is the same in all dimensions of a
-    cluster.
+    Means are drawn as in :func:`gauss5`. The variance of a cluster is the same in all dimensions.
 
     Parameters
     ----------
@@ -238,7 +226,7 @@ def gauss5_d(*, random_state: Seed = 0) -> Dataset:
 
 
 class Spiked(NamedTuple):
-    """A draw from the spiked model: the data X, the latent factors U, the strengths sigma."""
+    """A draw from the spiked model: data X, latent factors U and strengths sigma."""
 
     X: Floats
     U: Floats
@@ -252,17 +240,17 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
               \lambda_i = \phi^{1/2} \sigma_i, \quad \phi = n / d,
 
     with standard normal noise Z and loadings :math:`y_i`, so that
-    :math:`d^{-1} E[X X^\top] = I_n + \phi^{1/2} \sum_i \sigma_i u_i u_i^\top`. A strength
-    :math:`\sigma_i` above 1 can be told from the noise.
+    :math:`d^{-1} E[X X^\top] = I_n + \phi^{1/2} \sum_i \sigma_i u_i u_i^\top`. Signals of strength
+    :math:`\sigma_i > 1` can be distinguished from noise.
 
     Parameters
     ----------
     n, d : int
-        Number of samples and of features.
+        Number of samples and number of features.
     sigma : array-like of shape (r,)
         Strengths of the signal, positive and in descending order.
     U : array-like of shape (n, r), optional
-        Latent factors, orthonormal columns. Uniformly random by default.
+        Latent factors, with orthonormal columns. Uniformly random by default.
     random_state : int, Generator or None, default=0
         Seed.
 
@@ -287,7 +275,7 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
     rng = generator(random_state)
     if U is None:
         Q, R = np.linalg.qr(rng.normal(size=(n, len(sigma))))
-        U = Q * np.sign(np.diag(R))  # without the signs the factors would not be uniform
+        U = Q * np.sign(np.diag(R))  # makes the factors uniformly distributed
     U = np.asarray(U, dtype=np.float64)
     if U.shape != (n, len(sigma)) or not np.allclose(U.T @ U, np.eye(len(sigma)), atol=1e-8):
         raise ValueError(
@@ -299,7 +287,7 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
 
 
 def _ring(n: int, inner: float, outer: float, rng: np.random.Generator) -> Floats:
-    """Points uniform in area between two radii: the square of the radius is uniform."""
+    """Points distributed uniformly between two radii: the squared radius is uniform."""
     radius = np.sqrt(rng.uniform(inner**2, outer**2, n))
     angle = rng.uniform(0, 2 * np.pi, n)
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])

@@ -1,9 +1,8 @@
-"""How faithful an embedding is: measures for maps on the sphere, in the plane and in space.
+"""Measures of the quality of embeddings on the sphere and in Euclidean space.
 
-The measures of angles, distances, neighbourhoods and densities are the paper's. Each takes the data X and
-the embedding Y (two take only Y and class labels) and returns a :class:`Score`: a float with the standard
-error of sampling. Small data are measured in full, large data on a seeded sample in bounded memory;
-`class_connectivity` always uses all points.
+Most measures take the data X and the embedding Y and return a :class:`Score`, a float with a standard error.
+Small data are measured in full, large data on a seeded random sample in bounded memory. The measures of
+angles, distances, neighbourhoods and densities are those of the paper.
 """
 
 from ._angle import angle_preservation

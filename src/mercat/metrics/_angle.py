@@ -1,4 +1,4 @@
-"""Angle preservation: do three points make the same angle in the embedding as in the data?"""
+"""Angle preservation: do three points form the same angle in the data and in the embedding?"""
 
 from __future__ import annotations
 
@@ -32,42 +32,40 @@ def angle_preservation(
     n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""Pearson correlation between the angles of the data and those of the embedding.
+    r"""Pearson correlation between angles in the data and in the embedding.
 
-    At each point i, `n_legs` other points are drawn, and the angle at i between every two of
-    them, j and k, is taken in X and in Y:
+    For each point i, `n_legs` other points are drawn, and for each pair j, k of them the angle at i is
+    measured in X and in Y:
 
     .. math:: \mathrm{corr}\big(\angle X_j X_i X_k,\ \angle Y_j Y_i Y_k\big)
 
-    with angles in radians (not their cosines). On the sphere the angle is the one between
-    the two geodesics that leave :math:`Y_i`.
+    Angles are in radians. On the sphere, the angle is the one between the two geodesics from :math:`Y_i`.
 
     Parameters
     ----------
     X : array-like or torch tensor of shape (n, d)
-        The data, dense. A tensor is measured on the device where it lives.
+        The data, dense. Tensors are measured on their device.
     Y : array-like or torch tensor of shape (n, p)
         The embedding.
     geometry : {"auto", "sphere", "euclidean"}, default="auto"
-        Where Y lives. "auto": on the sphere if it has three columns of unit vectors.
+        Geometry of Y. "auto" means the sphere if Y has three columns and rows of length 1.
     n_legs : int, default=64
-        Number of other points per point, as in the paper; at most all of them.
+        Number of other points per point, as in the paper; at most n - 1.
     n_points : int or None, default=5000
-        Points at which angles are taken: a random sample of this size where n is larger.
-        None: all.
+        Size of the random sample of points at which angles are measured. None means all points.
     random_state : int, Generator or None, default=0
         Seed of the samples.
 
     Returns
     -------
     Score
-        The correlation, in [-1, 1], and its standard error: 0 if all points and all legs
-        were used. nan if either set of angles is constant.
+        The correlation, in [-1, 1], and its standard error, which is 0 if all points and legs were used.
+        nan if all angles of X or of Y are equal.
 
     Notes
     -----
-    Two points that coincide, in X or in Y, or that are antipodes on the sphere, have no
-    direction between them. Angles with such a leg are left out.
+    There is no direction between two points that coincide in X or in Y, or that are antipodes on the sphere.
+    Their angles are left out.
 
     Examples
     --------
@@ -100,7 +98,7 @@ def angle_preservation(
 def _draw_legs(
     apices: Indices, n: int, n_legs: int, size: int, rng: np.random.Generator
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Blocks of apices, each apex with its own legs: distinct, and never the apex."""
+    """Yield blocks of apices and their legs, which are distinct and differ from the apex."""
     for block in blocks(len(apices), size):
         apex = apices[block]
         legs = np.stack([rng.choice(n - 1, n_legs, replace=False, shuffle=False) for _ in apex])
@@ -129,11 +127,11 @@ def _angles(directions: Array) -> Array:
 
 
 def _correlation(M: Floats, n: int) -> Score:
-    """Pearson's correlation from the moments of every leg, and its standard error.
+    """Pearson's correlation and its standard error, from the moments of each leg.
 
-    Sampling has two stages, apices out of n and legs out of n - 1. The influence of an angle
-    on the correlation, z_a z_b - rho/2 (z_a^2 + z_b^2), is linear in the moments, so its mean
-    over a leg or an apex needs no second pass over the angles.
+    Sampling has two stages: apices out of n, and legs out of n - 1. The influence of an angle on the
+    correlation, z_a z_b - rho/2 (z_a^2 + z_b^2), is linear in the moments, so its mean per leg or apex needs
+    no second pass over the angles.
     """
     n_apices, n_legs = M.shape[:2]
     total = M.sum(axis=(0, 1))
@@ -157,7 +155,7 @@ def _correlation(M: Floats, n: int) -> Score:
     )
     by_leg = M @ coefficients / (total[0] / (n_apices * n_legs))
     between = np.var(by_leg.mean(axis=1), ddof=1)
-    # A mean over pairs of legs: each leg is in it twice, hence the 4.
+    # A mean over pairs of legs contains each leg twice, hence the 4.
     within = 4 * np.mean(np.var(by_leg, axis=1, ddof=1)) / n_legs * (1 - n_legs / (n - 1))
     taken = n_apices / n
     return Score(rho, float(np.sqrt(((1 - taken) * between + taken * within) / n_apices)))

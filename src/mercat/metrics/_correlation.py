@@ -1,8 +1,7 @@
-"""Means and correlations, with the standard error that sampling left in them.
+"""Means and correlations with standard errors.
 
-Every error here is that of a mean: a statistic T is to first order the mean of its influence
-h over the sample, so its standard error is sd(h) / sqrt(m), times sqrt(1 - m/n) where m of n
-points were drawn without replacement. A full sample has no error.
+To first order, a statistic is the mean of its influence h over the sample. Its standard error is therefore
+sd(h) / sqrt(m), times sqrt(1 - m/n) if m of n points were drawn without replacement, and 0 for a full sample.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from ._score import Score
 
 
 def standard_error_of_mean(influence: Floats, n: int) -> float:
-    """Of the mean of `influence` over a sample without replacement from n points."""
+    """Standard error of the mean of `influence` over a sample without replacement from n points."""
     m = len(influence)
     return float(np.std(influence, ddof=1) * np.sqrt(max(0.0, 1 - m / n) / m))
 
 
 def mean(values: Floats, n: int) -> Score:
-    """Mean of one value per sampled point, out of n points."""
+    """Mean over a sample without replacement from n points."""
     return Score(float(np.mean(values)), standard_error_of_mean(values, n))
 
 
@@ -38,8 +37,8 @@ def pearson(a: Floats, b: Floats, n: int) -> Score:
 def spearman(a: Floats, b: Floats, *, exact: bool) -> Score:
     """Spearman's correlation of independent draws, or of the whole population if `exact`.
 
-    The influence of a draw counts its own pair of ranks and how it shifts the
-    others: h(x, y) = 12 [F(x) G(y) + E 1{A >= x} G(B) + E 1{B >= y} F(A)].
+    The influence of a draw includes its own ranks and its effect on the ranks of others:
+    h(x, y) = 12 [F(x) G(y) + E 1{A >= x} G(B) + E 1{B >= y} F(A)].
     """
     m = len(a)
     u, v = rankdata(a) / m, rankdata(b) / m

@@ -1,4 +1,4 @@
-"""Density preservation: is the embedding crowded where the data is crowded?"""
+"""Density preservation: is the embedding dense where the data are dense?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._nearest import count_within, nearest
 from ._points import N_POINTS, Floats, Geometry, Indices, Points, check_k, check_pair, sample_points
 from ._score import Score
 
-N_CROWD = 25  # the neighbour whose mean distance is the radius of the balls
+N_CROWD = 25  # the mean distance to this neighbour is the radius of the balls
 
 
 def density_preservation(
@@ -24,10 +24,10 @@ def density_preservation(
     n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""Pearson correlation between the local densities of the data and of the embedding.
+    r"""Pearson correlation between local densities of the data and of the embedding.
 
-    The density at a point is the number of points in a ball around it. One radius serves all
-    balls of a space: the mean distance of a point to its k-th nearest neighbour there.
+    The density at a point is the number of points in a ball around it. All balls of a space have the same
+    radius, the mean distance from a point to its k-th nearest neighbour.
 
     .. math:: \mathrm{corr}\big(\#\{j : d(X_i, X_j) \le \bar k_X\},\
               \#\{j : d(Y_i, Y_j) \le \bar k_Y\}\big)
@@ -37,16 +37,15 @@ def density_preservation(
     X, Y, geometry, random_state
         As in :func:`angle_preservation`.
     k : int, default=25
-        The neighbour whose mean distance is the radius.
+        The radius is the mean distance to the k-th nearest neighbour.
     n_points : int or None, default=5000
-        Points at which the density is taken: a random sample of this size where n is larger.
-        The points in their balls are counted among all n. None: all.
+        Size of the random sample of points at which the density is measured; all n points are counted in
+        their balls. None means all points.
 
     Returns
     -------
     Score
-        The correlation, in [-1, 1], and its standard error. nan if either density is
-        constant.
+        The correlation, in [-1, 1], and its standard error. nan if a density is constant.
 
     Examples
     --------
@@ -64,11 +63,11 @@ def density_preservation(
 
 
 def _density(points: Points, queries: Indices, k: int) -> Floats:
-    """Points within the mean distance of the k-th neighbour, for each query point."""
+    """Number of points within the mean distance to the k-th neighbour, for each query point."""
     radii = np.full((len(queries), 1), mean_distance(points, queries, nearest(points, queries, k)))
     return count_within(points, queries, radii)[:, 0].astype(np.float64)
 
 
 def mean_distance(points: Points, queries: Indices, near: Indices) -> float:
-    """Of the query points to the last of their neighbours (m, k)."""
+    """Mean distance from the query points to the last of their neighbours (m, k)."""
     return float(np.mean(points.distances(queries, near[:, -1])))

@@ -1,4 +1,4 @@
-"""Distances kept: their order over pairs, over triplets, and between the centres of classes."""
+"""Preservation of the order of distances: over pairs, triplets and class centroids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._points import (
 )
 from ._score import Score
 
-N_PAIRS, N_TRIPLETS = 1_000_000, 200_000  # all of them where there are no more
+N_PAIRS, N_TRIPLETS = 1_000_000, 200_000  # sample sizes
 
 
 def distance_preservation(
@@ -34,20 +34,20 @@ def distance_preservation(
     n_pairs: int = N_PAIRS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""Spearman's rank correlation between the distances of the data and of the embedding.
+    r"""Spearman's rank correlation between distances in the data and in the embedding.
 
     .. math:: \mathrm{corr}\big(\mathrm{rank}\, d(X_i, X_j),\ \mathrm{rank}\, d(Y_i, Y_j)\big)
               \quad \text{over pairs } i < j
 
-    Euclidean distances in X; in Y Euclidean, or arc lengths on the sphere.
+    Distances are Euclidean, or arc lengths where Y is on the sphere.
 
     Parameters
     ----------
     X, Y, geometry, random_state
         As in :func:`angle_preservation`.
     n_pairs : int, default=1_000_000
-        All pairs are used if there are no more than this many (n up to 1414), else a random
-        sample of this size, with replacement.
+        Size of the sample of pairs, drawn with replacement. If there are no more pairs than this
+        (n up to 1414), all are used.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def distance_preservation(
 
 
 def _all_distances(points: Points) -> Floats:
-    """Of all pairs i < j, in the order of `numpy.triu_indices`."""
+    """Distances of all pairs i < j, in the order of `numpy.triu_indices`."""
     if points.on_host and not points.on_sphere:
         return np.asarray(pdist(points.take(slice(None))))
     return points.distances(*np.triu_indices(len(points), 1))
@@ -88,20 +88,20 @@ def random_triplet_accuracy(
     n_triplets: int = N_TRIPLETS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""Share of triplets (i, j, k) whose nearer point of j and k is the same in X and Y.
+    r"""Share of triplets (i, j, k) in which the same one of j and k is nearer to i in X and in Y.
 
     .. math:: P\big[\mathrm{sign}(d(X_i, X_j) - d(X_i, X_k))
               = \mathrm{sign}(d(Y_i, Y_j) - d(Y_i, Y_k))\big]
 
-    A tie agrees only with a tie. An embedding at random scores 1/2 on data without ties.
+    A tie agrees only with a tie. A random embedding scores 1/2 on data without ties.
 
     Parameters
     ----------
     X, Y, geometry, random_state
         As in :func:`angle_preservation`.
     n_triplets : int, default=200_000
-        All triplets are used if there are no more than this many (n up to 74), else a random
-        sample of this size, with replacement.
+        Size of the sample of triplets, drawn with replacement. If there are no more triplets than this
+        (n up to 74), all are used.
 
     Returns
     -------
@@ -132,10 +132,10 @@ def random_triplet_accuracy(
 
 
 def centroid_preservation(X: Any, Y: Any, labels: Any, *, geometry: Geometry = "auto") -> Score:
-    """Spearman's rank correlation between the distances of class centroids in X and in Y.
+    """Spearman's rank correlation between distances of class centroids in X and in Y.
 
-    The centroid of a class is the mean of its points; on the sphere, the direction of that
-    mean. Exact at any size.
+    The centroid of a class is the mean of its points; on the sphere, that mean is normalized. All points are
+    used, whatever their number.
 
     Parameters
     ----------
@@ -147,8 +147,7 @@ def centroid_preservation(X: Any, Y: Any, labels: Any, *, geometry: Geometry = "
     Returns
     -------
     Score
-        The correlation, in [-1, 1]. nan with fewer than three classes, whose distances have
-        no order, and where all distances are equal.
+        The correlation, in [-1, 1]. nan if there are fewer than three classes or if all distances are equal.
 
     Examples
     --------
@@ -178,18 +177,17 @@ def _centroids(points: Points, codes: Indices) -> Points:
     lengths = np.linalg.norm(means, axis=1)
     if np.any(lengths < 1e-12):
         raise ValueError(
-            "labels must have classes with a centroid on the sphere, got a class "
-            "whose unit vectors sum to zero."
+            "labels must have classes with a centroid on the sphere, got a class whose points sum to zero."
         )
     return Points(normalize(means), on_sphere=True)
 
 
 def _random_tuples(n: int, length: int, size: int, rng: np.random.Generator) -> tuple[Indices, ...]:
-    """`size` tuples of `length` distinct points each, uniformly and independently."""
+    """Draw `size` independent uniform tuples of `length` distinct points."""
     chosen: list[Indices] = []
     for taken in range(length):
         new = rng.integers(n - taken, size=size)
-        # Count on past those taken already, the smallest first.
+        # Skip the points chosen before, smallest first.
         for earlier in np.sort(np.array(chosen), axis=0) if chosen else []:
             new += new >= earlier
         chosen.append(new)

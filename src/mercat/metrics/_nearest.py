@@ -1,4 +1,4 @@
-"""Nearest points and ranks, exact for the points asked about, in blocks of bounded memory."""
+"""Exact nearest neighbours and ranks of some of the points, in blocks of bounded memory."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy, widest
 from .._data.threads import Workers, n_threads
 from ._points import Floats, Indices, Points, brought_to
 
-ROWS, COLUMNS = 64, 2**16  # a block of squared distances, 32 MB
-NUMBERS_THERE = 2**28  # the same on a device, 2 GB
-SLACK = 1e-9  # relative, so that equal distances stay equal through rounding
+ROWS, COLUMNS = 64, 2**16  # shape of a block of squared distances, 32 MB
+NUMBERS_THERE = 2**28  # size of a block on a device, 2 GB
+SLACK = 1e-9  # relative tolerance within which distances are equal
 
 
 def nearest(points: Points, queries: Indices, k: int) -> Indices:
-    """The k nearest points of each query point (m, k), nearest first, itself excluded."""
+    """The k nearest neighbours of each query point (m, k), nearest first, without the point itself."""
     if not points.on_host:
         return _nearest_there(points, queries, k)
     centred = points.coordinates - _centre(points).astype(points.coordinates.dtype)
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
     found = finder.kneighbors(centred[queries], return_distance=False)
     itself = found == queries[:, None]
-    # Among more than k duplicates the query may not be found: the last one goes instead.
+    # Among more than k duplicates, the query itself may be missing: drop the last one instead.
     itself[~itself.any(axis=1), -1] = True
     return np.asarray(found[~itself].reshape(len(queries), k), dtype=np.intp)
 
 
 def count_within(points: Points, queries: Indices, radii: Floats) -> Indices:
-    """How many points lie within each of a query's radii (m, q), itself excluded."""
+    """Number of points within each radius (m, q) of each query point, without the point itself."""
     return _count(points, queries, points.chord(radii) * (1 + SLACK))
 
 
 def ranks(points: Points, queries: Indices, others: Indices) -> Indices:
-    """Rank of others (m, q) among a query's neighbours, 1 the nearest; ties share the best."""
+    """Rank of others (m, q) among the neighbours of each query, from 1; ties share the lowest rank."""
     distances = points.distances(queries[:, None], others)
     return 1 + _count(points, queries, points.chord(distances) * (1 - SLACK))
 
@@ -49,13 +49,13 @@ def counts_and_ranks(
 
 
 def _centre(points: Points) -> Array:
-    # Squared distances as |p|^2 - 2 p.q + |q|^2 cancel where the data lies far from zero.
+    # |p|^2 - 2 p.q + |q|^2 loses precision where the data are far from zero.
     xp = namespace(points.coordinates)
     return xp.mean(points.coordinates, axis=0, dtype=widest(points.coordinates))
 
 
 def _squared_distances(points: Points, centre: Array, queries: Indices, columns: slice) -> Array:
-    """From some points (m) to a slice of all (c), infinite from a point to itself (m x c)."""
+    """Squared distances (m, c) from the queries to a slice of the points, infinite from a point to itself."""
     Q, P = points.take(queries) - centre, points.take(columns) - centre
     D = Q @ namespace(P).matrix_transpose(P)
     D *= -2
@@ -67,7 +67,7 @@ def _squared_distances(points: Points, centre: Array, queries: Indices, columns:
 
 
 def _nearest_there(points: Points, queries: Indices, k: int) -> Indices:
-    """`nearest` by comparing with all points, where they live."""
+    """`nearest` by brute force on the device."""
     centre = _centre(points)
     n = len(points)
     found = []
@@ -96,9 +96,9 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
 
 
 def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
-    """How many entries of each row of D are at most each of that row's limits.
+    """Number of entries of each row of D that do not exceed each limit of that row.
 
-    A pass a limit beats sorting the row: comparing is vectorised, a row fits in the cache.
+    One pass per limit is faster than sorting: comparisons are vectorised and a row fits in the cache.
     """
     found = [
         [np.count_nonzero(limit >= d) for limit in row] for d, row in zip(D, limits, strict=True)
@@ -107,7 +107,7 @@ def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
 
 
 def _count_there(D: Array, limits: Floats) -> Indices:
-    """The same on a device, which takes a whole pass a limit."""
+    """The same on a device, with one pass per limit over the whole block."""
     xp = namespace(D)
     each = [xp.sum(column[:, None] >= D, axis=1) for column in brought_to(limits, D).T]
     return to_numpy(xp.stack(each, axis=1)).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Neighbourhoods kept: who is near whom in the data and in the embedding."""
+"""Preservation of neighbourhoods, and neighbourhoods of labelled classes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from ._points import (
 )
 from ._score import Score
 
-N_COMPARED = 50  # neighbours a point, as in the paper
-N_RANKED = 15  # those whose ranks are looked at
-N_VOTERS = 10  # those that vote for a class
+# Default numbers of neighbours.
+N_COMPARED = 50  # neighborhood_preservation, as in the paper
+N_RANKED = 15  # trustworthiness and continuity
+N_VOTERS = 10  # knn_accuracy
 
 
 def neighborhood_preservation(
@@ -56,19 +57,18 @@ def neighborhood_preservation(
     X, Y, geometry, random_state
         As in :func:`angle_preservation`.
     k : int, default=50
-        Neighbours a point, the point itself not among them.
+        Number of neighbours per point, without the point itself.
     n_spectral : int, "auto" or None, default=None
-        Denoise X first: keep this many principal components, or with "auto" as many as
-        ScreeNOT finds above the noise, which is what the paper did. None: X as it is.
+        Number of principal components to which X is reduced first, or "auto" to choose it by ScreeNOT, as in
+        the paper. None uses X as it is.
     n_points : int or None, default=5000
-        Points whose neighbours are compared: a random sample of this size where n is larger.
-        Their neighbours are sought among all n points. None: all.
+        Size of the random sample of points whose neighbours, among all n points, are compared. None means
+        all points.
 
     Returns
     -------
     Score
-        The mean, in [0, 1], and its standard error. An embedding at random scores about
-        k / (2n).
+        The mean, in [0, 1], and its standard error. A random embedding scores about k / (2n).
 
     Examples
     --------
@@ -107,20 +107,20 @@ def trustworthiness(
     n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""How far neighbours in the embedding may be trusted to be neighbours in the data.
+    r"""Extent to which neighbours in the embedding are neighbours in the data.
 
     .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
               \sum_i \sum_{j \in \mathrm{knn}(Y, i)} \max(0, r_X(i, j) - k)
 
     where :math:`r_X(i, j)` is the rank of j among the neighbours of i in X. False neighbours
-    lower it, the more the farther they are.
+    lower it, distant ones most.
 
     Parameters
     ----------
     X, Y, geometry, n_points, random_state
         As in :func:`neighborhood_preservation`.
     k : int, default=15
-        Neighbours a point, less than half of the points.
+        Number of neighbours per point, less than half of the points.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def trustworthiness(
 
     See Also
     --------
-    continuity : the same with X and Y in exchanged roles.
+    continuity : the same with X and Y exchanged.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def continuity(
     n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""How far neighbours in the data stay neighbours in the embedding.
+    r"""Extent to which neighbours in the data are neighbours in the embedding.
 
     .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
               \sum_i \sum_{j \in \mathrm{knn}(X, i)} \max(0, r_Y(i, j) - k)
@@ -191,11 +191,10 @@ def knn_accuracy(
     n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    """Share of points whose class is the most frequent among their k nearest neighbours.
+    """Leave-one-out accuracy of a k-nearest-neighbours classifier on the embedding.
 
-    The accuracy of a k-nearest-neighbours classifier on the embedding, each point left out of
-    its own vote. Of classes with equal votes the first in sorted order wins, as in
-    scikit-learn.
+    A point is classified correctly if its class is the most frequent among its k nearest neighbours. Ties go
+    to the first class in sorted order, as in scikit-learn.
 
     Parameters
     ----------
@@ -204,7 +203,7 @@ def knn_accuracy(
     labels : array-like of shape (n,)
         Class of each point: numbers or strings, none missing.
     k : int, default=10
-        Neighbours a vote.
+        Number of neighbours per point.
     geometry, n_points, random_state
         As in :func:`neighborhood_preservation`.
 
@@ -230,7 +229,7 @@ def knn_accuracy(
 
 
 def voted(codes: Indices, queries: Indices, near: Indices) -> Score:
-    """Share of the points `queries` that have the most frequent class of their neighbours (m, k)."""
+    """Share of the points `queries` whose class is the most frequent among their neighbours (m, k)."""
     votes = mode(codes[near], axis=1).mode
     return mean((votes == codes[queries]).astype(np.float64), len(codes))
 
@@ -242,11 +241,10 @@ def class_connectivity(
     k: int = 10,
     geometry: Geometry = "auto",
 ) -> Score:
-    """Share of the points that lie in the largest connected piece of their class.
+    """Share of points in the largest connected component of their class.
 
-    Two points of a class are connected where one is among the k nearest neighbours, in the embedding and of
-    any class, of the other. An embedding that shatters a class into islands, or scatters it among
-    others, scores low, however pure its neighbourhoods are.
+    Two points of a class are connected if one is among the k nearest neighbours of the other in the
+    embedding. An embedding that breaks a class into islands scores low, even if the neighbourhoods are pure.
 
     Parameters
     ----------
@@ -255,14 +253,14 @@ def class_connectivity(
     labels : array-like of shape (n,)
         Class of each point: numbers or strings, none missing.
     k : int, default=10
-        Neighbours a point.
+        Number of neighbours per point.
     geometry
         As in :func:`neighborhood_preservation`.
 
     Returns
     -------
     Score
-        The share, in (0, 1]. It is computed from all points: its standard error is 0.
+        The share, in (0, 1]. All points are used, so its standard error is 0.
 
     Examples
     --------
@@ -284,7 +282,7 @@ def class_connectivity(
     piece = connected_components(graph, directed=False)[1]
     sizes = np.bincount(piece)
     largest = np.zeros(codes.max() + 1, dtype=np.intp)
-    np.maximum.at(largest, codes, sizes[piece])  # a piece is of one class
+    np.maximum.at(largest, codes, sizes[piece])  # all points of a component have the same class
     return Score(float(largest.sum() / n))
 
 
@@ -295,7 +293,7 @@ def _rank_score(
     n_points: int | None,
     random_state: int | np.random.Generator | None,
 ) -> Score:
-    """One minus the scaled excess rank, in `truth`, of the k nearest in `shown`."""
+    """One minus the scaled excess rank in `truth` of the k nearest neighbours in `shown`."""
     n = len(truth)
     if not isinstance(k, numbers.Integral) or not 1 <= k < n / 2:
         raise ValueError(
@@ -306,7 +304,7 @@ def _rank_score(
 
 
 def excess_rank(ranks: Indices, n: int) -> Score:
-    """One minus the scaled excess of the ranks (m, k), in one space, of neighbours in the other."""
+    """One minus the scaled excess of ranks (m, k) in one space of neighbours in the other."""
     k = ranks.shape[1]
     penalty = np.maximum(ranks - k, 0).sum(axis=1)
     return mean(1 - 2 * penalty / (k * (2 * n - 3 * k - 1)), n)

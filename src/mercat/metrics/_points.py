@@ -1,4 +1,4 @@
-"""Points to measure on: what a distance and a direction are, in space and on the sphere."""
+"""Validated points, with distances and directions between them, in Euclidean space or on the sphere."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
 LEAST_FOR_ANGLES = 3  # points: an apex and two legs
-N_POINTS = 5000  # at which measures are taken, unless told otherwise
+N_POINTS = 5000  # default size of the sample of points
 
 
 @dataclass(frozen=True)
 class Points:
     """Rows of `coordinates`, in Euclidean space or on the unit sphere.
 
-    They are NumPy's, or a torch tensor: then all that grows with the number of points is computed where
-    it lives.
+    With a torch tensor, everything that grows with the number of points is computed on its device.
     """
 
     coordinates: Array
@@ -64,16 +63,15 @@ class Points:
         return out.reshape(i.shape)
 
     def chord(self, distance: Floats) -> Floats:
-        """Straight-line length of a distance: the order of points around one is the same."""
+        """Straight-line length of a distance, which sorts neighbours in the same order."""
         return 2 * np.sin(distance / 2) if self.on_sphere else distance
 
     def directions(self, apices: Indices, legs: Indices) -> tuple[Array, Array]:
-        """Unit directions from each apex (b,) to its legs (b, m), and where they exist.
+        """Unit directions from each apex (b,) to its legs (b, m), and a mask of those that exist.
 
-        On the sphere a direction is the start of the geodesic, in a frame of the tangent
-        plane at the apex: two coordinates. The difference is projected, not the leg itself,
-        so that near points keep their digits. A leg that coincides with its apex, or with
-        the apex's antipode, has no direction.
+        On the sphere, a direction has two coordinates: it is the initial direction of the geodesic, in a
+        frame of the tangent plane at the apex. The difference is projected, not the leg itself, for precision
+        at short distances. A leg that coincides with its apex or with the apex's antipode has no direction.
         """
         P, D = self.take(apices), self.take(legs)
         xp = namespace(P)
@@ -88,7 +86,7 @@ class Points:
 
 
 def brought_to(array: np.ndarray, coordinates: Array) -> Array:
-    """An array of NumPy's where the coordinates live."""
+    """Move a NumPy array to the device of the coordinates."""
     if on_host(coordinates):
         return array
     from .._data.torch_source import upload
@@ -97,23 +95,23 @@ def brought_to(array: np.ndarray, coordinates: Array) -> Array:
 
 
 def check_points(X: Any, name: str) -> Points:
-    """Validated rows of Euclidean space, scaled by a power of two near 1.
+    """Validate points of Euclidean space; scale very large or very small values by a power of two.
 
-    No measure sees the scale; squares of the scaled values neither over- nor underflow, and
-    a power of two changes no digit.
+    The measures do not depend on the scale. Scaling keeps squares from overflowing and underflowing, and a
+    power of two is exact.
     """
     X = _checked(X, name)
     xp = namespace(X)
     largest = float(xp.max(xp.abs(X)))
     if largest > 0 and not 1e-10 < largest < 1e10:
-        # In two steps: one power may lie beyond the numbers that it brings back.
+        # In two steps: a single power may overflow.
         half = -int(np.frexp(largest)[1]) // 2
         X = X * 2.0**half * 2.0 ** (-int(np.frexp(largest)[1]) - half)
     return Points(X)
 
 
 def _checked(X: Any, name: str) -> Array:
-    """Finite numbers in two dimensions, three rows or more, in single or double precision."""
+    """Check for a finite matrix of at least three rows; convert it to single or double precision."""
     if not is_torch(X):
         return check_array(
             X,
@@ -128,13 +126,13 @@ def _checked(X: Any, name: str) -> Array:
     check_finite_tensor(X, name)
     if X.shape[0] < LEAST_FOR_ANGLES or X.shape[1] < 1:
         raise ValueError(
-            f"{name} must have {LEAST_FOR_ANGLES} rows and a column at least, got shape {tuple(X.shape)}."
+            f"{name} must have at least {LEAST_FOR_ANGLES} rows and 1 column, got shape {tuple(X.shape)}."
         )
     return X if X.dtype.is_floating_point else X.float()
 
 
 def check_embedding(Y: Any, geometry: Geometry) -> Points:
-    """Validated embedding; `geometry` says where it lives, "auto" looks at the rows' lengths."""
+    """Validate an embedding; with `geometry="auto"`, three columns of unit vectors are on the sphere."""
     check_choice("geometry", geometry, get_args(Geometry))
     points = check_points(Y, "Y")
     if geometry == "euclidean":
@@ -156,13 +154,13 @@ def check_embedding(Y: Any, geometry: Geometry) -> Points:
 
 
 def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
-    """Data and embedding, row by row."""
+    """Validate data and embedding with the same number of rows."""
     data, embedding = check_points(X, "X"), check_embedding(Y, geometry)
     if len(data) != len(embedding):
         raise ValueError(
             f"X and Y must have the same number of rows, got {len(data)} and {len(embedding)}."
         )
-    if data.on_host != embedding.on_host:  # to where one of them lives
+    if data.on_host != embedding.on_host:  # compute on the device
         place = embedding.coordinates if data.on_host else data.coordinates
         data, embedding = (
             replace(p, coordinates=brought_to(p.coordinates, place)) if p.on_host else p
@@ -172,18 +170,18 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
 
 
 def check_labels(labels: Any, n: int) -> Indices:
-    """Labels as codes 0, 1, ... in sorted order of the classes."""
+    """Encode labels as 0, 1, ... in sorted order of the classes."""
     labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(
-            f"labels must hold one label a row, shape ({n},), got shape {labels.shape}."
+            f"labels must have one label per row, shape ({n},), got shape {labels.shape}."
         )
     if is_missing(labels).any():
         raise ValueError("labels must not be missing, got None or NaN.")
     classes, codes = np.unique(labels, return_inverse=True)
     if are_measurements(labels):
         raise ValueError(
-            f"labels must be classes, got numbers of which {len(classes)} of {n} are different."
+            f"labels must be classes, got numbers with {len(classes)} distinct values in {n} rows."
         )
     return codes.astype(np.intp)
 
@@ -196,7 +194,7 @@ def check_k(k: int, n: int) -> None:
 
 
 def sample_points(n: int, n_points: int | None, rng: np.random.Generator) -> Indices:
-    """Which points to measure at: all of them, or `n_points` at random, in order."""
+    """Indices of all points, or of `n_points` random ones, in increasing order."""
     if n_points is not None:
         check_integer("n_points", n_points, 2, none=True)
     if n_points is None or n_points >= n:

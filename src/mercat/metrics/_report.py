@@ -34,11 +34,11 @@ from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry, check_k, check_pair, 
 from ._score import Report, Score
 from ._structure import torn_shares
 
-_FEW = 1000  # points that n_points="auto" measures as the measures alone do
+_FEW = 1000  # up to this many points, n_points="auto" uses each measure's default
 
 
 def default_k(n: int) -> int:
-    """Neighbours that are compared where none are asked for: at most half of n points."""
+    """Default number of neighbours to compare: 50, at most half of the n points."""
     return max(1, min(N_COMPARED, (n - 1) // 2))
 
 
@@ -54,7 +54,7 @@ def report(
     random_state: int | np.random.Generator | None = 0,
     verbose: bool = False,
 ) -> Report:
-    """The measures of an embedding in one table, those of classes where labels are given.
+    """Measure an embedding in all respects and return a table of scores.
 
     Parameters
     ----------
@@ -63,31 +63,28 @@ def report(
     Y : array-like of shape (n, p)
         The embedding.
     labels : array-like of shape (n,), optional
-        Class of each point. With them the table also has the accuracy of a classifier by
-        neighbours and the preservation of class centroids, both of the points whose class is
-        known: None and NaN stand for others.
+        Class of each point. Adds :func:`knn_accuracy` and :func:`centroid_preservation`, both of the points
+        whose label is not None or NaN.
     k : int or None, default=None
-        Neighbours for the neighbourhood preservation; None means 50, or half of the points where these
-        are fewer than 101. The other measures use their defaults, and at most half of the points.
+        Number of neighbours for the neighbourhood preservation. None means 50, at most half of the points.
+        The other measures use their defaults, at most half of the points.
     n_spectral
-        Denoising of X for the neighbourhood preservation: see :func:`neighborhood_preservation`.
+        Denoises X for the neighbourhood preservation: see :func:`neighborhood_preservation`.
     geometry, random_state
         As in :func:`angle_preservation`.
     n_points : int, "auto" or None, default="auto"
-        Points at which to measure, as in :func:`angle_preservation`; None for all. "auto" keeps the report
-        cheaper than the fit of a map. Up to 1000 points the scores are those of the measures alone, and so
-        are those that are exact: of neighbours up to 5000 points, of distances up to 1414. Otherwise a
-        smaller sample is drawn, with standard errors: 1000 points, 200,000 pairs and 50,000 triplets, or
-        fewer of data of more than 100 columns.
+        Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
+        report takes less time than the fit of a map: up to 1000 points each measure uses its default sample;
+        beyond, neighbours are exact up to 5000 points and distances up to 1414, and other measures use at
+        most 1000 points, 200,000 pairs and 50,000 triplets, fewer for data of more than 100 columns.
     verbose : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Report
-        A dictionary from the name of a measure to its :class:`Score`, which prints as a table
-        and has ``to_frame()`` for pandas. ``torn_neighbors`` is the mean share of torn neighbours, of which
-        less is better.
+        A dictionary of :class:`Score` by name, which prints as a table and has ``to_frame()`` for pandas.
+        For ``torn_neighbors``, the mean share of torn neighbours, lower is better.
 
     Examples
     --------
@@ -108,7 +105,7 @@ def report(
     """
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
-    half = (n - 1) // 2  # were all points neighbours, any map would keep them
+    half = (n - 1) // 2  # if all points were neighbours, any map would keep them
     k, k_density, k_ranks = (
         default_k(n) if k is None else k,
         min(N_CROWD, half),
@@ -127,7 +124,7 @@ def report(
 
         put("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
         put("distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs))
-        # The neighbours of the same points serve several measures.
+        # Several measures share these neighbours.
         queries = sample_points(n, sizes.points, generator(random_state))
         most = max(k, k_density, k_ranks)
         near, shown = (nearest(points, queries, most) for points in (data, embedding))
@@ -166,7 +163,7 @@ def report(
 
 
 class _Sizes(NamedTuple):
-    """How much is drawn for each kind of measure."""
+    """Sample size of each kind of measure."""
 
     points: int | None
     angles: int | None
@@ -175,9 +172,9 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
-    """For "auto", what is exact for few points whole, and less of what is drawn at random anyway.
+    """Sample sizes; "auto" keeps exact what is exact by default, and draws less of the rest.
 
-    The more columns, the less: the cost is that of so many numbers, as is the cost of a fit.
+    Samples shrink with the number of columns d, so that the cost stays below that of a fit.
     """
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
@@ -198,12 +195,12 @@ def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     """The rows whose label is known."""
     labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
     if labels.shape != (len(Y),):
-        return X, Y, labels  # which is said by the measures
+        return X, Y, labels  # the measures raise the error
     known = np.flatnonzero(~is_missing(labels))
     if len(known) == len(labels):
-        return X, Y, labels  # as they are: X may be large, or on disk
+        return X, Y, labels  # without a copy: X may be large, or on disk
     if len(known) < LEAST_FOR_ANGLES:
         raise ValueError(
-            f"labels must name the class of at least {LEAST_FOR_ANGLES} points, got {len(known)}."
+            f"labels must not be missing for at least {LEAST_FOR_ANGLES} points, got {len(known)}."
         )
     return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])

@@ -1,4 +1,4 @@
-"""What a measure returns: a number that knows how sure it is, and a table of them."""
+"""Return types of the measures: a number with a standard error, and a table of them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
 
 class Score(float):
-    """A float with the standard error that sampling gave it.
+    """A float with a standard error.
 
-    Everything that takes a float takes a score; only its printed form differs.
+    A score can be used wherever a float can; it only prints differently.
 
     Parameters
     ----------
     value : float
         The measure.
     standard_error : float, default=0.0
-        Standard deviation of the measure over samples of the same size. 0 where it was
-        computed from all of the points.
+        Standard deviation of the measure over samples of the same size; 0 if all points were used.
 
     Examples
     --------
@@ -48,15 +47,13 @@ class Score(float):
     def __str__(self) -> str:
         if not self.standard_error > 0:
             return f"{float(self):.4f}"
-        # Two digits of the error: more would say nothing, fewer could round it to zero.
+        # Two significant digits of the error.
         digits = min(6, max(4, 1 - math.floor(math.log10(self.standard_error))))
         return f"{float(self):.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
 class Report(dict[str, Score]):
-    """Scores by name, in a table when printed.
-
-    A plain dictionary otherwise: index it, iterate over it, write it as JSON.
+    """A dictionary of scores by name that prints as a table.
 
     Examples
     --------
@@ -78,7 +75,7 @@ class Report(dict[str, Score]):
         return f"<table>{rows}</table>"
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas DataFrame with a row a measure and the columns score, standard_error."""
+        """Convert to a pandas DataFrame with one row per measure and columns score, standard_error."""
         pd = require("pandas", "to_frame", "cli")
         columns: dict[str, Any] = {
             "score": [float(score) for score in self.values()],

@@ -1,4 +1,4 @@
-"""What an embedding shows that is not in the data, and where it tears the data apart."""
+"""Structure that only the embedding has, and neighbours that it tears apart."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ._points import (
 )
 from ._score import Score
 
-_INNER = 0.1  # share of the area around a point that is looked into
-_LEAST, _MOST, _POINTS_EACH = 20, 100, 60  # neighbours: fewer of few points
-N_TRUE = 15  # true neighbours that may be torn away
-FAR = 0.05  # share of all points that are nearer, beyond which a neighbour is torn away
+_INNER = 0.1  # share of the neighbourhood's area in which points are counted
+_LEAST, _MOST, _POINTS_EACH = 20, 100, 60  # default k: n // 60, from 20 to 100
+N_TRUE = 15  # number of neighbours in the data
+FAR = 0.05  # a neighbour is torn away if more than this share of all points is nearer
 
 
 def false_structure(
@@ -38,23 +38,24 @@ def false_structure(
 
     Let r be the distance of a point to its k-th neighbour. Where the density is smooth, a tenth of the k - 1
     points within r lie in the inner tenth of the area (in p dimensions, within :math:`r \, 0.1^{1/p}`). The
-    measure is the mean number of points there over its expected value, minus 1: 0 for a smooth density,
-    whatever its shape at larger scales, above 0 for clumps, below 0 for points that keep apart. Structure is
-    false only if the data have none: use it on data without clusters, such as noise of the same spectrum.
+    measure is the mean number of points there, divided by the expected number, minus 1. It is 0 for a smooth
+    density of any shape at larger scales, positive for clumps and negative for evenly spaced points.
+    Structure is false only if the data have none: use data without clusters, such as noise of the same
+    spectrum.
 
     Parameters
     ----------
     Y : array-like of shape (n, p)
         The embedding.
     k : int or None, default=None
-        Number of neighbours. None means a sixtieth of the points, at least 20 and at most 100.
+        Number of neighbours. None means n / 60, at least 20 and at most 100.
     geometry, n_points, random_state
-        As in :func:`neighborhood_preservation`. On the sphere, areas are those of caps.
+        As in :func:`neighborhood_preservation`. On the sphere, areas are areas of caps.
 
     Returns
     -------
     Score
-        The excess and its standard error, which takes into account that neighbourhoods overlap.
+        The excess and its standard error, which accounts for overlapping neighbourhoods.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def false_structure(
 
 
 def most_nearer(k: int, n: int, far: float = FAR) -> int:
-    """Number of points that may lie nearer on a map of n points than one of k neighbours that is not torn."""
+    """Largest rank on a map of n points at which a neighbour does not count as torn away."""
     return max(k, int(far * n))
 
 
@@ -96,10 +97,10 @@ def torn_neighbors(
     far: float = FAR,
     geometry: Geometry = "auto",
 ) -> Floats:
-    """For each point, the share of its true neighbours that lie far away in the embedding.
+    """Share of each point's nearest neighbours in the data that are far away in the embedding.
 
-    A neighbour of a point in the data is torn away if more than the share `far` of all points, and more than
-    k points, lie nearer to the point in the embedding. Points on both sides of a tear have high values.
+    A neighbour is torn away if, in the embedding, more than k points and more than the share `far` of all
+    points are nearer. Points on both sides of a tear have high values.
 
     Parameters
     ----------
@@ -108,9 +109,9 @@ def torn_neighbors(
     Y : array-like of shape (n, p)
         The embedding.
     k : int, default=15
-        Number of true neighbours of each point.
+        Number of nearest neighbours of each point in the data.
     far : float, default=0.05
-        Share of the points that may lie nearer.
+        Share of all points that may be nearer in the embedding.
     geometry
         As in :func:`neighborhood_preservation`.
 
@@ -139,5 +140,5 @@ def torn_neighbors(
 
 
 def torn_shares(ranks: Indices, n: int, far: float = FAR) -> Floats:
-    """Share of torn neighbours by the ranks (m, k), among n points of the embedding, of true neighbours."""
+    """Share of torn neighbours, given the ranks (m, k) of true neighbours in an embedding of n points."""
     return np.asarray(np.mean(ranks > most_nearer(ranks.shape[1], n, far), axis=1))
