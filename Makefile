@@ -22,14 +22,17 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# The processes of pytest share the cores: each computes on one thread, unless a test asks for more.
+ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
+
 # Doctests of the package and of the guides are collected by pytest with the tests.
 pytest: $(VENV)/.dev js/node_modules
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
 	@sh tools/ensure_chromium.sh --find >/dev/null || echo "The browser tests were skipped: run 'make browser' first."
 
 # The core once more without the kernels in C: NumPy defines what they do, and does it where there is no compiler.
 numpy: $(VENV)/.dev
-	MERCAT_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) tests/test_angles.py tests/test_exact.py \
+	$(ONE_THREAD) MERCAT_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) tests/test_angles.py tests/test_exact.py \
 		tests/test_placement.py tests/test_neighbors.py tests/test_repulsion.py tests/test_promises_repeatable.py
 
 # The tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer; needs GCC.
@@ -38,7 +41,7 @@ sanitize: $(VENV)/.dev
 
 # The same, and which lines and branches no test reaches.
 coverage: $(VENV)/.dev js/node_modules
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered
 
 # The properties that hold for any data, each tried on 2500 data sets; readers, on 500 mutated files of each format.
 nightly: $(VENV)/.dev

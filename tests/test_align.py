@@ -91,7 +91,7 @@ def _grown_positions(old: Mercat, m: int, n: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def grown_with_detail(grown):
-    X = grown[0][:1200]
+    X = grown[0][:600]
     m = len(X) * 5 // 6
     return X, m, *(Mercat(random_state=k, detail=0.3).fit(X[:n]) for k, n in enumerate((m, None)))
 
@@ -115,7 +115,7 @@ def test_with_detail_old_points_stay_and_new_ones_settle_among_them(grown_with_d
 
 def test_with_detail_new_kinds_of_points_are_not_held_back():
     X, label = load_digits(return_X_y=True)
-    few, more = X[label < 3], X[label >= 3][:400]
+    few, more = X[label < 3][:250], X[label >= 3][:200]
     old = Mercat(random_state=0, detail=0.3).fit(few)
     everything = np.concatenate([few, more])
     fresh = Mercat(random_state=0, detail=0.3).fit(everything)

@@ -13,6 +13,7 @@ from spheres import random_sphere
 
 from mercat import Mercat, Status, metrics
 from mercat._data.threads import Workers
+from mercat._detail import descent
 from mercat._detail.affinities import (
     PERPLEXITY,
     affinities,
@@ -54,10 +55,13 @@ from mercat._solve import pipeline
 from mercat._solve.losses import AngleLoss
 
 
-@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.filterwarnings(
+    "ignore::mercat.TrustWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 @parametrize_with_checks([Mercat(random_state=0, detail=0.3)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+def test_scikit_learn_checks(estimator, check, monkeypatch):
+    monkeypatch.setattr(descent, "N_ITER", 15)  # the checks are about the interface
+    check(estimator.set_params(max_iter=5))
 
 
 def weights(X: np.ndarray, k: int) -> sp.csr_array:
