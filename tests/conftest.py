@@ -26,3 +26,9 @@ def digits() -> np.ndarray:
     from sklearn.datasets import load_digits
 
     return load_digits().data
+
+
+@pytest.fixture
+def brief_descent(monkeypatch):
+    """A tenth of the iterations with detail, for tests that do not look at the map."""
+    monkeypatch.setattr("mercat._detail.descent.N_ITER", 30)

@@ -13,7 +13,6 @@ from spheres import random_sphere
 
 from mercat import Mercat, Status, metrics
 from mercat._data.threads import Workers
-from mercat._detail import descent
 from mercat._detail.affinities import (
     PERPLEXITY,
     affinities,
@@ -58,10 +57,10 @@ from mercat._solve.losses import AngleLoss
 @pytest.mark.filterwarnings(
     "ignore::mercat.TrustWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
 )
+@pytest.mark.usefixtures("brief_descent")
 @parametrize_with_checks([Mercat(random_state=0, detail=0.3)])
-def test_scikit_learn_checks(estimator, check, monkeypatch):
-    monkeypatch.setattr(descent, "N_ITER", 15)  # the checks are about the interface
-    check(estimator.set_params(max_iter=5))
+def test_scikit_learn_checks(estimator, check):
+    check(estimator.set_params(max_iter=5))  # the checks are about the interface
 
 
 def weights(X: np.ndarray, k: int) -> sp.csr_array:
@@ -343,9 +342,9 @@ def test_dial_is_continuous_at_zero(digits):
 
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
 def test_same_bits_on_any_number_of_threads(digits, solver):
-    X = digits[:700]
+    X = digits[:400]
     found = [
-        Mercat(detail=0.3, solver=solver, n_landmarks=200, random_state=0, n_jobs=j).fit(X)
+        Mercat(detail=0.3, solver=solver, n_landmarks=100, random_state=0, n_jobs=j).fit(X)
         for j in (1, 2, 4)
     ]
     for other in found[1:]:

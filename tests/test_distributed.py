@@ -282,6 +282,7 @@ def test_detail_of_all_rows_gives_the_bits_of_data_in_memory():
     np.testing.assert_array_equal(there.transform(chunked(new, (20, 30))), here.transform(new))
 
 
+@pytest.mark.usefixtures("brief_descent")
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("kind", ["array", "memory map", "dask"])
 def test_a_sample_is_sharpened_and_the_others_are_placed(kind, tmp_path, monkeypatch):
@@ -305,6 +306,7 @@ def test_a_sample_is_sharpened_and_the_others_are_placed(kind, tmp_path, monkeyp
     assert set(model.landmarks_) <= set(range(N))
 
 
+@pytest.mark.usefixtures("brief_descent")
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_points_beside_the_sample_are_placed_one_task_per_chunk():
     lazy = mercat(detail=0.3, n_detail=600).fit(chunked(data()))

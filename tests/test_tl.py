@@ -20,6 +20,8 @@ from mercat import Mercat, projections, tl
 from mercat._anndata import read_uncertainty, write_map
 from mercat._math.sphere import from_lonlat
 
+pytestmark = pytest.mark.usefixtures("brief_descent")
+
 
 def counts(n: int = 90, n_genes: int = 30) -> np.ndarray:
     """Three kinds of cells, as counts."""
