@@ -41,10 +41,7 @@ PAGES = (
     "docs/choosing.md",
     "docs/detail.md",
     "docs/estimator.md",
-    "docs/howto/single-cell.md",
-    "docs/howto/trust.md",
-    "docs/howto/single-cell-recipes.md",
-    "docs/viewer.md",
+    "docs/measurements.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
 
