@@ -182,6 +182,7 @@ def test_landmarks_too_few_for_the_spread_of_the_data(digits):
     assert "Raise n_landmarks" in message
 
 
+@pytest.mark.usefixtures("brief_descent")
 def test_a_graph_that_falls_apart():
     X, _ = make_blobs(400, 5, centers=4, cluster_std=0.1, random_state=0)
     (message,) = warned(X, detail=0.3, neighbors=10)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kernels import apart
 
 from mercat import Mercat
 from mercat._data.threads import Workers
+from mercat._detail import descent
 from mercat._math.angles import ABSOLUTE
 from mercat._solve.initial import pca_positions
 from mercat._solve.losses import AngleLoss
@@ -45,6 +47,15 @@ def data(draw) -> np.ndarray:
     if draw(st.booleans()):
         X[:, rng.integers(d, size=draw(st.integers(1, d)))] = 7.0
     return X * 10.0 ** draw(st.sampled_from([-30, -3, 0, 3, 30]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def descent_of_any_length():
+    """A third of the iterations with detail; all of them in `make nightly`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if settings.default is settings.get_profile("default"):
+            patch.setattr(descent, "N_ITER", 100)
+        yield
 
 
 def fitted(X: np.ndarray, **parameters) -> Mercat:
