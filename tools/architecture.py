@@ -1,9 +1,9 @@
-"""Draw which part of Mercat imports which, from the imports themselves.
+"""Draw the imports between the parts of Mercat.
 
     python tools/architecture.py imports.svg
 
-A part is a folder or a file of `src/mercat`. An arrow leads to a part that is imported; arrows that others
-imply are left out. A part imports only from the rows below it.
+A part is a folder or a file of `src/mercat`. An arrow points to an imported part; arrows implied by others are
+left out. A part imports only from the rows below it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def drawing(imported: dict[str, set[str]]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ROW * len(rows)}" '
         'font-family="sans-serif" font-size="12">',
-        "<title>Who imports whom in Mercat</title>",
+        "<title>Imports between the parts of Mercat</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" '
         'orient="auto"><path d="M0,0L8,4L0,8z" fill="#8a949e"/></marker></defs>',
         f'<rect width="{WIDTH}" height="{ROW * len(rows)}" fill="white"/>',
@@ -126,4 +126,6 @@ def drawing(imported: dict[str, set[str]]) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python tools/architecture.py OUTPUT.svg")
     Path(sys.argv[1]).write_text(drawing(graph()), "utf-8")
