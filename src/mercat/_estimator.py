@@ -46,12 +46,12 @@ _SCORED, _SCORED_AT = 2000, 1000  # rows that are scored, and those of them that
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Map of high-dimensional data on the unit sphere that preserves angles, and distances as far as it can.
+    r"""Map of high-dimensional data on the unit sphere that preserves angles and, less strictly, distances.
 
-    Points are placed on :math:`S^2` so that for any three of them the angle at each, between the
-    geodesics to the other two, matches the angle in the data. This preserves structure at every scale: which
-    clusters lie between which others, which way a branch leads, how dense a region is. Distances between
-    points are compared with arcs on the sphere, with a fifth of the weight.
+    Points are placed on :math:`S^2` so that for any three of them, the angle at each between the geodesics to
+    the other two matches the angle in the data. This preserves structure at every scale: which clusters lie
+    between which others, which way a branch leads, how dense a region is. Distances are compared with arcs on
+    the sphere, with a fifth of the weight.
 
     Parameters
     ----------
@@ -59,39 +59,39 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "absolute" is the paper's loss: the root mean squared difference between the cosines a of the data
         and b of the map. "calibrated" measures it after the best linear fit a = alpha + beta b, and so
         maximises their Pearson correlation: in high dimension cosines concentrate around 1/2, which no
-        surface can reproduce. Of more than 100 points it also contains distances: to the share of the
-        variance of the cosines that the map does not explain it adds 0.2 times that of the distances, each
-        after the best linear fit. Maps that keep angles nearly exactly are made without that term.
+        surface can reproduce. For more than 100 points, it also contains distances: the unexplained share of
+        the variance of cosines, plus 0.2 times that of distances, each after the best linear fit. This term
+        is left out if angles can be preserved nearly exactly.
     detail : float, default=0.0
-        Weight of neighbourhoods relative to angles. 0 uses none. A small value (0.03) costs few of the
-        angles; 0.3 and 1 draw neighbours together as t-SNE and UMAP do, but keep more of the large
-        picture. A value means about the same trade-off on any data and number of points.
+        Weight of neighbourhoods relative to angles; 0 uses angles only. A small value (0.03) costs little
+        angle preservation; 0.3 and 1 draw neighbours together like t-SNE and UMAP, but preserve more of the
+        global structure. The trade-off at a given value hardly depends on the data and the number of points.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
         Number of nearest neighbours in the denoised data used when `detail` > 0; None means
         min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
         neighbours; the values are ignored, so distances and connectivities of scanpy both work.
     n_detail : int or None, default=None
-        Number of rows that `detail` sharpens together: a random sample, among which `transform` places the
-        others. None means all rows of data in memory or on a device, and at most 1,000,000 of a Dask array or
-        a memory map, which need not fit in memory; the sample must.
+        Number of rows, drawn at random, that `detail` is applied to; the others are placed among them as by
+        `transform`. None means all rows of data in memory or on a device, and at most 1,000,000 of a Dask
+        array or memory map. The sample must fit in memory.
     n_spectral : int, "auto" or None, default=50
-        Number of principal components that the data are denoised to. "auto" keeps those that stand above
-        the noise, by ScreeNOT, and at least two. None takes the data as they are. `loss_` and `correlation_`
-        speak of the denoised data: two components of pure noise can be mapped perfectly.
+        Number of principal components to which the data are reduced. "auto" chooses it by ScreeNOT, at least
+        two. None uses the data as they are. `loss_` and `correlation_` refer to the reduced data: two
+        components of pure noise can be mapped perfectly.
     metric : str or callable, default="euclidean"
         The geometry of the data: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the share of
-        columns that differ), "jaccard" (of what the rows have, the entries that are not 0), or "precomputed".
-        Except for "euclidean", the squared length of a difference is the distance of the metric (twice it for
-        "cosine" and "correlation"), for which points of a Euclidean space exist. For "precomputed", X holds
-        distances, taken as they are: the square matrix, or those to landmarks, (n, w), the landmarks being
-        the first w rows. A function takes two rows and returns their distance; what no Euclidean space
-        can represent of it is left out, as for "precomputed".
+        columns that differ), "jaccard" (of the nonzero entries), "precomputed", or a function of two rows
+        that returns their distance. Except for "euclidean", points are represented in a Euclidean space in
+        which squared distances are those of the metric (twice those of "cosine" and "correlation"). For
+        "precomputed", X has distances, which are used unchanged: a square matrix, or distances to the first
+        w rows as landmarks, of shape (n, w). Parts of given distances that no Euclidean space can represent
+        are left out.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
-        "exact" minimises over all triples, in O(n^2) a step. "landmarks" does so for a random sample and
-        places every other point against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks"
-        beyond. "algorithm1" is the paper's Algorithm 1, for comparison.
+        "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a random sample and places
+        all other points against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.
+        "algorithm1" is the paper's Algorithm 1, for comparison.
     n_landmarks : int, default=1000
-        Size of that sample. More landmarks give a slightly better map; time grows linearly with their number.
+        Number of landmarks. More give a slightly better map; time grows linearly with their number.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
         Initial positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
         "auto" compares it with six others on a few points and continues from the best of the two most
@@ -126,27 +126,27 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     embedding_ : array of shape (n, 3)
-        Unit vectors, rotated so that most points lie near the equator and the seam of a map where the fewest
-        do; of data with two columns, so that the map stands as a scatter plot of them does. A lazy Dask array
-        if X is one, a tensor on its device if X is one.
+        Unit vectors, rotated so that most points lie near the equator, and the seam of a map where the fewest
+        points are; for data with two columns, so that the map has the orientation of a scatter plot. A lazy
+        Dask array if X is one; a tensor on the device of X if X is a tensor.
     landmarks_ : array of int
-        Rows of X that `transform` places new points against.
+        Rows of X against which `transform` places new points.
     loss_ : float
-        Root mean squared residual of the cosines (of distances it says nothing): over all triples for
-        "exact"; for "landmarks", over all points as apices and at least 32 landmarks each as legs (for a
-        Dask array, over 10,000 points).
+        Root mean squared residual of the cosines, without distances: over all triples for "exact"; for
+        "landmarks", over all points as apices with at least 32 landmarks each as legs (for a Dask array, over
+        10,000 points).
     correlation_ : float
         Pearson correlation between the cosines of data and map, over the same triples. With few landmarks,
         `loss_` and `correlation_` are optimistic, since points are evaluated against the landmarks they were
         placed by: compare settings by `mercat.metrics.angle_preservation`.
     calibration_ : tuple (alpha, beta)
-        The linear fit that cosines are compared by; (0, 1) for "absolute".
+        The linear fit of the cosines; (0, 1) for "absolute".
     point_loss_ : array of shape (n,)
         The loss at each point. Where it is high, do not trust the map.
     history_ : array
-        Loss after each iteration of the solver: the square root of what it minimises, smoothed and with the
-        term of distances, in the unit of `loss_`. With `detail` the loss of angles follows after each of its
-        iterations, on a sample of triples; it rises as neighbours gain weight.
+        Loss after each iteration of the solver: the square root of the smoothed objective with the term of
+        distances, in the unit of `loss_`. With `detail`, the angle loss on a sample of triples follows for
+        each of its iterations; it rises as neighbours gain weight.
     n_iter_ : int
         Number of iterations.
     status_ : Status
@@ -155,7 +155,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Principal axes. None for n_spectral=None and for metrics other than "euclidean", "cosine" and
         "correlation".
     mean_ : array of shape (n_features,) or None
-        Mean of the rows, after what the metric does to them. None where `metric` has no axes.
+        Mean of the rows as transformed by the metric. None if the metric has no axes.
     explained_variance_ : array of shape (r,)
         Variance along each axis.
     n_features_in_ : int
@@ -281,16 +281,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return model._placed(model._open(X, workers, fitting=False), progress)
 
     def turn(self, points: Any, onto: Any) -> Mercat:
-        """Turn the fitted map, or mirror it, so that points on it come near to others.
+        """Rotate or mirror the fitted map so that given points come close to others.
 
-        Angles and distances stay as they are. `embedding_` and `transform` change.
+        This changes `embedding_` and `transform`, but not angles and distances.
 
         Parameters
         ----------
         points : array of shape (k, 3)
             Points of this map, such as centres of classes; they need not be of length 1.
         onto : array of shape (k, 3)
-            Where they should come to lie, on another map.
+            The corresponding points of another map.
 
         Returns
         -------
@@ -326,17 +326,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """How well the map keeps the angles of rows, such as held-out ones: higher is better.
+        """Angle preservation of rows, such as held-out ones, placed by `transform`.
 
-        The rows are placed by `transform`, and the angles between any three of them compared with those in
-        the data as the metric has them, with all components: settings of `n_spectral` can be compared. For
-        metrics other than "euclidean", "cosine" and "correlation", the data are the components that the
-        model keeps.
+        Angles are compared with those of the data in the given metric with all components, so that values of
+        `n_spectral` can be compared. For metrics other than "euclidean", "cosine" and "correlation", the data
+        are the components of the model.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (m, n_features)
-            At least three rows; of more than 2000, a random sample, always the same, is scored.
+            At least three rows; a fixed random sample of 2000 is scored if there are more.
         y : ignored
 
         Returns

@@ -13,10 +13,10 @@ _SECONDS_A_PULSE = 0.5
 
 
 class Progress:
-    """Bars on stderr for the phases of a fit; does nothing unless `verbose`.
+    """Progress bars on stderr for the phases of a fit; does nothing unless `verbose`.
 
-    A bar moves with each step of its phase. Between steps that take long its clock goes on as long as
-    blocks of work are done, of which `pulse` is told.
+    A bar advances with each step of its phase. During long steps, `pulse` updates its clock after each block
+    of work.
     """
 
     def __init__(self, verbose: bool) -> None:
@@ -31,7 +31,7 @@ class Progress:
         self._close()
 
     def phase(self, name: str, total: int | None, unit: str) -> None:
-        """Close the bar of the last phase and begin another; one without a unit has but a clock."""
+        """Close the bar of the last phase and start another; without a unit, it only has a clock."""
         self._close()
         if self._verbose:
             from tqdm.auto import tqdm
@@ -41,14 +41,14 @@ class Progress:
             self._bar = tqdm(total=total, desc=name, unit=unit, miniters=1, bar_format=form)
 
     def advance(self, n: int = 1, loss: float | None = None) -> None:
-        """Move the bar on by n, and show the loss where there is one."""
+        """Advance the bar by n and show the loss, if given."""
         if self._bar is not None:
             if loss is not None:
                 self._bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
             self._bar.update(n)
 
     def pulse(self) -> None:
-        """Let the clock of the bar go on, now and then."""
+        """Update the clock of the bar, at most twice a second."""
         if self._bar is not None and time.monotonic() - self._shown > _SECONDS_A_PULSE:
             self._shown = time.monotonic()
             self._bar.refresh()
@@ -60,9 +60,9 @@ class Progress:
 
 
 def reporter(progress: Progress, callback: Callable[[int, float, Any], Any] | None) -> Report:
-    """What a solver calls after each iteration: moves the bar, asks the user's callback.
+    """A function that a solver calls after each iteration: advances the bar and calls the user's callback.
 
-    The callback gets a copy of the positions: what it writes there does not change the map.
+    The callback receives a copy of the positions.
     """
 
     def report(iteration: int, loss: float, Y: Any) -> bool:

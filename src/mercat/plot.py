@@ -1,14 +1,14 @@
-"""Static figures of embeddings on the sphere: maps, globes, and comparisons, with matplotlib.
+"""Static figures of embeddings on the sphere with matplotlib: maps, globes and comparisons.
 
-Every function draws on the Axes it is given, or on a new figure, and returns the Axes. Import
-the module rather than its names, since one of them is `map`::
+Each function draws on the given Axes, or on a new figure, and returns the Axes. Import the module rather than
+its functions, since one of them is `map`::
 
     from mercat import plot
 
     ax = plot.map(Y, color=labels)
 
-Nothing is cut off in silence: points that a map cannot hold are drawn at its edge, missing
-colours are drawn in grey, and both are counted in the figure.
+Points outside a map are drawn at its edge, points with missing colours in grey; the figure shows how many
+there are of both.
 """
 
 from __future__ import annotations
@@ -58,47 +58,44 @@ def map(
     Parameters
     ----------
     Y : array-like of shape (n, 3) or fitted model
-        Unit vectors, such as ``Mercat().fit(X).embedding_``, or what has them, such as ``Mercat().fit(X)``.
+        Unit vectors, such as ``Mercat().fit(X).embedding_``, or a fitted model.
     color : str or sequence of n values, optional
-        What to colour by: text, booleans or a categorical column (a colour each), numbers or dates
-        (along a scale), or one matplotlib colour for all. Lists, arrays, also of objects, and columns
-        of pandas and polars will do. Integers with at most 20 distinct values are taken as
-        categories; pass floats to have them on a scale. Missing values are grey.
+        Values to colour by: categories (text, booleans, a categorical column), numbers or dates; or one
+        matplotlib colour for all points. Lists, arrays and columns of pandas and polars are accepted.
+        Integers with at most 20 distinct values are categories; pass floats for a continuous scale. Missing
+        values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
-        Mercator keeps angles and stretches areas towards its poles: its right edge tells how
-        much, if there is room. It ends at a latitude of 85.05 degrees at the latest; points
-        beyond are drawn as triangles at the edge and counted below the map. Lambert, Equal
-        Earth and Mollweide keep areas, so that density reads true. Orthographic is `globe`.
+        Mercator preserves angles and enlarges areas towards its poles; a scale at its right edge shows by
+        how much, if there is room. It ends at a latitude of 85.05 degrees; points beyond are drawn as
+        triangles at the edge and counted below the map. Lambert, Equal Earth and Mollweide preserve areas,
+        and so show true density. Orthographic is `globe`.
     center : (longitude, latitude), optional
-        The centre of the map in degrees. By default, a disc faces the mean direction of the
-        points; other maps keep the equator and are cut where the fewest points are.
+        Centre of the map in degrees. By default, a disc is centred on the mean direction of the points; other
+        maps are centred on the equator and cut where the fewest points are.
     extent : {"data", "world"} or float
-        "data" frames the crowd: the box that holds 98 % of the points along each axis fills at
-        least 0.8 of the map's width and height, unless that would make it a strip more than four
-        times as long as wide. Points that are farther off are drawn as triangles at the edge,
-        and counted below the map. A fraction, such as 0.9, crops to the central 90 % of the points
-        along each axis. "world" always shows all of the world.
+        "data" crops the map so that the box of 98 % of the points along each axis fills at least 0.8 of its
+        width and height, unless the map would be more than four times as long as wide. Points outside are
+        drawn as triangles at the edge and counted below the map. A fraction, such as 0.9, crops to the
+        central 90 % of the points along each axis. "world" shows the whole sphere.
     labels : bool or sequence of n values
-        Names to write near the median direction of their points: those of `color` if True, or
-        categories of their own. A name that would lie upon another or hide many points moves
-        aside, with a line to where it belongs; those that there is no room for, of the smallest
-        groups, are counted below the map.
+        Names to write near the median direction of their points: the categories of `color` if True, or other
+        categories. Names that would overlap or hide many points are moved aside, with a line to their
+        position; names without room, of the smallest groups, are counted below the map.
     palette : str, Colormap, list or dict, optional
-        A colour map for numbers (viridis by default); for categories, a list of colours, a
-        dict by name, or a colour map such as "tab20". By default, eight colours of Okabe and
-        Ito and ever more after them, chosen to be told apart by readers of any colour vision.
+        A colour map for numbers (viridis by default); for categories, a list of colours, a dict by name, or
+        a colour map such as "tab20". By default, categories have the eight colours of Okabe and Ito,
+        followed by others chosen to be distinguishable with any colour vision.
     limits : (low, high), optional
-        Ends of the scale for numbers or dates, by default those of the data. The colour bar has a
-        pointed end where values lie beyond.
+        Limits of the scale for numbers or dates, by default those of the data. The colour bar has a pointed
+        end if values lie outside.
     size : float, optional
-        Area of a point in points squared, by default such that the points would cover half of
-        the area that they are spread over.
+        Area of a point in points squared. By default, the points would cover half of the area over which they
+        are spread.
     alpha : float, optional
-        Opacity of a point, by default 1 on a scale, and for others such that dense places still
-        differ.
+        Opacity of a point. By default 1 for numbers; for others, lower if points are dense.
     sort_order : bool, default=True
-        Whether points of high values are drawn upon those of low ones; otherwise, and for
-        categories, they are drawn in a shuffled order, always the same.
+        Whether points with high values are drawn on top. Otherwise, and for categories, they are drawn in a
+        fixed random order.
     legend : bool
         Whether to draw a legend or a colour bar, to the right of the map.
     ax : matplotlib Axes, optional
@@ -145,7 +142,7 @@ def globe(
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Draw an embedding as a globe; points on the far side shine through, pale.
+    """Draw an embedding as a globe; points on the far side are pale.
 
     Parameters
     ----------
@@ -154,9 +151,9 @@ def globe(
     color : str or sequence of n values, optional
         As in `map`.
     center : (longitude, latitude), optional
-        What the globe turns to the reader, in degrees; the mean direction by default.
+        Centre of the globe in degrees; the mean direction by default.
     extent : {"world", "data"} or float
-        The whole globe, or the part of it that holds the points, as in `map`.
+        The whole globe, or the part with the points, as in `map`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     **options
@@ -190,26 +187,26 @@ def trust(
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Draw a fitted model's map, coloured by how far the place of each point can be trusted.
+    """Draw the map of a fitted model, coloured by how far the position of each point can be trusted.
 
-    Dark points are the ones whose position should not be relied on. With `uncertainty`, ellipses show where
-    other maps of the same data put points, and a haze does so for all of them; a dashed line leads to the
-    alternative place of a point.
+    Do not rely on the position of dark points. With `uncertainty`, ellipses and a haze show where points
+    are on other maps of the same data; dashed lines lead to alternative positions.
 
     Parameters
     ----------
     model : fitted estimator
         Anything with ``embedding_`` (n, 3) and ``point_loss_`` (n,).
     uncertainty : Uncertainty, optional
-        What `mercat.uncertainty` found out about the map.
+        The result of `mercat.uncertainty` for this model.
     by : {"loss", "spread", "torn", "p_value", "alternative_wins", "alternative_gap"} or array, optional
-        What to colour by: the angle loss, or a field of `uncertainty`; by default its spread, or else the
-        loss. Or n numbers, such as those of :func:`mercat.metrics.torn_neighbors`.
+        What to colour by: the angle loss, or a field of `uncertainty` (by default the spread, or the loss
+        without `uncertainty`), or n numbers, such as those of :func:`mercat.metrics.torn_neighbors`.
     rows : array of int, optional
-        Points whose ellipses and alternative places are drawn: by default all of up to 200 points, and 25 of
-        more, spread over the map. Beyond 200 points, the regions of up to 3000 points make up the haze.
+        Points whose ellipses and alternative positions are drawn: by default all points up to 200, else 25
+        spread over the map. Beyond 200 points, a haze shows the regions of up to 3000 points.
     level : float, default=0.9
-        Probability with which another map puts a point inside its ellipse. The haze is of half of it.
+        Probability with which the ellipse contains the position of a point on another map. The haze uses half
+        of it.
     palette, limits, projection, center, ax
         As in `map`.
     **options
@@ -261,7 +258,7 @@ _TITLES = {
 
 
 def _doubts(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str | None]:
-    """Numbers that a map of trust is coloured by, and their title; None for the loss."""
+    """Numbers to colour by and their title; None for the loss."""
     if by is None:
         by = "loss" if uncertainty is None else "spread"
     if not isinstance(by, str):
@@ -328,12 +325,11 @@ def compare(
     Parameters
     ----------
     embeddings : dict of name to array-like of shape (n, 3) or (n, 2), or fitted model
-        Unit vectors are drawn as a map, two columns as they are, in the plane.
+        Unit vectors are drawn as a map, two columns in the plane.
     color, projection, center, extent, palette, limits, legend
-        As in `map`; projection, center and extent are for the maps, each of which shows what
-        holds its own points; the legend is for all.
+        As in `map`. Each map has its own extent; the legend is shared.
     axes : sequence of matplotlib Axes, optional
-        Where to draw, one for each embedding; a new figure by default.
+        Where to draw, one per embedding; a new figure by default.
     labels, size, alpha, sort_order
         As in `map`.
 
@@ -390,18 +386,18 @@ def tradeoff(
     axes: Any = None,
     **options: Any,
 ) -> NDArray[Any]:
-    """Draw what detail costs in angles and distances against what it brings in neighbourhoods.
+    """Plot the preservation of angles and distances against that of neighbourhoods, for values of `detail`.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
         The data.
     dial : dict of float to array-like of shape (n, 3)
-        Embeddings by their value of `detail`, drawn as a line in this order.
+        Embeddings by value of `detail`, drawn as a line in this order.
     others : dict of name to array-like of shape (n, p), optional
         Embeddings by other methods, drawn as points.
     axes : two matplotlib Axes, optional
-        Where to draw, angles first, then distances; a new figure by default.
+        Where to draw angles and distances; a new figure by default.
     **options
         Further arguments of `metrics.neighborhood_preservation`: k, n_spectral, n_points.
 
@@ -441,7 +437,7 @@ def _draw(
     legend: bool = True,
     **frame: Any,
 ) -> Axes:
-    """A map with or without a legend beside it."""
+    """Draw a map with or without a legend."""
     groups = _groups(labels, shades, len(Y))
     style = Style(size, alpha, sort_order, where=BESIDE if legend else None)
     return draw_map(Y, shades, style, groups=groups, **frame)

@@ -1,25 +1,24 @@
-"""From the sphere to the plane and back: map projections of unit vectors.
+"""Map projections: from unit vectors to the plane and back.
 
 =============== ================================ ===========================================
-name            keeps                            the whole sphere becomes
+name            preserves                        the whole sphere becomes
 =============== ================================ ===========================================
-mercator        angles (conformal)               a strip of width 2 pi, without end upwards
+mercator        angles (conformal)               a strip of width 2 pi and infinite height
 lambert         areas                            a disc of radius 2
 equal_earth     areas                            a rounded oblong; its poles are lines
 mollweide       areas                            an ellipse of half-axes 2 sqrt(2), sqrt(2)
-orthographic    the look of a globe from afar    two unit discs, near side upon far side
+orthographic    the view from space              two unit discs, one for each side
 =============== ================================ ===========================================
 
-Lengths are in radii of the sphere. Every projection takes any centre (an oblique map): the
-sphere is first turned so that the centre faces the reader, its north upwards. Centres are
-given in degrees, as on the edges of a map.
+Lengths are in units of the radius of the sphere. All projections can be centred anywhere (oblique maps):
+the sphere is first rotated so that the centre faces the reader, with north up. Centres are in degrees.
 
-No point is ever lost. Where a projection is singular, this is what happens:
+Where a projection is singular:
 
-- Mercator sends the map's own poles to ``(0, inf)`` and ``(0, -inf)``;
-- Lambert spreads the point opposite to the centre over its rim: it is placed at ``(2, 0)``;
-- Equal Earth draws its poles as lines: a point there is placed in the line's middle;
-- the orthographic far side is laid under the near one: `far_side` tells them apart.
+- Mercator maps its poles to ``(0, inf)`` and ``(0, -inf)``;
+- Lambert maps the point opposite to the centre to ``(2, 0)`` on its rim;
+- Equal Earth draws its poles as lines, and maps points there to the middle of the line;
+- orthographic maps both sides of the globe to the same disc: `far_side` distinguishes them.
 """
 
 from __future__ import annotations
@@ -46,10 +45,9 @@ _RIM_TOLERANCE = 1e-9
 class _Projection(ABC):
     """A projection with its centre at the first axis and north along the third.
 
-    `forward` takes unit vectors to the plane, `backward` takes the plane to unit vectors
-    (NaN off the map), `stretch` gives the half-axes of the ellipse that a small unit circle
-    becomes (Tissot's indicatrix), the larger one first, and `rim` walks around the map once,
-    where the map ends; None if it goes on and on.
+    `forward` maps unit vectors to the plane, `backward` the plane to unit vectors (NaN off the map),
+    `stretch` returns the half-axes of Tissot's indicatrix, larger one first, and `rim` the boundary of the
+    map, None if it has none.
     """
 
     faces = False  # it looks at a point, rather than along the equator
@@ -265,15 +263,15 @@ def project(
     Y : array-like of shape (n, 3)
         Unit vectors.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
-        The module's table tells what each one keeps.
+        See the table of the module.
     center : (longitude, latitude)
-        What the map is centred on, in degrees; north is upwards.
+        Centre of the map in degrees; north is up.
 
     Returns
     -------
     P : ndarray of shape (n, 2)
-        Positions to the right and upwards, in radii of the sphere. Mercator's own poles lie
-        at ``(0, inf)`` and ``(0, -inf)``.
+        Horizontal and vertical positions, in units of the radius. Mercator's poles are at ``(0, inf)`` and
+        ``(0, -inf)``.
 
     Examples
     --------
@@ -296,16 +294,15 @@ def inverse(
     Parameters
     ----------
     P : array-like of shape (n, 2)
-        Positions on the map, as `project` gives them.
+        Positions on the map, as returned by `project`.
     projection, center
         As in `project`.
 
     Returns
     -------
     Y : ndarray of shape (n, 3)
-        Unit vectors; rows of NaN for positions that are off the map. Mercator's map goes on
-        around the sphere, so no position is off it. An orthographic position belongs to two
-        points, of which the one on the near side is returned.
+        Unit vectors; NaN for positions off the map. Mercator's map is periodic, so no position is off it. Of
+        the two points at an orthographic position, the one on the near side is returned.
 
     Examples
     --------
@@ -324,10 +321,10 @@ def inverse(
 def scale_factors(
     Y: ArrayLike, projection: str = "mercator", *, center: Sequence[float] = (0.0, 0.0)
 ) -> Floats:
-    """How much a map stretches around each point.
+    """Factors by which a map stretches the surroundings of each point.
 
-    A small circle on the sphere becomes an ellipse on the map (Tissot's indicatrix). A
-    conformal map keeps it a circle, an equal-area map keeps its area.
+    A small circle on the sphere becomes an ellipse on the map (Tissot's indicatrix). Conformal maps preserve
+    circles, equal-area maps their area.
 
     Parameters
     ----------
@@ -339,9 +336,8 @@ def scale_factors(
     Returns
     -------
     factors : ndarray of shape (n, 2)
-        The ellipse's larger and smaller half-axis for a circle of radius 1. Mercator has
-        sec(latitude) twice; an equal-area map has factors whose product is 1. A point that a
-        map draws as a line has ``inf``.
+        Larger and smaller half-axis of the ellipse for a circle of radius 1. For Mercator, both are
+        sec(latitude); for equal-area maps, their product is 1; ``inf`` for points that are drawn as a line.
 
     Examples
     --------
@@ -357,14 +353,14 @@ def scale_factors(
 
 
 def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[np.bool_]:
-    """Which points lie on the side of the globe that is turned away.
+    """Mask of the points on the far side of a globe.
 
     Parameters
     ----------
     Y : array-like of shape (n, 3)
         Unit vectors.
     center : (longitude, latitude)
-        What the globe is centred on, in degrees.
+        Centre of the globe in degrees.
 
     Returns
     -------
@@ -377,18 +373,18 @@ def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[n
     >>> far_side([[1, 0, 0], [0, 1, 0], [-1, 0, 0]])
     array([False, False,  True])
     """
-    # The turn rounds: a point on the rim, 1e-17 behind it, is not far.
+    # Tolerance for rounding: points on the rim are not far.
     return np.asarray(check_unit("Y", Y) @ _facing(center)[0] < -1e-12)
 
 
 def lookup(projection: str) -> _Projection:
-    """The projection of this name, or an error that lists those there are."""
+    """The projection of this name; raises ValueError for unknown names."""
     check_choice("projection", projection, NAMES)
     return _PROJECTIONS[projection]
 
 
 def _facing(center: Any) -> Floats:
-    """The rotation that turns the centre to the first axis, its east to the second."""
+    """The rotation that maps the centre to the first axis and its east to the second."""
     try:
         longitude, latitude = (np.deg2rad(float(angle)) for angle in center)
     except (TypeError, ValueError):
@@ -400,7 +396,7 @@ def _facing(center: Any) -> Floats:
         )
     cl, sl, cp, sp = np.cos(longitude), np.sin(longitude), np.cos(latitude), np.sin(latitude)
     rotation = np.array([[cl * cp, sl * cp, sp], [-sl, cl, 0.0], [-cl * sp, -sl * sp, cp]])
-    # cos(90 degrees) is 6e-17 in floating point: make right angles right, and poles poles.
+    # cos(90 degrees) is 6e-17 in floating point: make right angles exact.
     rotation[np.abs(rotation) < 1e-15] = 0
     return rotation
 
