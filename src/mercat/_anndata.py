@@ -1,4 +1,4 @@
-"""What `tl`, `pl` and the command line ask of an AnnData object, and how a map is kept in one."""
+"""Read data from AnnData objects and write maps into them, for `tl`, `pl` and the command line."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from ._extras import require
 if TYPE_CHECKING:
     from anndata import AnnData
 
-#: Where obsm has the flat map, so that ``sc.pl.embedding(adata, "mercat")`` draws it, and what uns calls it.
+#: Key of the flat map in obsm, so that ``sc.pl.embedding(adata, "mercat")`` draws it, and key in uns.
 KEY, SHORT = "X_mercat", "mercat"
 _SPHERE = "_sphere"
-# Columns of obs with how far places can be trusted.
+# Columns of obs for uncertainty.
 DOUBTS = ("spread", "alternative_gap", "alternative_wins", "torn", "p_value")
 
 
 def sphere_of(key: str) -> str:
-    """The key of the unit vectors that a flat map shows."""
+    """Key of the unit vectors of a flat map."""
     return f"{key}{_SPHERE}"
 
 
 def map_of(adata: AnnData, sphere: str) -> str:
-    """The key of the map whose unit vectors these are; in files of version 0.1 it is their own."""
+    """Key of the flat map of unit vectors; in files of version 0.1, their own key."""
     key = sphere.removesuffix(_SPHERE)
     return key if key in adata.obsm else sphere
 
 
 def short_of(key: str) -> str:
-    """What the fields beside a map are called by: in uns as it is, in obs with what they hold."""
+    """Name of a map in uns, and prefix of its columns in obs."""
     return SHORT if key == KEY else key
 
 
 def loss_column(key: str) -> str:
-    """The column of obs that holds the losses of a map."""
+    """Column of obs with the losses of a map."""
     return f"{short_of(key)}_loss"
 
 
@@ -55,9 +55,10 @@ def write_map(
     key: str = KEY,
     like: Mapping[str, Any] | None = None,
 ) -> int:
-    """A map and unit vectors in obsm, losses in obs, what is known in uns; how many the map has drawn in.
+    """Write map and unit vectors to obsm, losses to obs, other results to uns; return the number of points in
+    the margin of the map.
 
-    `like` is the entry ``map`` of another one, whose flat coordinates these points get, too.
+    `like` is the entry ``map`` of another map, whose flat coordinates are used.
     """
     sheet = Sheet.of(Y) if like is None else Sheet.from_dict(like)
     flat, drawn_in = sheet.lay(Y)
@@ -76,7 +77,7 @@ def write_map(
 
 
 def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
-    """What `mercat.uncertainty` found out about a map: numbers in obs, vectors in obsm, the rest in uns."""
+    """Write the result of `mercat.uncertainty`: numbers to obs, vectors to obsm, the rest to uns."""
     short = short_of(key)
     for name, values in found.columns().items():
         adata.obs[f"{short}_{name}"] = np.asarray(values)
@@ -89,7 +90,7 @@ def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
 
 
 def forget_uncertainty(adata: AnnData, key: str) -> None:
-    """Remove what `write_uncertainty` wrote."""
+    """Remove the fields of `write_uncertainty`."""
     for name in ("axes", "alternative"):
         adata.obsm.pop(f"{key}_{name}", None)
     columns = [f"{short_of(key)}_{name}" for name in DOUBTS]
@@ -100,7 +101,7 @@ def forget_uncertainty(adata: AnnData, key: str) -> None:
 
 
 def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
-    """What `write_uncertainty` wrote about a map, or None."""
+    """Read the fields of `write_uncertainty`, or None."""
     short = short_of(key)
     about = _about_uncertainty(adata, key)
     columns = [f"{short}_{name}" in adata.obs for name in DOUBTS]
@@ -127,7 +128,7 @@ def _about_uncertainty(adata: AnnData, key: str) -> Any:
 
 
 def about_model(model: Any, **params: Any) -> dict[str, Any]:
-    """What uns tells of a fitted model; `params` stand beside its own, or in their place."""
+    """Description of a fitted model for uns; `params` extend or override its parameters."""
     return {
         "params": {**_storable(model.get_params()), **params},
         "calibration": np.array(model.calibration_),
@@ -138,7 +139,7 @@ def about_model(model: Any, **params: Any) -> dict[str, Any]:
 
 
 def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that shape the result and that an h5ad file can hold: no None, generator or function."""
+    """Parameters that affect the result and that an h5ad file can store: no None, generator or function."""
     kinds = (bool, int, float, str, np.number, np.bool_, np.ndarray)
     return {
         name: value
@@ -155,9 +156,9 @@ def require_anndata(adata: Any) -> None:
 
 
 def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
-    """The key of what is embedded, by default X_pca or else X; its numbers as they are; where they stand.
+    """Key, values and location of the representation to embed, by default X_pca, else X.
 
-    Raises KeyError, which names the key, where there are none.
+    Raises KeyError with the key if it does not exist.
     """
     if key is None:
         key = "X_pca" if "X_pca" in adata.obsm else "X"
@@ -170,7 +171,7 @@ def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
 
 
 def in_memory(X: Any) -> Any:
-    """Numbers of an AnnData object as an array or a sparse matrix in memory."""
+    """Values of an AnnData object as an array or a sparse matrix in memory."""
     if hasattr(X, "to_memory"):  # a sparse matrix in a file
         return X.to_memory()
     return X if hasattr(X, "tocsr") else np.asarray(X)
@@ -182,10 +183,7 @@ def embedding_keys(adata: AnnData) -> str:
 
 
 def sphere_key(adata: AnnData, basis: str) -> str:
-    """The key of the unit vectors of the map that `basis` stands for.
-
-    In files of version 0.1 they have the key of the map themselves.
-    """
+    """Key of the unit vectors of the map `basis`; in files of version 0.1, the key of the map itself."""
     for key in (basis, f"X_{basis}"):
         if sphere_of(key) in adata.obsm:
             return sphere_of(key)
@@ -204,9 +202,9 @@ def sphere_key(adata: AnnData, basis: str) -> str:
 
 
 def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
-    """Unit vectors of maps by Mercat, and positions in the plane of others such as UMAP's, by name.
+    """Unit vectors of Mercat maps, and planar positions of others such as UMAP, by name.
 
-    basis: names, or a mapping from what they are called to names.
+    `basis` is a list of keys, or a mapping from names to keys.
     """
     named = basis if isinstance(basis, Mapping) else {name: name for name in basis}
     if not named:
@@ -226,7 +224,7 @@ def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
 def column(
     adata: AnnData, key: str, *, layer: str | None, use_raw: bool | None, name: str = "color"
 ) -> Any:
-    """A column of obs, or the values of a gene, as a pandas Series called `key`."""
+    """A column of obs, or the expression of a gene, as a pandas Series named `key`."""
     import pandas as pd
 
     use_raw = _from_raw(adata, layer, use_raw)
@@ -247,7 +245,7 @@ def column(
 
 
 def masked_cells(adata: AnnData, mask: Any) -> np.ndarray | None:
-    """Which cells scanpy's `mask_obs` leaves out: booleans, or the column of obs that has them."""
+    """Mask of the cells that scanpy's `mask_obs` leaves out; it is an array or a column of obs."""
     if mask is None:
         return None
     if isinstance(mask, str) and mask not in adata.obs:
@@ -276,7 +274,7 @@ def _from_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
 def gene_matrix(
     adata: AnnData, genes: Any, *, layer: str | None, use_raw: bool | None
 ) -> tuple[Any, list[str]]:
-    """The values of genes, a column each, and their names; a number stands for as many variable ones."""
+    """Expression of genes, one column each, and their names; an integer selects the most variable ones."""
     use_raw = _from_raw(adata, layer, use_raw)
     source = adata.raw if use_raw else adata
     values = source.X if layer is None else adata.layers[layer]
@@ -299,7 +297,7 @@ def _places(names: Any, wanted: list[str]) -> list[int]:
 
 
 def _variable(var: Any, values: Any, most: int) -> list[int]:
-    """Places of the genes that vary most, in the order in which they stand."""
+    """Indices of the most variable genes, in increasing order."""
     squares = values.multiply(values) if hasattr(values, "multiply") else values * values
     mean, square = (np.asarray(one.mean(axis=0)).ravel() for one in (values, squares))
     variance = square - mean * mean
@@ -310,7 +308,7 @@ def _variable(var: Any, values: Any, most: int) -> list[int]:
 
 
 def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:
-    """Raise where a name is that of several columns, none of which is meant more than the others."""
+    """Raise if a name is ambiguous."""
     times = int((names == key).sum())
     if times > 1:
         raise ValueError(
@@ -320,7 +318,7 @@ def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:
 
 
 def stored_palette(uns: Mapping[str, Any], values: Any) -> dict[str, str] | None:
-    """The colours that scanpy keeps for a categorical column, by category; a warning if they do not fit."""
+    """Colours stored by scanpy for a categorical column, by category; warns if they do not fit."""
     key = f"{values.name}_colors"
     stored = uns.get(key)
     if stored is None or not hasattr(values, "cat"):
@@ -339,7 +337,7 @@ def stored_palette(uns: Mapping[str, Any], values: Any) -> dict[str, str] | None
 
 
 def painted(uns: Mapping[str, Any], values: Any) -> Any:
-    """A column for the viewer, with the colours that scanpy keeps for it, opaque, where there are such."""
+    """A column for the viewer with the colours stored by scanpy, if any, opaque."""
     palette = stored_palette(uns, values)
     if palette is None:
         return values
@@ -347,7 +345,7 @@ def painted(uns: Mapping[str, Any], values: Any) -> Any:
 
 
 def _hex(color: str) -> str:
-    """A colour as "#rrggbb" or "#rrggbbaa"; empty if it cannot be read, as names without matplotlib."""
+    """A colour as "#rrggbb" or "#rrggbbaa"; empty if it cannot be parsed, as names without matplotlib."""
     try:
         from matplotlib.colors import is_color_like, to_hex
     except ImportError:

@@ -63,7 +63,7 @@ _each_alike = contextvars.ContextVar("each_alike", default=False)
 
 @contextmanager
 def rows_alike() -> Iterator[None]:
-    """Within it, `row_product` gives a row the same bits whatever rows come with it."""
+    """Context in which `row_product` gives the same bits for a row in any batch."""
     token = _each_alike.set(True)
     try:
         yield
@@ -72,7 +72,7 @@ def rows_alike() -> Iterator[None]:
 
 
 def row_product(A: Array, B: Array) -> Array:
-    """A @ B. Within `rows_alike`, in double precision where BLAS is not so even-handed in single."""
+    """A @ B. Within `rows_alike`, in double precision if single precision depends on the batch."""
     if not on_host(A) or A.dtype != np.float32 or not _each_alike.get() or blas_is_even():
         return A @ B
     return (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float32)
@@ -130,7 +130,7 @@ def blocks(n: int, size: int) -> list[slice]:
 
 
 def device_blocks(array: Array, numbers: int) -> list[slice]:
-    """Slices of rows of a tensor for which so many numbers per row fit a share of its device's memory."""
+    """Slices of rows of a tensor, sized so that the numbers per row fit in a share of its device's memory."""
     return blocks(array.shape[0], max(1, _NUMBERS_ON_DEVICE // max(1, numbers)))
 
 

@@ -1,4 +1,4 @@
-"""Sparse matrices checked for being whole: SciPy believes their indices, and reads wherever they lead."""
+"""Checks of sparse matrices: SciPy trusts their indices, and may read out of bounds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _AT_ONCE = 1 << 22  # entries that are compared with the next, for a bound on me
 
 
 def checked_csr(X: Any, name: str) -> Any:
-    """A sparse matrix of any format in CSR format, each row in order and without duplicates.
+    """Convert a sparse matrix to CSR with sorted indices and without duplicates.
 
-    One pass over the indices. Raises ValueError that begins with `name` where they lead out of the matrix. X
-    itself comes back if it is in that form already; it is never changed.
+    Raises ValueError that starts with `name` if indices are out of bounds. X is not changed, and returned itself
+    if it has that form already.
     """
     check_sparse(X, name)
     found = X.tocsr()
@@ -30,7 +30,7 @@ def checked_csr(X: Any, name: str) -> Any:
 
 
 def check_sparse(X: Any, name: str) -> None:
-    """Raise ValueError that begins with `name` unless the indices of a sparse matrix are within it."""
+    """Raise ValueError that starts with `name` if indices of a sparse matrix are out of bounds."""
     _check_native(X, name)
     try:
         fault = _FAULTS[X.format](X) if X.format in _FAULTS else None
@@ -41,7 +41,7 @@ def check_sparse(X: Any, name: str) -> None:
 
 
 def _check_native(X: Any, name: str) -> None:
-    """SciPy has no code for numbers in another order of bytes, and takes them for what they are not."""
+    """Convert to native byte order: SciPy misreads others."""
     if not X.dtype.isnative:
         raise ValueError(
             f"{name} must hold numbers in the byte order of this machine, got a sparse matrix of "
@@ -119,7 +119,7 @@ _FAULTS = {
 
 
 def _in_order(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Whether the indices of each row rise."""
+    """Whether the indices of each row increase."""
     n = int(indptr[-1])
     for start in range(0, n - 1, _AT_ONCE):
         part = indices[start : min(start + _AT_ONCE + 1, n)]

@@ -1,4 +1,4 @@
-"""Text that others wrote, before a terminal shows it, which obeys some characters, or a page."""
+"""Escape untrusted text for terminals and files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""Text without what a terminal would obey: names in a file may hold escape sequences.
+    r"""Escape control characters, which could command a terminal.
 
-    Ends of lines and tabs are shown as what they are too, unless the text is one of several `lines`.
+    Line ends and tabs are escaped, too, unless `lines`.
 
     >>> print(printable("a\x1b[2J\nb"))
     a\x1b[2J\nb
@@ -25,7 +25,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def printable_json(text: str) -> str:
-    """The same for JSON, which has an escape of its own: the values stay what they are."""
+    """The same for JSON, with JSON's own escapes, so that values are unchanged."""
     return _COMMANDS.sub(
         lambda found: found[0] if found[0] in "\n\t" else _in_json(ord(found[0])), text
     )
@@ -42,7 +42,7 @@ def _in_json(code: int) -> str:
 
 
 def well_formed(text: str) -> str:
-    r"""Text that UTF-8 can hold: what cannot be written, as in some names of files, becomes U+FFFD.
+    r"""Replace lone surrogates, as in some file names, by U+FFFD, so that text can be encoded as UTF-8.
 
     >>> well_formed("caf\udce9") == "caf\ufffd"
     True
@@ -51,6 +51,6 @@ def well_formed(text: str) -> str:
 
 
 def check_text(name: str, text: str) -> None:
-    """Raise ValueError that names the parameter where its text cannot be written."""
+    """Raise ValueError with the name of the parameter if its text cannot be encoded as UTF-8."""
     if _SURROGATES.search(text):
         raise ValueError(f"{name} must be text that UTF-8 can hold, got {text[:60]!r}.")

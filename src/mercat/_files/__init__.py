@@ -1,1 +1,1 @@
-"""Models and other files: written atomically, read without trust."""
+"""Model files, atomic writes, and checks of untrusted files."""

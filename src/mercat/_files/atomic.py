@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, one or several together."""
+"""Atomic writes of one or several files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
 
 
 class PartlyWritten(OSError):
-    """Some of several files were replaced, and could not be put back after another one failed."""
+    """Some of several files were replaced and could not be restored after another one failed."""
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary file beside `path` that replaces it when the block ends without an error.
+    """Yield a temporary file that replaces `path` if the block ends without an error.
 
-    Whatever interrupts the block, `path` holds what it held before, or the whole new content. The temporary
-    file has the ending of `path`, for writers that go by it.
+    If the block is interrupted, `path` is unchanged. The temporary file is in the same folder and has the same
+    suffix as `path`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,10 +39,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
-    """As `whole_file`, for several files: all of them are replaced, or none.
+    """As `whole_file`, for several files: either all or none are replaced.
 
-    If one of them cannot be replaced, those that were are put back. If that fails too, `PartlyWritten` says
-    which files are new. (If the machine stops between two renames, no one is left to put anything back.)
+    If one cannot be replaced, the others are restored; if that fails, `PartlyWritten` names the new files. (A
+    power failure between two renames leaves some replaced.)
     """
     targets = [check_target(Path(path)) for path in paths]
     parts: list[Path] = []
@@ -60,7 +60,7 @@ def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]
 
 
 def remove(path: Path) -> None:
-    """Do away with a file, or with a folder that a writer made in its place, such as a zarr store."""
+    """Delete a file, or a folder that a writer created instead, such as a zarr store."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -68,9 +68,9 @@ def remove(path: Path) -> None:
 
 
 def check_target(path: Path) -> Path:
-    """Where to write, links followed: a regular file, or nothing yet, in a folder that exists.
+    """Resolve links of a path to write; it must be a regular file or absent, in an existing folder.
 
-    Raises OSError elsewhere, as where there is a device: to rename a file to it would do away with it.
+    Raises OSError otherwise, for example for a device, which a rename would replace.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -87,11 +87,11 @@ def check_target(path: Path) -> Path:
 
 
 def _new_file_beside(target: Path) -> Path:
-    """An empty file to write to, as closed to others as `target` is, or else as the umask has it."""
+    """Create an empty file with the permissions of `target`, or those of the umask."""
     ending = "".join(target.suffixes[-2:])
     mode = _mode_of(target)
     while True:
-        # Names of files are limited in length, and that of the target may be as long as they can be.
+        # The name of the target may have the maximum length already.
         part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{ending[-20:]}")
         try:
             os.close(os.open(part, _NEW, 0o666 if mode is None else 0o600 | mode))
@@ -103,7 +103,7 @@ def _new_file_beside(target: Path) -> Path:
 
 
 def _mode_of(target: Path) -> int | None:
-    """The permissions of the file at `target`; None where there is none."""
+    """Permissions of the file at `target`, None if it does not exist."""
     try:
         return stat.S_IMODE(target.stat().st_mode) & 0o777
     except FileNotFoundError:
@@ -144,7 +144,7 @@ def _keep(target: Path, old: Path) -> None:
 
 
 def _put_back(part: Path, target: Path, old: Path) -> str | None:
-    """Restore what `target` held; where that fails, what is to be said of it."""
+    """Restore the previous content of `target`; return a message if that fails."""
     try:
         if part.exists() and target.exists():  # as it was
             old.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""HDF5 files and zarr folders, looked through before they are read.
+"""Checks of HDF5 files and zarr folders before they are read.
 
-Both can claim any size without storing it, and can point at other files of the machine; zarr can name
-decoders that run code. `check_hdf5` and `check_zarr` refuse all of that, as ValueError.
+Both can declare data that they do not store, and refer to other files; zarr can name codecs that run code.
+`check_hdf5` and `check_zarr` raise ValueError for all of these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from .untrusted import check_claim, check_file, reading
 
-# What turns bytes into numbers and text, and no more. (Zarr's "pickle" runs what it decodes.)
+# Codecs that do not run code, unlike zarr's "pickle".
 CODECS = {
     "adler32", "astype", "bitround", "blosc", "bool", "bytes", "bz2", "crc32", "crc32c",
     "delta", "endian", "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4",
@@ -28,7 +28,7 @@ _METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
 
 
 def check_hdf5(path: Path) -> None:
-    """Raise where an HDF5 file claims too much, points outside of itself, or holds what no table has."""
+    """Raise if an HDF5 file declares too much data, refers to other files, or has unexpected types."""
     import h5py
 
     claims: list[int] = []
@@ -58,10 +58,10 @@ def check_hdf5(path: Path) -> None:
 
 
 def _check_heaps(path: Path) -> None:
-    """Raise where a heap of texts is broken: HDF5 would go round in it for ever.
+    """Raise if a heap of strings is broken, which sends HDF5 into an infinite loop.
 
-    A heap begins with GCOL, a version and its size; then come texts, each with a number, a count and its
-    size, up to one of number 0, which is the space that is left.
+    A heap starts with GCOL, a version and its size; then come strings, each with a number, a count and its
+    size, up to number 0, the free space.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         start = content.find(b"GCOL\x01\0\0\0")
@@ -79,9 +79,10 @@ def _check_heaps(path: Path) -> None:
 
 
 def _check_kind(path: Path, name: str, kind: Any) -> None:
-    """Raise unless values are numbers, text, names of numbers, references, or records of these.
+    """Raise unless values are numbers, strings, enums, references, or records of these.
 
-    h5py reads sequences of varying length, too, and one broken bit makes them of text: that ends the process.
+    Sequences of varying length are refused: a flipped bit turns them into sequences of strings, which crash
+    h5py.
     """
     from h5py import h5t
 
@@ -93,7 +94,7 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
 
 
 def check_zarr(path: Path) -> None:
-    """Raise where a zarr folder claims too much, points outside of itself, or names unknown decoders."""
+    """Raise if a zarr folder declares too much data, refers to other files, or names unknown codecs."""
     claimed = 0
     with reading(path, "a whole zarr folder", folder=True):
         inside = path.resolve()
@@ -109,7 +110,7 @@ def check_zarr(path: Path) -> None:
 
 
 def _check_metadata(path: Path, about: Any) -> int:
-    """Bytes that arrays claim, anywhere in a file of metadata."""
+    """Number of bytes that the arrays in a file of metadata declare."""
     claimed = 0
     for node in _dictionaries(about):
         for key in ("filters", "compressor", "codecs"):
@@ -135,7 +136,7 @@ def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _codecs(value: Any) -> Iterator[str]:
-    """Names of codecs, as version 2 (id) or 3 (name) of the format has them."""
+    """Names of codecs, in version 2 (id) or 3 (name) of the format."""
     for codec in value if isinstance(value, list) else [value]:
         if isinstance(codec, dict):
             yield str(codec.get("id", codec.get("name")))
@@ -144,7 +145,7 @@ def _codecs(value: Any) -> Iterator[str]:
 
 
 def _item_size(dtype: Any) -> int:
-    """Bytes of a value; 8 of one that numpy does not know, as text of any length."""
+    """Bytes per value; 8 for types unknown to NumPy, such as strings of any length."""
     try:
         return max(int(np.dtype(dtype).itemsize), 1)
     except TypeError:

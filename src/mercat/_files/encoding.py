@@ -1,4 +1,4 @@
-"""Values as JSON, and back: arrays are kept aside and called by name, and nothing in it runs."""
+"""Encode values as JSON and decode them; arrays are stored separately and referred to by name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TYPES = ("<f4", "<f8", "<i4", "<i8")
 
 
 class Arrays:
-    """Values as JSON; the arrays among them are put aside, each once, and called by name."""
+    """Encodes values as JSON and collects their arrays, each once."""
 
     def __init__(self) -> None:
         self.members: dict[str, np.ndarray] = {}
         self._names: dict[int, str] = {}
 
     def encode(self, value: Any, name: str) -> Any:
-        """`value` as JSON. What is neither null, bool, int, text nor list is a dictionary of one key."""
+        """`value` as JSON; types other than null, bool, int, str and list become a dictionary with one key."""
         if value is None or isinstance(value, bool | str):
             return value
         if isinstance(value, int | np.integer):
@@ -55,7 +55,7 @@ class Arrays:
 
 
 def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The value that `Arrays.encode` made this JSON of. Anything else is refused by ValueError."""
+    """Decode JSON written by `Arrays.encode`; raises ValueError for anything else."""
     if isinstance(value, list):
         return [decode(v, arrays) for v in value]
     if not isinstance(value, dict):

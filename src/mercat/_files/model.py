@@ -1,9 +1,8 @@
-"""Fitted models in files that are safe to load: arrays and JSON, nothing that runs.
+"""Model files: arrays and JSON without code, safe to load.
 
-A model file is a zip archive, as NumPy's .npz: `model.json` says what the model is, and each of its arrays
-is an .npy file beside it. Nothing is compressed, so that no part can be larger than the file. Loading
-checks sizes before it allocates, and every array's type, shape and values before there is a model: see
-`_files/schema.py`.
+A model file is a zip archive like NumPy's .npz: `model.json` describes the model, and each array is an .npy
+file. Nothing is compressed, so no part can be larger than the file. Loading checks sizes before it allocates
+memory, and the type, shape and values of each array before it creates a model: see `_files/schema.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FORMAT = "mercat model"
 HEADER = "model.json"
 _MOST_MEMBERS = 1000
 _ADDED = {"n_detail": None}  # parameters that older files lack
-_OUTPUT = "_sklearn_output_config"  # where scikit-learn keeps what `set_output` was told
+_OUTPUT = "_sklearn_output_config"  # scikit-learn's attribute for `set_output`
 _OUTPUTS = ("default", "pandas", "polars")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 
@@ -41,17 +40,17 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file that is safe to load.
 
-    The file holds arrays and JSON, no code and no pickle. It is written whole or not at all; an existing
-    file is replaced.
+    The file contains arrays and JSON, but no code or pickles. It is written atomically; an existing file is
+    replaced.
 
     Parameters
     ----------
     model : Mercat
-        A fitted model. Its `callback` must be None and its `random_state` an integer or None, since
-        neither functions nor generators can be kept. What `set_output` was told is kept; attributes of your
-        own, and parameters that do not go with the fit any more, are refused.
+        A fitted model. Its `callback` must be None and its `random_state` an integer or None, since functions
+        and generators cannot be saved. The setting of `set_output` is saved; attributes of your own, and
+        parameters changed since the fit, are refused.
     path : path-like
-        Where to write; `.mercat` is a good ending.
+        Where to write, by convention with the suffix `.mercat`.
 
     Returns
     -------
@@ -74,10 +73,10 @@ def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Mercat:
-    """Read a model that `save`, or `mercat embed --save-model`, has written.
+    """Read a model written by `save` or `mercat embed --save-model`.
 
-    The model transforms to the same bits as the one that was saved. A file that is broken, hostile or of
-    a newer version raises ValueError, which says why.
+    The loaded model transforms to the same bits as the saved one. Broken, malicious or newer files raise
+    ValueError with the reason.
 
     Parameters
     ----------
@@ -87,8 +86,8 @@ def load(path: str | os.PathLike[str]) -> Mercat:
     Returns
     -------
     model : Mercat
-        The fitted model. A warning tells where the command line had prepared the data (``--log1p``,
-        ``--scale``): `transform` then expects rows prepared alike, which `mercat transform` does by itself.
+        The fitted model. A warning says if the command line had prepared the data (``--log1p``,
+        ``--scale``): `transform` expects rows prepared in the same way, as `mercat transform` does.
     """
     model, notes = read_model(path)
     if notes.get("prepared"):
@@ -103,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> Mercat:
 def write_model(
     model: Mercat, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None
 ) -> Path:
-    """As `save`, with notes (numbers, text, lists, arrays) that `read_model` gives back."""
+    """As `save`, with notes (numbers, text, lists, arrays) that `read_model` returns."""
     if type(model) is not Mercat:  # another class would come back as this one
         raise TypeError(f"model must be a Mercat, got {type(model).__name__}.")
     check_is_fitted(model)
@@ -161,7 +160,7 @@ def write_model(
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
-    """The model of a file, and the notes written with it."""
+    """Read a model and its notes."""
     with reading(path):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -176,7 +175,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
 def _read_archive(
     archive: zipfile.ZipFile, file_size: int
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays. Nothing is allocated that is larger than the file."""
+    """Read header and arrays, without allocating more than the size of the file."""
     members = archive.infolist()
     names = [member.filename for member in members]
     if HEADER not in names:
@@ -238,5 +237,5 @@ def _restore(
 
 
 def _device_name(device: Any) -> Any:
-    """A device of torch by its name, which says the same."""
+    """A torch device by its name."""
     return str(device) if type(device).__module__ == "torch" else device

@@ -1,4 +1,4 @@
-"""A fitted model as an array of bytes, for containers that hold arrays, such as `uns` of AnnData."""
+"""Fitted models as arrays of bytes, for containers of arrays such as `uns` of AnnData."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .model import read_model, write_model
 
 
 def pack(model: Mercat) -> np.ndarray:
-    """The file of a model as bytes, without what a file cannot hold and `transform` does not need."""
+    """The model file as bytes, without parameters that cannot be saved and that `transform` does not need."""
     kept = copy.copy(model)
     kept.set_params(callback=None, verbose=False, device=None, init="auto")
     if scipy.sparse.issparse(kept.neighbors):
@@ -27,7 +27,7 @@ def pack(model: Mercat) -> np.ndarray:
 
 
 def unpack(content: Any) -> Mercat:
-    """The model of `pack`, checked as any model file."""
+    """Read the model of `pack`, with the checks of any model file."""
     content = np.asarray(content)
     if content.dtype != np.uint8 or content.ndim != 1:
         raise ValueError(f"a model must be bytes, got {content.dtype} of shape {content.shape}.")

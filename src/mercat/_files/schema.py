@@ -1,7 +1,7 @@
-"""What a fitted model must look like, field by field: the rules that a file is held against.
+"""Rules for the fields of a fitted model, against which model files are checked.
 
-A field that a fit adds needs a line here, and `_files.model.VERSION` one more as soon as models have been
-released without it.
+A new attribute of fitted models needs a line here, and a higher `_files.model.VERSION` once models without it
+have been released.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .._solve.status import Status
 
 
 class Shape(NamedTuple):
-    """What an array must look like: letters of `sizes` mean the same number wherever they stand."""
+    """Rule for an array; a letter in `sizes` means the same number in all rules."""
 
     sizes: str
     kind: str = "f"
@@ -122,7 +122,7 @@ RULES: dict[type, dict[str, Any]] = {
     },
     ApexSums: {"M": Shape("2 A r"), "S": Shape("2 A"), "S12": Shape("A"), "t": Shape("2 A")},
 }
-# What model files call the record types: names stay as they were first written.
+# Names of record types in model files, independent of class names.
 _IN_FILES = {
     FittedMap: "Placer",
     LandmarkPlacer: "Landmarks",
@@ -145,7 +145,7 @@ _MAY_BE_NAN = {  # or infinite
 
 
 def check_state(model: Mercat, state: dict[str, Any]) -> None:
-    """Raise ValueError where a fit cannot have left this on a model of these parameters."""
+    """Raise ValueError if these attributes cannot come from a fit with these parameters."""
     rules = RULES[Mercat]
     check_names("the state", set(state) | _OPTIONAL_FIELDS, set(rules))
     sizes: dict[str, int] = {}
@@ -196,7 +196,7 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
 
 
 def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int]) -> None:
-    """What no field shows alone."""
+    """Check relations between fields."""
     spectral = state["_placer"].spectral
     n, d = sizes["n"], sizes.get("d", sizes.get("w", 0))
     r, n_compared = sizes.get("r", d), sizes.get("L", 1)

@@ -1,8 +1,8 @@
-"""Files from anywhere: what they claim is checked before it is believed, and nothing in them is run.
+"""Read untrusted files: declared sizes are checked first, and no code is run.
 
-Memory stays in proportion to the size of a file. A compressed file, and one that leaves out what is zero,
-can claim any size: what unfolds to more than `FOLD` times the file, beyond what is `FREE`, is refused.
-Everything here raises ValueError that begins with the path of the file.
+Memory is bounded in proportion to the size of the file. Compressed and sparse files can declare any size: more
+than `FOLD` times the size of the file, and more than `FREE` bytes, are refused. Errors are ValueErrors that
+start with the path of the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KINDS = {
 
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
-    """What is at a path, links followed: "a file", "a folder", "a pipe", ..., or "absent"."""
+    """Kind of a path after following links: "a file", "a folder", "a pipe", ..., or "absent"."""
     try:
         return _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
     except (FileNotFoundError, NotADirectoryError):
@@ -50,10 +50,10 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
 
 
 def check_file(path: str | os.PathLike[str], *, folder: bool = False) -> None:
-    """Raise unless a path leads to a regular file (or to a folder, where that will do).
+    """Raise unless the path is a regular file, or a folder if `folder`.
 
-    Pipes and devices have no end that could be looked for before they are read, and opening one can wait for
-    ever. ValueError names the path and what it is; an absent file, or a loop of links, is an OSError.
+    Pipes and devices have no size that could be checked, and opening one can block forever. Raises ValueError
+    with the path and its kind, and OSError for absent files and circular links.
     """
     kind = kind_of_file(path)
     if kind == "absent":
@@ -68,10 +68,10 @@ def check_file(path: str | os.PathLike[str], *, folder: bool = False) -> None:
 def reading(
     path: str | os.PathLike[str], what: str = "a whole file of its kind", *, folder: bool = False
 ) -> Iterator[None]:
-    """Whatever goes wrong with the content of a file is a ValueError that names the file.
+    """Context that turns errors about the content of a file into ValueErrors that name the file.
 
-    Within, the path is that of a regular file, or of a `folder`: see `check_file`.
-    That a file is absent or closed to the reader stays an OSError; want of memory stays MemoryError.
+    Checks the path first: see `check_file`. Errors about absent or unreadable files stay OSErrors, and
+    MemoryErrors are unchanged.
     """
     try:
         check_file(path, folder=folder)
@@ -96,13 +96,13 @@ def reading(
 
 
 def short(error: Exception) -> str:
-    """The first line of what an error says, or its kind."""
+    """The first line of an error's message, or its type."""
     first = (str(error).strip().splitlines() or [""])[0]
     return first[:200] or type(error).__name__
 
 
 def allowance(*paths: str | os.PathLike[str]) -> int:
-    """Bytes that files, or folders of files, may unfold to."""
+    """Maximum number of bytes to which files or folders may expand."""
     places = [Path(path) for path in paths]
     files = [
         part for place in places for part in ([place] if place.is_file() else place.rglob("*"))
@@ -111,7 +111,7 @@ def allowance(*paths: str | os.PathLike[str]) -> int:
 
 
 def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> None:
-    """Raise where a file claims to be far larger than it is."""
+    """Raise if a file declares far more data than its size."""
     if n_bytes > allowance(path):
         raise ValueError(
             f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {FOLD} times the size of the "
@@ -123,7 +123,7 @@ def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> N
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a gzip file, up to what is allowed."""
+    """Decompress a gzip file, up to the allowed size."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._stream, self._most = path, gzip.GzipFile(path), allowance(path)
@@ -146,7 +146,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def opened(path: Path, packed: bool | None = None) -> BinaryIO:
-    """The bytes of a file, unpacked where it is gzipped: by its name, unless `packed` says it."""
+    """Open a file, decompressing it if its name ends in .gz, or if `packed`."""
     if path.suffix == ".gz" if packed is None else packed:
         return io.BufferedReader(_Unpacked(path), 1 << 16)
     return path.open("rb")
@@ -156,13 +156,13 @@ def opened(path: Path, packed: bool | None = None) -> BinaryIO:
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """The array of an .npy file."""
+    """Read an .npy file."""
     with reading(path), path.open("rb") as file:
         return read_array(file, path.stat().st_size, str(path))
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name."""
+    """Read the arrays of an .npz file."""
     with reading(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if len(members) > _MOST_MEMBERS:
@@ -179,9 +179,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_array(stream: Any, size: int, where: str) -> np.ndarray:
-    """An array in the format .npy, of numbers, text or dates, from a stream of `size` bytes.
+    """Read an .npy array of numbers, text or dates from a stream of `size` bytes.
 
-    No memory is taken before the header has been found to agree with the size.
+    The header is compared with the size before memory is allocated.
     """
     try:
         magic = np.lib.format.read_magic(stream)
@@ -234,10 +234,10 @@ def _check_text(flat: np.ndarray, where: str) -> None:
 
 
 def check_sides(path: str | os.PathLike[str], shape: tuple[int, ...], *beside: Path | None) -> None:
-    """Raise where a sparse matrix claims far more rows and columns than a file of its size is about.
+    """Raise if a sparse matrix has far more rows or columns than expected for the size of its file.
 
-    Most may be empty, at no cost to the file, and each costs whoever maps them. Files `beside` it, which name
-    its rows and columns, count as part of it.
+    Empty rows and columns take no space in the file, but memory in a fit. Files `beside` it, with names of rows
+    and columns, count as part of it.
     """
     most = allowance(path, *filter(None, beside)) // _BYTES_A_SIDE
     if sum(shape) > most:
