@@ -12,8 +12,8 @@ _AT_ONCE = 1 << 22  # entries that are compared with the next, for a bound on me
 def checked_csr(X: Any, name: str) -> Any:
     """Convert a sparse matrix to CSR with sorted indices and without duplicates.
 
-    Raises ValueError that starts with `name` if indices are out of bounds. X is not changed, and returned itself
-    if it has that form already.
+    Raises ValueError that starts with `name` if indices are out of bounds. X is not changed, and returned
+    itself if it has that form already.
     """
     check_sparse(X, name)
     found = X.tocsr()

@@ -1,4 +1,4 @@
-"""The paper a map is drawn on: frame, graticule, the scale of stretch, the globe's shading."""
+"""Background of a map: frame, graticule, scale of Mercator's stretch, shading of the globe."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _STRETCHES = (
 
 
 def default_center(Y: Floats, projection: str) -> tuple[float, float]:
-    """Where to look when nobody says, in whole tens of degrees.
+    """Default centre of a map, in multiples of ten degrees.
 
-    Discs look at the mean direction of the points. Maps with a seam keep the equator and turn
-    the seam to the middle of the widest gap, unless the far meridian is as empty.
+    Discs are centred on the mean direction of the points. Maps with a seam are centred on the equator, with
+    the seam in the middle of the widest gap, unless the opposite meridian is as empty.
     """
     if lookup(projection).faces:
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
@@ -66,7 +66,7 @@ def draw_frame(
     plain: bool = False,
     stretch: bool = True,
 ) -> list[str]:
-    """Set up the axes for the window of a map; returns what there is to note.
+    """Set up the axes for the window of a map; returns notes.
 
     A plain one has no lines and no numbers; `stretch` is the scale of Mercator's stretch.
     """
@@ -108,7 +108,7 @@ def draw_plane(ax: Any, shown: Window) -> None:
 
 
 def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats:
-    """Meridians and parallels of the data's own sphere in a window of the map.
+    """Meridians and parallels in a window of the map.
 
     Rows of NaN part one line from the next.
     """
@@ -194,7 +194,7 @@ def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], 
 
 
 def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
-    """Say along the right edge how many times larger than at the equator things are drawn."""
+    """Draw the scale of Mercator's stretch along the right edge."""
     rows = [_stretches(row[::2] if _is_small(ax) else row, bottom, top) for row in _STRETCHES]
     at, names = max(rows, key=lambda row: min(len(set(row[1])), 3))
     right = ax.secondary_yaxis("right")
@@ -222,7 +222,7 @@ def _is_small(ax: Any) -> bool:
 
 
 def is_narrow(ax: Any) -> bool:
-    """Whether a map should be left what little room there is."""
+    """Whether the axes are too small for decorations."""
     return bool(ax.bbox.width * 72 / ax.figure.dpi < 200)
 
 

@@ -1,7 +1,7 @@
-"""What the points are coloured by: reads columns of any kind, and gives every point a colour.
+"""Colours of points from columns of any kind.
 
-A column becomes `Categories` (one colour each) or a `Scale` (numbers or dates along a colour map).
-Missing values stay what they are: drawn in grey, and named and counted in the legend.
+A column becomes `Categories` or a `Scale` (numbers or dates along a colour map). Missing values are grey, and
+counted in the legend.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # no values of a 
 
 @dataclass
 class Categories:
-    """Groups by name; code -1 stands for missing, or for `rest`, whatever else the rest is called."""
+    """Groups by name; code -1 means missing, or `rest`."""
 
     codes: NDArray[np.intp]
     names: list[str]
@@ -203,13 +203,13 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
 
 
 def _is_no_value(kind: type) -> bool:
-    """Whether objects of a kind are neither numbers nor have a name: containers, and what has no text."""
+    """Whether objects of a type cannot be categories: containers, and objects without a text."""
     nameless = all(getattr(kind, how) is getattr(object, how) for how in ("__repr__", "__str__"))
     return nameless or issubclass(kind, (*_CONTAINERS, np.complexfloating, complex))
 
 
 def to_days(dates: Any) -> Floats:
-    """Dates as days, as matplotlib counts them; in UTC where they say of which time zone they are."""
+    """Dates as days of matplotlib; dates with a time zone in UTC."""
     from matplotlib.dates import date2num
 
     return np.asarray(date2num(dates), dtype=np.float64)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Names written on a map: near the middle of their points, apart from each other and off the crowd."""
+"""Names on a map: near the middle of their points, without overlaps, and not over dense regions."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Float
     room : ndarray of shape (2, 2)
         Lower left and upper right corner of the box to stay within.
     points : ndarray of shape (n, 2)
-        What had better not be hidden.
+        Points that should stay visible.
 
     Returns
     -------
     centers : ndarray of shape (k, 2)
-        The middles of the names; NaN for those that there is no room for.
+        Centres of the names; NaN for those without room.
     """
     crowd, k = Crowd(points, room), len(anchors)
     places = [_candidates(anchors[i], sizes[i], room) for i in range(k)]
@@ -140,9 +140,9 @@ def write(
     important: NDArray[Any] | None = None,
     **style: Any,
 ) -> tuple[list[Any], int]:
-    """Write each name near its anchor (data coordinates), and a line to it from where it is not there.
+    """Write each name near its anchor (data coordinates), with a line to it if it was moved.
 
-    Returns what was drawn, and how many names there is no room for; the least `important` ones.
+    Returns the artists and the number of names without room, the least `important` ones.
     """
     from matplotlib.patheffects import withStroke
 
@@ -183,7 +183,7 @@ def write(
 
 
 def _lead(ax: Any, text: Any, offset: Floats) -> Any:
-    """A thin line from where the name belongs to where it had to go."""
+    """A thin line from the anchor to the name."""
     line = ax.annotate(
         "",
         text.xy,

@@ -1,4 +1,4 @@
-"""Legends and colour bars beside the axes, never upon them, and the room they need."""
+"""Legends and colour bars beside the axes, and the room they need."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def draw(
     fontsize: Any = None,
     share: float = SHARE,
 ) -> None:
-    """Draw what tells the colours, to the right of the axes or of the whole figure.
+    """Draw a legend or colour bar to the right of the axes or of the whole figure.
 
-    A legend takes this share of the picture's width at most: a new figure is made wider for a wide legend,
-    up to that; beyond, it counts the entries for which there is no room, and cuts long names.
+    A legend takes at most this share of the width of the picture: a new figure is widened up to that; beyond,
+    long names are shortened, and entries without room are counted.
     """
     beside = None if whole_figure else _beside(ax)
     title = shades.title
@@ -108,7 +108,7 @@ def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
 
 
 def _shortened(names: list[str], most: int) -> list[str]:
-    """Names of at most so many letters: of longer ones the end is left out, or the middle if ends differ."""
+    """Shorten names to a number of letters, at their end, or in the middle if the ends differ."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", most // 2
     begun = Counter(name[: most - 1] for name in names if len(name) > most)
 

@@ -45,7 +45,7 @@ def draw(
     rgba[far, 3] *= 0.25
     order = _order(shades, far, look.sort_order)
     inside = order[~beyond[order]]
-    # A thin rim tells touching points apart where they are large enough to have one.
+    # A thin rim separates touching points if they are large enough.
     rim = {"linewidths": 0.3, "edgecolors": "white"} if area > 12 else {"linewidths": 0}
     common: dict[str, Any] = {"rasterized": n > _RASTER_FROM}
     if look.outline:

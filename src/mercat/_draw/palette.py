@@ -1,9 +1,8 @@
-"""Colours for categories that readers of any colour vision can tell apart.
+"""Colours for categories that are distinguishable with any colour vision.
 
-The first eight are Okabe and Ito's. Further ones are chosen one by one, each as far as can be
-from all before it, from the paper's white and from the grey of missing values, in the eyes of
-whichever reader sees the smallest difference. So the first k colours never depend on how many
-follow. On a dark ground they are the same, but for those that it would swallow: these are lighter.
+The first eight are those of Okabe and Ito. Each further one is as far as possible from all before it, from
+white and from the grey of missing values, under the kind of colour vision with the smallest difference. So
+the first k colours do not depend on how many follow. On a dark background, dark colours are lightened.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ _TO_LAB = np.array(
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
-# Colours after which they come again: choosing takes a millisecond each, and nobody tells so many apart.
+# Colours repeat after this many.
 MOST_COLORS = 200
 # Lightness in OKLab. Darker colours have no hue, paler ones are lost on white paper.
 _DARKEST, _PALEST = 0.4, 0.88
@@ -137,7 +136,7 @@ def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _nearest(candidates: Floats, colors: Sequence[str]) -> Floats:
-    """How far each candidate (4, n, 3) is from the nearest colour, to whom they look most alike."""
+    """Distance of each candidate (4, n, 3) to the nearest colour, the least over the four visions."""
     others = seen(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(candidates[:, :, None] - others[:, None], axis=-1)
     nearest: Floats = distance.min(axis=(0, 2))

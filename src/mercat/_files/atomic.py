@@ -23,8 +23,8 @@ class PartlyWritten(OSError):
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary file that replaces `path` if the block ends without an error.
 
-    If the block is interrupted, `path` is unchanged. The temporary file is in the same folder and has the same
-    suffix as `path`.
+    If the block is interrupted, `path` is unchanged. The temporary file is in the same folder and has the
+    same suffix as `path`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ class Arrays:
         self._names: dict[int, str] = {}
 
     def encode(self, value: Any, name: str) -> Any:
-        """`value` as JSON; types other than null, bool, int, str and list become a dictionary with one key."""
+        """`value` as JSON; values of other types than JSON has become dictionaries with one key."""
         if value is None or isinstance(value, bool | str):
             return value
         if isinstance(value, int | np.integer):

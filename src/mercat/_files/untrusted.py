@@ -1,8 +1,8 @@
 """Read untrusted files: declared sizes are checked first, and no code is run.
 
-Memory is bounded in proportion to the size of the file. Compressed and sparse files can declare any size: more
-than `FOLD` times the size of the file, and more than `FREE` bytes, are refused. Errors are ValueErrors that
-start with the path of the file.
+Memory is bounded in proportion to the size of the file. Compressed and sparse files can declare any size:
+more than `FOLD` times the size of the file, and more than `FREE` bytes, are refused. Errors are ValueErrors
+that start with the path of the file.
 """
 
 from __future__ import annotations
@@ -236,8 +236,8 @@ def _check_text(flat: np.ndarray, where: str) -> None:
 def check_sides(path: str | os.PathLike[str], shape: tuple[int, ...], *beside: Path | None) -> None:
     """Raise if a sparse matrix has far more rows or columns than expected for the size of its file.
 
-    Empty rows and columns take no space in the file, but memory in a fit. Files `beside` it, with names of rows
-    and columns, count as part of it.
+    Empty rows and columns take no space in the file, but memory in a fit. Files `beside` it, with names of
+    rows and columns, count as part of it.
     """
     most = allowance(path, *filter(None, beside)) // _BYTES_A_SIDE
     if sum(shape) > most:

@@ -1,7 +1,7 @@
 """X to X_hat: the leading principal components, from dense, sparse or precomputed data.
 
 The rows are read in blocks, centred on the way and never copied whole; a sparse matrix stays sparse.
-X_hat comes in units of the data's overall spread, so that nothing downstream over- or underflows.
+X_hat is in units of the spread of the data, which prevents overflow and underflow.
 """
 
 from __future__ import annotations

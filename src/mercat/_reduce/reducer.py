@@ -34,7 +34,7 @@ def fit_reducer(
 
 
 def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.ndarray:
-    """X_hat of all rows, in the units of the data's overall spread."""
+    """X_hat of all rows, in units of the spread of the data."""
     rng = generator(random_state)
     with Workers(1) as workers:
         spectral = fit_components(RowSource(X, workers), n_spectral, metric="euclidean", rng=rng)

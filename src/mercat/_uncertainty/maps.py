@@ -65,12 +65,12 @@ class Samples(NamedTuple):
 
 
 def n_reference(n: int) -> int:
-    """Number of points among which neighbours of n points are looked for."""
+    """Number of points among which neighbours of n points are searched."""
     return min(n, max(_LEAST_REFERENCE, _REFERENCE_PAIRS // n))
 
 
 def draw(plan: Plan, n_maps: int) -> Samples:
-    """Rows of the other maps: as many as the map was made from, with replacement."""
+    """Rows of the other maps, drawn with replacement, in the number that the map was made from."""
     n = plan.rows.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = min(n, plan.n_landmarks) if plan.sampled else n
@@ -147,7 +147,7 @@ def with_detail(
 
 
 def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """What places points by their angles to landmarks, wherever these are."""
+    """The function that places points by their angles to landmarks."""
     placer: Any = _placement(X, Y, fit, plan).placer.against
     return cast(LandmarkPlacer, placer)
 
@@ -160,10 +160,10 @@ def projected(rows: Any, plan: Plan) -> np.ndarray:
 def null_distribution(
     plan: Plan, rows: Any, X_hat: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """What a map of data without relations between columns leaves unexplained at its points, ascending.
+    """Unexplained variance at the points of a map of permuted data, in increasing order.
 
-    The values of each column are permuted, and a map is made of the rows as `plan` says, from as many
-    components. Of distances, which have no columns, those of X_hat are permuted.
+    Each column is permuted, and the rows are mapped with the settings of `plan` and the same number of
+    components. For distances, the columns of X_hat are permuted.
     """
     if isinstance(plan.spectral, DistanceReducer):
         source = RowSource(rng.permuted(X_hat.astype(np.float64), axis=0), plan.workers)
@@ -192,7 +192,7 @@ def null_distribution(
 
 
 def _permuted(rows: Any, rng: np.random.Generator) -> Any:
-    """Rows with the values of each column in another order; a sparse matrix stays sparse."""
+    """Permute each column of the rows; a sparse matrix stays sparse."""
     if not scipy.sparse.issparse(rows):
         return rng.permuted(to_numpy(rows), axis=0)
     columns = scipy.sparse.csc_array(rows)
@@ -203,7 +203,7 @@ def _permuted(rows: Any, rng: np.random.Generator) -> Any:
 
 
 def stability(maps: np.ndarray) -> float:
-    """1 for maps of the same points (m x n x 3), aligned, that agree; 0 where they have nothing in common.
+    """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1.
 
     One minus the mean squared distance of a point on two maps over that of two points.
     """

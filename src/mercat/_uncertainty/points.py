@@ -1,6 +1,6 @@
-"""What other maps tell of each point: its scatter, another place, torn neighbours, a p-value.
+"""Uncertainty of each point from other maps: scatter, alternative position, torn neighbours, p-value.
 
-All that it takes to judge a row is in a `Judge`, on the device of the rows; rows are judged each on its own.
+A `Judge` has everything needed for a row, on the device of the rows; each row is judged on its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .._solve.fitted_map import within_reach
 from .._solve.placement import LandmarkPlacer, placed_moments
 
 ELSEWHERE = 0.3  # radians from which another minimum is another place ...
-_STEPS_ELSEWHERE = 10  # ... after so many more steps
+_STEPS_ELSEWHERE = 10  # ... after this many more steps
 N_LEGS = 100  # landmarks that the angles of a point are judged by
 _ROWS_THERE = 1 << 14  # rows that a device judges at a time
 _LEAST_LOSS = 1e-6
@@ -196,10 +196,10 @@ def scatter(found: Array, Y: Array, inflation: float) -> Array:
 
 
 def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
-    """Where most maps that put a point elsewhere than at Y put it, and their share of all maps.
+    """The most frequent position of a point on maps where it is far from Y, and the share of these maps.
 
-    Places on the maps (m x b x 3) are elsewhere if they are far from Y; of these, the one with the most
-    others near it stands for a group, and the mean of that is the place (b x 3), NaN without any.
+    Of the positions (m x b x 3) far from Y, the one with most others nearby defines a group, whose mean is
+    returned (b x 3), NaN if there is none.
     """
     xp, m = namespace(found), found.shape[0]
     away = geodesic(found, Y[None, ...]) > ELSEWHERE
@@ -275,7 +275,7 @@ def _unexplained(moments: Moments, line: Calibration) -> Array:
 
 
 def p_values(unexplained: Array, null: Array) -> Array:
-    """Share of the points of permuted data, and the point itself, that fare at least as well."""
+    """Share of the points of permuted data, and the point itself, that fit at least as well."""
     xp = namespace(unexplained)
     at_least = xp.searchsorted(xp.asarray(null, **like(unexplained)), unexplained, side="right")
     return (xp.astype(at_least, unexplained.dtype) + 1) / (null.shape[0] + 1)

@@ -1,4 +1,4 @@
-"""`Uncertainty`: error bars for the places of a map."""
+"""`Uncertainty`: error bars for the positions on a map."""
 
 from __future__ import annotations
 
@@ -17,41 +17,40 @@ _TAILS = 7  # degrees of freedom, chosen by measurement (benchmarks/calibration.
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Uncertainty:
-    """How far the places on a map can be trusted, as `mercat.uncertainty` finds it.
+    """Uncertainty of the positions on a map, returned by `mercat.uncertainty`.
 
-    Arrays have a row for each point and are of the kind of X: NumPy arrays, tensors on the device of X, or
+    Arrays have one row per point and are of the same kind as X: NumPy arrays, tensors on the device of X, or
     lazy Dask arrays.
 
     Attributes
     ----------
     places : array of shape (n, 3)
-        The places on the map, which ellipses are centred at.
+        Positions on the map, the centres of the ellipses.
     axes : array of shape (n, 2, 3)
-        Half-axes of an ellipse for each point, the longer one first: tangent vectors at its place, as long as
-        the root mean square deviation, in radians, of its place on another map along them.
+        Half-axes of an ellipse per point, longer one first: tangent vectors whose length is the root mean
+        square deviation of the position on another map along them, in radians.
     spread : array of shape (n,)
-        Root mean square distance, in radians, between a place on the map and that on another map.
+        Root mean square distance between the positions on the map and on another map, in radians.
     alternative : array of shape (n, 3)
-        Another place of the point, at least 0.3 radians away: where most of the other maps that put it
-        elsewhere put it, or else another minimum of its loss on the map; NaN where there is neither.
+        Another position of the point, at least 0.3 radians away: the most frequent one among the other maps
+        on which it lies elsewhere, or else another minimum of its loss on the map; NaN if there is neither.
     alternative_gap : array of shape (n,)
-        How much worse the point fits there on the map: the difference of its mean squared residuals, over
-        the mean squared residual of the map's angles. Below 0 if it fits better there.
+        How much worse the point fits there: the difference of its mean squared residuals, relative to the
+        mean squared residual of the map. Negative if it fits better.
     alternative_wins : array of shape (n,)
-        Share of the other maps that put the point there; 0 for another minimum that none of them chose.
+        Share of the other maps on which the point lies there; 0 for another minimum that none of them chose.
     torn : array of shape (n,)
-        Share of the true neighbours of each point that are torn away on the map, as
-        :func:`mercat.metrics.torn_neighbors` counts them in the denoised data; of more than 2000 points,
-        among a random sample of 1000 or more.
+        Share of the nearest neighbours of each point in the reduced data that are far away on the map, as in
+        :func:`mercat.metrics.torn_neighbors`; for more than 2000 points, among a random sample of at least
+        1000.
     p_value : array of shape (n,)
-        Share of the points of data without structure, in which the values of each column are permuted, whose
-        angles a map made in the same way explains at least as well. The data are those of up to 2000 rows
-        beside landmarks; it is at least 1 over their number.
+        Share of points of data without structure (each column permuted) whose angles a map explains at least
+        as well. Up to 2000 rows beside landmarks are permuted; the p-value is at least 1 over their number.
     stability : float
-        Agreement between the other maps: 1 if they are the same, 0 if they have nothing in common. One minus
-        the mean squared distance of a point on two maps over that of two points on one map.
+        Agreement of the other maps: 1 if they are equal, 0 if they have nothing in common. One minus the mean
+        squared distance of a point on two maps over that of two points on one map.
     n_maps : int
-        Number of the other maps.
+        Number of other maps.
     """
 
     places: Any
@@ -70,11 +69,11 @@ class Uncertainty:
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
-        """Root mean square distance between places on the map and on another one, in radians."""
+        """Root mean square distance between the positions on the map and on another one, in radians."""
         return (self.axes * self.axes).sum(axis=(1, 2)) ** 0.5
 
     def columns(self) -> dict[str, Any]:
-        """The numbers that there is one of for each point.
+        """The attributes with one number per point.
 
         Returns
         -------
@@ -85,7 +84,7 @@ class Uncertainty:
         return {name: getattr(self, name) for name in names}
 
     def factor(self, level: float) -> float:
-        """How many standard deviations the region of a level extends to.
+        """Number of standard deviations to which the region of a level extends.
 
         Parameters
         ----------
@@ -95,15 +94,15 @@ class Uncertainty:
         Returns
         -------
         factor : float
-            The quantile of a distribution with heavier tails than the normal one: a t-distribution with 7
-            degrees of freedom, or as many as there are maps. It was chosen by measurement.
+            The quantile of a distribution with heavier tails than the normal one, chosen by measurement: a
+            t-distribution with 7 degrees of freedom, or `n_maps` if that is less.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")
         return float(np.sqrt(2 * _f_distribution.ppf(level, 2, min(_TAILS, self.n_maps))))
 
     def ellipses(self, level: float = 0.9, *, rows: Any = None, n_vertices: int = 48) -> Any:
-        """Outlines of the regions where another map puts the points with some probability.
+        """Outlines of the regions that contain the positions on another map with a given probability.
 
         Parameters
         ----------
@@ -112,12 +111,12 @@ class Uncertainty:
         rows : array of int, optional
             The points; all by default.
         n_vertices : int, default=48
-            Number of vertices of an outline.
+            Number of vertices per outline.
 
         Returns
         -------
         outlines : array of shape (n, n_vertices, 3)
-            Unit vectors. Ellipses in the tangent plane, carried to the sphere along great circles.
+            Unit vectors: ellipses in the tangent plane, mapped to the sphere along great circles.
         """
         check_integer("n_vertices", n_vertices, 3)
         scale = self.factor(level)
@@ -131,12 +130,12 @@ class Uncertainty:
         return np.cos(length) * center[:, None, :] + np.sin(length) * direction
 
     def contains(self, Y: Any, level: float = 0.9) -> Any:
-        """Whether places lie in the regions of a level.
+        """Whether positions lie in the regions of a level.
 
         Parameters
         ----------
         Y : array of shape (n, 3)
-            Unit vectors, a place for each point.
+            Unit vectors, one per point.
         level : float, default=0.9
             The probability.
 
