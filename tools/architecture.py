@@ -2,8 +2,8 @@
 
     python tools/architecture.py imports.svg
 
-A part is a folder or a file of `src/mercat`. An arrow points to an imported part; arrows implied by others are
-left out. A part imports only from the rows below it.
+A part is a folder or a file of `src/mercat`. An arrow points to an imported part; arrows implied by others
+are left out. A part imports only from the rows below it.
 """
 
 from __future__ import annotations
