@@ -1,1 +1,1 @@
-"""Speed, memory and scale of Mercat beside its peers. Run from the repository's root."""
+"""Measurements of Mercat and other methods. Run from the root of the repository."""

@@ -1,10 +1,9 @@
-"""Aligned maps: how far points move, and what angles cost, as data grow by a fifth.
+"""Aligned maps: movement of points and loss of angles as data grow by a fifth.
 
     python -m benchmarks.align --data DIR
 
-A map of five sixths of each set, then one of all of it: fresh, aligned to the first by its model, and
-aligned by the positions of its points alone; without detail, and with a detail of 0.3. A fresh map is turned
-onto the first before the movement of its points is measured.
+Maps of five sixths of each data set and of all of it: fresh, aligned to the first by its model, and aligned
+by positions; with detail 0 and 0.3. A fresh map is rotated onto the first before the movement is measured.
 Results go to benchmarks/results/align.json.
 """
 

@@ -1,11 +1,11 @@
-"""How near a plain fit comes to the time of its matrix products alone.
+"""Time of a plain fit relative to that of its matrix products.
 
     python -m benchmarks.bound [--points 300000] [--columns 50] [--turns 3] [--n-jobs -1]
 
-The products that a fit of so many points takes are done alone, in blocks of the same shapes, on the same
-threads: the squares of the data, the projection, the sums and gradients of the solver as often as the fit
-evaluated them, the distances, linear parts and screening of placed points. No program that takes these is
-faster. Results go to benchmarks/results/bound.json.
+The matrix products of a fit are computed alone, in blocks of the same shapes and on the same threads: the
+squares of the data, the projection, the sums and gradients of the solver as often as the fit evaluates
+them, and the distances, linear parts and screening of placed points. This is a lower bound on the time of
+any program that uses them. Results go to benchmarks/results/bound.json.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Calibration: whether the regions of mercat.uncertainty cover what they claim to cover.
+"""Coverage of the regions of mercat.uncertainty.
 
     python -m benchmarks.calibration [distribution ...]
 
-Data are drawn from known distributions, mapped, and their regions of 50 % and 90 % found. Then other maps are
-made as any user makes one: of data drawn anew ("draws"), with other components, landmarks and seed, on which
-the first data are placed by `transform`; and of the same data, other landmarks and seed ("seeds"). They are
-turned onto the map, and the share of the points that lie in their regions is counted. Points of one map move
-together, so that shares differ from map to map; what is claimed is their mean over maps and distributions.
-The tails and the size of regions were chosen on other draws of the first five distributions.
-Results go to benchmarks/results/calibration.json.
+Data are drawn from known distributions and mapped, and regions of 50 % and 90 % computed. Other maps are
+then made of new draws ("draws"), with other components, landmarks and seed, on which the first data are
+placed by `transform`, and of the same data with other landmarks and seed ("seeds"). They are rotated onto
+the map, and the share of points in their regions is counted. Points of a map move together, so shares
+differ from map to map; the level refers to their mean over maps and distributions. The tails and the size
+of regions were chosen on other draws of the first five distributions. Results go to
+benchmarks/results/calibration.json.
 """
 
 from __future__ import annotations

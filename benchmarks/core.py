@@ -1,9 +1,9 @@
-"""What the core must reach: speed against peers and against the literal algorithm, imports.
+"""Speed beside other methods and beside the literal algorithm, and time of imports.
 
     python -m benchmarks.core --data DIR [peers] [literal] [imports]
 
-Without a section's name all are run. Times are compared as ratios within one run; results go to
-benchmarks/results/core.json. Peers may live in other interpreters: see `benchmarks.harness.peers`.
+By default, all sections are run. Compare times as ratios within one run. Results go to
+benchmarks/results/core.json. Other methods may need other interpreters: see `benchmarks.harness.peers`.
 """
 
 from __future__ import annotations

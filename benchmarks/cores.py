@@ -1,10 +1,11 @@
-"""How a fit gains from cores: seconds by the number of threads, plain and with detail.
+"""Time of a fit by the number of threads, plain and with detail.
 
     python -m benchmarks.cores [--threads 1 2 4 8 16] [--plain 300000] [--detail 100000] [--turns 3]
 
-Every fit runs in a process of its own, after a small one; the median turn counts. Numbers of threads beyond
-the cores of this machine are left out. Data are those of `benchmarks.scale`, the results go to
-benchmarks/results/cores.json, with the speed-up over one thread and whether all threads gave the same bits.
+Each fit runs in its own process after a small one; the median turn counts. Numbers of threads above the
+number of cores are left out. Data are those of `benchmarks.scale`. Results go to
+benchmarks/results/cores.json, with the speed-up over one thread and whether all numbers of threads gave the
+same bits.
 """
 
 from __future__ import annotations

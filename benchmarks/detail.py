@@ -1,14 +1,13 @@
-"""What the dial for detail must show: all four measures at once, against each peer.
+"""The dial `detail`: all four measures, beside other methods.
 
     python -m benchmarks.detail --data DIR [--anew]
 
-Embeds the real sets by Mercat over the dial and by the peers, each once, and measures all alike; where the
-paper measures on principal components, peers are given these. Results go to
-benchmarks/results/detail.json, one record an embedding; a run that was interrupted goes on where it stopped,
-and `--anew` makes Mercat's records again but keeps the peers'. Times are compared apart, in one session:
-`--times`. Parts of MNIST of several sizes show whether a value of the dial means the same for few points
-and for many: `--sizes`. The table of margins is printed at the end. Peers may live in other interpreters: see
-`benchmarks.harness.peers`.
+Embeds the real data sets with Mercat over the dial and with other methods, each once, and measures all of
+them; where the paper measures on principal components, other methods are given these. Results go to
+benchmarks/results/detail.json, one record per embedding; an interrupted run continues where it stopped, and
+`--anew` repeats only Mercat's records. `--times` compares times in one session. `--sizes` uses parts of
+MNIST of several sizes, to compare the effect of a value of the dial on few and many points. The table of
+margins is printed at the end. Other methods may need other interpreters: see `benchmarks.harness.peers`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much of a map the crowd fills: the box that holds 1 % to 99 % of the points along each axis.
+"""Share of a map filled by the box from 1 % to 99 % of the points along each axis.
 
     python -m benchmarks.frame --data DIR [--size 3000]
 

@@ -2,12 +2,12 @@
 
     python -m benchmarks.ingest --data DIR
 
-Half of the cells of each set are the reference; the others are brought onto its map by `mercat.tl.ingest`,
-at a detail of 0 and of 0.3, and by `sc.tl.ingest` with UMAP, from the same principal components of the
-reference. Measured are the labels that are transferred, the labels that 15 reference cells nearest on the
-map would give, and how well the angles among held-out cells are kept. `few` repeats it with the cells of
-one label as the query: scanpy centres one by its own mean, so that what comes together matters there.
-scanpy 1.11 needs pynndescent below 0.6 for it. Results go to benchmarks/results/ingest.json.
+Half of the cells of each data set are the reference; the others are placed on its map by
+`mercat.tl.ingest`, with detail 0 and 0.3, and by `sc.tl.ingest` with UMAP, from the same principal
+components of the reference. Measured are the transferred labels, labels from the 15 nearest reference cells
+on the map, and the preservation of angles among held-out cells. `few` repeats this with the cells of one
+label as the query: scanpy centres a query by its own mean, so its result depends on the composition of the
+query. scanpy 1.11 needs pynndescent below 0.6 for it. Results go to benchmarks/results/ingest.json.
 """
 
 from __future__ import annotations

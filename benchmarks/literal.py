@@ -1,7 +1,7 @@
-"""The paper's Algorithm 1 without the factorisation: all 64 x 64 cosines of an apex are formed.
+"""The paper's Algorithm 1 without factorisation: all 64 x 64 cosines of an apex are computed.
 
-The loss and its gradient by the chain rule, in NumPy, a batch of apices at a time: what a literal
-implementation computes, without the overhead of an automatic differentiation.
+The loss and its gradient by the chain rule, in NumPy, per batch of apices: a literal implementation without
+the overhead of automatic differentiation.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Searches of nearest neighbours: seconds and recall on the same points, beside Mercat's own.
+"""Time and recall of nearest-neighbour searches, beside Mercat's.
 
     python -m benchmarks.neighbors [--data DIR] [--sizes N ...]
 
-Needs, beside Mercat, as many of pynndescent, hnswlib, usearch and faiss-cpu as are to be compared; one that
-is missing is said to be. All take all cores and look for the 30 nearest of every point, in turns; the median
-of the turns counts. Recall is over 1000 points, whose true neighbours are found by comparing them with all
-others. Results go to benchmarks/results/neighbors.json.
+Compares with those of pynndescent, hnswlib, usearch and faiss-cpu that are installed. Each searches the 30
+nearest neighbours of every point on all cores, in turns; the median turn counts. Recall is measured on 1000
+points by brute force. Results go to benchmarks/results/neighbors.json.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Whether the same data give the same picture: maps of other seeds, landmarks and subsamples, as delivered.
+"""Orientation of maps with other seeds, landmarks and subsamples.
 
     python -m benchmarks.orientation --data DIR [--size 3000]
 
-Each set is embedded with five seeds, three numbers of landmarks, and five subsamples of 95 %, at detail 0 and
-0.3, and each map is compared with the first: the median angle between the two positions of a point, as
-delivered; as the turn to the equator alone would have it, which leaves sign and mirror image to
-chance; and after the best alignment (Procrustes over rotations and mirror images). Sets of more points are
-thinned out to `--size`. Results go to benchmarks/results/orientation.json, one record a set and detail; a run
-that was interrupted goes on where it stopped.
+Each set is embedded with five seeds, three numbers of landmarks, and five subsamples of 95 %, at detail 0
+and 0.3, and each map is compared with the first: the median angle between the two positions of a point as
+returned; after rotation to the equator only, which leaves sign and mirror image to chance; and after the
+best alignment (Procrustes over rotations and mirror images). Larger data sets are subsampled to `--size`.
+Results go to benchmarks/results/orientation.json, one record per set and detail; an interrupted run
+continues where it stopped.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Mercat beside the strongest rivals, those made for distances and for the local-global trade among them.
+"""Mercat beside the strongest rivals, including methods for distances and for the local-global trade-off.
 
     python -m benchmarks.rivals embed --data DIR --positions DIR
     python -m benchmarks.rivals score --data DIR --positions DIR
 
-`embed` runs every method on every set at the method's own defaults, and over the dial of those that have one.
-Positions are kept in a folder outside of the repository (or that of the variable MERCAT_POSITIONS), so that a
-run that was interrupted goes on where it stopped; `--anew` makes those of the named methods again.
-`score` measures all embeddings alike and writes benchmarks/results/rivals.json, one record an
-embedding. Options choose methods, seeds and sets.
+`embed` runs each method on each data set with the method's defaults, and over its dial if it has one.
+Positions are kept in a folder outside the repository (or in MERCAT_POSITIONS), so that an interrupted run
+continues where it stopped; `--anew` repeats the named methods. `score` measures all embeddings and writes
+benchmarks/results/rivals.json, one record per embedding. Options choose methods, seeds and sets.
 
 Sets of more than 2000 points are represented by 2000 of them, drawn once. The seed of a synthetic set draws
 the data and is given to the method; that of other sets is the method's alone. Methods live in other

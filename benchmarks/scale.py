@@ -1,4 +1,4 @@
-"""Time and memory against the number of points: one machine, peers, a Dask cluster, a GPU.
+"""Time and memory by the number of points: one machine, other methods, a Dask cluster, a GPU.
 
     python -m benchmarks.scale [SECTION ...] [--most N] [--folder DIR]
 

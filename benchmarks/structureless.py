@@ -1,4 +1,4 @@
-"""Whether maps show structure that is not in the data: clumps and rings on maps of data that have none.
+"""False structure: clumps and rings on maps of data without structure.
 
     python -m benchmarks.structureless [--peers-up-to 3000] [--draws 3] [--sheet FOLDER]
 
@@ -12,9 +12,9 @@ Mercat over its dial (the largest at detail 0 alone) and by other methods up to 
 - "roundness": the ratio of the two variances of the six nearest neighbours about their point, averaged over
   points: about .43 for a smooth density, less for points on rings and along lines.
 
-Of up to 900 points, the numbers are means over several draws of the data. Results go to
-benchmarks/results/structureless.json; a run that was interrupted goes on where it stopped. `--sheet` draws
-the maps of 900 and 3000 points into pictures.
+Up to 900 points, the numbers are means over several draws. Results go to
+benchmarks/results/structureless.json; an interrupted run continues where it stopped. `--sheet` draws the
+maps of 900 and 3000 points.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@
 
 Results go to benchmarks/results/viewer.json.
 
-Without --gpu, Chromium draws in software (SwiftShader), which is the slowest machine a reader could have. A
-"full" frame draws every point; a "moving" one is what a reader sees while the map turns, when a slow machine
-draws a sample. "Load" lasts until all points are drawn; "memory" is that of the page's objects and arrays,
-without the browser's own. "Filter" is from a step of a brush until all charts and the colours of the points
-are new, with four columns.
+Without --gpu, Chromium draws in software (SwiftShader), the slowest case. A "full" frame draws every point;
+a "moving" one is shown while the map turns, when a slow machine draws a sample. "Load" ends when all points
+are drawn; "memory" is that of the page's objects and arrays, without the browser's own. "Filter" is the
+time from a step of a brush until all charts and colours are updated, with four columns.
 """
 
 from __future__ import annotations

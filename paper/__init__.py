@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, beside its peers and its own numbers.
+"""Tables and figures of the paper, with its numbers beside ours.
 
     python -m paper --data DIR
 

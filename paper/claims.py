@@ -1,7 +1,4 @@
-"""What the report claims, computed from the results: wins, verdicts against the paper, ranks.
-
-Explanations of misses are words only; every number is taken from the results.
-"""
+"""Claims of the report, computed from the results: wins, comparisons with the paper, ranks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How a result comes about: a method embeds a set, four measures judge it, the record is kept.
+"""Run a task: embed a data set with a method, compute four measures, and save the record.
 
-Results are kept in `results/<table>.json`, a record a task; embeddings, which figures need, in
-`cache/` (not committed). A task whose record is there is not run again.
+Results are in `results/<table>.json`, one record per task; embeddings for the figures are in `cache/` (not
+committed). A task with a record is not run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The figures, from the embeddings and the results.
+"""The figures, from embeddings and results.
 
-An embedding that is not in the cache is made again; a method that is not installed leaves an empty
-panel that says so.
+Embeddings that are not in the cache are computed again; a method that is not installed has an empty panel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The neighbourhood study: four peers, five sizes of their neighbourhood, three sets."""
+"""The neighbourhood study: four methods, five neighbourhood sizes, three data sets."""
 
 from __future__ import annotations
 

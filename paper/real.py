@@ -1,7 +1,7 @@
-"""The table of real data: every method on the data as they are, and the peers on 50 components.
+"""The table of real data: all methods on the data as they are, and other methods also on 50 components.
 
-The paper gives t-SNE 50 principal components and the other peers the data. Since the measures use
-50 components for most sets, each peer is also run on those: it may not lose for its input.
+The paper gives t-SNE 50 principal components and other methods the data. Since the measures use 50 components
+for most sets, each other method is also run on these, so that it has no disadvantage.
 """
 
 from __future__ import annotations

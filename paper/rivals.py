@@ -1,6 +1,6 @@
 """Mercat beside the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
 
-Every number of a rival that is better than Mercat's is printed (`losses_table`), with the spread over draws.
+All scores of rivals that are better than Mercat's are printed (`losses_table`), with the spread over draws.
 A rival that was not measured on all draws is compared on those that it was.
 """
 

@@ -1,9 +1,9 @@
-"""The table of run times: every method on every set, on one machine, in one go.
+"""The table of run times: all methods on all data sets, on one machine, in one run.
 
-Each method has a process of its own, which has made a first, small call, so that what is compiled
-is compiled. Then the methods take turns, and the shortest of their turns counts: whatever else the
-machine does can only prolong one. All start from the raw matrix, and the time includes reducing it
-to 50 principal components, which makes every peer faster. No seed, so that UMAP may use all cores.
+Each method has its own process, which makes a small first call to compile code. Then methods take turns,
+and the shortest turn counts, since other load can only prolong one. All start from the raw matrix, and the
+time includes the reduction to 50 principal components, which makes every other method faster. There is no
+seed, so that UMAP can use all cores.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Simulations of the paper's theory: its two theorems and its subsampling.
 
-Both theorems speak of the spiked model X = U Y^T + Z (`mercat.datasets.spiked`), of the angles
-between rows of U, and of three estimators of them: from the leading left singular vectors of X
-(the theorem's), from its principal components (which Algorithm 1 uses: the singular vectors times
-their singular values), and from X itself (the naive one).
+Both theorems are about the spiked model X = U Y^T + Z (`mercat.datasets.spiked`), the angles between rows
+of U, and three estimators of them: from the leading left singular vectors of X (the theorem's), from its
+principal components (Algorithm 1: singular vectors times singular values), and from X itself (naive).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What every experiment needs: methods by name, data by name, results that say their origin.
+"""Shared by all experiments: methods and data by name, and results with their provenance.
 
-Nothing is imported here: `peers` also runs under interpreters that have neither Mercat nor
-scikit-learn.
+Nothing is imported here: `peers` also runs in interpreters without Mercat and scikit-learn.
 """

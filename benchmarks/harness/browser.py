@@ -1,4 +1,4 @@
-"""How Chromium is started, for measurements and for tests: WebGL2 in software, and no calls home."""
+"""Options of Chromium for measurements and tests: WebGL2 in software, no network requests of its own."""
 
 FLAGS = [
     "--no-sandbox",

@@ -1,7 +1,7 @@
-"""The paper's data sets by name, from generators or from a folder, each with what sets it apart.
+"""The paper's data sets by name, from generators or from a folder.
 
-Where the folder has the paper's own file, that is read; where it has only a subset or a stand-in,
-that is read instead and `note` says so: a table must show it.
+If the folder does not have the paper's file but a subset or a stand-in, that is read, and `note` says so:
+tables must show it.
 """
 
 from __future__ import annotations

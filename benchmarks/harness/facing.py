@@ -1,4 +1,4 @@
-"""Maps turned to face as the data do, for pictures: no method knows left from right, or up from down."""
+"""Rotate maps to the orientation of the data, for pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What embeddings of a set are measured against, and the paper's measures of them."""
+"""Reference data of each set, and the paper's measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of this process: what it has, and the most it has had."""
+"""Current and peak memory of this process."""
 
 from __future__ import annotations
 

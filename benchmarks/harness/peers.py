@@ -1,12 +1,12 @@
-"""Run a method in a process of its own, under the interpreter that has it.
+"""Run a method in its own process, with the interpreter that has it.
 
-Arrays travel as .npy files, the rest as JSON; nothing is pickled. Interpreters are named by
-environment variables (`methods.PYTHON` lists them); by default it is the running one. A method that is not
-installed there comes back with the status "not installed" and the reason.
+Arrays are passed as .npy files, the rest as JSON. Interpreters are named by environment variables
+(`methods.PYTHON` lists them); the default is the running one. A method that is not installed there returns
+the status "not installed" and the reason.
 
     embedding, outcome = run("umap", X, seed=1)
 
-A `Session` keeps the process for more than one call: what is compiled stays compiled.
+A `Session` keeps the process for several calls, so that compiled code is reused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Positions of points that methods found, kept outside of the repository, so that they are made once.
+"""Cache of embeddings outside the repository.
 
-One embedding is a file `<set>/<method>, seed <n>.npy` and its outcome beside it as `.json`, which is
-written last: an embedding without one does not count. An outcome belongs to the data it was made from: if
-these change, it is as if it were not there.
+An embedding is a file `<set>/<method>, seed <n>.npy` with its outcome in a `.json` file, which is written
+last: an embedding without one is ignored, as is one of other data.
 """
 
 from __future__ import annotations

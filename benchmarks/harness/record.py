@@ -1,7 +1,7 @@
-"""Results as JSON: what was measured, with which versions, on which machine, when.
+"""Results as JSON, with versions, machine and time.
 
-A `Store` is one file, a record a key, written anew (and whole) after each result: an experiment
-that is interrupted goes on where it stopped.
+A `Store` is one file with one record per key, rewritten atomically after each result: an interrupted
+experiment continues where it stopped.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-What goes round in a circle
-===========================
+A closed cycle
+==============
 
-A cycle, such as the phases of a dividing cell, has no beginning. Here a closed curve with noise lies in 40
-dimensions; on the map it is closed again, in the order of its phase.
+A cycle, such as the phases of a dividing cell, has no beginning. Here, a noisy closed curve lies in 40
+dimensions; on the map it is closed, too, in the order of its phase.
 """
 
 import numpy as np

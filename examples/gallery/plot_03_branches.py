@@ -5,8 +5,8 @@ Which way a branch leads
 Cells that develop follow paths that fork. Five branches of a tree grow here in 60 dimensions: two at the end
 of the first, two more at the end of the second. The map keeps the forks, and the order along each branch.
 
-What angles hardly fix is the *spacing* along a thin path. So the branch in the middle is drawn with a gap
-that the data do not have: read order and direction from the map, not gaps.
+Angles hardly determine the *spacing* along a thin path: the branch in the middle has a gap on the map that
+the data do not have. Read order and direction from the map, not gaps.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Five ways to flatten a globe
 ============================
 
-No flat map keeps both angles and areas. Mercator keeps angles; Lambert, Equal Earth and Mollweide keep areas,
-so that density reads true; the orthographic one is the globe as seen from afar.
+No flat map preserves both angles and areas. Mercator preserves angles; Lambert, Equal Earth and Mollweide
+preserve areas, and so show true density; orthographic is the view of a globe from space.
 """
 
 import matplotlib.pyplot as plt

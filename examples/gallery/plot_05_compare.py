@@ -2,8 +2,8 @@
 Side by side, with numbers
 ==========================
 
-Embeddings of the same points, drawn with one legend and measured with one ruler. Neighbourhoods are what
-t-SNE is for; angles and distances are what Mercat is for, and `detail` adds neighbourhoods to them.
+Embeddings of the same points with one legend and the same measures. t-SNE preserves neighbourhoods; Mercat
+preserves angles and distances, and `detail` adds neighbourhoods.
 """
 
 from sklearn.datasets import load_digits

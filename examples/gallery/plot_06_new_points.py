@@ -2,8 +2,7 @@
 New points on an old map
 ========================
 
-A model that has seen two thirds of the digits places the others, each on its own, in the same place whatever
-batch it comes in.
+A model fitted to two thirds of the digits places the others, each independently of the batch.
 """
 
 import numpy as np
