@@ -12,6 +12,8 @@ import pytest
 from chromium import browser  # noqa: F401, a fixture
 from explorer_page import page, visit  # noqa: F401, fixtures
 from hypothesis import settings
+from kernels import blas_threads
+from threadpoolctl import threadpool_limits
 
 # No doctests here; docs/ has a file of the same name. Atheris is not part of `.[dev]`.
 collect_ignore = ["conftest.py", "fuzz_coverage.py", "triton_kernels.py"]
@@ -32,3 +34,12 @@ def digits() -> np.ndarray:
 def brief_descent(monkeypatch):
     """A tenth of the iterations with detail, for tests that do not look at the map."""
     monkeypatch.setattr("mercat._detail.descent.N_ITER", 30)
+
+
+@pytest.fixture
+def two_blas_threads():
+    """BLAS with two threads, so that a limit of one can be seen: `make test` allows each process one."""
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("needs a BLAS whose number of threads can be set")
+        yield

@@ -11,6 +11,8 @@ from kernels import blas_threads
 from mercat._data.arrays import TILE, blocks, in_tiles, namespace
 from mercat._data.threads import Workers
 
+pytestmark = pytest.mark.usefixtures("two_blas_threads")
+
 
 def test_blocks_cover_the_range_once():
     for n, size in ((10, 3), (9, 3), (2, 5), (0, 4)):

@@ -14,7 +14,9 @@ from processes import python
 
 from mercat import Mercat, _estimator, embed
 from mercat._data.threads import n_threads
+from mercat._solve import rotated as mercat_rotated
 
+pytestmark = pytest.mark.usefixtures("two_blas_threads")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
@@ -164,6 +166,7 @@ def test_workers_of_joblib_share_the_cores(backend):
 import json, sys
 from joblib import Parallel, delayed
 from mercat._data.threads import n_threads
+from mercat._solve import rotated as mercat_rotated
 counts = Parallel(n_jobs=2, backend=sys.argv[1])(delayed(n_threads)(k) for k in (-1, -1, None, 2, 3))
 print(json.dumps([n_threads(-1), *counts]))
 """,
@@ -196,6 +199,7 @@ def test_fork_and_spawn_give_what_one_process_gives(method):
 import json, multiprocessing, sys
 from fingerprints import fingerprint
 from mercat._data.threads import n_threads
+from mercat._solve import rotated as mercat_rotated
 here = fingerprint(2, n=260)
 with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
     threads = pool.map(n_threads, [-1, 2])
@@ -304,17 +308,17 @@ def test_a_model_is_whole_while_it_is_fitted_anew(digits):
     assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
 
 
-@pytest.mark.parametrize("step", ["canonical_frame", "_turned"])
-def test_blas_is_held_to_one_thread_to_the_end_of_a_fit(step, digits, monkeypatch):
-    function, seen = getattr(_estimator, step), []
+@pytest.mark.parametrize(
+    ("module", "name"), [(mercat_rotated, "canonical_frame"), (_estimator, "rotated")]
+)
+def test_blas_is_held_to_one_thread_to_the_end_of_a_fit(module, name, digits, monkeypatch):
+    function, seen = getattr(module, name), []
 
     def look(*arguments):
         seen.append(blas_threads())
         return function(*arguments)
 
-    monkeypatch.setattr(_estimator, step, look)
-    if blas_threads() == {1}:
-        pytest.skip("needs a BLAS of several threads")
+    monkeypatch.setattr(module, name, look)
     Mercat(random_state=0).fit(digits[:100])
     assert seen
     assert all(threads == {1} for threads in seen)

@@ -20,6 +20,8 @@ from mercat._data.source import rows_to_place
 from mercat._data.threads import Workers
 from mercat._progress import Progress
 
+pytestmark = pytest.mark.usefixtures("two_blas_threads")
+
 PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
 
 
@@ -104,7 +106,8 @@ def test_ctrl_c_in_transform_leaves_the_model_as_it_is(digits, phases, outside):
 
 def test_ctrl_c_at_any_moment_leaves_no_thread_behind():
     """Signals at moments that nobody chose, one fit after the other."""
-    interrupted, left, limits, same = python("""
+    interrupted, left, limits, same = python(
+        """
 import json, signal, threading, time
 import numpy as np
 from kernels import blas_threads
@@ -131,7 +134,9 @@ for moment in np.linspace(0.02, 1, 10):
         same &= bool((again.embedding_ == expected).all())
 left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
 print(json.dumps([interrupted, left, blas_threads() == limits, same]))
-""")
+""",
+        env={"OPENBLAS_NUM_THREADS": "2"},
+    )
     assert interrupted > 0
     assert left == []
     assert limits
@@ -169,7 +174,6 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
     assert blas_threads() == before
 
 
-@pytest.mark.skipif(max(blas_threads(), default=1) < 2, reason="needs a BLAS of several threads")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_another_limit_on_blas_is_taken_back_at_the_next_block(n_jobs):
     """By the caller's own threadpool_limits, whose thread from then on decides for OpenBLAS."""

@@ -12,23 +12,23 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._data.arrays import blocks, in_tiles, is_dask, like, namespace, to_numpy, widest
+from ._data.arrays import blocks, is_dask, to_numpy
 from ._data.checks import generator, warn_caller
 from ._data.open import open_source
 from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
 from ._kernels import device as device_kernels
 from ._math.angles import ABSOLUTE
-from ._math.orientation import canonical_frame, frame_of_plane, orthogonal_onto
-from ._math.sphere import geodesic, normalize
+from ._math.orientation import orthogonal_onto
+from ._math.sphere import geodesic
 from ._parameters import DEFAULTS, explained
 from ._progress import Progress
 from ._reduce.components import ComponentReducer
 from ._reduce.reducer import Reducer, fit_reducer, full_rows
 from ._solve.anchors import Anchors
 from ._solve.diagnostics import Diagnostics
-from ._solve.fitted_map import FittedMap, ScoredMap
 from ._solve.pipeline import Plan, Solved, add_detail, solve
+from ._solve.rotated import judge, output_type, place, rotated, rotation_of
 from ._solve.status import Status
 from ._solve.trust import TrustWarning, trust_warnings
 from ._validation import (
@@ -319,7 +319,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Y = self.embedding_
         dtype = "float32" if str(Y.dtype).endswith("float32") else "float64"
         turned = (
-            Y.map_blocks(_turned, R, dtype, dtype=dtype) if is_dask(Y) else _turned(Y, R, dtype)
+            Y.map_blocks(rotated, R, dtype, dtype=dtype) if is_dask(Y) else rotated(Y, R, dtype)
         )
         after = {"embedding_": turned, "_rotation": R @ self._rotation}
         self.__dict__ = vars(self) | after  # at one stroke: other threads may look
@@ -355,7 +355,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             chosen = np.random.default_rng(0).permutation(n)[:_SCORED]
             rows = source.take(np.sort(chosen))
             placer = source.to_device(model._placer)
-            Y = to_numpy(_place(placer, model._rotation, "float64", rows, 0))
+            Y = to_numpy(place(placer, model._rotation, "float64", rows, 0))
             in_data = to_numpy(full_rows(placer.spectral, rows))
         return float(angle_preservation(in_data, Y, n_points=_SCORED_AT, random_state=0))
 
@@ -454,7 +454,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.components_, self.mean_ = reducer.components, reducer.mean
         self.explained_variance_ = reducer.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
-        self._placer, self._rotation = solved.placement.placer, _turning(solved, anchors)
+        self._placer, self._rotation = solved.placement.placer, rotation_of(solved, anchors)
         self.embedding_, self.point_loss_ = self._outcome(source, solved, progress)
         self._n_features_out = 3
         self.loss_ = float(fit.angle_fit.loss)
@@ -484,19 +484,19 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _placed(self, rows: RowSource, progress: Progress) -> Any:
         """Positions of all rows on the rotated map."""
-        placer, dtype = rows.to_device(self._placer), _output_type(rows)
-        place = functools.partial(_place, placer, self._rotation, dtype)
-        return rows.results(place, (3,), dtype, progress)
+        placer, dtype = rows.to_device(self._placer), output_type(rows)
+        placed = functools.partial(place, placer, self._rotation, dtype)
+        return rows.results(placed, (3,), dtype, progress)
 
     def _outcome(self, rows: RowSource, solved: Solved, progress: Progress) -> tuple[Any, Any]:
         """Positions and losses of all points; lazy if the rows are."""
-        fit, dtype = solved.fit, _output_type(rows)
+        fit, dtype = solved.fit, output_type(rows)
         if len(fit.Y) < rows.shape[0]:  # a sample was placed
-            judge = functools.partial(_judge, rows.to_device(solved.placement))
-            return self._placed(rows, progress), rows.results(judge, (), "float64", progress)
+            judged = functools.partial(judge, rows.to_device(solved.placement))
+            return self._placed(rows, progress), rows.results(judged, (), "float64", progress)
         turned = rows.empty(fit.Y.shape, dtype)
         for block in blocks(len(turned), rows.block):
-            rows.store(_turned(fit.Y[block], self._rotation, dtype), turned, block)
+            rows.store(rotated(fit.Y[block], self._rotation, dtype), turned, block)
         return rows.like_input(turned), rows.like_input(fit.angle_fit.point_loss)
 
     def __sklearn_tags__(self) -> Any:
@@ -553,7 +553,7 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
     if source.shape[1] == align_to.n_features_in_:
         some = np.linspace(0, m - 1, min(m, _COMPARED)).astype(int)
         placed = to_numpy(
-            _place(align_to._placer, align_to._rotation, "float64", source.take(some), 0)
+            place(align_to._placer, align_to._rotation, "float64", source.take(some), 0)
         )
         apart = float(np.median(geodesic(placed, Y[some])))
         if apart > _NOT_THE_SAME:
@@ -565,35 +565,3 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
     positions = np.full((n, 3), np.nan)
     positions[:m] = Y
     return Anchors(positions, align_to.landmarks_)
-
-
-def _turning(solved: Solved, anchors: Anchors | None) -> np.ndarray:
-    """How the map is turned: as the data say, or onto another map."""
-    if anchors is None:  # the frame may mirror the map, which keeps angles too
-        Y, scores, plane = solved.crowd
-        frame = None if plane is None else frame_of_plane(Y, plane)
-        return canonical_frame(Y, scores) if frame is None else frame
-    rows = anchors.known
-    return orthogonal_onto(to_numpy(solved.fit.Y)[rows], anchors.positions[rows])
-
-
-def _place(placer: FittedMap, rotation: np.ndarray, dtype: str, rows: Any, _: int) -> Any:
-    return _turned(placer.block(rows)[1], rotation, dtype)
-
-
-def _judge(placement: ScoredMap, rows: Any, start: int) -> Any:
-    return placement.point_loss(placement.block(rows, start)[1])
-
-
-def _turned(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
-    xp = namespace(Y)
-    wide = xp.astype(Y, widest(Y))
-    R = xp.asarray(rotation.T, **like(wide))
-    (turned,) = in_tiles(lambda rows: (normalize(rows @ R),), wide)
-    return xp.astype(turned, getattr(xp, dtype), copy=False)
-
-
-def _output_type(rows: RowSource) -> str:
-    """Single precision for data of single precision, in whichever order of bytes; else double."""
-    dtype = rows.dtype.newbyteorder("=") if isinstance(rows.dtype, np.dtype) else rows.dtype
-    return "float32" if str(dtype).endswith("float32") else "float64"

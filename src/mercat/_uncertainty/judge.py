@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.arrays import to_numpy
 from .._data.checks import check_integer, generator
 from .._data.source import RowSource
-from .._estimator import Mercat, _turned
+from .._estimator import Mercat
 from .._math.angles import AngleFit, Calibration
 from .._math.sphere import geodesic
 from .._progress import Progress
 from .._solve.pipeline import Plan
 from .._solve.placement import LandmarkPlacer
+from .._solve.rotated import rotated
 from .._validation import check_init, neighbors_of
 from ..metrics._structure import FAR, N_TRUE
 from . import points
@@ -165,7 +166,7 @@ def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
     X_hat = projected(near, plan).astype(np.float32)
     if plan.rows.lazy:
         placer = model._placer.against
-        Y = _turned(placed(placer, X_hat, plan.workers), model._rotation, "float32")
+        Y = rotated(placed(placer, X_hat, plan.workers), model._rotation, "float32")
         return Taken(X_hat, Y, rows)
     Y = to_numpy(model.embedding_[rows]).astype(np.float32)
     some = np.linspace(0, len(rows) - 1, min(len(rows), _COMPARED)).astype(int)
