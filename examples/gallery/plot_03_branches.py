@@ -5,8 +5,8 @@ Which way a branch leads
 Cells that develop follow paths that fork. Five branches of a tree grow here in 60 dimensions: two at the end
 of the first, two more at the end of the second. The map keeps the forks, and the order along each branch.
 
-Angles hardly determine the *spacing* along a thin path: the branch in the middle has a gap on the map that
-the data do not have. Read order and direction from the map, not gaps.
+Angles alone hardly determine the *spacing* along a thin path; the term of distances in the default
+objective does.
 """
 
 import numpy as np
@@ -33,3 +33,9 @@ ax = plot.map(Y, color=branch)
 # The same map, coloured by the distance from the root along the tree:
 
 ax = plot.map(Y, color=np.concatenate(depth))
+
+# %%
+# The paper's objective has angles only. Order and directions are the same, but the branch in the middle has
+# a gap that the data do not have:
+
+ax = plot.map(Mercat(objective="absolute", random_state=0).fit_transform(X), color=branch)
