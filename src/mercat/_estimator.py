@@ -418,8 +418,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> Plan:
         """What the parameters ask a solver for, from its own start."""
         return Plan(
-            rows=source,
-            spectral=reducer,
+            source=source,
+            reducer=reducer,
             solver=self.solver,
             line=ABSOLUTE if self.objective == "absolute" else None,
             init="auto",

@@ -105,8 +105,8 @@ _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map i
 class Plan(NamedTuple):
     """What a solver is asked for, checked, and what it works with."""
 
-    rows: RowSource
-    spectral: Reducer
+    source: RowSource
+    reducer: Reducer
     solver: str
     line: Calibration | None  # that angles are measured against; None: the best
     init: str | np.ndarray
@@ -122,12 +122,12 @@ class Plan(NamedTuple):
 
     @property
     def workers(self) -> Workers:
-        return self.rows.workers
+        return self.source.workers
 
     @property
     def device_workers(self) -> Workers:
         """Threads where arrays are in memory; a device is told what to do by one."""
-        return self.workers if self.rows.device is None else Workers(1)
+        return self.workers if self.source.device is None else Workers(1)
 
     @property
     def calibrated(self) -> bool:
@@ -136,7 +136,7 @@ class Plan(NamedTuple):
     @property
     def sampled(self) -> bool:
         """Whether a sample is solved first and the other rows are placed against it."""
-        many = self.rows.shape[0] > _EXACT_UP_TO
+        many = self.source.shape[0] > _EXACT_UP_TO
         return self.solver == "landmarks" or (self.solver == "auto" and many)
 
 
@@ -173,7 +173,7 @@ def solve(plan: Plan) -> Solved:
 
 def _solve_landmarks(plan: Plan) -> Solved:
     """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
-    rows = plan.rows
+    rows = plan.source
     n = rows.shape[0]
     sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
     n_landmarks = plan.n_landmarks
@@ -215,33 +215,33 @@ def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, 
 def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Crowd:
     """Positions and scores of a sample, read in blocks."""
     sample = _thinned(sample, rows.shape[1], plan)
-    kept = 3 if _has_components(plan.spectral) else None
+    kept = 3 if _has_components(plan.reducer) else None
     parts = [
         _projected(rows.take(sample[block]), plan)[:, :kept]
         for block in blocks(len(sample), rows.block)
     ]
     X_hat = np.concatenate(parts)
-    return Crowd(to_numpy(Y[sample]), _scores(X_hat, plan.spectral), _plane(X_hat, plan.spectral))
+    return Crowd(to_numpy(Y[sample]), _scores(X_hat, plan.reducer), _plane(X_hat, plan.reducer))
 
 
 def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
     """Fewer rows where components have to be found in all columns."""
-    step = 1 if _has_components(plan.spectral) else -(-len(sample) * width // _CROWD_VALUES)
+    step = 1 if _has_components(plan.reducer) else -(-len(sample) * width // _CROWD_VALUES)
     return sample[::step]
 
 
 def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
     """What rows that were taken, with their numbers among all, tell of the data."""
     return Diagnostics(
-        find_cut(plan.rows.to_device(plan.spectral), near, X_hat, indices),
+        find_cut(plan.source.to_device(plan.reducer), near, X_hat, indices),
         crowding(X_hat),
-        dominance=find_dominance(near, getattr(plan.spectral, "metric", None)),
+        dominance=find_dominance(near, getattr(plan.reducer, "metric", None)),
     )
 
 
 def _projected(near: Any, plan: Plan) -> np.ndarray:
     """X_hat of rows that were taken, in memory."""
-    return to_numpy(project_all(plan.rows.to_device(plan.spectral), near, plan.workers))
+    return to_numpy(project_all(plan.source.to_device(plan.reducer), near, plan.workers))
 
 
 def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -278,7 +278,7 @@ def _place_all(
 
 def _solve_all(plan: Plan) -> Solved:
     """Solve all points together; all of a few, or a sample of many, serve `transform`."""
-    given = plan.rows.take_all()
+    given = plan.source.take_all()
     n = given.shape[0]
     X_hat = _projected(given, plan)
     diagnostics = _diagnostics(given, X_hat, np.arange(n), plan)
@@ -296,7 +296,7 @@ def _solve_all(plan: Plan) -> Solved:
 def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
     rows = _thinned(rows, X_hat.shape[1], plan)
     some = to_numpy(X_hat[rows])
-    return Crowd(to_numpy(Y[rows]), _scores(some, plan.spectral), _plane(some, plan.spectral))
+    return Crowd(to_numpy(Y[rows]), _scores(some, plan.reducer), _plane(some, plan.reducer))
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
@@ -304,7 +304,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     if solved.fit.status is Status.CALLBACK:
         return solved
     fit, workers = solved.fit, plan.device_workers
-    X_hat, Y = _all_projected(plan), plan.rows.to_device(fit.Y)
+    X_hat, Y = _all_projected(plan), plan.source.to_device(fit.Y)
     plan.progress.phase("neighbours", None, "")
     graph, order = _graph(X_hat, plan)
     back = None if order is None else namespace(order).argsort(order)
@@ -329,8 +329,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
     sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows in one place
     placer = FittedMap(
-        plan.spectral,
-        plan.rows.to_memory(
+        plan.reducer,
+        plan.source.to_memory(
             detail_placer(X_hat, sharp, solved.landmarks, k, strength, far_terms, weight, workers)
         ),
     )
@@ -361,9 +361,9 @@ def _of_averages(X_hat: Array, graph: Any, landmarks: np.ndarray, Y: Array, plan
     few = to_numpy(averages[rows])
     fit = _descend(few, rows, plan, careful=False)
     if not plan.sampled:
-        return plan.rows.to_device(fit.Y)
-    placer = plan.rows.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
-    size = 4 * TILE if on_host(X_hat) else plan.rows.block
+        return plan.source.to_device(fit.Y)
+    placer = plan.source.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
+    size = 4 * TILE if on_host(X_hat) else plan.source.block
     parts = plan.device_workers.map(lambda b: placer.place(averages[b]), blocks(len(X_hat), size))
     return namespace(X_hat).concat(list(parts))
 
@@ -407,8 +407,8 @@ def _sharpened(
 
 def _all_projected(plan: Plan) -> Array:
     """X_hat of all rows in single precision, where it is computed with; read in blocks."""
-    rows = plan.rows
-    spectral, X_hat, start = rows.to_device(plan.spectral), None, 0
+    rows = plan.source
+    spectral, X_hat, start = rows.to_device(plan.reducer), None, 0
     for part in rows.each(lambda some, _: project_rows(spectral, some)):
         if X_hat is None:
             X_hat = rows.scratch((rows.shape[0], part.shape[1]))
@@ -434,7 +434,7 @@ def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
 
 def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
     """On Y, over all triples, or over all points as apices and landmarks as legs."""
-    xp, rows = namespace(X_hat), plan.rows
+    xp, rows = namespace(X_hat), plan.source
     if landmarks is None:
         wide = widest(X_hat)
         loss = AngleLoss(xp.astype(X_hat, wide), line=plan.line, workers=plan.workers)
@@ -453,13 +453,13 @@ def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) ->
 
 def _placement(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
     """What places and judges points against these."""
-    placer = FittedMap(plan.spectral, _landmark_placer(X_hat, Y, fit, plan))
-    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.rows.shape[0]), fit.calibration)
+    placer = FittedMap(plan.reducer, _landmark_placer(X_hat, Y, fit, plan))
+    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.source.shape[0]), fit.calibration)
 
 
 def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
     """Landmarks that points are placed against: a few of them are enough, but for the paper's loss."""
-    n, n_apices, n_legs = plan.rows.shape[0], None, len(X_hat)
+    n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // n), _MOST_LEGS)
         n_apices = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.sampled else None
@@ -486,18 +486,18 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
         workers=plan.workers,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
-    there = plan.rows.to_device(X_hat)
+    there = plan.source.to_device(X_hat)
     about_all = AngleLoss(there, line=plan.line, workers=plan.workers)
     if plan.anchors is not None:
         start = anchored_start(X_hat, plan.anchors.positions[rows], plan.line, plan.workers)
     elif not isinstance(plan.init, str):
         start = plan.init[rows]
     elif plan.init == "pca":
-        start = pca_positions(_scores(X_hat, plan.spectral))
+        start = pca_positions(_scores(X_hat, plan.reducer))
     else:
         start = best_start(
             X_hat,
-            _scores(X_hat, plan.spectral),
+            _scores(X_hat, plan.reducer),
             about_all,
             descend,
             tol=plan.tol,
@@ -535,9 +535,7 @@ def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
     full_batch = n <= _FULL_BATCH_UP_TO
     max_iter = plan.max_iter or (1000 if full_batch else 250)
     plan.progress.phase("solving", max_iter, "iteration")
-    start = (
-        pca_positions(_scores(X_hat, plan.spectral)) if isinstance(plan.init, str) else plan.init
-    )
+    start = pca_positions(_scores(X_hat, plan.reducer)) if isinstance(plan.init, str) else plan.init
     Y, history, status = solve_algorithm1(
         X_hat,
         start,

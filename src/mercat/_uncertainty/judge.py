@@ -142,14 +142,14 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
         placed = None
     rng = samples.generators[-1]
     X_hat = taken.some(samples.null).X
-    null = null_distribution(plan, plan.rows.take(samples.null), X_hat, rng)
+    null = null_distribution(plan, plan.source.take(samples.null), X_hat, rng)
     line = Calibration(*model.calibration_)
     judge = Judge(
-        spectral=plan.spectral,
+        spectral=plan.reducer,
         own=_own_placer(model, landmarks, plan),
         rotation=model._rotation,
         maps=tuple(maps),
-        inflation=1 + _OTHER_DATA * len(samples.maps[0]) / plan.rows.shape[0],
+        inflation=1 + _OTHER_DATA * len(samples.maps[0]) / plan.source.shape[0],
         legs=Legs(landmarks.X, landmarks.Y, line),
         reference=reference,
         k=N_TRUE,
@@ -162,9 +162,9 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
 
 def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
     """Some rows, ascending, denoised, and their places on the map, which must be the map of these data."""
-    near = plan.rows.take(rows)
+    near = plan.source.take(rows)
     X_hat = projected(near, plan).astype(np.float32)
-    if plan.rows.lazy:
+    if plan.source.lazy:
         placer = model._placer.against
         Y = rotated(placed(placer, X_hat, plan.workers), model._rotation, "float32")
         return Taken(X_hat, Y, rows)

@@ -71,7 +71,7 @@ def n_reference(n: int) -> int:
 
 def draw(plan: Plan, n_maps: int) -> Samples:
     """Rows of the other maps, drawn with replacement, in the number that the map was made from."""
-    n = plan.rows.shape[0]
+    n = plan.source.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = min(n, plan.n_landmarks) if plan.sampled else n
     n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
@@ -136,10 +136,10 @@ def with_detail(
     """
     graph = plan.neighbors
     if isinstance(graph, int):
-        X_hat = projected(plan.rows.take_all(), plan).astype(np.float32)
+        X_hat = projected(plan.source.take_all(), plan).astype(np.float32)
         graph = graph_of(nearest(X_hat, graph, samples.generators[-1], plan.workers))
     for rows, rng, made in zip(samples.maps, samples.generators, maps, strict=False):
-        fit = _place_all(plan.rows, made.scored, made.fit, Progress(False))
+        fit = _place_all(plan.source, made.scored, made.fit, Progress(False))
         solved = Solved(fit, made.scored, rows, Crowd(fit.Y, fit.Y), Diagnostics())
         own_plan = plan._replace(neighbors=graph, rng=rng, progress=Progress(False))
         there = to_numpy(add_detail(solved, own_plan).fit.Y).astype(np.float64)
@@ -154,7 +154,7 @@ def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> L
 
 def projected(rows: Any, plan: Plan) -> np.ndarray:
     """X_hat of rows that were taken, in memory."""
-    return to_numpy(project_all(plan.rows.to_device(plan.spectral), rows, plan.workers))
+    return to_numpy(project_all(plan.source.to_device(plan.reducer), rows, plan.workers))
 
 
 def null_distribution(
@@ -165,18 +165,18 @@ def null_distribution(
     Each column is permuted, and the rows are mapped with the settings of `plan` and the same number of
     components. For distances, the columns of X_hat are permuted.
     """
-    if isinstance(plan.spectral, DistanceReducer):
+    if isinstance(plan.reducer, DistanceReducer):
         source = RowSource(rng.permuted(X_hat.astype(np.float64), axis=0), plan.workers)
         spectral: Reducer = fit_reducer(source, None, metric="euclidean", rng=rng)
     else:
         source = RowSource(_permuted(rows, rng), plan.workers)
-        whole = isinstance(plan.spectral, ComponentReducer) and plan.spectral.components is None
+        whole = isinstance(plan.reducer, ComponentReducer) and plan.reducer.components is None
         n_spectral = None if whole else X_hat.shape[1]
-        spectral = fit_reducer(source, n_spectral, metric=plan.spectral.metric, rng=rng)
+        spectral = fit_reducer(source, n_spectral, metric=plan.reducer.metric, rng=rng)
     default = check_neighbors(None, source.shape[0])
     k = min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
     own_plan = plan._replace(
-        rows=source, spectral=spectral, init="auto", rng=rng, neighbors=k, progress=Progress(False)
+        source=source, reducer=spectral, init="auto", rng=rng, neighbors=k, progress=Progress(False)
     )
     solved = solve(own_plan)
     if plan.detail:
