@@ -15,7 +15,6 @@ import warnings
 
 import anndata
 import click
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +24,7 @@ from click.testing import CliRunner
 
 import mercat
 from mercat import Mercat, metrics, tl
+from mercat._draw import colors, maps
 from mercat._draw.palette import MISSING
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
@@ -275,20 +275,40 @@ def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     assert "<b>cat</b>" not in page
 
 
+def test_captions_advise_what_the_command_line_offers(tmp_path, monkeypatch):
+    values = np.random.default_rng(0).normal(size=(400, 6))
+    values[:3] *= 40  # beyond the map
+    pd.DataFrame(values).to_csv(tmp_path / "far.csv", index=False)
+    captions, draw = [], maps.draw_map
+
+    def drawing(*args, **options):
+        ax = draw(*args, **options)
+        captions.append(" ".join(ax.get_xlabel().split()))
+        return ax
+
+    monkeypatch.setattr(maps, "draw_map", drawing)
+    png, report = tmp_path / "map.png", tmp_path / "report.html"
+    done("embed", tmp_path / "far.csv", "--png", png)
+    done("compare", tmp_path / "far.csv", "-o", report, "--method", "pca")
+    assert len(captions) == 2
+    assert all("at the edge" in caption for caption in captions)
+    assert ["--html" in caption for caption in captions] == [True, False]
+    assert not any("extent" in caption for caption in captions)
+
+
 @pytest.fixture
 def drawn(monkeypatch):
-    """Labels of `kind` with their colours, as they reach pages and pictures, which are not made."""
-    found = []
+    """Labels of `kind` with their colours, as they reach pages, which are not made, and pictures."""
+    found, colored = [], colors.coloring
+
+    def coloring(color, n, *, palette):
+        found.append(palette and {k: c[:7] for k, c in palette.items()})
+        return colored(color, n, palette=palette)
+
+    monkeypatch.setattr(colors, "coloring", coloring)
     monkeypatch.setattr(
         "mercat.viewer.to_html",
         lambda Y, frame, path, **_: found.append(getattr(frame["kind"], "colors", None)),
-    )
-    monkeypatch.setattr(
-        "mercat.plot.map",
-        lambda Y, palette, **_: (
-            found.append(palette and {k: c[:7] for k, c in palette.items()})
-            or types.SimpleNamespace(figure=plt.figure())
-        ),
     )
     return found
 

@@ -39,6 +39,7 @@ def embedded() -> anndata.AnnData:
     )
     adata = anndata.AnnData(X, obs=obs, layers={"double": 2 * X})
     adata.var_names = [f"gene{k}" for k in range(8)]
+    adata.var["symbol"] = ["TWICE", "TWICE", *(f"SYMBOL{k}" for k in range(2, 7)), None]
     adata.raw = anndata.AnnData(sparse.csr_matrix(10 * X), obs=obs, var=adata.var)
     tl.mercat(adata)
     return adata
@@ -245,6 +246,44 @@ def test_legends_stand_where_they_are_asked_for(embedded):
         assert pl.map(embedded, "kind", legend_loc=nowhere).get_legend() is None
 
 
+def test_names_have_the_weight_and_the_outline_that_are_asked_for(embedded):
+    ax = pl.map(
+        embedded, "kind", legend_loc="on data", legend_fontweight="light", legend_fontoutline=4
+    )
+    names = [text for text in ax.texts if text.get_text()]
+    assert {text.get_fontweight() for text in names} == {"light"}
+    assert {text.get_path_effects()[0]._gc["linewidth"] for text in names} == {4}
+    ax = pl.map(embedded, "kind", legend_fontweight="bold")
+    assert {text.get_fontweight() for text in ax.get_legend().get_texts()} == {"bold"}
+
+
+def test_colour_bars_are_left_out_on_request(embedded):
+    one, none = (
+        len(pl.map(embedded, "gene3", colorbar_loc=loc).child_axes) for loc in ("right", None)
+    )
+    assert one == none + 1
+    assert legend(pl.map(embedded, "kind", colorbar_loc=None))  # which is no bar
+
+
+def test_genes_are_found_by_their_symbols(embedded, calls, offered):
+    adata = embedded.copy()
+    pl.map(adata, "SYMBOL3", gene_symbols="symbol", use_raw=False)
+    np.testing.assert_array_equal(values_of(calls), adata.X[:, 3])
+    assert pl.map(adata, "SYMBOL3", gene_symbols="symbol").get_title() == "SYMBOL3"
+    np.testing.assert_array_equal(values_of(calls), 10 * adata.X[:, 3])  # of adata.raw
+    for name in ("gene3", "gene7"):  # names are understood too, and gene7 has no symbol
+        pl.map(adata, name, gene_symbols="symbol", use_raw=False)
+        np.testing.assert_array_equal(values_of(calls), adata.X[:, int(name[-1])])
+    with pytest.raises(ValueError, match=r"'TWICE', which occurs 2 times: take its name in adata"):
+        pl.map(adata, "TWICE", gene_symbols="symbol")
+    pl.explore(adata, "cells.html", keys=["SYMBOL3"], genes=8, gene_symbols="symbol")
+    assert list(offered["frame"]) == ["SYMBOL3"]
+    shown = ["TWICE (gene0)", "TWICE (gene1)", *(f"SYMBOL{k}" for k in range(2, 7)), "gene7"]
+    assert offered["genes"][1] == shown
+    pl.explore(adata, "cells.html", genes=["SYMBOL5", "gene2"], gene_symbols="symbol")
+    assert offered["genes"][1] == ["SYMBOL5", "SYMBOL2"]
+
+
 def test_titles_frames_and_outlines(embedded):
     assert pl.map(embedded, "kind", title="Cells").get_title() == "Cells"
     axes = pl.map(embedded, ["kind", "gene1"], title=["one", "two"])
@@ -305,7 +344,12 @@ def test_settings_of_scanpy_hold(embedded, tmp_path):
         ({"mask_obs": "nowhere"}, "mask_obs must be booleans or a column of adata.obs"),
         ({"mask_obs": [True]}, "mask_obs must hold a boolean for each of the 60 cells"),
         ({"na_color": "nope"}, "na_color must hold colours that matplotlib knows"),
-        ({"size": -1}, "size must be positive"),
+        ({"size": -1}, "size must be a positive number"),
+        ({"size": "big"}, "size must be a positive number"),
+        ({"alpha": "half"}, "alpha must be above 0"),
+        ({"legend_fontoutline": 0}, "legend_fontoutline must be a positive number"),
+        ({"colorbar_loc": "left"}, "colorbar_loc must be 'right' or None, got 'left'"),
+        ({"gene_symbols": "name"}, r"gene_symbols must be a column of adata.var \(symbol\)"),
         ({"size": 1, "s": 1}, "size and s must not both be given"),
         ({"cmap": "magma", "color_map": "magma"}, "cmap and color_map must not both"),
         ({"ncols": 0}, "ncols must be an integer of at least 1"),

@@ -1139,7 +1139,7 @@ assert "matplotlib.pyplot" not in sys.modules
         ({"extent": 0}, "extent must be .* a fraction above 0 and at most 1, got 0"),
         ({"extent": True}, "extent must be .* a fraction above 0 and at most 1, got True"),
         ({"center": (0, 100)}, "latitude from -90 to 90"),
-        ({"size": 0}, "size must be positive, got 0"),
+        ({"size": 0}, "size must be a positive number, got 0"),
         ({"alpha": 1.5}, "alpha must be above 0 and at most 1, got 1.5"),
         ({"ax": "here"}, "ax must be plain matplotlib Axes, got 'here'"),
     ],

@@ -56,6 +56,7 @@ def map(
     basis: str = "mercat",
     layer: str | Sequence[str | None] | None = None,
     use_raw: bool | None = None,
+    gene_symbols: str | None = None,
     mask_obs: Any = None,
     groups: str | Sequence[str] | None = None,
     sort_order: bool = True,
@@ -73,6 +74,9 @@ def map(
     labels: str | bool = False,
     legend_loc: str | None = "right margin",
     legend_fontsize: Any = None,
+    legend_fontweight: Any = None,
+    legend_fontoutline: float | None = None,
+    colorbar_loc: str | None = "right",
     title: str | Sequence[str] | None = None,
     frameon: bool | None = None,
     projection: str = "mercator",
@@ -102,6 +106,8 @@ def map(
         Layer to take genes from, one for all panels or one for each.
     use_raw : bool, optional
         Whether to take genes from ``adata.raw``; by default if there is one and no layer is given.
+    gene_symbols : str, optional
+        Column of ``adata.var`` with other names of genes, by which `color` may name them too.
     mask_obs : array of bool, or str, optional
         Cells to colour, or the column of ``adata.obs`` that tells them; all others are drawn as those
         without a value.
@@ -134,6 +140,12 @@ def map(
         as "upper left", or "none".
     legend_fontsize : float or str, optional
         Size of the text of the legend, or of the names on the map.
+    legend_fontweight : str or int, optional
+        Weight of that text, such as "bold"; by default that of the names on the map is bold.
+    legend_fontoutline : float, optional
+        Width, in points, of the white line around names on the map, by default 2.5.
+    colorbar_loc : {"right", None}, default="right"
+        Where the colour bar stands; None leaves it out.
     title : str or list of str, optional
         Titles of the panels, by default what they are coloured by.
     frameon : bool, optional
@@ -191,7 +203,10 @@ def map(
     if ax is not None and not single:
         raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
     n = len(keys)
-    sources = [{"layer": name, "use_raw": use_raw} for name in each_of("layer", layer, n)]
+    sources = [
+        {"layer": name, "use_raw": use_raw, "gene_symbols": gene_symbols}
+        for name in each_of("layer", layer, n)
+    ]
     paints = [
         Paint(
             cmap=color_map if cmap is None else cmap,
@@ -218,6 +233,9 @@ def map(
         outline=add_outline,
         legend=legend_loc,
         fontsize=legend_fontsize,
+        fontweight=legend_fontweight,
+        fontoutline=legend_fontoutline,
+        bar=colorbar_loc,
         frame=frameon,
     )
     Y = np.asarray(adata.obsm[sphere_key(adata, basis)], dtype=np.float64)
@@ -293,6 +311,7 @@ def explore(
     basis: str | Sequence[str] | Mapping[str, str] = "mercat",
     layer: str | None = None,
     use_raw: bool | None = None,
+    gene_symbols: str | None = None,
     **options: Any,
 ) -> Explorer | Path:
     """Explore the cells on a globe with a linked map: as a notebook widget, or as one HTML file.
@@ -316,8 +335,8 @@ def explore(
         Which map, as in `map`. Several, between which the cells move, are a list of names, such as
         ``["mercat", "umap"]``, or a dict of names by what they are called there. Keys of ``adata.obsm`` with
         two columns that are no maps by Mercat are shown in the plane.
-    layer, use_raw
-        As in `map`.
+    layer, use_raw, gene_symbols
+        As in `map`. Genes are shown by their symbols.
     **options
         Further arguments of `mercat.viewer.Explorer` or `mercat.viewer.to_html`: title, neighbors (such as
         ``adata.obsp["distances"]``), labels (columns of ``adata.obs``), images, theme, projection, height
@@ -362,16 +381,17 @@ def explore(
     labels = [labels] if isinstance(labels, str) else list(labels)
     wanted = [name for name in (color, *labels) if name is not None and name not in names]
     names = [*dict.fromkeys(wanted), *names]
+    source: dict[str, Any] = {"layer": layer, "use_raw": use_raw, "gene_symbols": gene_symbols}
     frame = {}
     for name in names:
         asked = "color" if name == color else "labels" if name in labels else "keys"
-        values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
+        values = column(adata, name, name=asked, **source)
         frame[name] = painted(adata.uns, values)
     options = {"color": color, "point_loss": loss, "uncertainty": bars, **options}
     if isinstance(genes, int) and genes > MOST_GENES:
         raise ValueError(f"genes must be at most {MOST_GENES}, got {genes}.")
     if genes is not None:
-        options["genes"] = gene_matrix(adata, genes, layer=layer, use_raw=use_raw)
+        options["genes"] = gene_matrix(adata, genes, **source)
     only = next(iter(Y.values()))
     shown: Any = only if isinstance(basis, str) and only.shape[1] == 3 else Y
     if path is None:

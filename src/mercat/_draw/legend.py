@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from .._data.text import well_formed
@@ -37,7 +38,7 @@ def draw(
     *,
     new: bool = False,
     whole_figure: bool = False,
-    fontsize: Any = None,
+    font: Mapping[str, Any] | None = None,
     share: float = SHARE,
 ) -> None:
     """Draw what tells the colours, to the right of the axes or of the whole figure.
@@ -47,7 +48,7 @@ def draw(
     """
     beside = None if whole_figure else _beside(ax)
     title = shades.title
-    font = _font_size(ax) if fontsize is None else fontsize
+    font = _font(ax, font)
     if isinstance(shades, Scale) and not shades.missing.all():
         _draw_bar(ax, shades, beside, font)
         title = None
@@ -72,13 +73,13 @@ def draw(
         ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
 
 
-def draw_inside(ax: Any, shades: Coloring, loc: str, fontsize: Any = None) -> None:
+def draw_inside(ax: Any, shades: Coloring, loc: str, font: Mapping[str, Any] | None = None) -> None:
     """A legend within the axes, at one of matplotlib's places; a scale has its bar beside them."""
     if isinstance(shades, Scale):
-        draw(ax, shades, fontsize=fontsize)
+        draw(ax, shades, font=font)
         return
     names, rest = entries(shades)
-    font = _font_size(ax) if fontsize is None else fontsize
+    font = _font(ax, font)
     rows = max(int(0.9 * ax.bbox.height * 72 / ax.figure.dpi / _row(font)) - bool(shades.title), 1)
     if names or rest:
         legend = _draw_list(
@@ -88,15 +89,16 @@ def draw_inside(ax: Any, shades: Coloring, loc: str, fontsize: Any = None) -> No
         legend.get_frame().set(edgecolor="none", alpha=0.8)
 
 
-def _font_size(ax: Any) -> str:
-    return "x-small" if is_narrow(ax) else "small"
+def _font(ax: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Matplotlib's properties of the text."""
+    return {"size": "x-small" if is_narrow(ax) else "small", **(given or {})}
 
 
-def _row(font: Any) -> float:
+def _row(font: Mapping[str, Any]) -> float:
     """How high a row of a legend is, in points."""
     from matplotlib.font_manager import FontProperties
 
-    return float(_ROW * FontProperties(size=font).get_size_in_points() / _SMALL_TEXT)
+    return float(_ROW * FontProperties(**font).get_size_in_points() / _SMALL_TEXT)
 
 
 def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
@@ -138,7 +140,7 @@ def _draw_list(
     title: str | None,
     low: bool,
     beside: Any,
-    font: Any,
+    font: Mapping[str, Any],
     loc: str | None = None,
 ) -> Any:
     from matplotlib.lines import Line2D
@@ -151,7 +153,7 @@ def _draw_list(
     blank = ["."] * len(entries)
     style = {
         "ncols": columns,
-        "fontsize": font,
+        "prop": dict(font),
         "frameon": False,
         "alignment": "left",
         "handletextpad": 0.2,
@@ -172,12 +174,12 @@ def _draw_list(
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
-        legend.set_title(well_formed(title), prop={"size": font})
+        legend.set_title(well_formed(title), prop={"size": font["size"]})
         legend.get_title().set_parse_math(False)
     return legend
 
 
-def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Any) -> None:
+def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Mapping[str, Any]) -> None:
     style: dict[str, Any] = {"extend": shades.extend}
     if shades.dates:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -193,10 +195,10 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Any) -> None:
         box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=beside)
         bar = figure.colorbar(shades.mappable(), cax=box, **style)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=font, length=2.5, width=0.5)
-    bar.ax.yaxis.get_offset_text().set(size=font, ha="left")
+    bar.ax.tick_params(labelsize=font["size"], length=2.5, width=0.5)
+    bar.ax.yaxis.get_offset_text().set(size=font["size"], ha="left")
     if shades.title:
-        bar.set_label(well_formed(shades.title), fontsize=font, parse_math=False)
+        bar.set_label(well_formed(shades.title), fontsize=font["size"], parse_math=False)
 
 
 def _beside(ax: Any) -> Any:

@@ -263,14 +263,16 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 
 def write_picture(embedded: Embedded, path: Path) -> None:
     """A map, by matplotlib."""
-    from .. import plot
     from .._anndata import stored_palette
+    from .._draw.colors import coloring
+    from .._draw.maps import Style, draw_map
 
     pyplot = quiet_pyplot()
     table = embedded.table
     color = None if embedded.color is None else table.meta[embedded.color]
     palette = None if color is None else stored_palette(table.uns, color)
-    figure: Any = plot.map(embedded.Y, color=color, palette=palette).figure
+    shades = coloring(color, len(embedded.Y), palette=palette)
+    figure: Any = draw_map(embedded.Y, shades, Style(advice="--html shows all")).figure
     try:
         figure.savefig(path, dpi=200, bbox_inches="tight")
     finally:
