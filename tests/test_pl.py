@@ -430,11 +430,27 @@ def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
     embedded.obs["mixed"] = ["a", 1] * 30
     embedded.obs["long"] = 2**60
     pl.explore(embedded, "cells.html", title="Cells")
-    assert list(offered["frame"]) == ["kind", "batch", "depth", "good", "seen"]
+    assert list(offered["frame"]) == ["cell", "kind", "batch", "depth", "good", "seen"]
     assert caplog.messages == ["Columns that cannot be shown are left out: since, mixed, long."]
     np.testing.assert_array_equal(offered["point_loss"], embedded.obs["mercat_loss"])
     np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat_sphere"])
     assert offered["title"] == "Cells"
+
+
+def test_explorer_shows_the_names_of_cells_that_have_some(embedded, offered):
+    pl.explore(embedded, "cells.html")
+    np.testing.assert_array_equal(offered["frame"]["cell"], embedded.obs_names)
+    adata = embedded.copy()
+    adata.obs["cell"] = 1
+    adata.obs_names.name = "barcode"
+    pl.explore(adata, "cells.html")
+    np.testing.assert_array_equal(offered["frame"]["barcode"], embedded.obs_names)
+    assert list(offered["frame"]["cell"]) == [1] * 60
+    pl.explore(adata, "cells.html", keys=["kind"])
+    assert list(offered["frame"]) == ["kind"]
+    adata.obs_names = [str(row) for row in range(60)]
+    pl.explore(adata, "cells.html")
+    assert "barcode" not in offered["frame"]
 
 
 def test_explorer_ships_genes_from_raw_layer_or_X(embedded, offered):

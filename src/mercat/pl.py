@@ -326,7 +326,8 @@ def explore(
         Column of ``adata.obs`` or gene that colours the cells at first.
     keys : list of str, optional
         Columns of ``adata.obs`` and genes that are offered as colours. By default, all columns that hold
-        numbers, text, dates, booleans or categories; others are left out, and named in a log message.
+        numbers, text, dates, booleans or categories, beside the names of the cells; other columns are left
+        out, and named in a log message.
     genes : list of str, or int, optional
         Up to 2,000 genes that are shipped as a sparse matrix, to be found by name and ranked when two sets
         of cells are compared. A number takes as many: of those that ``adata.var["highly_variable"]`` marks,
@@ -382,7 +383,7 @@ def explore(
     wanted = [name for name in (color, *labels) if name is not None and name not in names]
     names = [*dict.fromkeys(wanted), *names]
     source: dict[str, Any] = {"layer": layer, "use_raw": use_raw, "gene_symbols": gene_symbols}
-    frame = {}
+    frame = _cell_names(adata) if keys is None else {}
     for name in names:
         asked = "color" if name == color else "labels" if name in labels else "keys"
         values = column(adata, name, name=asked, **source)
@@ -435,6 +436,16 @@ def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None
             raise ValueError(f"labels must be a column of categories, got {labels!r}.")
         return found
     return shades if labels and isinstance(shades, Categories) else None
+
+
+def _cell_names(adata: AnnData) -> dict[str, Any]:
+    """A column of the names of the cells; none where they are mere numbers of rows."""
+    names = adata.obs_names
+    if list(names) == [str(row) for row in range(adata.n_obs)]:
+        return {}
+    own = [str(names.name)] if names.name is not None else []
+    free = [name for name in (*own, "cell", "name of the cell") if name not in adata.obs]
+    return {free[0]: names.to_numpy(dtype=str)} if free else {}
 
 
 def _showable(adata: AnnData, apart: set[str]) -> list[str]:
