@@ -657,7 +657,8 @@ def test_the_page_holds_its_data_and_returns_its_path(tmp_path):
     path = to_html(Y, {"k": list("abcde")}, tmp_path / "page.html", color="k")
     assert path == tmp_path / "page.html"
     header, _ = unpack(payload_of(path))
-    assert header["options"] == {"color": "k", "theme": "auto", "projection": "mercator"}
+    expected = {"color": "k", "names": "k", "theme": "auto", "projection": "mercator"}
+    assert header["options"] == expected
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
