@@ -242,6 +242,25 @@ def test_a_column_of_nothing_is_shown_as_missing():
 
 
 @pytest.mark.parametrize(
+    ("index", "name"),
+    [
+        (pd.Index(list("abcde")), "name"),
+        (pd.Index(list("abcde"), name="x"), None),  # the name of a column
+        (pd.RangeIndex(5), None),
+        (pd.Index([4, 2, 3, 1, 0]), None),  # rows that were drawn, which have no names
+        (pd.Index([4, 2, 3, 1, 0], name="id"), "id"),
+        (pd.date_range("2024-01-01", periods=5, name="day"), "day"),
+        (pd.MultiIndex.from_product([[1], range(5)], names=["a", "b"]), None),
+    ],
+)
+def test_the_names_of_rows_are_a_column(index, name):
+    frame = pd.DataFrame({"x": np.arange(5.0)}, index=index)
+    header, _ = prepare(Y, frame)
+    expected = ["x"] if name is None else [name, "x"]
+    assert [column["name"] for column in header["columns"]] == expected
+
+
+@pytest.mark.parametrize(
     ("values", "got"),
     [
         (np.zeros((2, 1)), r"shape \(2, 1\)"),
