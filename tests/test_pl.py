@@ -411,6 +411,23 @@ def test_names_that_occur_several_times_are_refused(embedded):
         pl.map(adata, "kind")
 
 
+@pytest.mark.filterwarnings("ignore:Variable names are not unique:UserWarning")
+def test_genes_of_one_name_are_not_offered_by_number(embedded, offered):
+    adata = embedded.copy()
+    adata.var_names = ["g", "g", *adata.var_names[2:]]
+    with pytest.raises(
+        ValueError, match=r"genes must .* 2 times: call adata.var_names_make_unique"
+    ):
+        pl.explore(adata, "cells.html", genes=8, use_raw=False)
+
+
+def test_titles_of_panels_are_names_of_columns_cut_where_they_are_long(embedded):
+    adata = embedded.copy()
+    adata.obs["depth" * 100] = adata.obs["depth"]
+    assert len(pl.map(adata, "depth" * 100).get_title()) == 60
+    assert pl.map(adata, "depth", title="t" * 100).get_title() == "t" * 100
+
+
 @pytest.fixture
 def offered(monkeypatch):
     """What reaches the explorer."""

@@ -325,12 +325,12 @@ def gene_matrix(
         places = _variable(source.var, values, int(genes))
     else:
         places = _places(names, source.var_names, list(dict.fromkeys(genes)))
-    shown = [str(names[place]) for place in places]
+    shown, own = ([str(some[place]) for place in places] for some in (names, source.var_names))
+    for name in own:
+        _check_once("genes", name, source.var_names, "a gene", "call adata.var_names_make_unique()")
     often = {name for name, times in Counter(shown).items() if times > 1}
-    return values[:, places], [
-        f"{name} ({source.var_names[place]})" if name in often else name
-        for name, place in zip(shown, places, strict=True)
-    ]
+    full = [f"{a} ({b})" if a in often else a for a, b in zip(shown, own, strict=True)]
+    return values[:, places], full
 
 
 def _places(names: Any, var_names: Any, wanted: list[str]) -> list[int]:

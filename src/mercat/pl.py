@@ -34,6 +34,7 @@ from ._anndata import (
 )
 from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
+from ._draw.legend import shortened
 from ._draw.maps import draw_map
 from ._draw.scanpy import Look, Paint, each_of, finish, panels
 from .viewer._columns import read_frame
@@ -224,7 +225,9 @@ def map(
             strict=True,
         )
     ]
-    names = [key or "" for key in keys] if title is None else each_of("title", title, n, whole=True)
+    names = shortened([key or "" for key in keys])
+    if title is not None:
+        names = each_of("title", title, n, whole=True)
     look = Look(
         n_cells=adata.n_obs,
         size=s if size is None else size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._data.text import well_formed
@@ -12,7 +12,7 @@ from .colors import Categories, Coloring, Scale
 
 _GAP = 10  # points between the axes' own decorations and the legend
 _ROW = 13  # points that a row of a legend is high
-_SHORTEST = 8  # letters of a name that are left at least
+_SHORTEST, _LONGEST = 8, 60  # letters of a name that are left at least and at most
 SHARE = 0.245  # of the width of the picture that a legend takes at most
 _EXPECTED = 1.2  # inches: the width of a legend that a new figure has room for
 _SMALL_TEXT = 8.33  # points: the size of the text in such a row
@@ -26,7 +26,7 @@ def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
     names: list[Entry] = []
     if isinstance(shades, Categories):
         colors = [shades.colors[code] for code in shades.present]
-        names = list(zip(shades.shown(), colors, strict=True))
+        names = _cut(list(zip(shades.shown(), colors, strict=True)), _LONGEST)
     n_missing = int(shades.missing.sum())
     rest = f"{shades.rest} ({n_missing:,})"
     return names, [(rest, shades.missing_color)] if n_missing else []
@@ -59,15 +59,27 @@ def draw(
     rows = max(int(height / _row(font)) - bool(title), 1)
     columns = -(-min(len(names) + len(rest), _MOST) // rows)
     low = isinstance(shades, Scale) and title is None
-    place = (title, low, beside, font)
-    legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, *place)
-    longest = max((len(name) for name, _ in names), default=0)
-    while _too_wide(legend, ax, new, share) and (columns > 1 or longest > _SHORTEST):
-        legend.remove()
-        columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 1)
-        short = _shortened([name for name, _ in names], longest)
-        cut = [(name, color) for name, (_, color) in zip(short, names, strict=True)]
-        legend = _draw_list(ax, _fitting(cut, rest, rows * columns), columns, *place)
+    legend: Any = None
+
+    def listed(columns: int, letters: int) -> bool:
+        """Draw it anew, of so many columns and letters; whether it is narrow enough."""
+        nonlocal legend
+        if legend is not None:
+            legend.remove()
+        shown = _fitting(_cut(names, letters), rest, rows * columns)
+        head = title and shortened([title], letters)[0]
+        legend = _draw_list(ax, shown, columns, head, low, beside, font)
+        return not _too_wide(legend, ax, new, share)
+
+    while not listed(columns, _LONGEST) and columns > 1:
+        columns -= 1
+    if _too_wide(legend, ax, new, share):
+        # The most letters that fit, by halving: a legend takes long to measure.
+        fits, too_many = _SHORTEST, 1 + max(len(text) for text in (*dict(names), title or ""))
+        while fits + 1 < too_many:
+            letters = (fits + too_many) // 2
+            fits, too_many = (letters, too_many) if listed(1, letters) else (fits, letters)
+        listed(1, fits)
     if new:
         wider = legend.get_window_extent().width / ax.figure.dpi - _EXPECTED
         ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
@@ -109,19 +121,28 @@ def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
     return bool(width > share * whole)
 
 
-def _shortened(names: list[str], most: int) -> list[str]:
+def _title(text: str) -> str:
+    return shortened([well_formed(text)])[0]
+
+
+def _cut(names: list[Entry], most: int) -> list[Entry]:
+    short = shortened([name for name, _ in names], most)
+    return [(name, color) for name, (_, color) in zip(short, names, strict=True)]
+
+
+def shortened(names: Sequence[str], most: int = _LONGEST) -> list[str]:
     """Names of at most so many letters: of longer ones the end is left out, or the middle if ends differ."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", most // 2
     begun = Counter(name[: most - 1] for name in names if len(name) > most)
 
-    def shortened(name: str) -> str:
+    def short(name: str) -> str:
         if len(name) <= most:
             return name
         if begun[name[: most - 1]] > 1:
             return name[:half] + dots + name[half + 1 - most :]
         return name[: most - 1] + dots
 
-    return [shortened(name) for name in names]
+    return [short(name) for name in names]
 
 
 def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
@@ -174,7 +195,7 @@ def _draw_list(
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
-        legend.set_title(well_formed(title), prop={"size": font["size"]})
+        legend.set_title(_title(title), prop={"size": font["size"]})
         legend.get_title().set_parse_math(False)
     return legend
 
@@ -198,7 +219,7 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Mapping[str, Any]) -> N
     bar.ax.tick_params(labelsize=font["size"], length=2.5, width=0.5)
     bar.ax.yaxis.get_offset_text().set(size=font["size"], ha="left")
     if shades.title:
-        bar.set_label(well_formed(shades.title), fontsize=font["size"], parse_math=False)
+        bar.set_label(_title(shades.title), fontsize=font["size"], parse_math=False)
 
 
 def _beside(ax: Any) -> Any:

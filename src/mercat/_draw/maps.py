@@ -158,16 +158,17 @@ def _write(
 ) -> None:
     """Write the names of groups; how many of them there is no room for is noted below the map."""
     sizes = np.array([len(rows) for rows in groups.members()])
+    names = legend.shortened(groups.shown())
     given = {"fontsize": style.fontsize, "fontweight": style.fontweight, "halo": style.fontoutline}
     font = {name: value for name, value in given.items() if value is not None}
     options = {"faint": faint, "important": sizes, **font}
-    drawn, n_lost = labels.write(ax, anchors, groups.shown(), points, **options)
+    drawn, n_lost = labels.write(ax, anchors, names, points, **options)
     if n_lost:
         for artist in drawn:
             artist.remove()
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
         legend.settle(ax)  # the note takes some room, which may cost another name
-        _, n_lost = labels.write(ax, anchors, groups.shown(), points, **options)
+        _, n_lost = labels.write(ax, anchors, names, points, **options)
         ax.set_xlabel("")
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)
 
