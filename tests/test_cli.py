@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import types
 import warnings
+import zlib
 
 import anndata
 import click
@@ -64,7 +66,7 @@ def done(*arguments):
 def shell(*arguments, **options):
     """Run the command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "mercat.cli", *map(str, arguments)],
+        [sys.executable, "-m", "mercat", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -294,6 +296,28 @@ def test_captions_advise_what_the_command_line_offers(tmp_path, monkeypatch):
     assert all("at the edge" in caption for caption in captions)
     assert ["--html" in caption for caption in captions] == [True, False]
     assert not any("extent" in caption for caption in captions)
+
+
+def test_dates_are_a_scale_on_pages_pictures_and_reports(data, tmp_path, monkeypatch):
+    frame = pd.read_csv(data)
+    days = pd.date_range("2024-01-01", periods=len(frame))
+    frame.assign(day=days.strftime("%Y-%m-%d")).to_csv(data, index=False)
+    shades, colored = [], colors.coloring
+    monkeypatch.setattr(
+        colors, "coloring", lambda *a, **k: shades.append(colored(*a, **k)) or shades[-1]
+    )
+    html, png, report = (tmp_path / name for name in ("map.html", "map.png", "report.html"))
+    done("embed", data, "--label", "day", "--html", html, "--png", png, "-o", tmp_path / "map.csv")
+    assert all(isinstance(shade, colors.Scale) and shade.dates for shade in shades)
+    page = html.read_text(encoding="utf-8")
+    packed = zlib.decompress(base64.b64decode(re.search(r'-payload">([^<]*)<', page)[1]))
+    header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
+    assert {c["name"]: c["kind"] for c in header["columns"]}["day"] == "date"
+    assert pd.read_csv(tmp_path / "map.csv")["day"][1] == "2024-01-02"  # as it was
+    done("compare", data, "-o", report, "--label", "day", "--method", "pca")
+    (legend,) = re.findall('<ul class="legend">.*?</ul>', report.read_text(encoding="utf-8"))
+    assert "2024-01-01" in legend
+    assert legend.count("<li>") == 5
 
 
 @pytest.fixture

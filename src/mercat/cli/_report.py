@@ -167,13 +167,22 @@ def _legend(color: Any) -> str:
     if isinstance(shades, Scale):
         low, high = shades.limits
         values = [low + (high - low) * k / 4 for k in range(5)]
-        names = [(f"{value:.4g}", shades.mappable().to_rgba(value)) for value in values]
+        texts = [_day(value) if shades.dates else f"{value:.4g}" for value in values]
+        colors = [shades.mappable().to_rgba(value) for value in values]
+        names = list(zip(texts, colors, strict=True))
     discs = "".join(
         f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{to_hex(shade)}"/></svg>'
         f"{html.escape(name)}</li>"
         for name, shade in names + rest
     )
     return f'<ul class="legend">{discs}</ul>'
+
+
+def _day(value: float) -> str:
+    """The day of a time as matplotlib counts it."""
+    from matplotlib.dates import num2date
+
+    return str(num2date(value).date())  # type: ignore[no-untyped-call]
 
 
 def _table(done: list[Outcome]) -> str:
