@@ -35,6 +35,7 @@ from ._score import Report, Score
 from ._structure import torn_shares
 
 _FEW = 1000  # points that n_points="auto" measures as the measures alone do
+_EXACT = 300_000_000  # numbers that are multiplied for all neighbours of all points, in about half a second
 
 
 def default_k(n: int) -> int:
@@ -76,9 +77,9 @@ def report(
     n_points : int, "auto" or None, default="auto"
         Points at which to measure, as in :func:`angle_preservation`; None for all. "auto" keeps the report
         cheaper than the fit of a map. Up to 1000 points the scores are those of the measures alone, and so
-        are those that are exact: of neighbours up to 5000 points, of distances up to 1414. Otherwise a
-        smaller sample is drawn, with standard errors: 1000 points, 200,000 pairs and 50,000 triplets, or
-        fewer of data of more than 100 columns.
+        are those that are exact: of distances up to 1414 points, of neighbours up to some 2000 of 64 columns.
+        Otherwise a smaller sample is drawn, with standard errors: 1000 points, 400 for angles, 60,000 pairs
+        and 50,000 triplets, or fewer of data of more than 100 columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -182,11 +183,12 @@ def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
     few = n <= _FEW
+    exact = n <= N_POINTS and n * n * d <= _EXACT
     return _Sizes(
-        N_POINTS if n <= N_POINTS else _within(150_000 // d, 150, _FEW),
-        N_POINTS if few else _within(300_000 // d, 250, _FEW),
-        N_PAIRS if n * (n - 1) // 2 <= N_PAIRS else _within(20_000_000 // d, 20_000, 200_000),
-        N_TRIPLETS if few else _within(10_000_000 // d, 10_000, 50_000),
+        N_POINTS if few or exact else _within(min(150_000 // d, 30_000_000 // n), 150, _FEW),
+        N_POINTS if few else _within(300_000 // d, 250, 400),
+        N_PAIRS if n * (n - 1) // 2 <= N_PAIRS else _within(20_000_000 // d, 5_000, 60_000),
+        N_TRIPLETS if few else _within(10_000_000 // d, 2_500, 50_000),
     )
 
 
