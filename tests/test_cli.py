@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import json
 import os
@@ -12,10 +13,10 @@ import subprocess
 import sys
 import types
 import warnings
+import zlib
 
 import anndata
 import click
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +26,7 @@ from click.testing import CliRunner
 
 import mercat
 from mercat import Mercat, metrics, tl
+from mercat._draw import colors, maps
 from mercat._draw.palette import MISSING
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
@@ -64,7 +66,7 @@ def done(*arguments):
 def shell(*arguments, **options):
     """Run the command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "mercat.cli", *map(str, arguments)],
+        [sys.executable, "-m", "mercat", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -274,20 +276,62 @@ def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     assert "<b>cat</b>" not in page
 
 
+def test_captions_advise_what_the_command_line_offers(tmp_path, monkeypatch):
+    values = np.random.default_rng(0).normal(size=(400, 6))
+    values[:3] *= 40  # beyond the map
+    pd.DataFrame(values).to_csv(tmp_path / "far.csv", index=False)
+    captions, draw = [], maps.draw_map
+
+    def drawing(*args, **options):
+        ax = draw(*args, **options)
+        captions.append(" ".join(ax.get_xlabel().split()))
+        return ax
+
+    monkeypatch.setattr(maps, "draw_map", drawing)
+    png, report = tmp_path / "map.png", tmp_path / "report.html"
+    done("embed", tmp_path / "far.csv", "--png", png)
+    done("compare", tmp_path / "far.csv", "-o", report, "--method", "pca")
+    assert len(captions) == 2
+    assert all("at the edge" in caption for caption in captions)
+    assert ["--html" in caption for caption in captions] == [True, False]
+    assert not any("extent" in caption for caption in captions)
+
+
+def test_dates_are_a_scale_on_pages_pictures_and_reports(data, tmp_path, monkeypatch):
+    frame = pd.read_csv(data)
+    days = pd.date_range("2024-01-01", periods=len(frame))
+    frame.assign(day=days.strftime("%Y-%m-%d")).to_csv(data, index=False)
+    shades, colored = [], colors.coloring
+    monkeypatch.setattr(
+        colors, "coloring", lambda *a, **k: shades.append(colored(*a, **k)) or shades[-1]
+    )
+    html, png, report = (tmp_path / name for name in ("map.html", "map.png", "report.html"))
+    done("embed", data, "--label", "day", "--html", html, "--png", png, "-o", tmp_path / "map.csv")
+    assert all(isinstance(shade, colors.Scale) and shade.dates for shade in shades)
+    page = html.read_text(encoding="utf-8")
+    packed = zlib.decompress(base64.b64decode(re.search(r'-payload">([^<]*)<', page)[1]))
+    header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
+    assert {c["name"]: c["kind"] for c in header["columns"]}["day"] == "date"
+    assert pd.read_csv(tmp_path / "map.csv")["day"][1] == "2024-01-02"  # as it was
+    done("compare", data, "-o", report, "--label", "day", "--method", "pca")
+    (legend,) = re.findall('<ul class="legend">.*?</ul>', report.read_text(encoding="utf-8"))
+    assert "2024-01-01" in legend
+    assert legend.count("<li>") == 5
+
+
 @pytest.fixture
 def drawn(monkeypatch):
-    """Labels of `kind` with their colours, as they reach pages and pictures, which are not made."""
-    found = []
+    """Labels of `kind` with their colours, as they reach pages, which are not made, and pictures."""
+    found, colored = [], colors.coloring
+
+    def coloring(color, n, *, palette):
+        found.append(palette and {k: c[:7] for k, c in palette.items()})
+        return colored(color, n, palette=palette)
+
+    monkeypatch.setattr(colors, "coloring", coloring)
     monkeypatch.setattr(
         "mercat.viewer.to_html",
         lambda Y, frame, path, **_: found.append(getattr(frame["kind"], "colors", None)),
-    )
-    monkeypatch.setattr(
-        "mercat.plot.map",
-        lambda Y, palette, **_: (
-            found.append(palette and {k: c[:7] for k, c in palette.items()})
-            or types.SimpleNamespace(figure=plt.figure())
-        ),
     )
     return found
 

@@ -9,6 +9,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import scanpy as sc
 from test_cli import call, done
 
 from mercat import tl
@@ -39,6 +40,7 @@ def test_a_gene_is_a_label(cells, tmp_path, monkeypatch):
     code, _, said = call("embed", "cells.h5ad", "-o", "y.csv", "--label", "gene99")
     assert code == 2
     assert "gene99" in said
+    assert "8 genes" in said
     cells.raw = cells.copy()
     cells.raw.X[:, 3] += 7
     cells.write_h5ad("raw.h5ad")
@@ -62,6 +64,25 @@ def test_a_zarr_store_is_written_whole_or_not_at_all(cells, tmp_path, monkeypatc
     )
     assert call("embed", "cells.h5ad", "-o", "other.zarr", "--html", "other.html")[0] == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_labels_are_transferred_under_another_name(cells, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    del cells.obsm["X_pca"]
+    cells.write_h5ad("query.h5ad")
+    sc.pp.pca(cells, n_comps=5)
+    tl.mercat(cells)
+    cells.write_h5ad("atlas.h5ad")
+    files = ("ingest", "atlas.h5ad", "query.h5ad", "-o", "new.csv")
+    code, _, said = call(*files, "--transfer", "kind")
+    assert code == 2
+    assert "--transfer kind=NAME" in said
+    assert call(*files, "--transfer", "kinds")[0] == 2
+    done(*files, "--transfer", "kind=guess")
+    table = pd.read_csv("new.csv")
+    assert (table["kind"] == cells.obs["kind"].to_numpy()).all()
+    assert set(table["guess"]) <= {"a", "b"}
+    assert table["guess_confidence"].between(0, 1).all()
 
 
 def test_info_on_cells_that_hold_a_model_tells_of_the_cells(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
+from mercat.cli._columns import as_shown
 from mercat.cli._console import Console
 from mercat.cli._embedding import read_embedding
 from mercat.cli._problems import BadInput
@@ -378,6 +379,32 @@ def test_dates_large_integers_and_lists_in_columns(read):
     assert table.meta["flag"].tolist()[:2] == ["True", "False"]
     frame.assign(list=[[1, 2]] * 20).to_parquet(read.folder / "l.parquet")
     assert "--drop list" in read.error("l.parquet", meta=("count",))
+
+
+@pytest.mark.parametrize(
+    ("texts", "times"),
+    [
+        (["2024-01-02", None, "1999-12-31"], ["2024-01-02", "NaT", "1999-12-31"]),
+        (
+            ["2024-01-02 10:30", "2024-01-02T10:30:15.5"],
+            ["2024-01-02T10:30", "2024-01-02T10:30:15.5"],
+        ),
+        (["2024-01-02 10:30+02:00", "2024-01-02 10:30Z"], ["2024-01-02T08:30", "2024-01-02T10:30"]),
+        (["2024-01-02", "soon"], None),
+        (["2024-02-30", "2024-01-01"], None),
+        (["12.05.2024", "13.05.2024"], None),  # which of them is the month?
+        ([None, None], None),
+        (["9999-01-01", "2024-01-01"], None),  # beyond what pandas counts in nanoseconds
+        ([1.5, 2.5], None),
+    ],
+)
+def test_texts_that_are_all_dates_are_shown_as_dates(texts, times):
+    column = pd.Series(texts)
+    shown = as_shown(column)
+    if times is None:
+        assert shown is column
+    else:
+        np.testing.assert_array_equal(shown.to_numpy(), np.array(times, dtype="datetime64[ns]"))
 
 
 # ------------------------------------------------------------------ broken files

@@ -17,6 +17,8 @@ from mercat._reduce import components
 from mercat.metrics import (
     Report,
     Score,
+    _nearest,
+    _report,
     angle_preservation,
     centroid_preservation,
     continuity,
@@ -670,3 +672,22 @@ def test_torn_neighbors_by_hand():
 def test_torn_neighbors_refuses_a_share_that_is_none(far):
     with pytest.raises(ValueError, match=r"^far "):
         metrics.torn_neighbors(np.eye(9), np.eye(9)[:, :2], k=2, far=far)
+
+
+@pytest.mark.parametrize(
+    ("n", "d"), [(1500, 20), (2000, 7000), (5000, 50), (20_000, 784), (100_000, 50), (10**6, 50)]
+)
+def test_the_samples_of_a_report_stay_small_where_data_are_large(n, d):
+    """Neighbours cost a product of points, rows and columns, of which a fit has some 3e9."""
+    sizes = _report._sizes(n, d, "auto")
+    assert sizes.points == 150 or min(sizes.points, n) * n * d <= 3e9
+    assert sizes.pairs * d <= 1e8
+    assert sizes.triplets * d <= 1e8
+
+
+def test_nearest_points_are_the_same_from_one_block_and_from_several(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(90, 4)) + 1e3
+    Y = X[:, :2] - 1e3
+    whole = metrics.report(X, Y)
+    monkeypatch.setattr(_nearest, "COLUMNS", 40)
+    assert dict(metrics.report(X, Y)) == dict(whole)

@@ -39,6 +39,7 @@ def embedded() -> anndata.AnnData:
     )
     adata = anndata.AnnData(X, obs=obs, layers={"double": 2 * X})
     adata.var_names = [f"gene{k}" for k in range(8)]
+    adata.var["symbol"] = ["TWICE", "TWICE", *(f"SYMBOL{k}" for k in range(2, 7)), None]
     adata.raw = anndata.AnnData(sparse.csr_matrix(10 * X), obs=obs, var=adata.var)
     tl.mercat(adata)
     return adata
@@ -245,6 +246,44 @@ def test_legends_stand_where_they_are_asked_for(embedded):
         assert pl.map(embedded, "kind", legend_loc=nowhere).get_legend() is None
 
 
+def test_names_have_the_weight_and_the_outline_that_are_asked_for(embedded):
+    ax = pl.map(
+        embedded, "kind", legend_loc="on data", legend_fontweight="light", legend_fontoutline=4
+    )
+    names = [text for text in ax.texts if text.get_text()]
+    assert {text.get_fontweight() for text in names} == {"light"}
+    assert {text.get_path_effects()[0]._gc["linewidth"] for text in names} == {4}
+    ax = pl.map(embedded, "kind", legend_fontweight="bold")
+    assert {text.get_fontweight() for text in ax.get_legend().get_texts()} == {"bold"}
+
+
+def test_colour_bars_are_left_out_on_request(embedded):
+    one, none = (
+        len(pl.map(embedded, "gene3", colorbar_loc=loc).child_axes) for loc in ("right", None)
+    )
+    assert one == none + 1
+    assert legend(pl.map(embedded, "kind", colorbar_loc=None))  # which is no bar
+
+
+def test_genes_are_found_by_their_symbols(embedded, calls, offered):
+    adata = embedded.copy()
+    pl.map(adata, "SYMBOL3", gene_symbols="symbol", use_raw=False)
+    np.testing.assert_array_equal(values_of(calls), adata.X[:, 3])
+    assert pl.map(adata, "SYMBOL3", gene_symbols="symbol").get_title() == "SYMBOL3"
+    np.testing.assert_array_equal(values_of(calls), 10 * adata.X[:, 3])  # of adata.raw
+    for name in ("gene3", "gene7"):  # names are understood too, and gene7 has no symbol
+        pl.map(adata, name, gene_symbols="symbol", use_raw=False)
+        np.testing.assert_array_equal(values_of(calls), adata.X[:, int(name[-1])])
+    with pytest.raises(ValueError, match=r"'TWICE', which occurs 2 times: take its name in adata"):
+        pl.map(adata, "TWICE", gene_symbols="symbol")
+    pl.explore(adata, "cells.html", keys=["SYMBOL3"], genes=8, gene_symbols="symbol")
+    assert list(offered["frame"]) == ["SYMBOL3"]
+    shown = ["TWICE (gene0)", "TWICE (gene1)", *(f"SYMBOL{k}" for k in range(2, 7)), "gene7"]
+    assert offered["genes"][1] == shown
+    pl.explore(adata, "cells.html", genes=["SYMBOL5", "gene2"], gene_symbols="symbol")
+    assert offered["genes"][1] == ["SYMBOL5", "SYMBOL2"]
+
+
 def test_titles_frames_and_outlines(embedded):
     assert pl.map(embedded, "kind", title="Cells").get_title() == "Cells"
     axes = pl.map(embedded, ["kind", "gene1"], title=["one", "two"])
@@ -305,7 +344,12 @@ def test_settings_of_scanpy_hold(embedded, tmp_path):
         ({"mask_obs": "nowhere"}, "^mask_obs .*nowhere"),
         ({"mask_obs": [True]}, "^mask_obs .*60"),
         ({"na_color": "nope"}, "^na_color .*nope"),
-        ({"size": -1}, "^size "),
+        ({"size": -1}, "^size .*-1"),
+        ({"size": "big"}, "^size .*big"),
+        ({"alpha": "half"}, "^alpha .*half"),
+        ({"legend_fontoutline": 0}, "^legend_fontoutline .*0"),
+        ({"colorbar_loc": "left"}, "^colorbar_loc .*left"),
+        ({"gene_symbols": "name"}, r"^gene_symbols .*\(symbol\)"),
         ({"size": 1, "s": 1}, "^size and s "),
         ({"cmap": "magma", "color_map": "magma"}, "^cmap and color_map "),
         ({"ncols": 0}, "^ncols .*0"),
@@ -363,6 +407,23 @@ def test_names_that_occur_several_times_are_refused(embedded):
         pl.map(adata, "kind")
 
 
+@pytest.mark.filterwarnings("ignore:Variable names are not unique:UserWarning")
+def test_genes_of_one_name_are_not_offered_by_number(embedded, offered):
+    adata = embedded.copy()
+    adata.var_names = ["g", "g", *adata.var_names[2:]]
+    with pytest.raises(
+        ValueError, match=r"genes must .* 2 times: call adata.var_names_make_unique"
+    ):
+        pl.explore(adata, "cells.html", genes=8, use_raw=False)
+
+
+def test_titles_of_panels_are_names_of_columns_cut_where_they_are_long(embedded):
+    adata = embedded.copy()
+    adata.obs["depth" * 100] = adata.obs["depth"]
+    assert len(pl.map(adata, "depth" * 100).get_title()) == 60
+    assert pl.map(adata, "depth", title="t" * 100).get_title() == "t" * 100
+
+
 @pytest.fixture
 def offered(monkeypatch):
     """What reaches the explorer."""
@@ -382,11 +443,27 @@ def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
     embedded.obs["mixed"] = ["a", 1] * 30
     embedded.obs["long"] = 2**60
     pl.explore(embedded, "cells.html", title="Cells")
-    assert list(offered["frame"]) == ["kind", "batch", "depth", "good", "seen"]
+    assert list(offered["frame"]) == ["cell", "kind", "batch", "depth", "good", "seen"]
     assert caplog.messages == ["Columns that cannot be shown are left out: since, mixed, long."]
     np.testing.assert_array_equal(offered["point_loss"], embedded.obs["mercat_loss"])
     np.testing.assert_array_equal(offered["Y"], embedded.obsm["X_mercat_sphere"])
     assert offered["title"] == "Cells"
+
+
+def test_explorer_shows_the_names_of_cells_that_have_some(embedded, offered):
+    pl.explore(embedded, "cells.html")
+    np.testing.assert_array_equal(offered["frame"]["cell"], embedded.obs_names)
+    adata = embedded.copy()
+    adata.obs["cell"] = 1
+    adata.obs_names.name = "barcode"
+    pl.explore(adata, "cells.html")
+    np.testing.assert_array_equal(offered["frame"]["barcode"], embedded.obs_names)
+    assert list(offered["frame"]["cell"]) == [1] * 60
+    pl.explore(adata, "cells.html", keys=["kind"])
+    assert list(offered["frame"]) == ["kind"]
+    adata.obs_names = [str(row) for row in range(60)]
+    pl.explore(adata, "cells.html")
+    assert "barcode" not in offered["frame"]
 
 
 def test_explorer_ships_genes_from_raw_layer_or_X(embedded, offered):

@@ -1212,12 +1212,27 @@ def test_embeddings_to_compare_need_names():
 
 def test_names_that_begin_alike_are_cut_in_the_middle():
     names = ["CD4+/CD45RA+ Naive", "CD4+/CD45RO+ Memory", "B", "Dendritic cells of blood"]
-    assert _legend._shortened(names, 11) == [
+    assert _legend.shortened(names, 11) == [
         "CD4+/…Naive",
         "CD4+/…emory",
         "B",
         "Dendritic …",
     ]
+
+
+def test_names_of_any_length_leave_room_for_the_map(monkeypatch):
+    made, draw = [], _legend._draw_list
+    monkeypatch.setattr(_legend, "_draw_list", lambda *args: made.append(1) or draw(*args))
+    places = fibonacci_grid(60, np)
+    names = np.array(["x" * 5000, "y" * 3000], dtype=object)[np.arange(60) % 2]
+    ax = plot.map(places, pd.Series(names, name="kind" * 1000), labels=True)
+    ax.figure.canvas.draw()
+    assert len(made) < 15  # and not one for each letter
+    assert ax.bbox.width > 0.5 * ax.figure.bbox.width
+    longest = max(len(text.get_text()) for text in [*ax.texts, ax.get_legend().get_title()])
+    assert longest <= 60
+    bar = plot.map(places, pd.Series(places[:, 0], name="size" * 1000)).child_axes[-1]
+    assert len(bar.get_ylabel()) <= 60
 
 
 # --- text that cannot be written -------------------------------------------------------------

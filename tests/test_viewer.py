@@ -242,6 +242,25 @@ def test_a_column_of_nothing_is_shown_as_missing():
 
 
 @pytest.mark.parametrize(
+    ("index", "name"),
+    [
+        (pd.Index(list("abcde")), "name"),
+        (pd.Index(list("abcde"), name="x"), None),  # the name of a column
+        (pd.RangeIndex(5), None),
+        (pd.Index([4, 2, 3, 1, 0]), None),  # rows that were drawn, which have no names
+        (pd.Index([4, 2, 3, 1, 0], name="id"), "id"),
+        (pd.date_range("2024-01-01", periods=5, name="day"), "day"),
+        (pd.MultiIndex.from_product([[1], range(5)], names=["a", "b"]), None),
+    ],
+)
+def test_the_names_of_rows_are_a_column(index, name):
+    frame = pd.DataFrame({"x": np.arange(5.0)}, index=index)
+    header, _ = prepare(Y, frame)
+    expected = ["x"] if name is None else [name, "x"]
+    assert [column["name"] for column in header["columns"]] == expected
+
+
+@pytest.mark.parametrize(
     ("values", "got"),
     [
         (np.zeros((2, 1)), r"shape \(2, 1\)"),
@@ -657,7 +676,8 @@ def test_the_page_holds_its_data_and_returns_its_path(tmp_path):
     path = to_html(Y, {"k": list("abcde")}, tmp_path / "page.html", color="k")
     assert path == tmp_path / "page.html"
     header, _ = unpack(payload_of(path))
-    assert header["options"] == {"color": "k", "theme": "auto", "projection": "mercator"}
+    expected = {"color": "k", "names": "k", "theme": "auto", "projection": "mercator"}
+    assert header["options"] == expected
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"

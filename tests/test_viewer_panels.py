@@ -402,6 +402,42 @@ def test_several_embeddings_morph_and_keep_what_was_chosen(visit):
     page.keyboard.press("Control+z")
 
 
+def test_an_embedding_opens_in_the_view_that_it_fills_unless_one_has_moved(visit):
+    rng = np.random.default_rng(0)
+
+    def patch(reach):
+        points = np.c_[np.ones(200), rng.uniform(-reach, reach, (200, 2))]
+        return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+    page = visit({"small": patch(0.1), "large": patch(0.8)}, {"x": np.arange(200.0)})
+    box = page.locator(".stage").bounding_box()
+
+    def inside():
+        places = np.array([spot(page, row) for row in range(200)]) - (box["x"], box["y"])
+        return np.sum(np.all((places >= 0) & (places <= (box["width"], box["height"])), axis=1))
+
+    chooser = page.get_by_label("Embedding")
+    chooser.select_option("large")
+    assert inside() > 190
+    chooser.select_option("small")
+    width = np.ptp([spot(page, row)[0] for row in range(200)])
+    assert width > 0.3 * box["width"]  # and small ones do not stay small
+    page.get_by_role("button", name="Zoom in").click()
+    before = page.evaluate("mercat.view().map")
+    chooser.select_option("large")
+    assert page.evaluate("mercat.view().map") == before
+
+
+def test_the_plane_is_moved_by_a_tool_of_that_name(visit):
+    points, frame = clusters()
+    page = visit({"map": points, "UMAP": points[:, :2]}, frame)
+    tool = page.locator("[data-value=turn]")
+    assert tool.inner_text() == "Turn"
+    page.get_by_label("Embedding").select_option("UMAP")
+    assert tool.inner_text() == "Move"
+    assert "move" in tool.get_attribute("aria-label")
+
+
 def test_the_points_are_drawn_on_the_way_and_where_they_arrive(visit):
     flat = np.array([[0.0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]])
     frame = {"place": NAMES}
@@ -452,6 +488,15 @@ def test_genes_are_found_give_colours_filter_and_close(visit):
     page.locator(".found").get_by_role("option", name="Gene12").wait_for()
     page.keyboard.press("Enter")
     assert state(page)["colorBy"] == 2 + 12
+
+
+def test_classes_that_were_asked_for_keep_their_names_beside_other_colours(visit):
+    points, frame = clusters()
+    page = visit(points, frame, color="place")
+    names = set(page.evaluate("mercat.names()"))
+    assert names >= {"front", "east", "west"}
+    color_by(page, "height")
+    assert set(page.evaluate("mercat.names()")) == names
 
 
 def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
@@ -605,7 +650,7 @@ def test_pointing_at_a_point_draws_its_ellipse_and_its_other_place(visit):
         return ink(page, [x, y, 2 * reach, 2 * reach])
 
     at = [np.array(spot(page, row)) for row in range(6)]
-    assert all(drawn(place, 8) == 0 for place in at)
+    until(lambda: all(drawn(place, 8) == 0 for place in at))  # the names are gone
     page.mouse.move(*at[0])
     for place in at[1:]:
         until(lambda place=place: drawn(place, 8) > 10)

@@ -2,16 +2,17 @@
 import { composePicture, download, fileName, toCsv } from "./ui/export.js";
 import { centerOf } from "./geometry/centers.js";
 import { keepInView } from "./geometry/camera.js";
-import { sphereHome } from "./geometry/home.js";
+import { isHome, sphereHome } from "./geometry/home.js";
 import { cameraKey } from "./geometry/layout.js";
 import { createProjector, pick } from "./geometry/picking.js";
 import { FLAT } from "./geometry/projections.js";
-import { apply, between, multiply, normalize } from "./geometry/rotation.js";
+import { apply, between, fromCenter, multiply, normalize } from "./geometry/rotation.js";
 import { withFilter } from "./state/filter.js";
 import { writeAddress } from "./state/address.js";
 import { NOTHING, fromRows } from "./state/selection.js";
 import { kept } from "./state/sets.js";
 import { KEPT, initialState } from "./state/state.js";
+import { toView } from "./state/view.js";
 import { copyText } from "./ui/clipboard.js";
 import { count } from "./ui/format.js";
 import { zoomBy } from "./ui/keyboard.js";
@@ -23,6 +24,7 @@ const FILLED = 0.55; // of the large view, by what one turns to
 export function createActions(dataset, store, model, motion, parts) {
   const { stage, history } = parts;
   const largePane = () => stage.panesNow()[0];
+  const round = dataset.embeddings.filter(({ kind }) => kind === "sphere");
   const at = (row) => [0, 1, 2].map((c) => model.positions[3 * row + c]);
 
   /** The rotation that brings a direction of the data to the front. */
@@ -63,6 +65,16 @@ export function createActions(dataset, store, model, motion, parts) {
     return Math.max(all, Math.min(NEAREST * all, FILLED / Math.max(most, 1e-9)));
   }
 
+  /** Look at all of an embedding on the sphere. */
+  function goHome({ rotation, globe, map }) {
+    const { layout, projection } = store.get();
+    const cameras = { globe, map: map[projection] };
+    const other = layout === "globe" ? "map" : "globe";
+    store.set({ [other]: cameras[other] });
+    motion.zoomTo(layout, cameras[layout]);
+    motion.flyTo(fromCenter(rotation));
+  }
+
   function togglePin(row) {
     const { pins } = store.get();
     store.set({ pins: pins.includes(row) ? pins.filter((other) => other !== row) : [...pins, row] });
@@ -84,13 +96,16 @@ export function createActions(dataset, store, model, motion, parts) {
     togglePin,
     showLarge,
     swap: () => showLarge(store.get().layout === "map" ? "globe" : "map"),
-    /** Take the points to another embedding; colours, filters and selection stay. */
+    /** Take the points to another embedding; colours, filters and selection stay, and so does a view that is not home. */
     showEmbedding(embedding) {
       const from = store.get().embedding;
       if (embedding === from) return;
       motion.finish();
+      const state = store.get();
+      const home = round.some((one) => isHome(toView(state), one.home, state.projection));
       store.set({ embedding, hover: null, lasso: null });
       motion.morphFrom(from);
+      if (home && model.embedding.kind === "sphere") goHome(model.embedding.home);
     },
     zoom: (factor) => zoomBy(store, largePane(), factor),
     centerOn,
@@ -157,7 +172,10 @@ export function createActions(dataset, store, model, motion, parts) {
     },
     letGo: () => store.set({ selection: NOTHING, lasso: null, hover: null }),
     toggleTheme: () => store.set({ theme: store.get().theme === "dark" ? "light" : "dark" }),
-    setProjection: (projection) => store.set({ projection, map: sphereHome(dataset).map[projection] }),
+    setProjection(projection) {
+      const { home } = model.embedding.kind === "sphere" ? model.embedding : { home: sphereHome(dataset) };
+      store.set({ projection, map: home.map[projection] });
+    },
     pinMiddle() {
       const pane = largePane();
       const { rect } = pane;

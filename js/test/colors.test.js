@@ -82,7 +82,8 @@ test("the names of selected classes come first, then the largest", () => {
   const regions = [{ text: "where", at: [1, 0, 0], reach: 0.5, level: 0 }];
   const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)), regions }];
   const state = { colorBy: 0, scales: new Set(), theme: "dark", filters: NO_FILTERS, selection: NOTHING, embedding: 0 };
-  const model = createModel({ n: 6, columns: [column], column: (i) => [column][i], embeddings }, { get: () => state });
+  const dataset = { n: 6, columns: [column], column: (i) => [column][i], embeddings, options: { names: null } };
+  const model = createModel(dataset, { get: () => state });
   const names = () => model.names.map(({ text }) => text);
   model.update(state, null);
   assert.deepEqual(names(), ["large", "middle", "small"]);
@@ -90,6 +91,9 @@ test("the names of selected classes come first, then the largest", () => {
   assert.deepEqual(names(), ["small", "large", "middle"]);
   model.update({ ...state, colorBy: -1, selection: fromRows([5], 6) }, new Set(["colorBy"]));
   assert.deepEqual(names(), ["where"]); // no classes: regions have names
+  const asked = createModel({ ...dataset, options: { names: column.name } }, { get: () => state });
+  asked.update({ ...state, colorBy: -1 }, null);
+  assert.deepEqual(asked.names.map(({ text }) => text), ["large", "middle", "small"]); // those asked for stay
 });
 
 test("columns that were asked for are named from coarse to fine, whatever gives the colours", () => {
@@ -98,7 +102,7 @@ test("columns that were asked for are named from coarse to fine, whatever gives 
   const columns = [coarse, fine];
   const embeddings = [{ kind: "sphere", positions: new Float32Array(18).fill(Math.sqrt(1 / 3)), regions: [] }];
   const state = { colorBy: -1, scales: new Set(), theme: "dark", filters: NO_FILTERS, selection: NOTHING, embedding: 0 };
-  const model = createModel({ n: 6, labels: [0, 1], columns, column: (i) => columns[i], embeddings }, { get: () => state });
+  const model = createModel({ n: 6, labels: [0, 1], columns, column: (i) => columns[i], embeddings, options: {} }, { get: () => state });
   model.update(state, null);
   assert.deepEqual(model.names.map(({ text, level }) => [text, level]), [["animals", 0], ["plants", 0], ["cats", 1], ["dogs", 1], ["oaks", 1]]);
   model.update({ ...state, filters: new Map([[1, { kind: "set", codes: new Set([3]) }]]) }, new Set(["filters"]));

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fullHeight } from "../src/panels/histogram.js";
 import { binsOf, createColumns, occurring } from "../src/data/columns.js";
 import { createCrossfilter } from "../src/state/crossfilter.js";
 import { NO_FILTERS, isolated, passing, ranged, toggled, withFilter } from "../src/state/filter.js";
@@ -111,4 +112,11 @@ test("undo goes back step by step, redo forward, and a brush is one step", () =>
   history.undo();
   assert.deepEqual(store.get(), { filters: brushed, pins: 2, hover: 5, map: 3 });
   assert.deepEqual(told.at(-1), [true, true]);
+});
+
+test("a bar that dominates is cut, so that the others are seen", () => {
+  assert.equal(fullHeight([1000, 20, 10, 0]), 30);
+  assert.equal(fullHeight([90, 20, 10, 0]), 90);
+  assert.equal(fullHeight([1000, 0, 0]), 1000);
+  assert.equal(fullHeight([0, 0]), 1);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { between, homeZoom, sphereHome } from "../src/geometry/home.js";
+import { between, homeZoom, isHome, sphereHome } from "../src/geometry/home.js";
 import { toView } from "../src/state/view.js";
 import { initialState } from "../src/state/state.js";
 
@@ -18,6 +18,14 @@ test("the state begins with the view that fits the data", () => {
 
 test("without an embedding on the sphere, its home is the whole world", () => {
   assert.deepEqual(sphereHome({ embeddings: [{ kind: "plane" }] }), WORLD);
+});
+
+test("a view is home where nothing of it was moved", () => {
+  const view = { rotation: [0.5, -0.2, 0], globe: [1.2, 0, 0], map: [4.8, 0.2, -0.1] };
+  assert.ok(isHome(view, NEAR, "mercator"));
+  assert.ok(!isHome(view, NEAR, "equal_earth"));
+  assert.ok(!isHome({ ...view, rotation: [0.5, -0.25, 0] }, NEAR, "mercator"));
+  assert.ok(!isHome({ ...view, map: [5.2, 0.2, -0.1] }, NEAR, "mercator"));
 });
 
 test("unfolding leads from the globe's view to the map's, by equal factors", () => {

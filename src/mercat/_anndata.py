@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -222,7 +223,13 @@ def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
 
 
 def column(
-    adata: AnnData, key: str, *, layer: str | None, use_raw: bool | None, name: str = "color"
+    adata: AnnData,
+    key: str,
+    *,
+    layer: str | None,
+    use_raw: bool | None,
+    gene_symbols: str | None = None,
+    name: str = "color",
 ) -> Any:
     """A column of obs, or the expression of a gene, as a pandas Series named `key`."""
     import pandas as pd
@@ -232,15 +239,21 @@ def column(
         _check_once(name, key, adata.obs.columns, "a column of adata.obs", "rename them")
         return adata.obs[key]
     source = adata.raw if use_raw else adata
-    if key not in source.var_names:
+    names = _gene_names(adata, source, gene_symbols)
+    if key not in names and key in source.var_names:  # as in scanpy, both names are understood
+        names = source.var_names
+    if key not in names:
         raise ValueError(
             f"{name} must be a column of adata.obs or one of the {len(source.var_names)} genes of "
             f"{'adata.raw' if use_raw else 'adata'}, got {key!r}"
-            f"{_similar(key, [*adata.obs.columns, *source.var_names])}."
+            f"{_similar(key, [*adata.obs.columns, *names])}."
         )
     mend = "make the names of adata.raw unique" if use_raw else "call adata.var_names_make_unique()"
-    _check_once(name, key, source.var_names, "a gene", mend)
-    values = source.obs_vector(key) if use_raw else source.obs_vector(key, layer=layer)
+    if gene_symbols is not None:
+        mend = "take its name in adata.var_names"
+    _check_once(name, key, names, "a gene", mend)
+    gene = source.var_names[names.get_loc(key)]
+    values = source.obs_vector(gene) if use_raw else source.obs_vector(gene, layer=layer)
     return pd.Series(np.asarray(values, dtype=np.float64), index=adata.obs_names, name=key)
 
 
@@ -271,12 +284,37 @@ def _from_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
     return use_raw
 
 
+def _gene_names(adata: AnnData, source: Any, gene_symbols: str | None) -> Any:
+    """What genes are called: their symbols in a column of var, or else their names."""
+    import pandas as pd
+
+    if gene_symbols is None:
+        return source.var_names
+    if gene_symbols in source.var:
+        symbols = source.var[gene_symbols]
+    elif gene_symbols in adata.var:  # which scanpy reads where adata.raw has no such column
+        symbols = adata.var[gene_symbols].reindex(source.var_names)
+    else:
+        raise ValueError(
+            f"gene_symbols must be a column of adata.var ({', '.join(map(str, adata.var.columns))}), "
+            f"got {gene_symbols!r}."
+        )
+    known = np.asarray(symbols.notna())
+    return pd.Index(np.where(known, symbols.astype(object), source.var_names.astype(object)))
+
+
 def gene_matrix(
-    adata: AnnData, genes: Any, *, layer: str | None, use_raw: bool | None
+    adata: AnnData,
+    genes: Any,
+    *,
+    layer: str | None,
+    use_raw: bool | None,
+    gene_symbols: str | None = None,
 ) -> tuple[Any, list[str]]:
     """Expression of genes, one column each, and their names; an integer selects the most variable ones."""
     use_raw = _from_raw(adata, layer, use_raw)
     source = adata.raw if use_raw else adata
+    names = _gene_names(adata, source, gene_symbols)
     values = source.X if layer is None else adata.layers[layer]
     if isinstance(genes, str):
         raise TypeError(f"genes must be a list of names or an integer, got {genes!r}.")
@@ -284,16 +322,24 @@ def gene_matrix(
         check_integer("genes", genes, 1)
         places = _variable(source.var, values, int(genes))
     else:
-        places = _places(source.var_names, list(dict.fromkeys(genes)))
-    return values[:, places], [str(source.var_names[place]) for place in places]
+        places = _places(names, source.var_names, list(dict.fromkeys(genes)))
+    shown, own = ([str(some[place]) for place in places] for some in (names, source.var_names))
+    for name in own:
+        _check_once("genes", name, source.var_names, "a gene", "call adata.var_names_make_unique()")
+    often = {name for name, times in Counter(shown).items() if times > 1}
+    full = [f"{a} ({b})" if a in often else a for a, b in zip(shown, own, strict=True)]
+    return values[:, places], full
 
 
-def _places(names: Any, wanted: list[str]) -> list[int]:
+def _places(names: Any, var_names: Any, wanted: list[str]) -> list[int]:
+    places = []
     for key in wanted:
-        if key not in names:
+        known = names if key in names or key not in var_names else var_names
+        if key not in known:
             raise ValueError(f"genes must be names of genes, got {key!r}{_similar(key, names)}.")
-        _check_once("genes", key, names, "a gene", "call adata.var_names_make_unique()")
-    return [int(names.get_loc(key)) for key in wanted]
+        _check_once("genes", key, known, "a gene", "call adata.var_names_make_unique()")
+        places.append(int(known.get_loc(key)))
+    return places
 
 
 def _variable(var: Any, values: Any, most: int) -> list[int]:

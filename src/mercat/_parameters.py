@@ -240,11 +240,12 @@ PARAMETERS: dict[str, Parameter] = {
 DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMETERS.items()}
 
 
-# What other libraries call things, and where to find them here.
+# What other libraries call things, and where to find them here, or why they are not.
+_NOTHING = "nothing: "
 _ELSEWHERE = {
     "n_neighbors": "neighbors=, with detail= above 0; without detail there are no neighbourhoods",
     "perplexity": "detail=, and neighbors= for the number of neighbours",
-    "n_components": "nothing, as the map is always on the sphere; n_spectral= is the number of principal "
+    "n_components": f"{_NOTHING}the map is always on the sphere; n_spectral= is the number of principal "
     "components of the data that are kept",
     "n_pcs": "n_spectral=, the number of principal components of the data that are kept",
     "min_dist": "detail=, which draws neighbours together; points are not packed otherwise",
@@ -252,10 +253,10 @@ _ELSEWHERE = {
     "early_exaggeration": "detail=, whose schedule is fixed",
     "n_epochs": "max_iter= and tol=",
     "n_iter": "max_iter= and tol=",
-    "learning_rate": "nothing, as steps find their own length",
-    "dens_map": "nothing, as there is no term for density",
-    "densmap": "nothing, as there is no term for density",
-    "low_memory": "nothing, as memory is bounded",
+    "learning_rate": f"{_NOTHING}steps find their own length",
+    "dens_map": f"{_NOTHING}density has no term of its own",
+    "densmap": f"{_NOTHING}density has no term of its own",
+    "low_memory": f"{_NOTHING}memory is bounded",
     "seed": "random_state=",
     "dist": "metric=",
     "affinity": "metric=",
@@ -266,7 +267,8 @@ def unknown_parameter(name: str) -> str:
     """Where to look for a parameter that does not exist, as a sentence."""
     if name in _ELSEWHERE:
         found = _ELSEWHERE[name]
-        return f"There is {found}." if found.startswith("nothing") else f"Use {found}."
+        reason = found.removeprefix(_NOTHING)
+        return f"Nothing takes its place: {reason}." if found != reason else f"Use {found}."
     close = difflib.get_close_matches(name, PARAMETERS, n=1)
     return f"Did you mean {close[0]}=?" if close else f"Parameters are {', '.join(PARAMETERS)}."
 

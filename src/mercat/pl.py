@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from ._anndata import (
 )
 from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
+from ._draw.legend import shortened
 from ._draw.maps import draw_map
 from ._draw.scanpy import Look, Paint, each_of, finish, panels
 from .viewer._columns import read_frame
@@ -56,6 +58,7 @@ def map(
     basis: str = "mercat",
     layer: str | Sequence[str | None] | None = None,
     use_raw: bool | None = None,
+    gene_symbols: str | None = None,
     mask_obs: Any = None,
     groups: str | Sequence[str] | None = None,
     sort_order: bool = True,
@@ -73,6 +76,9 @@ def map(
     labels: str | bool = False,
     legend_loc: str | None = "right margin",
     legend_fontsize: Any = None,
+    legend_fontweight: Any = None,
+    legend_fontoutline: float | None = None,
+    colorbar_loc: str | None = "right",
     title: str | Sequence[str] | None = None,
     frameon: bool | None = None,
     projection: str = "mercator",
@@ -102,6 +108,8 @@ def map(
         Layer to take genes from, one for all panels or one for each.
     use_raw : bool, optional
         Whether to take genes from ``adata.raw``; by default if there is one and no layer is given.
+    gene_symbols : str, optional
+        Column of ``adata.var`` with other names of genes, by which `color` may name them too.
     mask_obs : array of bool, or str, optional
         Cells to colour, or the column of ``adata.obs`` that tells them; all others are drawn as those
         without a value.
@@ -134,6 +142,12 @@ def map(
         as "upper left", or "none".
     legend_fontsize : float or str, optional
         Size of the text of the legend, or of the names on the map.
+    legend_fontweight : str or int, optional
+        Weight of that text, such as "bold"; by default that of the names on the map is bold.
+    legend_fontoutline : float, optional
+        Width, in points, of the white line around names on the map, by default 2.5.
+    colorbar_loc : {"right", None}, default="right"
+        Where the colour bar stands; None leaves it out.
     title : str or list of str, optional
         Titles of the panels, by default what they are coloured by.
     frameon : bool, optional
@@ -180,69 +194,44 @@ def map(
             "components must be None, for a map of the sphere has no pairs of components to choose from; "
             f"center=(longitude, latitude) turns it. Got {components!r}."
         )
-    if cmap is not None and color_map is not None:
-        raise ValueError("cmap and color_map must not both be given: they are the same.")
-    if size is not None and s is not None:
-        raise ValueError("size and s must not both be given: they are the same.")
-    single = color is None or isinstance(color, str)
-    keys: list[str | None] = [color] if color is None or isinstance(color, str) else list(color)
-    if not keys:
-        raise ValueError("color must name at least one column or gene, got an empty list.")
-    if ax is not None and not single:
-        raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
+    keys, single = _keys(color, ax)
     n = len(keys)
-    sources = [{"layer": name, "use_raw": use_raw} for name in each_of("layer", layer, n)]
-    paints = [
-        Paint(
-            cmap=color_map if cmap is None else cmap,
-            palette=palette,
-            groups=[groups] if isinstance(groups, str) else groups,
-            na_color=na_color,
-            vmin=low,
-            vmax=high,
-            vcenter=middle,
-        )
-        for low, high, middle in zip(
-            each_of("vmin", vmin, n),
-            each_of("vmax", vmax, n),
-            each_of("vcenter", vcenter, n),
-            strict=True,
-        )
-    ]
-    names = [key or "" for key in keys] if title is None else each_of("title", title, n, whole=True)
+    paint = Paint(
+        cmap=_either(cmap=cmap, color_map=color_map),
+        palette=palette,
+        groups=[groups] if isinstance(groups, str) else groups,
+        na_color=na_color,
+    )
     look = Look(
         n_cells=adata.n_obs,
-        size=s if size is None else size,
+        size=_either(size=size, s=s),
         alpha=alpha,
         sort_order=sort_order,
         outline=add_outline,
         legend=legend_loc,
         fontsize=legend_fontsize,
+        fontweight=legend_fontweight,
+        fontoutline=legend_fontoutline,
+        bar=colorbar_loc,
         frame=frameon,
     )
+    titles = shortened([key or "" for key in keys])
+    if title is not None:
+        titles = each_of("title", title, n, whole=True)
+    scales = {"vmin": vmin, "vmax": vmax, "vcenter": vcenter}
+    paints = [replace(paint, **ends) for ends in _each_of_all(scales, n)]
+    genes = {"layer": layer, "use_raw": [use_raw] * n, "gene_symbols": [gene_symbols] * n}
     Y = np.asarray(adata.obsm[sphere_key(adata, basis)], dtype=np.float64)
     require_matplotlib()
     masked = masked_cells(adata, mask_obs)
     shades = [
-        _colored(adata, key, source, paint, masked)
-        for key, source, paint in zip(keys, sources, paints, strict=True)
+        _colored(adata, key, source, own, masked)
+        for key, source, own in zip(keys, _each_of_all(genes, n), paints, strict=True)
     ]
     named = [_named(adata, labels, shade) for shade in shades]
-    drawn = []
-    for k, axes in enumerate(panels(n, ncols=ncols, wspace=wspace, ax=ax, single=single)):
-        drawn.append(
-            draw_map(
-                Y,
-                shades[k],
-                look.style(last=k == n - 1),
-                projection=projection,
-                center=center,
-                extent=extent,
-                groups=named[k],
-                ax=axes,
-                title=names[k],
-            )
-        )
+    axes = panels(n, ncols=ncols, wspace=wspace, ax=ax, single=single)
+    view = {"projection": projection, "center": center, "extent": extent}
+    drawn = _drawn(Y, shades, named, titles, axes, look, view)
     return finish(drawn, basis, single=single, show=show, save=save, return_fig=return_fig)
 
 
@@ -293,6 +282,7 @@ def explore(
     basis: str | Sequence[str] | Mapping[str, str] = "mercat",
     layer: str | None = None,
     use_raw: bool | None = None,
+    gene_symbols: str | None = None,
     **options: Any,
 ) -> Explorer | Path:
     """Explore the cells on a globe with a linked map: as a notebook widget, or as one HTML file.
@@ -307,7 +297,8 @@ def explore(
         Column of ``adata.obs`` or gene that colours the cells at first.
     keys : list of str, optional
         Columns of ``adata.obs`` and genes that are offered as colours. By default, all columns that hold
-        numbers, text, dates, booleans or categories; others are left out, and named in a log message.
+        numbers, text, dates, booleans or categories, beside the names of the cells; other columns are left
+        out, and named in a log message.
     genes : list of str, or int, optional
         Up to 2,000 genes that are shipped as a sparse matrix, to be found by name and ranked when two sets
         of cells are compared. A number takes as many: of those that ``adata.var["highly_variable"]`` marks,
@@ -316,8 +307,8 @@ def explore(
         Which map, as in `map`. Several, between which the cells move, are a list of names, such as
         ``["mercat", "umap"]``, or a dict of names by what they are called there. Keys of ``adata.obsm`` with
         two columns that are no maps by Mercat are shown in the plane.
-    layer, use_raw
-        As in `map`.
+    layer, use_raw, gene_symbols
+        As in `map`. Genes are shown by their symbols.
     **options
         Further arguments of `mercat.viewer.Explorer` or `mercat.viewer.to_html`: title, neighbors (such as
         ``adata.obsp["distances"]``), labels (columns of ``adata.obs``), images, theme, projection, height
@@ -362,21 +353,72 @@ def explore(
     labels = [labels] if isinstance(labels, str) else list(labels)
     wanted = [name for name in (color, *labels) if name is not None and name not in names]
     names = [*dict.fromkeys(wanted), *names]
-    frame = {}
+    source: dict[str, Any] = {"layer": layer, "use_raw": use_raw, "gene_symbols": gene_symbols}
+    frame = _cell_names(adata) if keys is None else {}
     for name in names:
         asked = "color" if name == color else "labels" if name in labels else "keys"
-        values = column(adata, name, layer=layer, use_raw=use_raw, name=asked)
+        values = column(adata, name, name=asked, **source)
         frame[name] = painted(adata.uns, values)
     options = {"color": color, "point_loss": loss, "uncertainty": bars, **options}
     if isinstance(genes, int) and genes > MOST_GENES:
         raise ValueError(f"genes must be at most {MOST_GENES}, got {genes}.")
     if genes is not None:
-        options["genes"] = gene_matrix(adata, genes, layer=layer, use_raw=use_raw)
+        options["genes"] = gene_matrix(adata, genes, **source)
     only = next(iter(Y.values()))
     shown: Any = only if isinstance(basis, str) and only.shape[1] == 3 else Y
     if path is None:
         return viewer.Explorer(shown, frame, **options)
     return viewer.to_html(shown, frame, path, **options)
+
+
+def _keys(color: Any, ax: Any) -> tuple[list[str | None], bool]:
+    """What each panel is coloured by, and whether there is a single panel and not a list of them."""
+    single = color is None or isinstance(color, str)
+    keys: list[str | None] = [color] if single else list(color)
+    if not keys:
+        raise ValueError("color must name at least one column or gene, got an empty list.")
+    if ax is not None and not single:
+        raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
+    return keys, single
+
+
+def _either(**names: Any) -> Any:
+    """The value of a parameter that has two names."""
+    (one, value), (other, same) = names.items()
+    if value is not None and same is not None:
+        raise ValueError(f"{one} and {other} must not both be given: they are the same.")
+    return same if value is None else value
+
+
+def _each_of_all(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+    """The parameters of each of n panels."""
+    columns = [each_of(name, value, n) for name, value in parameters.items()]
+    return [dict(zip(parameters, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _drawn(
+    Y: np.ndarray,
+    shades: Sequence[Coloring],
+    named: Sequence[Categories | None],
+    titles: Sequence[str],
+    axes: Sequence[Any],
+    look: Look,
+    view: Mapping[str, Any],
+) -> list[Any]:
+    """Draw all panels; the last one has the scale of Mercator's stretch."""
+    last = len(axes) - 1
+    return [
+        draw_map(
+            Y,
+            shades[k],
+            look.style(last=k == last),
+            **view,
+            groups=named[k],
+            ax=own,
+            title=titles[k],
+        )
+        for k, own in enumerate(axes)
+    ]
 
 
 def _first_map(adata: AnnData, basis: Any) -> str | None:
@@ -415,6 +457,16 @@ def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None
             raise ValueError(f"labels must be a column of categories, got {labels!r}.")
         return found
     return shades if labels and isinstance(shades, Categories) else None
+
+
+def _cell_names(adata: AnnData) -> dict[str, Any]:
+    """A column of the names of the cells; none where they are mere numbers of rows."""
+    names = adata.obs_names
+    if list(names) == [str(row) for row in range(adata.n_obs)]:
+        return {}
+    own = [str(names.name)] if names.name is not None else []
+    free = [name for name in (*own, "cell", "name of the cell") if name not in adata.obs]
+    return {free[0]: names.to_numpy(dtype=str)} if free else {}
 
 
 def _showable(adata: AnnData, apart: set[str]) -> list[str]:

@@ -8,7 +8,7 @@ import { FONT } from "./theme.js";
 const LINE = 15; // pixels
 const LONGEST = 22; // letters a line, of two
 const SIZES = [14, 12, 11]; // pixels, by level
-const SMALLEST = 34; // pixels that what has a name of a finer level reaches ...
+const SMALLEST = 24; // pixels that what has a name of a finer level reaches ...
 const LARGEST = 0.9; // ... and, of the shorter side of the pane, what one is not within
 const APART = 230; // pixels between two places of one class, for both to have its name
 

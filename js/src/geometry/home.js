@@ -12,6 +12,13 @@ export function sphereHome({ embeddings }) {
 
 export const FLAT_HOME = WHOLE;
 
+const close = (a, b) => a.every((x, i) => Math.abs(x - b[i]) < 1e-4 * Math.max(1, Math.abs(b[i])));
+
+/** Whether a view (view.js) is the home of an embedding on the sphere. */
+export function isHome({ rotation, globe, map }, home, projection) {
+  return close(globe, home.globe) && close(map, home.map[projection]) && close(rotation, home.rotation);
+}
+
 /** [zoom, x, y] on the way from the globe's to the map's as it unfolds. */
 export function between(globe, map, unfold) {
   const mix = (a, b) => a + (b - a) * unfold;

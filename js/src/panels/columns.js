@@ -32,11 +32,12 @@ function createGeneFinder({ genes }, actions) {
 export function createColumnsPanel(context) {
   const { dataset, store, actions } = context;
   const { genes } = dataset;
+  const short = genes ? "Find a column or gene" : "Find a column";
   const what = genes ? `Find a column or one of ${count(genes.names.length)} genes` : "Find a column";
   const finder = createGeneFinder(dataset, actions);
   const geneList = h("div", { class: "columns" });
   const list = h("div", { class: "columns" });
-  const query = h("input", { type: "search", class: "filter-names", placeholder: what, "aria-label": what, oninput: narrow });
+  const query = h("input", { type: "search", class: "filter-names", placeholder: short, "aria-label": what, oninput: narrow });
   const none = h("p", { class: "quiet", text: "Nothing has this in its name.", hidden: true });
   const clear = h("button", { type: "button", class: "link", text: "Show all", onclick: () => store.set({ filters: NO_FILTERS }) });
   const says = h("span", {});

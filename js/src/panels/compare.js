@@ -49,6 +49,7 @@ export function createComparePanel({ dataset, store, model, actions }) {
     write();
   } });
   const save = h("button", { type: "button", class: "text-button", text: "Save this list", onclick: () => actions.saveText(toTable(ranked, namesOf()), "comparison") });
+  const sizesLine = h("p", { class: "small" });
   const about = h("p", { class: "quiet small" });
   const show = (entry) => (entry.gene === undefined ? actions.colorBy(entry.index) : actions.showGene(entry.gene));
   const volcano = createVolcano(show);
@@ -61,7 +62,7 @@ export function createComparePanel({ dataset, store, model, actions }) {
     {},
     h("div", { class: "versus" }, h("span", {}, h("span", { class: "dot a" }), "A"), chooseA, h("span", {}, h("span", { class: "dot b" }), "B"), chooseB),
     h("div", { class: "tabs", hidden: !genes }, ...tabs),
-    about, volcano.element, effects, more, h("div", { class: "buttons" }, save),
+    sizesLine, volcano.element, effects, more, h("div", { class: "buttons" }, save), about,
   );
   const element = section("Compare A with B", { class: "compare-panel" }, list, body);
   let [tab, room, timer] = [0, PAGE, 0];
@@ -117,10 +118,9 @@ export function createComparePanel({ dataset, store, model, actions }) {
     ranked = made
       .map((entry, i) => ({ ...entry, raw: shared ? NaN : entry.score, score: shared ? NaN : scores[i] }))
       .sort((p, q) => Math.abs(q.effect) - Math.abs(p.effect) || q.score - p.score);
-    about.textContent = Math.min(...sizes) === 0
-      ? "One of the two is empty."
-      : `${count(sizes[0])} against ${count(sizes[1])}. Effect sizes: 0 is alike, 1 is apart; a plus, or minus, says that A has more, or less. ${
-        shared ? "The two share points, so that there is no p." : "p: of the difference by chance, corrected for the number of comparisons."}`;
+    sizesLine.textContent = Math.min(...sizes) === 0 ? "One of the two is empty." : `${count(sizes[0])} against ${plural(sizes[1], "point")}`;
+    about.textContent = `Effect sizes: 0 is alike, 1 is apart; a plus, or minus, says that A has more, or less. ${
+      shared ? "The two share points, so that there is no p." : "p: of the difference by chance, corrected for the number of comparisons."}`;
   }
 
   function line(entry) {

@@ -4,9 +4,20 @@ import { ranged } from "../state/filter.js";
 import { h, svg } from "../ui/dom.js";
 import { MISSING, count, formatter } from "../ui/format.js";
 
-/** Bars of a height each, up to 1, one unit wide, as a path. */
+const DOMINATES = 5; // times the next, a bar that would leave the others too low to be seen ...
+const CUT = 1.5; // ... is cut at this many times the next
+const GAP = [0.76, 0.84]; // of the height, where a bar that is cut is interrupted
+
+/** Bars of a height each, one unit wide, as a path; those above 1 are cut. */
 function bars(heights) {
-  return heights.map((height, i) => (height > 0 ? `M${i + 0.06} 1V${1 - height}H${i + 0.94}V1Z` : "")).join("");
+  const bar = (i, low, high) => `M${i + 0.06} ${1 - low}V${1 - high}H${i + 0.94}V${1 - low}Z`;
+  return heights.map((height, i) => (height > 1 ? bar(i, 0, GAP[0]) + bar(i, GAP[1], 1) : height > 0 ? bar(i, 0, height) : "")).join("");
+}
+
+/** The number of points that a bar of the full height stands for. */
+export function fullHeight(counts) {
+  const [most = 1, next = 0] = Array.from(counts).sort((a, b) => b - a);
+  return next > 0 && most > DOMINATES * next ? CUT * next : Math.max(1, most);
 }
 
 export function createHistogram({ store, model, actions }, index) {
@@ -14,7 +25,7 @@ export function createHistogram({ store, model, actions }, index) {
   const bins = model.bins(index);
   const { range } = bins;
   const format = formatter(column);
-  const tallest = Math.max(1, ...bins.all.subarray(1));
+  const tallest = fullHeight(bins.all.subarray(1));
   const edge = (bar) => (bar <= 0 ? -Infinity : bar >= bins.bars ? Infinity : bins.start + bar * bins.width);
   const barOf = (value) => Math.max(0, Math.min(bins.bars, Math.round((value - bins.start) / bins.width)));
 
@@ -32,7 +43,8 @@ export function createHistogram({ store, model, actions }, index) {
     });
     return handle;
   });
-  const area = h("div", { class: "histogram" }, drawing, window, ...handles);
+  const most = Math.max(...bins.all.subarray(1));
+  const area = h("div", { class: "histogram", ...(most > tallest && { title: `The bar that is cut stands for ${count(most)}.` }) }, drawing, window, ...handles);
   const ramp = h("div", { class: "bar", hidden: true });
   const left = h("span", { text: (range.min < range.low ? "≤ " : "") + format(range.low) });
   const right = h("span", { text: (range.max > range.high ? "≥ " : "") + format(range.high) });

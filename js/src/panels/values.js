@@ -107,6 +107,8 @@ export function createValues({ store, model, actions }, index) {
       swatch.style.background = color;
       front.style.background = color;
       front.style.width = `${(100 * counts[code]) / largest}%`;
+      front.style.opacity = chosen && on ? 0.3 : ""; // so that the selected part stands out in the same colour
+      part.style.background = color;
       part.style.width = chosen ? `${(100 * chosen[code]) / largest}%` : "0";
       number.textContent = count(chosen ? chosen[code] : counts[code]);
       number.title = `${count(counts[code])} shown of ${count(all[code])}${chosen ? `, ${count(chosen[code])} selected` : ""}`;

@@ -47,7 +47,7 @@ export function createVolcano(onchoose) {
   let entries = [];
   let places = [];
 
-  const usual = "right: more in A; up: less likely by chance";
+  const usual = "right: more in A; up: smaller p";
 
   function nearest(event) {
     const box = drawing.getBoundingClientRect();

@@ -19,6 +19,7 @@ export function createModel(dataset, store) {
   const columns = createColumns(dataset);
   const column = (index) => columns.get(index, store.get().scales);
   const crossfilter = createCrossfilter(n, column);
+  const opening = dataset.columns.findIndex(({ name }) => name === dataset.options.names);
   const indices = new Map();
   let centers = [];
 
@@ -52,7 +53,10 @@ export function createModel(dataset, store) {
     update,
   };
 
-  /** Where names may go: of classes, of columns from coarse to fine, or of regions where the colours are no classes. */
+  /**
+   * Where names may go: of classes, of columns from coarse to fine, or where the colours are no classes, of those that
+   * the file was made to open with, or else of regions.
+   */
   function findCenters({ colorBy }) {
     const { embedding, scheme } = model;
     const named = (index, level) => {
@@ -65,6 +69,7 @@ export function createModel(dataset, store) {
       return dataset.labels.flatMap((index, level) => (column(index).kind === "category" ? named(index, levels > 1 ? level : undefined) : []));
     }
     if (scheme.kind === "category") return named(colorBy);
+    if (opening >= 0 && column(opening).kind === "category") return named(opening);
     return embedding.regions.map((region) => ({ ...region, index: -1, home: null }));
   }
 

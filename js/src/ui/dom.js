@@ -84,6 +84,12 @@ export function choice(label, options, onchoose) {
         button.tabIndex = chosen ? 0 : -1;
       }
     },
+    rename(value, { text, title }) {
+      const button = buttons.find(({ dataset }) => dataset.value === value);
+      button.title = title;
+      button.setAttribute("aria-label", title);
+      button.lastChild.textContent = text;
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 // A box that finds labels, numbers and rows, and selects their points.
 import { find, meant, rowsOf } from "../data/search.js";
 import { h } from "./dom.js";
-import { plural } from "./format.js";
+import { count, plural } from "./format.js";
 
 const LISTED = 8;
 let boxes = 0;
@@ -58,7 +58,7 @@ export function createSearchBox(dataset, { onfind, ongene }) {
     if (found.length === 0) return "Nothing found";
     const wanted = meant(found);
     if (wanted.every(({ gene }) => gene !== undefined)) return "Enter colours the points by the first";
-    if (wanted.length > 1) return `Enter selects all ${wanted.length} of them`;
+    if (wanted.length > 1) return `Enter selects all ${count(wanted.length)} of them`;
     return found.length === 1 ? "Enter selects it" : "Enter selects the first, which matches as a whole";
   }
 

@@ -3,8 +3,11 @@ import { PROJECTIONS } from "../geometry/projections.js";
 import { touched } from "../state/store.js";
 import { checkbox, choice, h, icon, iconButton, slider } from "./dom.js";
 
+const TURN = { text: "Turn", title: "Drag to turn (T)" };
+const MOVE = { text: "Move", title: "Drag to move (T)" }; // in the plane, where nothing turns
+
 const TOOLS = [
-  { value: "turn", text: "Turn", iconName: "turn", title: "Drag to turn (T)" },
+  { value: "turn", text: TURN.text, iconName: "turn", title: TURN.title },
   { value: "lasso", text: "Lasso", iconName: "lasso", title: "Drag to select (L, or hold Shift)" },
 ];
 
@@ -70,7 +73,9 @@ export function createTools(dataset, store, model, actions) {
       if (any("tool")) tools.set(state.tool);
       if (any("layout", "embedding")) {
         const toGlobe = state.layout === "map";
-        swap.hidden = model.embedding.kind === "plane";
+        const flat = model.embedding.kind === "plane";
+        swap.hidden = flat;
+        tools.rename("turn", flat ? MOVE : TURN);
         swapText.textContent = toGlobe ? "Fold" : "Unfold";
         swap.title = toGlobe ? "Fold the map up into the globe (U)" : "Unfold the globe into the map (U)";
       }

@@ -1,6 +1,6 @@
 """The nearest points of each point in the data.
 
-The search is exact up to some tens of thousands of points: a matrix product a block of rows, then a
+The search is exact up to twenty thousand points: a matrix product a block of rows, then a
 selection in two steps. The columns are dealt into groups; the k groups with the smallest minima hold the k
 nearest points, so that only these groups are looked through. Beyond, points are sorted into cells around
 centres and looked for in the cells nearest to their own alone. How many cells are enough depends on the data:
@@ -23,15 +23,15 @@ from .._data.threads import Workers
 N_NEIGHBORS = 30
 _GROUP = 32  # columns a group
 _ROWS = 64  # queries a block: their distances to some thousand points fit the cache
-_ALL_PAIRS_UP_TO = 60_000  # points that are all compared with all
-_POINTS_A_CELL = 500
+_ALL_PAIRS_UP_TO = 20_000  # points that are all compared with all
+_POINTS_A_CELL = 250, 500  # at least, at most; between them a thousandth of all
 _CELLS_SEARCHED = 20  # at least
 _TRAINING = 20  # points a centre that centres are computed from
 _ROUNDS = 4  # of Lloyd's algorithm
 _JUDGED_BY = (
     256  # points whose neighbours, looked for among all, tell how many cells are enough ...
 )
-_ENOUGH = 0.97  # ... share of them that must be found
+_ENOUGH = 0.985  # ... share of them that must be found
 _MOST_CELLS = 200  # a bound on time: beyond it more are missed, as of ten million points of noise
 
 
@@ -149,7 +149,8 @@ def _nearest_in_cells(
 ) -> np.ndarray:
     """Nearest points among those in the nearest cells: a few are missed."""
     n = len(X)
-    centres = _centres(X, n // _POINTS_A_CELL, rng, workers)
+    least, most = _POINTS_A_CELL
+    centres = _centres(X, n // min(max(n // 1000, least), most), rng, workers)
     cell = _cells(X, centres, workers)
     # Cell by cell, so that what is near in the data is near in memory.
     order = np.argsort(cell, kind="stable")

@@ -138,6 +138,7 @@ def write(
     *,
     faint: NDArray[np.bool_] | None = None,
     important: NDArray[Any] | None = None,
+    halo: float = 2.5,
     **style: Any,
 ) -> tuple[list[Any], int]:
     """Write each name near its anchor (data coordinates), with a line to it if it was moved.
@@ -158,7 +159,7 @@ def write(
             color="#8A8F94" if pale else "#1A1A1A",
             parse_math=False,
             zorder=5,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            path_effects=[withStroke(linewidth=halo, foreground="white")],
             **{"fontsize": "small", "fontweight": "bold"} | style,
         )
         for name, anchor, pale in zip(names, anchors, faint, strict=True)

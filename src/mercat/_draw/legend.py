@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._data.text import well_formed
@@ -11,7 +12,7 @@ from .colors import Categories, Coloring, Scale
 
 _GAP = 10  # points between the axes' own decorations and the legend
 _ROW = 13  # points that a row of a legend is high
-_SHORTEST = 8  # letters of a name that are left at least
+_SHORTEST, _LONGEST = 8, 60  # letters of a name that are left at least and at most
 SHARE = 0.245  # of the width of the picture that a legend takes at most
 _EXPECTED = 1.2  # inches: the width of a legend that a new figure has room for
 _SMALL_TEXT = 8.33  # points: the size of the text in such a row
@@ -25,7 +26,7 @@ def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
     names: list[Entry] = []
     if isinstance(shades, Categories):
         colors = [shades.colors[code] for code in shades.present]
-        names = list(zip(shades.shown(), colors, strict=True))
+        names = _cut(list(zip(shades.shown(), colors, strict=True)), _LONGEST)
     n_missing = int(shades.missing.sum())
     rest = f"{shades.rest} ({n_missing:,})"
     return names, [(rest, shades.missing_color)] if n_missing else []
@@ -37,7 +38,7 @@ def draw(
     *,
     new: bool = False,
     whole_figure: bool = False,
-    fontsize: Any = None,
+    font: Mapping[str, Any] | None = None,
     share: float = SHARE,
 ) -> None:
     """Draw a legend or colour bar to the right of the axes or of the whole figure.
@@ -47,7 +48,7 @@ def draw(
     """
     beside = None if whole_figure else _beside(ax)
     title = shades.title
-    font = _font_size(ax) if fontsize is None else fontsize
+    font = _font(ax, font)
     if isinstance(shades, Scale) and not shades.missing.all():
         _draw_bar(ax, shades, beside, font)
         title = None
@@ -58,27 +59,39 @@ def draw(
     rows = max(int(height / _row(font)) - bool(title), 1)
     columns = -(-min(len(names) + len(rest), _MOST) // rows)
     low = isinstance(shades, Scale) and title is None
-    place = (title, low, beside, font)
-    legend = _draw_list(ax, _fitting(names, rest, rows * columns), columns, *place)
-    longest = max((len(name) for name, _ in names), default=0)
-    while _too_wide(legend, ax, new, share) and (columns > 1 or longest > _SHORTEST):
-        legend.remove()
-        columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 1)
-        short = _shortened([name for name, _ in names], longest)
-        cut = [(name, color) for name, (_, color) in zip(short, names, strict=True)]
-        legend = _draw_list(ax, _fitting(cut, rest, rows * columns), columns, *place)
+    legend: Any = None
+
+    def listed(columns: int, letters: int) -> bool:
+        """Draw it anew, of so many columns and letters; whether it is narrow enough."""
+        nonlocal legend
+        if legend is not None:
+            legend.remove()
+        shown = _fitting(_cut(names, letters), rest, rows * columns)
+        head = title and shortened([title], letters)[0]
+        legend = _draw_list(ax, shown, columns, head, low, beside, font)
+        return not _too_wide(legend, ax, new, share)
+
+    while not listed(columns, _LONGEST) and columns > 1:
+        columns -= 1
+    if _too_wide(legend, ax, new, share):
+        # The most letters that fit, by halving: a legend takes long to measure.
+        fits, too_many = _SHORTEST, 1 + max(len(text) for text in (*dict(names), title or ""))
+        while fits + 1 < too_many:
+            letters = (fits + too_many) // 2
+            fits, too_many = (letters, too_many) if listed(1, letters) else (fits, letters)
+        listed(1, fits)
     if new:
         wider = legend.get_window_extent().width / ax.figure.dpi - _EXPECTED
         ax.figure.set_figwidth(ax.figure.get_figwidth() + max(wider, 0))
 
 
-def draw_inside(ax: Any, shades: Coloring, loc: str, fontsize: Any = None) -> None:
+def draw_inside(ax: Any, shades: Coloring, loc: str, font: Mapping[str, Any] | None = None) -> None:
     """A legend within the axes, at one of matplotlib's places; a scale has its bar beside them."""
     if isinstance(shades, Scale):
-        draw(ax, shades, fontsize=fontsize)
+        draw(ax, shades, font=font)
         return
     names, rest = entries(shades)
-    font = _font_size(ax) if fontsize is None else fontsize
+    font = _font(ax, font)
     rows = max(int(0.9 * ax.bbox.height * 72 / ax.figure.dpi / _row(font)) - bool(shades.title), 1)
     if names or rest:
         legend = _draw_list(
@@ -88,15 +101,16 @@ def draw_inside(ax: Any, shades: Coloring, loc: str, fontsize: Any = None) -> No
         legend.get_frame().set(edgecolor="none", alpha=0.8)
 
 
-def _font_size(ax: Any) -> str:
-    return "x-small" if is_narrow(ax) else "small"
+def _font(ax: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Matplotlib's properties of the text."""
+    return {"size": "x-small" if is_narrow(ax) else "small", **(given or {})}
 
 
-def _row(font: Any) -> float:
+def _row(font: Mapping[str, Any]) -> float:
     """How high a row of a legend is, in points."""
     from matplotlib.font_manager import FontProperties
 
-    return float(_ROW * FontProperties(size=font).get_size_in_points() / _SMALL_TEXT)
+    return float(_ROW * FontProperties(**font).get_size_in_points() / _SMALL_TEXT)
 
 
 def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
@@ -107,19 +121,28 @@ def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
     return bool(width > share * whole)
 
 
-def _shortened(names: list[str], most: int) -> list[str]:
+def _title(text: str) -> str:
+    return shortened([well_formed(text)])[0]
+
+
+def _cut(names: list[Entry], most: int) -> list[Entry]:
+    short = shortened([name for name, _ in names], most)
+    return [(name, color) for name, (_, color) in zip(short, names, strict=True)]
+
+
+def shortened(names: Sequence[str], most: int = _LONGEST) -> list[str]:
     """Shorten names to a number of letters, at their end, or in the middle if the ends differ."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", most // 2
     begun = Counter(name[: most - 1] for name in names if len(name) > most)
 
-    def shortened(name: str) -> str:
+    def short(name: str) -> str:
         if len(name) <= most:
             return name
         if begun[name[: most - 1]] > 1:
             return name[:half] + dots + name[half + 1 - most :]
         return name[: most - 1] + dots
 
-    return [shortened(name) for name in names]
+    return [short(name) for name in names]
 
 
 def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
@@ -138,7 +161,7 @@ def _draw_list(
     title: str | None,
     low: bool,
     beside: Any,
-    font: Any,
+    font: Mapping[str, Any],
     loc: str | None = None,
 ) -> Any:
     from matplotlib.lines import Line2D
@@ -151,7 +174,7 @@ def _draw_list(
     blank = ["."] * len(entries)
     style = {
         "ncols": columns,
-        "fontsize": font,
+        "prop": dict(font),
         "frameon": False,
         "alignment": "left",
         "handletextpad": 0.2,
@@ -172,12 +195,12 @@ def _draw_list(
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:
-        legend.set_title(well_formed(title), prop={"size": font})
+        legend.set_title(_title(title), prop={"size": font["size"]})
         legend.get_title().set_parse_math(False)
     return legend
 
 
-def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Any) -> None:
+def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Mapping[str, Any]) -> None:
     style: dict[str, Any] = {"extend": shades.extend}
     if shades.dates:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -193,10 +216,10 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Any) -> None:
         box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=beside)
         bar = figure.colorbar(shades.mappable(), cax=box, **style)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=font, length=2.5, width=0.5)
-    bar.ax.yaxis.get_offset_text().set(size=font, ha="left")
+    bar.ax.tick_params(labelsize=font["size"], length=2.5, width=0.5)
+    bar.ax.yaxis.get_offset_text().set(size=font["size"], ha="left")
     if shades.title:
-        bar.set_label(well_formed(shades.title), fontsize=font, parse_math=False)
+        bar.set_label(_title(shades.title), fontsize=font["size"], parse_math=False)
 
 
 def _beside(ax: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from .._data.text import well_formed
 from ..projections import far_side, lookup, project
 from . import chart, labels, legend, marks
-from .colors import Categories, Coloring
+from .colors import Categories, Coloring, Scale
 from .figure import new_axes
 from .window import MERCATOR_TOP, check_extent, plane, window
 
@@ -38,14 +39,23 @@ class Style:
     frame: bool = True
     stretch: bool = True  # the scale along Mercator's right edge
     where: str | None = BESIDE  # the legend stands
-    fontsize: Any = None  # of the legend
+    fontsize: Any = None  # of the legend and of names on the map
+    fontweight: Any = None
+    fontoutline: float | None = None  # points around names on the map
+    bar: bool = True  # beside a map that is coloured by numbers
     share: float = legend.SHARE  # of the width that the legend takes at most
+    advice: str = "extent='world' shows all"  # where points lie beyond the map
 
     def __post_init__(self) -> None:
-        if self.size is not None and not 0 < self.size < np.inf:
-            raise ValueError(f"size must be positive, got {self.size!r}.")
-        if self.alpha is not None and not 0 < self.alpha <= 1:
+        check_positive("size", self.size)
+        if self.alpha is not None and not (isinstance(self.alpha, Real) and 0 < self.alpha <= 1):
             raise ValueError(f"alpha must be above 0 and at most 1, got {self.alpha!r}.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise unless a value is None or a positive number."""
+    if value is not None and not (isinstance(value, Real) and 0 < float(value) < np.inf):
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
 
 
 def draw_map(
@@ -82,7 +92,9 @@ def draw_map(
     if beyond.any():
         where = "farther off" if cut else "beyond 85.05°"
         where += ", at the edge (triangles)" if marked else ""
-        notes.append(_count(beyond, where + ("; extent='world' shows all" if cut else "")))
+        notes.append(
+            _count(beyond, "; ".join([where, style.advice] if cut and style.advice else [where]))
+        )
     if style.where == ON_DATA and isinstance(shades, Categories):
         groups = shades
         if shades.missing.any():
@@ -125,10 +137,14 @@ def _draw_legend(ax: Axes, shades: Coloring, style: Style, *, new: bool) -> None
     where = style.where
     if where is None or (where == ON_DATA and isinstance(shades, Categories)):
         return
+    if not style.bar and isinstance(shades, Scale):
+        return
+    font = {"size": style.fontsize, "weight": style.fontweight}
+    font = {name: value for name, value in font.items() if value is not None}
     if where in (BESIDE, ON_DATA):
-        legend.draw(ax, shades, new=new, fontsize=style.fontsize, share=style.share)
+        legend.draw(ax, shades, new=new, font=font, share=style.share)
     else:
-        legend.draw_inside(ax, shades, where, fontsize=style.fontsize)
+        legend.draw_inside(ax, shades, where, font=font)
 
 
 def _write(
@@ -142,15 +158,17 @@ def _write(
 ) -> None:
     """Write the names of groups; how many of them there is no room for is noted below the map."""
     sizes = np.array([len(rows) for rows in groups.members()])
-    font = {} if style.fontsize is None else {"fontsize": style.fontsize}
+    names = legend.shortened(groups.shown())
+    given = {"fontsize": style.fontsize, "fontweight": style.fontweight, "halo": style.fontoutline}
+    font = {name: value for name, value in given.items() if value is not None}
     options = {"faint": faint, "important": sizes, **font}
-    drawn, n_lost = labels.write(ax, anchors, groups.shown(), points, **options)
+    drawn, n_lost = labels.write(ax, anchors, names, points, **options)
     if n_lost:
         for artist in drawn:
             artist.remove()
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
         legend.settle(ax)  # the note takes some room, which may cost another name
-        _, n_lost = labels.write(ax, anchors, groups.shown(), points, **options)
+        _, n_lost = labels.write(ax, anchors, names, points, **options)
         ax.set_xlabel("")
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)
 

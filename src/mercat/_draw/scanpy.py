@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._data.checks import check_choice
 from .colors import Coloring, Scale, coloring, paint, read, rgba_of, scale
 from .figure import grid, panel_size
-from .maps import BESIDE, ON_DATA, Style
+from .maps import BESIDE, ON_DATA, Style, check_positive
 
 logger = logging.getLogger(__name__)
 
@@ -134,12 +134,19 @@ class Look:
     outline: bool = False
     legend: str | None = BESIDE
     fontsize: Any = None
+    fontweight: Any = None
+    fontoutline: float | None = None
+    bar: str | None = "right"
     frame: bool | None = None
 
     def style(self, *, last: bool) -> Style:
         """Of a panel; the `last` one has the scale of stretch for all."""
         where = "none" if self.legend is None else self.legend
         check_choice("legend_loc", where, _PLACES)
+        if self.bar not in ("right", None):
+            raise ValueError(f"colorbar_loc must be 'right' or None, got {self.bar!r}.")
+        check_positive("size", self.size)
+        check_positive("legend_fontoutline", self.fontoutline)
         width, height = panel_size() or _PANEL
         room = width * height / np.prod(_SCANPY_PANEL)
         auto = float(np.clip(room * _DOTS / _DOT / self.n_cells, _SMALLEST, _LARGEST))
@@ -152,6 +159,9 @@ class Look:
             stretch=last,
             where=None if where == "none" else where,
             fontsize=self.fontsize,
+            fontweight=self.fontweight,
+            fontoutline=self.fontoutline,
+            bar=self.bar is not None,
             share=_SHARE,
         )
 

@@ -15,7 +15,7 @@ from .._files.containers import check_hdf5, check_zarr
 from .._files.untrusted import check_sides, reading
 from ._columns import check_names, plain, unused
 from ._console import Console
-from ._problems import BadInput, listed, refusing
+from ._problems import BadInput, listed, refusing, unknown_column
 from ._table import ReadOptions, Table
 
 
@@ -40,6 +40,8 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
             console.note(
                 f"{options.label!r} is a gene: it colours the map and is embedded with the others."
             )
+    elif options.label is not None and options.label not in meta:
+        raise unknown_column("--label", options.label, meta, path, genes=_genes(adata))
     check_names(meta, path, options, features or ())
     table = Table(
         path=path,
@@ -58,12 +60,15 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
     return table.without(options.drop)
 
 
+def _genes(adata: Any) -> Any:
+    return adata.var_names if adata.raw is None else adata.raw.var_names
+
+
 def _gene(adata: Any, label: str | None, meta: Any, path: Path) -> Any:
     """Expression of the gene that --label names, from `raw` if present; None if it names a column."""
     from .._anndata import column
 
-    genes = adata.var_names if adata.raw is None else adata.raw.var_names
-    if label is None or label in meta or label not in genes:
+    if label is None or label in meta or label not in _genes(adata):
         return None
     with refusing():
         values = column(adata, label, layer=None, use_raw=None, name="--label")

@@ -18,6 +18,9 @@ from ._table import Place, ReadOptions, Table
 
 _ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
 _CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[+-]\d\d(:?\d\d)?))?)?", re.ASCII
+)
 # Numbers with a thousands separator, decimal comma, currency or percent sign; no dates.
 _FORMATTED = re.compile(
     r"[-+\u2212]?\s?[$€£]?\s?(\d{1,3}([.,'\u2019\s]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?"
@@ -298,6 +301,24 @@ def plain(column: Any, path: Path, name: str) -> Any:
     column = column if kinds <= {str} else column.map(str, na_action="ignore")
     _check_writable(column.dropna(), path, name)
     return column
+
+
+def as_shown(column: Any) -> Any:
+    """A column of metadata for pages and pictures: texts that are all dates or times (ISO 8601) as such."""
+    import pandas as pd
+
+    known = column.dropna()
+    if str(column.dtype) == "category" or not len(known) or not all(map(_is_date, known)):
+        return column
+    try:
+        times = pd.to_datetime(column, format="ISO8601", utc=True)
+    except (ValueError, OverflowError):  # as the 30th of February
+        return column
+    return times.dt.tz_localize(None)
+
+
+def _is_date(value: Any) -> bool:
+    return isinstance(value, str) and _DATE.fullmatch(value) is not None
 
 
 def _check_writable(texts: Any, path: Path, name: str) -> None:

@@ -18,6 +18,7 @@ from .._data.text import printable, well_formed
 from .._extras import require
 from .._files.atomic import PartlyWritten, check_target, whole_files
 from .._math.sphere import to_lonlat
+from ._columns import as_shown
 from ._console import Console, printing, say
 from ._problems import BadOutput, listed
 from ._read import ANNOTATED, COLUMNAR, ending, files_read
@@ -252,7 +253,7 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
     table = embedded.table
     to_html(
         embedded.Y,
-        {name: painted(table.uns, column) for name, column in table.meta.items()},
+        {name: painted(table.uns, as_shown(column)) for name, column in table.meta.items()},
         path,
         title=title or well_formed(table.path.stem),
         color=embedded.color,
@@ -263,14 +264,16 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 
 def write_picture(embedded: Embedded, path: Path) -> None:
     """Draw the map with matplotlib."""
-    from .. import plot
     from .._anndata import stored_palette
+    from .._draw.colors import coloring
+    from .._draw.maps import Style, draw_map
 
     pyplot = quiet_pyplot()
     table = embedded.table
-    color = None if embedded.color is None else table.meta[embedded.color]
+    color = None if embedded.color is None else as_shown(table.meta[embedded.color])
     palette = None if color is None else stored_palette(table.uns, color)
-    figure: Any = plot.map(embedded.Y, color=color, palette=palette).figure
+    shades = coloring(color, len(embedded.Y), palette=palette)
+    figure: Any = draw_map(embedded.Y, shades, Style(advice="--html shows all")).figure
     try:
         figure.savefig(path, dpi=200, bbox_inches="tight")
     finally:

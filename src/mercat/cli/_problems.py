@@ -86,13 +86,21 @@ def counted(n: int, noun: str) -> str:
 
 
 def unknown_column(
-    option: str, name: str, columns: Iterable[Any], path: Any, what: str = "column"
+    option: str,
+    name: str,
+    columns: Iterable[Any],
+    path: Any,
+    what: str = "column",
+    genes: Iterable[Any] = (),
 ) -> click.BadParameter:
-    """The error for an option that names an unknown column."""
+    """The error for an option that names an unknown column or gene."""
     columns = [str(column) for column in columns if column != ""]
-    close = difflib.get_close_matches(name, columns, n=1)
+    genes = [str(gene) for gene in genes]
+    close = difflib.get_close_matches(name, [*columns, *genes], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     known = f"Its {what}s: {listed(columns)}." if columns else "It has none with a name."
+    known += f" It has {counted(len(genes), 'gene')}, too." if genes else ""
+    what += " or gene" if genes else ""
     return click.BadParameter(
         f"{path} has no {what} {name!r}.{hint} {known}",
         param_hint=f"'{option}'",

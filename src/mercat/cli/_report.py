@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .. import __version__
 from .._data.text import well_formed
 from ._outputs import quiet_pyplot
@@ -132,13 +134,16 @@ def _pictures(done: list[Outcome], color: Any) -> str:
 
 
 def _picture(outcome: Outcome, color: Any) -> str:
-    from .. import plot
+    from .._draw.colors import coloring
+    from .._draw.figure import grid
+    from .._draw.maps import Style, draw_map, draw_plane
 
     pyplot = quiet_pyplot()
     name, stream = html.escape(outcome.title), io.BytesIO()
-    panels: Any = {outcome.title: outcome.Y}
-    (ax,) = plot.compare(panels, color=color, legend=False)
-    ax.set_title("")
+    (ax,), Y = grid(1), np.asarray(outcome.Y, dtype=np.float64)
+    draw: Any = draw_plane if Y.shape[1] == 2 else draw_map
+    style = Style(where=None, advice="")  # no other map can be asked for in a report
+    draw(Y, coloring(color, len(Y)), style, ax=ax)
     ax.figure.savefig(stream, format="png", dpi=160)
     pyplot.close(ax.figure)
     content = base64.b64encode(stream.getvalue()).decode("ascii")
@@ -162,13 +167,22 @@ def _legend(color: Any) -> str:
     if isinstance(shades, Scale):
         low, high = shades.limits
         values = [low + (high - low) * k / 4 for k in range(5)]
-        names = [(f"{value:.4g}", shades.mappable().to_rgba(value)) for value in values]
+        texts = [_day(value) if shades.dates else f"{value:.4g}" for value in values]
+        colors = [shades.mappable().to_rgba(value) for value in values]
+        names = list(zip(texts, colors, strict=True))
     discs = "".join(
         f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{to_hex(shade)}"/></svg>'
         f"{html.escape(name)}</li>"
         for name, shade in names + rest
     )
     return f'<ul class="legend">{discs}</ul>'
+
+
+def _day(value: float) -> str:
+    """The day of a time as matplotlib counts it."""
+    from matplotlib.dates import num2date
+
+    return str(num2date(value).date())  # type: ignore[no-untyped-call]
 
 
 def _table(done: list[Outcome]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from .._data.text import printable
 from .._extras import require
 from . import _options, _peers
+from ._columns import as_shown
 from ._console import Console, command
 from ._measures import dominating, in_metric, labels, neighbors, scores_as_data
 from ._methods import METHODS, Method
@@ -96,7 +97,7 @@ def compare(
     outcomes = _outcomes(chosen, X, labels(table, options.label, console), k, seed, n_jobs, console)
     color = color_column(table, options.label)
     subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
-    shades = None if color is None else table.meta[color]
+    shades = None if color is None else as_shown(table.meta[color])
     text = page(subject, outcomes, shades, console.notes)
     files = outputs.write(report=lambda path: path.write_text(text, encoding="utf-8"))
     console.result(_as_text(outcomes, files), _as_data(outcomes, files))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -15,7 +16,7 @@ from ._annotated import load, read_anndata
 from ._columns import plain
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
-from ._problems import BadInput, counted, listed
+from ._problems import BadInput, counted, listed, unknown_column
 from ._read import ANNOTATED, check_readable, ending
 from ._table import ReadOptions
 
@@ -41,8 +42,9 @@ cells of the reference.
     click.option(
         "--transfer",
         multiple=True,
-        metavar="COLUMN",
-        help="Transfer these labels of REFERENCE, with the share of neighbours that agree.",
+        metavar="COLUMN[=NAME]",
+        help="Transfer these labels of REFERENCE, under a new name if given, with the share of neighbours "
+        "that agree.",
     ),
     click.option(
         "-k",
@@ -80,8 +82,10 @@ def ingest(
             raise BadInput(f"{path} must be an AnnData file, {listed(ANNOTATED)}.")
     table = read_anndata(query, ReadOptions(key="X"), console)
     cells = table.adata
+    atlas = load(reference)
+    labels = _labels(transfer, atlas, cells, (reference, query))
     with _telling(console):
-        tl.ingest(cells, load(reference), obs=list(transfer), n_neighbors=n_neighbors)
+        tl.ingest(cells, atlas, obs=labels, n_neighbors=n_neighbors)
     lost = loss_column(KEY)
     for name in cells.obs.columns:
         if name not in table.meta and name != lost:
@@ -99,7 +103,7 @@ def ingest(
         "poor_fit": int((fit < _POOR).sum()),
     }
     embedded = Embedded(
-        table, Y, cells.obs[lost].to_numpy(), next(iter(transfer), None), summary, about
+        table, Y, cells.obs[lost].to_numpy(), next(iter(labels.values()), None), summary, about
     )
     files = outputs.write(**map_writers(embedded))
     lines = [
@@ -111,6 +115,26 @@ def ingest(
 
 
 _POOR = 0.01
+
+
+def _labels(
+    transfer: tuple[str, ...], atlas: Any, cells: Any, paths: tuple[Path, Path]
+) -> dict[str, str]:
+    """The columns of the reference to transfer, and what they are called in the query."""
+    found = {}
+    for given in transfer:
+        name, new = given, given
+        if given not in atlas.obs and "=" in given:
+            name, _, new = given.rpartition("=")
+        if name not in atlas.obs:
+            raise unknown_column("--transfer", name, atlas.obs.columns, paths[0])
+        if new in cells.obs and f"{new}_confidence" not in cells.obs:
+            raise click.BadParameter(
+                f"{paths[1]} has a column {new!r} already: --transfer {name}=NAME writes another.",
+                param_hint="'--transfer'",
+            )
+        found[name] = new
+    return found
 
 
 class _ToConsole(logging.Handler):

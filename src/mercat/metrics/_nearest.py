@@ -54,9 +54,11 @@ def _centre(points: Points) -> Array:
     return xp.mean(points.coordinates, axis=0, dtype=widest(points.coordinates))
 
 
-def _squared_distances(points: Points, centre: Array, queries: Indices, columns: slice) -> Array:
-    """Squared distances (m, c) from the queries to a slice of the points, infinite from a point to itself."""
-    Q, P = points.take(queries) - centre, points.take(columns) - centre
+def _squared_distances(Q: Array, P: Array, queries: Indices, columns: slice) -> Array:
+    """Squared distances (m, c) from the queries to a slice of the points, infinite from a point to itself.
+
+    Q and P are their coordinates relative to the centre of the points.
+    """
     D = Q @ namespace(P).matrix_transpose(P)
     D *= -2
     D += row_dot(P, P)
@@ -70,9 +72,10 @@ def _nearest_there(points: Points, queries: Indices, k: int) -> Indices:
     """`nearest` by brute force on the device."""
     centre = _centre(points)
     n = len(points)
-    found = []
+    P, found = points.take(slice(0, n)) - centre, []
     for rows in blocks(len(queries), max(1, NUMBERS_THERE // n)):
-        D = _squared_distances(points, centre, queries[rows], slice(0, n))
+        Q = points.take(queries[rows]) - centre
+        D = _squared_distances(Q, P, queries[rows], slice(0, n))
         found.append(to_numpy(D.topk(k, largest=False).indices))
     return np.concatenate(found).astype(np.intp)
 
@@ -84,11 +87,16 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
     if not points.on_host:
         n_rows, n_columns, count_each = max(1, NUMBERS_THERE // n), n, _count_there
 
+    # Moved to the centre once where all points are one block, and not for each block of rows.
+    whole = points.take(slice(0, n)) - centre if n <= n_columns else None
+
     def count(rows: slice) -> Indices:
         limits = radii[rows] ** 2
         counts = np.zeros(limits.shape, dtype=np.intp)
+        Q = points.take(queries[rows]) - centre
         for columns in blocks(n, n_columns):
-            counts += count_each(_squared_distances(points, centre, queries[rows], columns), limits)
+            P = points.take(columns) - centre if whole is None else whole
+            counts += count_each(_squared_distances(Q, P, queries[rows], columns), limits)
         return counts
 
     with Workers(n_threads(-1) if points.on_host else 1) as workers:

@@ -102,7 +102,7 @@ def check_points(X: Any, name: str) -> Points:
     """
     X = _checked(X, name)
     xp = namespace(X)
-    largest = float(xp.max(xp.abs(X)))
+    largest = max(float(xp.max(X)), -float(xp.min(X)))
     if largest > 0 and not 1e-10 < largest < 1e10:
         # In two steps: a single power may overflow.
         half = -int(np.frexp(largest)[1]) // 2

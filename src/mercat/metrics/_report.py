@@ -35,6 +35,7 @@ from ._score import Report, Score
 from ._structure import torn_shares
 
 _FEW = 1000  # up to this many points, n_points="auto" uses each measure's default
+_EXACT = 300_000_000  # multiplications for all neighbours of all points, about half a second
 
 
 def default_k(n: int) -> int:
@@ -75,8 +76,9 @@ def report(
     n_points : int, "auto" or None, default="auto"
         Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
         report takes less time than the fit of a map: up to 1000 points each measure uses its default sample;
-        beyond, neighbours are exact up to 5000 points and distances up to 1414, and other measures use at
-        most 1000 points, 200,000 pairs and 50,000 triplets, fewer for data of more than 100 columns.
+        beyond, distances are exact up to 1414 points and neighbours up to about 2000 points of 64 columns, and
+        other measures use at most 1000 points, 400 for angles, 60,000 pairs and 50,000 triplets, fewer for data
+        of more than 100 columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -179,11 +181,12 @@ def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
     few = n <= _FEW
+    exact = n <= N_POINTS and n * n * d <= _EXACT
     return _Sizes(
-        N_POINTS if n <= N_POINTS else _within(150_000 // d, 150, _FEW),
-        N_POINTS if few else _within(300_000 // d, 250, _FEW),
-        N_PAIRS if n * (n - 1) // 2 <= N_PAIRS else _within(20_000_000 // d, 20_000, 200_000),
-        N_TRIPLETS if few else _within(10_000_000 // d, 10_000, 50_000),
+        N_POINTS if few or exact else _within(min(150_000 // d, 30_000_000 // n), 150, _FEW),
+        N_POINTS if few else _within(300_000 // d, 250, 400),
+        N_PAIRS if n * (n - 1) // 2 <= N_PAIRS else _within(20_000_000 // d, 5_000, 60_000),
+        N_TRIPLETS if few else _within(10_000_000 // d, 2_500, 50_000),
     )
 
 

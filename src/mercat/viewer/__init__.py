@@ -55,7 +55,8 @@ def to_html(
         Numeric, text, categorical, boolean and date columns are shown; NaN and None are shown
         as missing. Whole numbers with at most 20 distinct values open as categories. Text that is nearly
         unique (more than 50 kinds, and more than half as many as points) names points: it is searched and
-        shown on cards, and gives no colours.
+        shown on cards, and gives no colours. The index of a pandas frame is a column, too, if it has a
+        name or holds text.
     path : path-like, default="mercat.html"
         Where to write. An existing file is replaced.
     title : str, default="Mercat"

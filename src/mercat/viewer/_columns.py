@@ -17,6 +17,13 @@ from .._data.columns import HEX, MOST_KINDS, Painted, declared, is_missing, natu
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
 _NUMBER = (int, float, np.integer, np.floating)
+_INDEX = (
+    "string",
+    "integer",
+    "floating",
+    "datetime64",
+    "categorical",
+)  # as pandas calls kinds of them
 _DATE = (datetime.date, np.datetime64)  # a datetime is a date, too
 
 
@@ -94,13 +101,25 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
         return frame.items()
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # By position: two columns of one name would come back as a frame.
-        return [(name, frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
+        own = [(name, frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
+        return [*_row_names(frame), *own]
     if hasattr(frame, "iter_columns"):
         return [(column.name, column) for column in frame.iter_columns()]
     raise TypeError(
         "frame must be a pandas or polars DataFrame or a mapping from names to columns, "
         f"got {type(frame).__name__}."
     )
+
+
+def _row_names(frame: Any) -> list[tuple[str, Any]]:
+    """The index of a pandas frame as a column, where it has a name or holds text."""
+    index = frame.index
+    kind = getattr(index, "inferred_type", None)
+    if kind not in _INDEX or (index.name is None and kind != "string"):
+        return []
+    name = "name" if index.name is None else str(index.name)
+    taken = name in [str(column) for column in frame.columns]
+    return [] if taken else [(name, index.to_series())]
 
 
 def _read_column(name: str, values: Any, n: int) -> Column:

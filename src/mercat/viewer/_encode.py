@@ -88,6 +88,7 @@ def prepare(
         "title": str(title),
         "options": {
             "color": _color_column(color, columns, n),
+            "names": color,
             "theme": theme,
             "projection": projection,
         },

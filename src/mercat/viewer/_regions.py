@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,8 @@ def find_regions(
                 continue
             coarser |= dict.fromkeys(members.tolist(), text)
             found.append(_region(text, points[inside], level, embedding.kind))
-    return found
+    coarsest = min((region.level for region in found), default=0)  # which is seen at first
+    return [replace(region, level=region.level - coarsest) for region in found]
 
 
 def _positions(embedding: Embedding) -> NDArray[np.float64]:
