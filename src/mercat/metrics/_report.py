@@ -75,10 +75,10 @@ def report(
         As in :func:`angle_preservation`.
     n_points : int, "auto" or None, default="auto"
         Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
-        report takes less time than the fit of a map: up to 1000 points each measure uses its default sample;
-        beyond, distances are exact up to 1414 points and neighbours up to about 2000 points of 64 columns, and
-        other measures use at most 1000 points, 400 for angles, 60,000 pairs and 50,000 triplets, fewer for data
-        of more than 100 columns or 30,000 points.
+        report takes less time than the fit of a map: up to 1000 points each measure uses its default
+        sample; beyond, distances are exact up to 1414 points and neighbours up to about 2000 points of 64
+        columns, and other measures use at most 1000 points, 400 for angles, 60,000 pairs and 50,000
+        triplets, fewer for data of more than 100 columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 
