@@ -281,7 +281,7 @@ def test_too_few_rows_and_other_features(fitted):
     with pytest.raises(ValueError, match="n_samples=3"):
         mercat(device="cpu").fit(torch.ones((3, 2)))
     model = mercat(device="cpu").fit(torch.as_tensor(data()))
-    with pytest.raises(ValueError, match="X has 11 features, but Mercat is expecting 12"):
+    with pytest.raises(ValueError, match=r"11 features.*12"):
         model.transform(torch.as_tensor(data()[:, 1:]))
 
 
