@@ -169,7 +169,7 @@ def test_error_bars_that_are_no_numbers(watched, tmp_path):
     with np.errstate(all="ignore"):
         path = to_html(places, attacked(n), tmp_path / "page.html", uncertainty=bars)
     page = watched(path)
-    explore(page, n_columns=n)
+    explore(page)
     box = page.locator(".stage").bounding_box()
     for row in range(5):
         at = page.evaluate("(row) => mercat.project(row, 'map')", row)
