@@ -202,7 +202,7 @@ def test_maps_of_data_that_prefer_a_plane_have_one_size():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 8)) * [5, 4, 1, 1, 1, 1, 1, 1]
     sizes = [rms_arc(Mercat(random_state=seed).fit_transform(X)) for seed in range(3)]
-    np.testing.assert_allclose(sizes, 0.3, rtol=0.1)
+    np.testing.assert_allclose(sizes, 0.35, rtol=0.03)
 
 
 def test_data_on_a_sphere_fill_the_sphere():

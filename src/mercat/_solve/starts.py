@@ -21,7 +21,7 @@ _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = 500  # points that these place, by whose loss the start is judged
 # Data that prefer a plane fill more or less of the sphere at about the same objective, which is lowest for
 # the smallest map. Their map gets a size that can be seen on a globe, the same by any seed.
-_USUAL_SIZE = 0.3  # root mean square arc from the centre
+_USUAL_SIZE = 0.35  # root mean square arc from the centre
 _NO_DIFFERENCE = 1.004  # between objectives
 _CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
 
