@@ -41,7 +41,8 @@ from ._validation import (
     sharpened_rows,
 )
 
-_COMPARED, _NOT_THE_SAME = 200, 0.5  # rows that must be near their place on another map; radians
+_COMPARED = 200  # rows that must be near their place on another map, ...
+_NOT_THE_SAME = 0.5  # ... nearer than this fraction of the distance of two rows
 _SCORED, _SCORED_AT = 2000, 1000  # rows that are scored, and those of them that angles are taken at
 
 
@@ -556,7 +557,8 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
             place(align_to._placer, align_to._rotation, "float64", source.take(some), 0)
         )
         apart = float(np.median(geodesic(placed, Y[some])))
-        if apart > _NOT_THE_SAME:
+        others = np.roll(Y[some], len(some) // 2, axis=0)
+        if apart > _NOT_THE_SAME * float(np.median(geodesic(Y[some], others))) + 1e-6:
             raise ValueError(
                 "align_to must be a map of the first rows of X, got a model that places these at a median "
                 f"of {np.degrees(apart):.0f} degrees from its training points: pass unit vectors, with NaN "
