@@ -371,6 +371,7 @@ def test_a_point_is_placed_whatever_comes_with_it(level):
     L = landmarks
     packed = kernels.landmarks_of(L.frame, L.sigma, L.sigma12, *legs, L.candidates)
     settings = (L.softening, 0.1, 0.7, energy.apex_weight, 0.955, 0.15, 3e-6, 0.02, 0.03, 0.01)
+    settings += 2.0, 0.3, 1.4, 0.03  # distances
 
     def part(rows: slice) -> np.ndarray:
         K, near = energy.K[:, rows].copy(), energy.apex_legs.inverse_distance[rows]

@@ -398,6 +398,11 @@ def landmarks_of(
     )
 
 
+def _settings(numbers: tuple[float, ...], count: int) -> np.ndarray:
+    assert len(numbers) == count, numbers  # C reads as many
+    return np.array(numbers, dtype=np.float32)
+
+
 def place(
     landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, E: np.ndarray,
     settings: tuple[float, ...], steps: tuple[int, int, int],
@@ -409,7 +414,7 @@ def place(
     Y, settled = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.int8)
     _load()(
         "place",
-        b, L, m, r, width, padded, E.shape[1], *steps, np.array(settings, dtype=np.float32),
+        b, L, m, r, width, padded, E.shape[1], *steps, _settings(settings, 14),
         *landmarks, *(_exactly(a, np.float32) for a in (X, K, near)), E, scratch, Y, settled,
     )  # fmt: skip
     return Y, settled.astype(bool)
@@ -426,7 +431,7 @@ def place_from(
     Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
     _load()(
         "place_from",
-        b, L, m, r, width, padded, starts.shape[1], steps, np.array(settings, dtype=np.float32),
+        b, L, m, r, width, padded, starts.shape[1], steps, _settings(settings, 12),
         *landmarks[:4], *(_exactly(a, np.float32) for a in (X, K, near, starts)), scratch, Y, E,
     )  # fmt: skip
     return Y, E
