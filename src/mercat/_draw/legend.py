@@ -26,7 +26,7 @@ def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
     names: list[Entry] = []
     if isinstance(shades, Categories):
         colors = [shades.colors[code] for code in shades.present]
-        names = _cut(list(zip(shades.shown(), colors, strict=True)), _LONGEST)
+        names = list(zip(shades.shown(), colors, strict=True))
     n_missing = int(shades.missing.sum())
     rest = f"{shades.rest} ({n_missing:,})"
     return names, [(rest, shades.missing_color)] if n_missing else []
@@ -53,6 +53,7 @@ def draw(
         _draw_bar(ax, shades, beside, font)
         title = None
     names, rest = entries(shades)
+    names = _cut(names, _LONGEST)
     if not names and not rest:
         return
     height = (ax if beside else ax.figure).bbox.height * 72 / ax.figure.dpi
@@ -95,7 +96,7 @@ def draw_inside(ax: Any, shades: Coloring, loc: str, font: Mapping[str, Any] | N
     rows = max(int(0.9 * ax.bbox.height * 72 / ax.figure.dpi / _row(font)) - bool(shades.title), 1)
     if names or rest:
         legend = _draw_list(
-            ax, _fitting(names, rest, rows), 1, shades.title, False, None, font, loc
+            ax, _fitting(_cut(names, _LONGEST), rest, rows), 1, shades.title, False, None, font, loc
         )
         legend.set_frame_on(True)
         legend.get_frame().set(edgecolor="none", alpha=0.8)
