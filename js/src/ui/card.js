@@ -36,7 +36,7 @@ export function createTooltip(dataset) {
         h("div", { class: "row-name", text: `Row ${count(row)}` }),
         dataset.images?.element(row),
         h("dl", {}, ...lines(shown, row), neighborLine(dataset, row, embedding)),
-        left > 0 ? h("div", { class: "quiet", text: `and ${left} more: click to pin` }) : null,
+        left > 0 ? h("div", { class: "quiet", text: docked ? `and ${left} more under Columns` : `and ${left} more: click to pin` }) : null,
       ].filter(Boolean));
       element.hidden = false;
       element.classList.toggle("docked", docked);
