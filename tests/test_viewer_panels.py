@@ -663,6 +663,19 @@ def test_pointing_at_a_point_draws_its_ellipse_and_its_other_place(visit):
     until(lambda: "trusted" in column(page, "spread (degrees)").inner_text())
 
 
+def test_a_card_of_long_texts_stays_on_the_stage_and_shows_all_fields(visit):
+    points, frame = clusters()
+    texts = np.array(["word " * 600, "x" * 3000])[np.arange(30) % 2]
+    page = visit(points, {"text": texts, "name " * 300: np.arange(30.0), **frame})
+    page.mouse.move(*spot(page, 7))
+    page.locator(".tooltip").wait_for()
+    card, stage = (page.locator(one).bounding_box() for one in (".tooltip", ".stage"))
+    assert card["y"] + card["height"] <= stage["y"] + stage["height"]
+    assert "east" in page.locator(".tooltip").inner_text()
+    page.mouse.click(*spot(page, 7))
+    assert len(page.locator(".card dd").first.inner_text()) == 3000  # pinned, it is all there
+
+
 def test_images_are_on_the_cards(visit):
     points, frame = clusters()
     images = np.zeros((30, 4, 6, 3), dtype=np.uint8)
