@@ -5,6 +5,7 @@ import { asCategories, createColumns } from "../src/data/columns.js";
 import { suits } from "../src/draw/labels.js";
 import { NO_FILTERS } from "../src/state/filter.js";
 import { createModel } from "../src/state/model.js";
+import { classNames } from "../src/geometry/centers.js";
 import { drawOrder } from "../src/data/order.js";
 import { DIM, NORMAL, STRONG, paint } from "../src/draw/paint.js";
 import { createScheme } from "../src/draw/scheme.js";
@@ -116,4 +117,11 @@ test("a finer name waits until its place is large on the screen, and a coarse on
   assert.deepEqual([1, 3, 20].map((zoom) => suits(coarse, pane(zoom), 1)), [true, true, false]);
   assert.deepEqual([1, 4, 20].map((zoom) => suits(fine, pane(zoom), 1)), [false, true, true]);
   assert.ok(suits({ reach: 0.1 }, pane(1), 0)); // names without levels are for any zoom
+});
+
+test("the name of a class on a small map is on its densest part, not between its parts", () => {
+  const places = [[0.06, 60], [-0.06, 40]].flatMap(([y, n]) => Array.from({ length: n }, (_, i) => [1, y + 0.0002 * (i % 5), 0.0002 * (i % 7)]));
+  const embedding = { kind: "sphere", positions: Float32Array.from(places.flat()) };
+  const [{ at }] = classNames({ codes: new Uint8Array(100).fill(1), counts: [0, 100] }, embedding, drawOrder(100));
+  assert.ok(Math.abs(at[1] - 0.06) < 0.01, `${at}`);
 });

@@ -1,8 +1,10 @@
 // Where to write a category's name: the middles of its dense parts, the densest first.
 
 const SAMPLE = 1500;
+const STARTS = 30;
 const STEPS = 6;
-const WINDOW = { sphere: 0.44, plane: 0.2 }; // how far from the current guess, as a straight line
+const WIDEST = { sphere: 0.44, plane: 0.2 }; // how far from the current guess, as a straight line, at most ...
+const PART = 0.5; // ... and of the spread of all points, so that a small map has parts, too
 const MOST_PLACES = 4;
 const LEAST_SHARE = 0.12; // of the class, for a further place
 
@@ -20,18 +22,43 @@ function mean(rows, positions, round, about, reach) {
   return length > 1e-9 ? [x / length, y / length, z / length] : null;
 }
 
-function densest(rows, { kind, positions }) {
+/** How far a dense part reaches from its middle. */
+function windowOf({ kind, positions }) {
+  const stride = Math.max(1, Math.floor(positions.length / 3 / SAMPLE));
+  const rows = Array.from({ length: Math.floor(positions.length / 3 / stride) }, (_, i) => i * stride);
+  const center = mean(rows, positions, false);
+  const spread = center ? reachOf(rows, center, positions, Infinity) : 0;
+  return Math.min(WIDEST[kind], Math.max(PART * spread, 0.01));
+}
+
+/** How many rows lie within reach of a place. */
+function crowd(rows, positions, [x, y, z], reach) {
+  let count = 0;
+  for (const row of rows) {
+    if ((positions[3 * row] - x) ** 2 + (positions[3 * row + 1] - y) ** 2 + (positions[3 * row + 2] - z) ** 2 <= reach * reach) count++;
+  }
+  return count;
+}
+
+/** From the most crowded of some starts, the middle of what is within reach, again and again. */
+function densest(rows, { kind, positions }, reach) {
   const round = kind === "sphere";
-  const first = 3 * rows[0];
-  let center = mean(rows, positions, round) ?? [positions[first], positions[first + 1], positions[first + 2]];
-  for (let step = 0; step < STEPS; step++) center = mean(rows, positions, round, center, WINDOW[kind]) ?? center;
+  const stride = Math.max(1, Math.floor(rows.length / STARTS));
+  const starts = rows.filter((_, i) => i % stride === 0).map((row) => [positions[3 * row], positions[3 * row + 1], positions[3 * row + 2]]);
+  let best = { center: null, near: -1 };
+  for (const center of [mean(rows, positions, round), ...starts]) {
+    const near = center ? crowd(rows, positions, center, reach) : -1;
+    if (near > best.near) best = { center, near };
+  }
+  let { center } = best;
+  for (let step = 0; step < STEPS; step++) center = mean(rows, positions, round, center, reach) ?? center;
   return center;
 }
 
 /** The place at the middle of some rows of an embedding. */
 export function centerOf(rows, embedding) {
   const stride = Math.max(1, Math.floor(rows.length / SAMPLE));
-  return densest(rows.filter((_, i) => i % stride === 0), embedding);
+  return densest(rows.filter((_, i) => i % stride === 0), embedding, windowOf(embedding));
 }
 
 /** How far rows about a place lie from it: the root of their mean square. */
@@ -47,13 +74,12 @@ function reachOf(rows, [x, y, z], positions, within) {
 }
 
 /** The middles of the dense parts of some rows: [{ at, reach }]. */
-function places(rows, embedding) {
-  const { kind, positions } = embedding;
-  const reach = WINDOW[kind];
+function places(rows, embedding, reach) {
+  const { positions } = embedding;
   const found = [];
   let rest = rows;
   while (rest.length > 0 && found.length < MOST_PLACES) {
-    const at = densest(rest, embedding);
+    const at = densest(rest, embedding, reach);
     const outside = rest.filter((row) =>
       (positions[3 * row] - at[0]) ** 2 + (positions[3 * row + 1] - at[1]) ** 2 + (positions[3 * row + 2] - at[2]) ** 2 > reach * reach,
     );
@@ -76,11 +102,12 @@ export function classNames({ codes, counts }, embedding, order) {
     const sample = samples[codes[row]];
     if (sample.length < SAMPLE) sample.push(row);
   }
+  const reach = windowOf(embedding);
   const classes = samples
     .map((rows, code) => ({ code, rows }))
     .filter(({ code, rows }) => code > 0 && rows.length > 0)
     .sort((a, b) => counts[b.code] - counts[a.code])
-    .map(({ code, rows }) => ({ code, places: places(rows, embedding) }));
+    .map(({ code, rows }) => ({ code, places: places(rows, embedding, reach) }));
   const first = classes.map(({ code, places: [place] }) => ({ code, ...place, home: null }));
   const further = classes.flatMap(({ code, places: [home, ...others] }) => others.map((place) => ({ code, ...place, home: home.at })));
   return [...first, ...further];
