@@ -544,7 +544,7 @@ def test_report_holds_the_measures_themselves(clouds):
 
 def test_report_is_exact_where_the_measures_are_and_has_errors_elsewhere():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 5))
+    X = rng.normal(size=(1000, 5))
     table = report(X, X[:, :2])
     for measure in PAIRED:
         if measure(X, X[:, :2]).standard_error == 0:
@@ -691,3 +691,16 @@ def test_nearest_points_are_the_same_from_one_block_and_from_several(monkeypatch
     whole = metrics.report(X, Y)
     monkeypatch.setattr(_nearest, "COLUMNS", 40)
     assert dict(metrics.report(X, Y)) == dict(whole)
+
+
+def test_a_report_classifies_by_the_neighbours_that_it_has_found():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(300, 5)), rng.integers(3, size=300).astype(object)
+    Y = X[:, :2] + rng.normal(size=(300, 2))
+    for missing in ([], [7, 100]):
+        labels[missing] = None
+        known = [k for k in range(300) if k not in missing]
+        expected = metrics.knn_accuracy(Y[known], labels[known].astype(int))
+        found = metrics.report(X, Y, labels)["knn_accuracy"]
+        assert float(found) == float(expected)
+        assert found.standard_error == expected.standard_error

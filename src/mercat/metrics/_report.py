@@ -29,8 +29,17 @@ from ._neighborhood import (
     knn_accuracy,
     neighborhood_preservation,
     shared_neighbors,
+    voted,
 )
-from ._points import LEAST_FOR_ANGLES, N_POINTS, Geometry, check_k, check_pair, sample_points
+from ._points import (
+    LEAST_FOR_ANGLES,
+    N_POINTS,
+    Geometry,
+    check_k,
+    check_labels,
+    check_pair,
+    sample_points,
+)
 from ._score import Report, Score
 from ._structure import torn_shares
 
@@ -76,9 +85,9 @@ def report(
     n_points : int, "auto" or None, default="auto"
         Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
         report takes less time than the fit of a map: up to 1000 points each measure uses its default
-        sample; beyond, distances are exact up to 1414 points and neighbours up to about 2000 points of 64
-        columns, and other measures use at most 1000 points, 400 for angles, 60,000 pairs and 50,000
-        triplets, fewer for data of more than 100 columns or 30,000 points.
+        sample; beyond, neighbours are exact up to about 2000 points of 64 columns, and other measures use at
+        most 1000 points, 400 for angles, 60,000 pairs and 50,000 triplets, fewer for data of more than 100
+        columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -156,10 +165,11 @@ def report(
         if labels is not None:
             X, Y, labels = _labelled(X, Y, labels)
             voters = min(N_VOTERS, (len(Y) - 1) // 2)
-            put(
-                "knn_accuracy",
-                knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common),
-            )
+            if len(Y) == n and voters <= most:
+                accuracy = voted(check_labels(labels, n), queries, shown[:, :voters])
+            else:  # among the rows whose label is known
+                accuracy = knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common)
+            put("knn_accuracy", accuracy)
             put("centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry))
     return scores
 
@@ -185,7 +195,7 @@ def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
     return _Sizes(
         N_POINTS if few or exact else _within(min(150_000 // d, 30_000_000 // n), 150, _FEW),
         N_POINTS if few else _within(300_000 // d, 250, 400),
-        N_PAIRS if n * (n - 1) // 2 <= N_PAIRS else _within(20_000_000 // d, 5_000, 60_000),
+        N_PAIRS if few else _within(20_000_000 // d, 5_000, 60_000),
         N_TRIPLETS if few else _within(10_000_000 // d, 2_500, 50_000),
     )
 
