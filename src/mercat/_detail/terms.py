@@ -144,7 +144,8 @@ class AngleTerm(NamedTuple):
         elif device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
             legs = legs_with_ones(X, anchors.X, near)
             M = sum_of_legs(device_kernels.weights(Y, near, anchors.Y, anchors.softening), legs)
-            K = xp.stack(xp.split(_products(X, anchors), m, axis=1))
+            K = _products(X, anchors)
+            K = xp.stack([K[:, :m], K[:, m:]])
             force, steepness, moments = device_kernels.angle_force(
                 Y, near, products_with_legs(M, legs), K, anchors, anchors.frame, self.calibration
             )
