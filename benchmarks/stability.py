@@ -23,8 +23,7 @@ from benchmarks.harness import data
 from benchmarks.harness.peers import Session
 from benchmarks.harness.record import Store, each_set, stamp
 from mercat._math.orientation import orthogonal_onto
-from mercat._math.sphere import normalize
-from mercat._solve.initial import resized
+from mercat._solve.initial import resized, size_of
 
 RESULTS = Path(__file__).parent / "results" / "stability.json"
 SETS = ("blood", "pancreas", "mnist_even")
@@ -46,18 +45,12 @@ def displacement(Y: np.ndarray, first: np.ndarray) -> float:
     if Y.shape[1] == 2:
         Y, first = Y - Y.mean(axis=0), first - first.mean(axis=0)
     else:
-        Y = resized(Y, size(first))
+        Y = resized(Y, size_of(first))
     aligned = Y @ orthogonal_onto(Y, first).T
     if Y.shape[1] == 2:
         aligned *= np.sum(aligned * first) / np.sum(aligned * aligned)
     spread = np.sqrt(np.mean(np.sum((first - first.mean(axis=0)) ** 2, axis=1)))
     return float(np.median(np.linalg.norm(aligned - first, axis=1)) / spread)
-
-
-def size(Y: np.ndarray) -> float:
-    """Root mean square arc of a map on the sphere from its centre."""
-    cosine = Y @ normalize(Y.mean(axis=0)[None])[0]
-    return float(np.sqrt(np.mean(np.arccos(np.clip(cosine, -1, 1)) ** 2)))
 
 
 def draws(n: int, kind: str) -> Iterator[tuple[int, np.ndarray]]:

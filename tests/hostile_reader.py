@@ -1,7 +1,7 @@
 """Reads files that nobody should trust, in a process of its own: `hostile.Reader` asks it, a line a file.
 
 The process may not grow by more than `GROWTH`, and an audit hook tells on whatever unpickles, starts a
-process, writes a file or opens a connection. What it says of a file is one line of JSON.
+process, writes a file or opens a connection. It reports each file as one line of JSON.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def measured(fitted) -> dict[str, tuple[float, float]]:
 
 
 def assert_same_scores(found, expected, device) -> None:
-    tolerance = 1e-3 if device.type == "mps" else 1e-6  # float32 for want of another
+    tolerance = 1e-3 if device.type == "mps" else 1e-6  # mps has no float64
     assert found.keys() == expected.keys()
     for name in expected:
         assert found[name] == pytest.approx(expected[name], abs=tolerance, nan_ok=True), name

@@ -70,6 +70,11 @@ class Anchors(_Anchors):
         return tangent_frame(self.Y)
 
     @functools.cached_property
+    def offset(self) -> Array:
+        """Products of the sums M of the anchors with the anchors themselves (2m)."""
+        return row_dot(self.sums.M, self.X).reshape(-1)
+
+    @functools.cached_property
     def for_kernels(self) -> kernels.Anchors:
         """The same as the kernels in C read it."""
         return kernels.anchors_of(self.X, self.Y, self.frame, self.sums)
@@ -175,9 +180,8 @@ class AngleTerm(NamedTuple):
 
 def _products(X: Array, anchors: Anchors) -> Array:
     """Of the sums M of the anchors with what leads from them to points X (b x 2m)."""
-    xp, M = namespace(X), anchors.sums.M
-    M, offset = M.reshape(-1, M.shape[2]), row_dot(M, anchors.X).reshape(-1)
-    return row_product(X, xp.matrix_transpose(M)) - offset
+    M = anchors.sums.M.reshape(-1, X.shape[1])
+    return row_product(X, namespace(X).matrix_transpose(M)) - anchors.offset
 
 
 def angle_term(

@@ -35,18 +35,6 @@ KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex
     }
 }
 
-/* Tangent vectors U, V at y: see `tangent_frame`. */
-static inline void JOIN(frame_at_, REAL)(const REAL *y, REAL *U, REAL *V)
-{
-    REAL sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a;
-    U[0] = 1 + sign * y[0] * y[0] * a;
-    U[1] = sign * c;
-    U[2] = -sign * y[0];
-    V[0] = c;
-    V[1] = sign + y[1] * y[1] * a;
-    V[2] = -y[1];
-}
-
 /* `bearings`, and of `apex_sums` S, S12, t and the weights that M needs. Mask and inverse distances have a row for
    each apex, or one for all (then the stride is 0). */
 KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *mask, int64_t mask_stride,

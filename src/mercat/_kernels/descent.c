@@ -27,8 +27,6 @@ KERNEL(attraction)(int64_t n_rows, const int64_t *ends, const int32_t *columns, 
     }
 }
 
-static inline float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
 /* A step with momentum from Y, along the sphere, against the forces over their curvature: velocities in place, and where
    the points are after it, no farther away than `longest`. */
 KERNEL(move)(int64_t n, const float *Y, const float *force, const float *curvature, double momentum, double factor,
@@ -70,7 +68,7 @@ KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t pad
         const float *x = X + i * r, *near = near_ + i * m, *K1 = K + 2 * i * m, *K2 = K1 + m;
         const float y0 = Y[3 * i], y1 = Y[3 * i + 1], y2 = Y[3 * i + 2];
         float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, sum1 = 0, sum2 = 0, w1 = 0, w2 = 0, steep = 0;
-        frame_at(Y + 3 * i, U, V);
+        frame_at_float(Y + 3 * i, U, V);
         const float u0 = U[0], u1 = U[1], u2 = U[2], v0 = V[0], v1 = V[1], v2 = V[2];
 #pragma omp simd reduction(+ : s1, s2, s12, sum1, sum2, w1, w2, steep)
         for (int64_t j = 0; j < m; j++) {
@@ -93,16 +91,8 @@ KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t pad
             steep += inverse * inverse;
         }
         weighted_sums(m, width, X_anchors, W1, W2, M1, M2);
-        float ab = 0, m1 = 0, m2 = 0;
-#pragma omp simd reduction(+ : ab, m1, m2)
-        for (int64_t k = 0; k < r; k++) {
-            const float a = M1[k] - w1 * x[k], c = M2[k] - w2 * x[k];
-            M1[k] = a;
-            M2[k] = c;
-            ab += a * a + c * c;
-            m1 += a * x[k];
-            m2 += c * x[k];
-        }
+        float m1, m2;
+        const float ab = sums_from(r, x, w1, w2, M1, M2, &m1, &m2);
         weighted_sums(r, padded, Xt_anchors, M1, M2, P1, P2);
         const float q1 = quadratic * s1 + own, q2 = quadratic * s2 + own, q12 = quadratic * s12;
         const float d1 = shift * sum1, d2 = shift * sum2;

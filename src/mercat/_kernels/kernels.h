@@ -40,13 +40,22 @@ static inline float inverse_sine(float c, float least)
     return 1 / sqrtf(square > least ? square : least);
 }
 
+static inline float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
 /* Tangent vectors U, V at y: see `tangent_frame`. */
-static inline void frame_at(const float *y, float *U, float *V)
-{
-    float sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a;
-    U[0] = 1 + sign * y[0] * y[0] * a, U[1] = sign * c, U[2] = -sign * y[0];
-    V[0] = c, V[1] = sign + y[1] * y[1] * a, V[2] = -y[1];
-}
+#define FRAME_AT(REAL) \
+    static inline void JOIN(frame_at_, REAL)(const REAL *y, REAL *U, REAL *V) \
+    { \
+        REAL sign = y[2] >= 0 ? 1 : -1, a = -1 / (sign + y[2]), c = y[0] * y[1] * a; \
+        U[0] = 1 + sign * y[0] * y[0] * a; \
+        U[1] = sign * c; \
+        U[2] = -sign * y[0]; \
+        V[0] = c; \
+        V[1] = sign + y[1] * y[1] * a; \
+        V[2] = -y[1]; \
+    }
+FRAME_AT(float)
+FRAME_AT(double)
 
 /* out1, out2 = sums over rows of A (n x width, with zeros up to multiples of 4 and LANES) with weights w1, w2. */
 static inline void weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *restrict w1,
@@ -65,6 +74,26 @@ static inline void weighted_sums(int64_t n, int64_t width, const float *restrict
                 out2[k] += v0 * a[k] + v1 * b[k] + v2 * c[k] + v3 * d[k];
             }
     }
+}
+
+/* From weighted sums M of legs, with sums w of the weights, to those of what leads to the legs from x (r numbers). Returns
+   their squared length, and their products with x. */
+static inline float sums_from(int64_t r, const float *x, float w1, float w2, float *restrict M1, float *restrict M2,
+                              float *m1, float *m2)
+{
+    float squares = 0, s1 = 0, s2 = 0;
+#pragma omp simd reduction(+ : squares, s1, s2)
+    for (int64_t k = 0; k < r; k++) {
+        const float a = M1[k] - w1 * x[k], c = M2[k] - w2 * x[k];
+        M1[k] = a;
+        M2[k] = c;
+        squares += a * a + c * c;
+        s1 += a * x[k];
+        s2 += c * x[k];
+    }
+    *m1 = s1;
+    *m2 = s2;
+    return squares;
 }
 
 #endif

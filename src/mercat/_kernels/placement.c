@@ -29,7 +29,7 @@ static float as_apex(const struct landmarks *k, const struct point *p, const flo
     float *B1 = p->scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
     float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
     float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, w1 = 0, w2 = 0;
-    frame_at(y, U, V);
+    frame_at_float(y, U, V);
     const float U0 = U[0], U1 = U[1], U2 = U[2], V0 = V[0], V1 = V[1], V2 = V[2];
 #pragma omp simd reduction(+ : s1, s2, s12, t1, t2, w1, w2)
     for (int64_t j = 0; j < m; j++) {
@@ -52,16 +52,7 @@ static float as_apex(const struct landmarks *k, const struct point *p, const flo
         w2 += c;
     }
     weighted_sums(m, width, k->X, W1, W2, M1, M2);
-    float own = s1 + s2, ab = 0, m1 = 0, m2 = 0;
-#pragma omp simd reduction(+ : ab, m1, m2)
-    for (int64_t i = 0; i < r; i++) {
-        const float a = M1[i] - w1 * x[i], c = M2[i] - w2 * x[i];
-        M1[i] = a;
-        M2[i] = c;
-        ab += a * a + c * c;
-        m1 += a * x[i];
-        m2 += c * x[i];
-    }
+    float m1, m2, own = s1 + s2, ab = sums_from(r, x, w1, w2, M1, M2, &m1, &m2);
     float b = t1 * t1 + t2 * t2, bb = s1 * s1 + s2 * s2 + 2 * s12 * s12;
     float energy = beta * beta * (bb - own) - 2 * beta * (ab - own) + 2 * alpha * beta * (b - own);
     if (g) {
@@ -137,8 +128,6 @@ static float by_distance(const struct landmarks *k, const struct point *point, c
     }
     return k->pair_weight * squares;
 }
-
-static float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 static float energy_at(const struct landmarks *k, const struct point *p, const float y[3], float g[3])
 {

@@ -54,19 +54,28 @@ def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
     return np.concatenate([plane * away, np.cos(np.minimum(distance, np.pi))], axis=1)
 
 
+def size_of(Y: np.ndarray) -> float:
+    """Root mean square arc of positions from their centre."""
+    arc = np.arccos(np.clip(Y @ _centre(Y), -1, 1))
+    return float(np.sqrt(np.mean(arc * arc)))
+
+
 def resized(Y: np.ndarray, size: float) -> np.ndarray:
-    """Positions with all arcs from their centre multiplied, to this root mean square, half a turn at most."""
-    centre = normalize(Y.mean(axis=0)[None])[0]
-    cosine = Y @ centre
-    arc = np.arccos(np.clip(cosine, -1, 1))
-    now = np.sqrt(np.mean(arc * arc))
+    """Positions with all arcs from their centre multiplied, to this size, but to half a turn at most."""
+    now = size_of(Y)
     if not now > 0:
         return Y
+    centre = _centre(Y)
+    cosine = Y @ centre
     away = Y - cosine[:, None] * centre
     length = np.linalg.norm(away, axis=1, keepdims=True)
     away = away / np.where(length > 0, length, 1)
-    arc = np.minimum(arc * (size / now), np.pi)[:, None]
+    arc = np.minimum(np.arccos(np.clip(cosine, -1, 1)) * (size / now), np.pi)[:, None]
     return np.asarray(np.cos(arc) * centre + np.sin(arc) * away)
+
+
+def _centre(Y: np.ndarray) -> np.ndarray:
+    return np.asarray(normalize(Y.mean(axis=0)[None])[0])
 
 
 def many_positions(scores: np.ndarray) -> list[np.ndarray]:

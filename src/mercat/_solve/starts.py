@@ -88,6 +88,7 @@ def best_start(
     placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
     value = objective_of(about_all).value
     # The paper's start may be perfect as it is, as for points on a line.
-    best = min((pca_positions(scores), placed), key=value)
+    judged = ((start, value(start)) for start in (pca_positions(scores), placed))
+    best, lowest = min(judged, key=lambda pair: pair[1])
     usual = resized(best, _USUAL_SIZE)
-    return usual if value(usual) <= _NO_DIFFERENCE * value(best) else best
+    return usual if value(usual) <= _NO_DIFFERENCE * lowest else best

@@ -165,7 +165,7 @@ def report(
         if labels is not None:
             X, Y, labels = _labelled(X, Y, labels)
             voters = min(N_VOTERS, (len(Y) - 1) // 2)
-            if len(Y) == n and voters <= most:
+            if len(Y) == n:
                 accuracy = voted(check_labels(labels, n), queries, shown[:, :voters])
             else:  # among the rows whose label is known
                 accuracy = knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common)
