@@ -15,7 +15,7 @@ from spheres import random_sphere
 from mercat import _kernels as kernels
 from mercat._data.arrays import blocks
 from mercat._data.threads import Workers
-from mercat._detail.descent import _MOMENTUM, _moved, attraction
+from mercat._detail.descent import _MOMENTUM, Forces, _moved, attraction
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.skipif(
     LIBRARY.handle is None and not os.environ.get("CI"), reason=LIBRARY.reason
 )
 SIZES = [1, 2, 15, 16, 17, 33, 100]  # below, at and above the lanes of a vector
+MANY = 1700  # several times what a thread takes
 LEVELS = list(_build.LEVELS)[: 1 + LIBRARY.handle.mercat_cpu_level()] if LIBRARY.handle else ["any"]
 
 
@@ -55,6 +56,14 @@ def by_any_split(function, n: int) -> np.ndarray:
     return whole
 
 
+def by_any_number_of_threads(function) -> np.ndarray:
+    """What a kernel gives on one thread, after comparing it with what it gives on several."""
+    one = function(1)
+    for n_threads in (2, 3, 300):
+        np.testing.assert_array_equal(function(n_threads), one)
+    return one
+
+
 def a_graph(n: int, rng: np.random.Generator) -> sp.csr_array:
     """Rows with none, one and many entries, weights of all sizes down to denormal ones."""
     degree = rng.choice([0, 1, 2, 7, 16, 31, 64, 65], size=n)
@@ -66,7 +75,7 @@ def a_graph(n: int, rng: np.random.Generator) -> sp.csr_array:
 # ------------------------------------------------------------------ detail
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [*SIZES, MANY])
 @pytest.mark.parametrize("bandwidth", [0.4, 0.012])
 def test_attraction(level, n, bandwidth):
     rng = np.random.default_rng(n)
@@ -74,7 +83,7 @@ def test_attraction(level, n, bandwidth):
     Y[n // 2 :] = Y[: n - n // 2]  # duplicates
     workers = Workers(1)
     expected = by_numpy(attraction, P, Y.astype(np.float64), bandwidth, workers)
-    found = by_any_split(lambda b: kernels.attraction(P, Y, bandwidth, b), n)
+    found = by_any_number_of_threads(lambda t: kernels.attraction(P, Y, bandwidth, t))
     size = 4 / bandwidth**2 * np.asarray(P.sum(axis=1)).reshape(n, 1)
     smallest = 4 / bandwidth**2 * np.finfo(np.float32).smallest_normal
     assert (np.abs(found - expected) <= 1e-5 * size + smallest).all()
@@ -84,28 +93,31 @@ def test_attraction(level, n, bandwidth):
 def test_attraction_takes_wide_indices_and_other_layouts(level):
     rng = np.random.default_rng(0)
     P, Y = a_graph(50, rng), random_sphere(50, 0).astype(np.float32)
-    expected = kernels.attraction(P, Y, 0.1, slice(0, 50))
+    expected = kernels.attraction(P, Y, 0.1, 1)
     P.indices, P.indptr = P.indices.astype(np.int64), P.indptr.astype(np.int64)
-    found = kernels.attraction(P, np.asfortranarray(Y), 0.1, slice(0, 50))
+    found = kernels.attraction(P, np.asfortranarray(Y), 0.1, 1)
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [*SIZES, MANY])
 @pytest.mark.parametrize("longest", [1e-3, 10.0])
 def test_steps(level, n, longest):
     rng = np.random.default_rng(n)
     Y = random_sphere(n, n).astype(np.float32)
-    velocity, force = (rng.normal(size=(n, 3)).astype(np.float32) for _ in range(2))
-    velocity[0] = force[0] = 0  # stays
-    curvature = np.exp(rng.normal(size=(n, 1))).astype(np.float32)
-    arguments = Y, velocity, lambda rows: (force[rows], curvature[rows]), 0.7, longest, Workers(1)
+    velocity, *forces = (rng.normal(size=(n, 3)).astype(np.float32) for _ in range(4))
+    for array in (velocity, *forces):
+        array[0] = 0  # stays
+    slopes = (np.exp(rng.normal(size=(n, 1))).astype(np.float32) for _ in range(2))
+    forces = Forces(*forces, *slopes, (0.3, 2.0, 0.1))
+    arguments = Y, velocity, forces, 0.7, longest, Workers(1)
     expected = by_numpy(_moved, *arguments)
 
-    def part(rows: slice) -> np.ndarray:
-        arrays = (a[rows] for a in (Y, velocity, force, curvature))
-        return np.column_stack(kernels.move(*arrays, _MOMENTUM, 0.7, longest))
+    def step(n_threads: int) -> np.ndarray:
+        *arrays, factors = forces
+        moved = kernels.move(Y, velocity, arrays, factors, _MOMENTUM, 0.7, longest, n_threads)
+        return np.column_stack(moved)
 
-    found = by_any_split(part, n)
+    found = by_any_number_of_threads(step)
     np.testing.assert_array_equal(np.column_stack(_moved(*arguments)), found)
     np.testing.assert_allclose(found, np.column_stack(expected), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found[:, :3], axis=1), 1, rtol=1e-6)
@@ -121,7 +133,7 @@ def special_places(n: int) -> np.ndarray:
     return np.concatenate([random_sphere(n, 0), odd, random_sphere(n, 0)]).astype(np.float32)
 
 
-@pytest.mark.parametrize("n", [0, *SIZES])
+@pytest.mark.parametrize("n", [0, *SIZES, MANY])
 def test_spreading(level, n):
     Y = special_places(n) if n else np.empty((0, 3), dtype=np.float32)
     kernel = Kernel(0.2, Workers(1))
@@ -129,7 +141,8 @@ def test_spreading(level, n):
     found = kernel.field(Y)
     largest = np.abs(expected.values).max()
     np.testing.assert_allclose(found.values, expected.values, atol=1e-4 * largest, rtol=0)
-    grid = kernels.spread(Y, 10, 24, 14 * 24)
+    grids = np.ones((-(-len(Y) // 100), 14 * 24), dtype=np.float32)
+    grid = by_any_number_of_threads(lambda t: kernels.charge(Y, 10, 24, 100, grids, t))
     assert grid.sum() == pytest.approx(len(Y), rel=1e-6)
 
 
@@ -141,12 +154,13 @@ def test_field_by_the_table(level, bandwidth):
     found = kernel.field(Y).values
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.max())
     table = kernel._table
-    assert [m for g in table.groups for m in range(g.start, g.stop)] == list(range(len(table.low)))
+    assert (table.starts[0], table.starts[-1]) == (0, len(table.low))
+    assert (np.diff(table.starts) <= kernels.LANES).all()
     with Workers(3) as workers:
         np.testing.assert_array_equal(Kernel(bandwidth, workers).field(Y).values, found)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [*SIZES, MANY])
 def test_reading(level, n):
     Y = special_places(n)
     kernel = Kernel(0.2, Workers(1))
@@ -154,6 +168,7 @@ def test_reading(level, n):
     wide = Field(field.values.astype(np.float64), field.n_rows, field.n_columns)
     value, slope = by_numpy(wide.at, Y.astype(np.float64))
     found = by_any_split(lambda b: np.column_stack(field.at(Y[b])), len(Y))
+    np.testing.assert_array_equal(np.column_stack(field.at(Y, 3)), found)
     np.testing.assert_allclose(found[:, 0], value, rtol=1e-5)
     steepest = np.abs(slope).max()
     # Next to a pole east is what rounding makes it: there the length of the slope is compared.
@@ -166,8 +181,8 @@ def test_reading(level, n):
 def test_places_that_are_no_numbers_touch_nothing_else(level):
     Y = np.full((20, 3), np.nan, dtype=np.float32)
     Y[::3] = np.inf
-    assert kernels.spread(Y, 10, 24, 14 * 24).shape == (14 * 24,)
-    assert kernels.read_field(np.ones(14 * 24), Y, 10, 24)[0].shape == (20,)
+    assert kernels.charge(Y, 10, 24, 20, np.empty((1, 14 * 24), np.float32), 1).shape == (14 * 24,)
+    assert kernels.read_field(np.ones(14 * 24), Y, 10, 24, 1)[0].shape == (20,)
 
 
 # ------------------------------------------------------------------ neighbours

@@ -8,7 +8,7 @@ import torch
 from mercat import Mercat
 from mercat._data.threads import Workers
 from mercat._data.torch_source import upload_all
-from mercat._detail.descent import _moved, attraction
+from mercat._detail.descent import Forces, _moved, attraction
 from mercat._detail.graphs import Graph, graph_of, with_its_transpose
 from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import AngleTerm, DistanceTerm, anchors_at, pairs_of
@@ -50,13 +50,12 @@ def main() -> None:
     compare("arc_residuals", lambda: distances.force(pairs, Y, anchors), 1e-4)
     graph = graph_of(torch.as_tensor(rng.integers(0, n, size=(n, 9))))
     graph = with_its_transpose(Graph(graph.indices, graph.indptr, torch.rand(9 * n)))
-    velocity, force, curvature = 0.01 * torch.randn(n, 3), torch.randn(n, 3), torch.rand(n, 1) + 0.5
+    velocity, pull, push, far = (0.01 * torch.randn(n, 3) for _ in range(4))
+    slopes = torch.rand(n, 1) + 0.5, torch.rand(n, 1)
+    forces = Forces(pull, push, far, *slopes, (0.3, torch.tensor(2.0, dtype=torch.float64), 0.1))
     with Workers(1) as workers:
         compare("attraction", lambda: [attraction(graph, Y, 0.1, workers)])
-        compare(
-            "move",
-            lambda: _moved(Y, velocity, lambda b: (force[b], curvature[b]), 0.5, 0.05, workers),
-        )
+        compare("move", lambda: _moved(Y, velocity, forces, 0.5, 0.05, workers))
 
         def field():
             found = Kernel(0.1, workers, Y).field(Y)

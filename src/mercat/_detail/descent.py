@@ -25,7 +25,7 @@ Three things make the descent short and its end whole:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,11 +109,11 @@ def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
     """n-fold gradient of the part of `neighbor_loss` with P, not yet tangent (n x 3)."""
     if not on_host(Y):
         return _attraction_on_device(P, Y, bandwidth)
+    if kernels.available():
+        return kernels.attraction(P, Y, bandwidth, workers.n_jobs)
     square = np.float32(1 / bandwidth**2)
 
     def part(block: slice) -> np.ndarray:
-        if kernels.available():
-            return kernels.attraction(P, Y, bandwidth, block)
         start, stop = P.indptr[block.start], P.indptr[block.stop]
         columns = P.indices[start:stop]
         ends = P.indptr[block.start : block.stop + 1]
@@ -148,20 +148,20 @@ def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
 
 
 def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
-    """n-fold gradient of the rest of `neighbor_loss` (n x 3), and the sum of the kernel over pairs."""
+    """Slope of the field at all points (n x 3), and the sum of the kernel over pairs.
+
+    2 n slope / pairs is the n-fold gradient of the rest of `neighbor_loss`.
+    """
     n, xp = len(Y), namespace(Y)
-    parts = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
-    found = list(workers.map(lambda b: field.at(Y[b]), parts))
-    # At least what interpolation may leave of points far from each other.
-    least = 1e-3 * n
-    if on_host(Y):
-        values = np.concatenate([value for value, _ in found])  # one sum, whatever the parts
-        pairs = max(float(values.sum(dtype=np.float64)) - n, least)
-        return np.concatenate([slope for _, slope in found]) * np.float32(2 * n / pairs), pairs
-    values, slopes = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
-    # Not as a number: the device would stand still until Python has it.
-    pairs = xp.clip(xp.sum(values, dtype=widest(Y)) - n, least, None)
-    return slopes * xp.astype(2 * n / pairs, Y.dtype), pairs
+    if on_host(Y) and kernels.available():
+        values, slopes = field.at(Y, workers.n_jobs)
+    else:
+        parts = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
+        found = list(workers.map(lambda b: field.at(Y[b]), parts))
+        values, slopes = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
+    # Not as a number: a device would stand still until Python has it. At least what interpolation may
+    # leave of points far from each other.
+    return slopes, xp.clip(xp.sum(values, dtype=widest(Y)) - n, 1e-3 * n, None)
 
 
 # ------------------------------------------------------------------ the descent
@@ -236,20 +236,18 @@ def sharpen(
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers, Y)
         if len(history) % _FAR_TERMS_EVERY == 0:
-            far, far_curvature = far_terms.force(Y, softening_of(n))
+            far, far_slope = far_terms.force(Y, softening_of(n))
         pull = attraction(P, Y, bandwidth, workers)
-        push, _ = repulsion(kernel.field(Y), Y, workers)
-        steepest = 4 * weight * exaggeration / bandwidth**2
-
-        def force(rows: slice) -> tuple[Array, Array]:
-            """n-fold gradient of the objective at some points, and about its slope."""
-            near = exaggeration * pull[rows] + push[rows]  # noqa: B023
-            return weight * near + far[rows], steepest * stiffness[rows] + far_curvature[rows]  # noqa: B023
-
+        push, pairs = repulsion(kernel.field(Y), Y, workers)
+        factors = (
+            weight * exaggeration,
+            weight * 2 * n / pairs,
+            4 * weight * exaggeration / bandwidth**2,
+        )
+        forces = Forces(pull, push, far, stiffness, far_slope, factors)
         factor *= weight / (weight + _TIMID)
-        longest = _LONGEST_STEP * bandwidth
         before = Y
-        Y, velocity = _moved(Y, velocity, force, factor, longest, workers)
+        Y, velocity = _moved(Y, velocity, forces, factor, _LONGEST_STEP * bandwidth, workers)
         if held is not None:
             Y[held], velocity[held] = before[held], 0
         history.append(far_terms.angles.loss)
@@ -289,30 +287,40 @@ def _row_totals(P: Any, n: int) -> Array:
     return np.asarray(P.sum(axis=1)).reshape(n, 1).astype(np.float32)
 
 
+class Forces(NamedTuple):
+    """n-fold gradients of the terms of the objective at all points, and about their slopes."""
+
+    pull: Array  # (n, 3) of `attraction`
+    push: Array  # (n, 3) of `repulsion`
+    far: Array  # (n, 3) of `FarTerms`
+    stiffness: Array  # (n, 1) of the attraction
+    far_slope: Array  # (n, 1)
+    factors: tuple[float, Any, float]  # of pull, push and stiffness
+
+    def at(self, rows: slice) -> tuple[Array, Array]:
+        """The sum of the forces (b x 3), and its slope (b x 1)."""
+        of_pull, of_push, of_stiffness = self.factors
+        force = of_pull * self.pull[rows] + of_push * self.push[rows] + self.far[rows]
+        return force, of_stiffness * self.stiffness[rows] + self.far_slope[rows]
+
+
 def _moved(
-    Y: Array,
-    velocity: Array,
-    force: Callable[[slice], tuple[Array, Array]],
-    factor: float,
-    longest: float,
-    workers: Workers,
+    Y: Array, velocity: Array, forces: Forces, factor: float, longest: float, workers: Workers
 ) -> tuple[Array, Array]:
-    """Points and their velocities (n x 3) after a step with momentum against the force over its slope."""
-    xp = namespace(Y)
+    """Points and their velocities (n x 3) after a step with momentum against the forces over their slope."""
+    xp, step = namespace(Y), (_MOMENTUM, factor, longest)
+    if on_host(Y) and kernels.available():
+        *arrays, factors = forces
+        return kernels.move(Y, velocity, arrays, factors, *step, workers.n_jobs)
+    if device_kernels.take(Y, velocity):
+        return device_kernels.move(Y, velocity, *forces.at(slice(0, len(Y))), *step)
 
     def part(b: slice) -> tuple[Array, Array]:
-        against, slope = force(b)
-        if on_host(Y) and kernels.available():
-            return kernels.move(Y[b], velocity[b], against, slope, _MOMENTUM, factor, longest)
-        if device_kernels.take(Y, velocity, against, slope):
-            return device_kernels.move(Y, velocity, against, slope, _MOMENTUM, factor, longest)
-        faster = _MOMENTUM * tangent(velocity[b], Y[b])
-        faster -= factor * tangent(against, Y[b]) / slope
+        force, slope = forces.at(b)
+        faster = _MOMENTUM * tangent(velocity[b], Y[b]) - factor * tangent(force, Y[b]) / slope
         faster = xp.astype(faster, xp.float32)
         return normalize(Y[b] + _limited(faster, longest)), faster
 
-    if device_kernels.take(Y, velocity):
-        return part(slice(0, len(Y)))
     parts = workers.shares(len(Y)) if on_host(Y) else row_blocks(Y, len(Y), 32)
     places, velocities = zip(*workers.map(part, parts), strict=True)
     return xp.concat(places), xp.concat(velocities)

@@ -26,9 +26,10 @@ def graph_of(indices: Array) -> Any:
     """The graph (n x n) with an edge from each point to each of its neighbours (n x k)."""
     n, k = indices.shape
     if on_host(indices):
-        ends = np.arange(0, n * k + 1, k)
+        whole = np.int32 if 2 * n * k < 2**31 else np.int64  # also with the transpose
+        ends = np.arange(0, n * k + 1, k, dtype=whole)
         data = np.ones(n * k, np.float32)
-        return scipy.sparse.csr_array((data, indices.ravel(), ends), shape=(n, n))
+        return scipy.sparse.csr_array((data, indices.ravel().astype(whole), ends), shape=(n, n))
     import torch
 
     ends = torch.arange(0, n * k + 1, k, device=indices.device)

@@ -31,7 +31,6 @@ from .._kernels import device as device_kernels
 
 _NODES_A_BANDWIDTH = 2.0  # the grid's fineness
 _FEWEST_ROWS = 12
-_NODES_A_BLOCK = 1 << 15
 _POINTS_A_BLOCK = 1 << 13, 1 << 17  # at least and at most: each block fills a grid of its own
 _NEGLIGIBLE = (
     1e-20  # smaller coefficients would only slow the products down, as denormal numbers do
@@ -65,6 +64,7 @@ class Kernel:
         self.n_columns += self.n_columns % 2  # the far side of the pole lies on the grid
         in_c = on_host(near) and kernels.available()
         self._table = self._fill_table(half) if in_c else None
+        self._grids = np.empty((0, 0))  # of blocks of points: memory that all fields use
         if self._table is None:
             self._even, self._odd = self._matrices(half, near)
 
@@ -114,7 +114,7 @@ class Kernel:
             np.empty(size, dtype=np.float32),
             factors.astype(np.float32),
             (1 / overlap_of_columns**2).astype(np.float32),
-            _groups((high - low).sum(axis=1)),
+            _starts((high - low).sum(axis=1)),
         )
         alias = power * rho**self.n_columns
         rows = blocks(half, 8)
@@ -171,21 +171,19 @@ class Kernel:
             charge = _spread_on_device(Y, self.n_rows, self.n_columns, size)
             return namespace(charge).astype(charge, namespace(charge).float32)
 
-        def spread(block: slice) -> np.ndarray:
-            if kernels.available():
-                return kernels.spread(Y[block], self.n_rows, self.n_columns, size)
-            return _stencil(Y[block], self.n_rows, self.n_columns).spread(size)
-
         least, most = _POINTS_A_BLOCK
-        size_of_block = min(max(least, -(-len(Y) // 16)), most)
-        grids = list(self._workers.map(spread, blocks(len(Y), size_of_block)))
-        charge = np.empty(size, dtype=np.float32)
-
-        def add_up(part: slice) -> None:
-            charge[part] = sum(grid[part] for grid in grids)
-
-        list(self._workers.map(add_up, blocks(size, _NODES_A_BLOCK)))
-        return charge
+        block = min(max(least, -(-len(Y) // 16)), most)
+        if not kernels.available():
+            parts = self._workers.map(
+                lambda b: _stencil(Y[b], self.n_rows, self.n_columns).spread(size),
+                blocks(len(Y), block),
+            )
+            return sum(parts, start=np.zeros(size)).astype(np.float32)
+        shape = -(-len(Y) // block), size
+        if self._grids.shape != shape:
+            self._grids = np.empty(shape, dtype=np.float32)
+        n_threads = self._workers.n_jobs
+        return kernels.charge(Y, self.n_rows, self.n_columns, block, self._grids, n_threads)
 
     def _convolve(self, padded: Array) -> Array:
         """The field of a charge, both with the rows beyond the poles."""
@@ -210,32 +208,18 @@ class Kernel:
         return 0.5 * xp.concat([even + odd, xp.flip(even - odd, axis=0)])
 
     def _by_table(self, charge: np.ndarray, table: Table) -> np.ndarray:
-        spectrum = np.empty((self.n_rows, self.n_columns // 2 + 1), dtype=np.complex64)
-        field = np.empty((self.n_rows, self.n_columns), dtype=np.float32)
-
-        def to_spectrum(rows: slice) -> None:
-            spectrum[rows] = scipy.fft.rfft(charge[rows], axis=1)
-
-        def to_field(rows: slice) -> None:
-            field[rows] = scipy.fft.irfft(spectrum[rows], n=self.n_columns, axis=1)
-
-        rows = blocks(self.n_rows, max(1, _NODES_A_BLOCK // self.n_columns))
-        list(self._workers.map(to_spectrum, rows))
-        list(
-            self._workers.map(
-                lambda some: kernels.filter_spectrum(table, some, spectrum), table.groups
-            )
-        )
-        list(self._workers.map(to_field, rows))
-        return field
+        n_threads = self._workers.n_jobs
+        spectrum = scipy.fft.rfft(charge, axis=1, workers=n_threads)
+        kernels.filter_spectrum(table, spectrum, n_threads)
+        return np.asarray(scipy.fft.irfft(spectrum, n=self.n_columns, axis=1, workers=n_threads))
 
 
 class Table(NamedTuple):
     """The kernel between northern latitudes and all, by frequencies, without what is negligible.
 
     Row i of frequency m has entries `low` to `high` (frequency x latitude each), in `values` from `offset`
-    on. `factors` and `scale` turn a field at the nodes into coefficients of splines. `groups` of frequencies
-    are about the same work.
+    on. `factors` and `scale` turn a field at the nodes into coefficients of splines. `starts` begin groups of
+    frequencies that are about the same work.
     """
 
     low: np.ndarray
@@ -244,7 +228,7 @@ class Table(NamedTuple):
     values: np.ndarray
     factors: np.ndarray
     scale: np.ndarray
-    groups: list[slice]
+    starts: np.ndarray
 
 
 class Field(NamedTuple):
@@ -259,10 +243,10 @@ class Field(NamedTuple):
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         return min(self.n_rows, self.n_columns) > 0 and len(self.values) == size
 
-    def at(self, Y: Array) -> tuple[Array, Array]:
+    def at(self, Y: Array, n_threads: int = 1) -> tuple[Array, Array]:
         """Value (b) and gradient (b x 3) of the field at places Y (b x 3), each place on its own."""
         if on_host(Y) and kernels.available():
-            return kernels.read_field(self.values, Y, self.n_rows, self.n_columns)
+            return kernels.read_field(self.values, Y, self.n_rows, self.n_columns, n_threads)
         xp, size = namespace(Y), (self.n_rows, self.n_columns)
         rows, columns, least = self.n_rows / np.pi, self.n_columns / (2 * np.pi), 1e-3 / self.n_rows
         if device_kernels.take(Y, self.values):
@@ -278,18 +262,16 @@ class Field(NamedTuple):
         return value, xp.stack(slope, axis=1)
 
 
-def _groups(work: np.ndarray) -> list[slice]:
-    """Slices of frequencies that are about a thirtieth of the work each, of even numbers up to `LANES`."""
-    groups, start = [], 0
-    while start < len(work):
-        stop = start + 2
-        while (
-            stop - start < kernels.LANES and work[start : stop + 2].sum() < work.sum() / _N_GROUPS
-        ):
+def _starts(work: np.ndarray) -> np.ndarray:
+    """Where groups of frequencies begin, and the end: up to `LANES` each, about a thirtieth of the work."""
+    starts = [0]
+    while starts[-1] < len(work):
+        start, stop = starts[-1], starts[-1] + 2
+        share = work.sum() / _N_GROUPS
+        while stop - start < kernels.LANES and work[start : stop + 2].sum() < share:
             stop += 2
-        groups.append(slice(start, min(stop, len(work))))
-        start = stop
-    return groups
+        starts.append(min(stop, len(work)))
+    return np.array(starts, dtype=np.int64)
 
 
 def _places(Y: Array, n_rows: int, n_columns: int) -> tuple[Array, Array]:

@@ -46,7 +46,7 @@ from .._math.sphere import tangent_frame
 
 _N_ANCHORS = 48  # at least, and for few points as many as make ...
 _PAIRS = 250_000  # ... so many pairs of a point and an anchor
-_ROWS_A_BLOCK = 1024
+_ROWS_A_BLOCK, _N_BLOCKS = 1024, 32  # at least and at most, whatever the number of threads
 _COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
 _LINE_SAMPLE = 256  # points whose distances and arcs give the first line
 _NO_VARIANCE = 1e-9
@@ -248,9 +248,8 @@ class FarTerms:
             forces, curvatures, sums = zip(*found, strict=True)
             return sum(forces), sum(curvatures), [to_numpy(s).astype(np.float64) for s in sums]
 
-        forces, curvatures, sums = zip(
-            *self._workers.map(part, row_blocks(Y, _ROWS_A_BLOCK, 16 * m)), strict=True
-        )
+        blocks = row_blocks(Y, max(_ROWS_A_BLOCK, -(-n // _N_BLOCKS)), 16 * m)
+        forces, curvatures, sums = zip(*self._workers.map(part, blocks), strict=True)
         of_angles, *of_others = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
         self.angles = self.angles.learned(of_angles, n, m)
         self.others = tuple(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,48 +108,47 @@ def _exactly(array: np.ndarray, dtype: Any) -> np.ndarray:
 # ------------------------------------------------------------------ the descent of detail
 
 
-def attraction(P: Any, Y: np.ndarray, bandwidth: float, rows: slice) -> np.ndarray:
-    """See `_detail.descent.attraction`: of some rows of the sparse matrix P (b x 3)."""
-    ends = P.indptr[rows.start : rows.stop + 1].astype(np.int64)
-    entries = slice(int(ends[0]), int(ends[-1]))
-    columns, weights = (
-        _exactly(P.indices[entries], np.int32),
-        _exactly(P.data[entries], np.float32),
-    )
-    force = np.empty((len(ends) - 1, 3), dtype=np.float32)
-    Y = _exactly(Y, np.float32)
-    square = 1 / bandwidth**2
-    ends -= ends[0]
-    _load()("attraction", len(force), ends, columns, weights, Y, rows.start, square, force)
+def attraction(P: Any, Y: np.ndarray, bandwidth: float, n_threads: int) -> np.ndarray:
+    """See `_detail.descent.attraction` (n x 3)."""
+    force = np.empty(Y.shape, dtype=np.float32)
+    ends, columns = _exactly(P.indptr, np.int64), _exactly(P.indices, np.int32)
+    arrays = ends, columns, _exactly(P.data, np.float32), _exactly(Y, np.float32)
+    _load()("attraction", n_threads, len(Y), *arrays, 1 / bandwidth**2, force)
     return force
 
 
 def move(
-    Y: np.ndarray, velocity: np.ndarray, force: np.ndarray, curvature: np.ndarray,
-    momentum: float, factor: float, longest: float,
+    Y: np.ndarray, velocity: np.ndarray, forces: Sequence[np.ndarray], factors: Sequence[float],
+    momentum: float, factor: float, longest: float, n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """See `_detail.descent._moved`: places and velocities (b x 3) after a step."""
+    """See `_detail.descent._moved`: places and velocities (n x 3) after a step.
+
+    `forces` are the arrays of `_detail.descent.Forces`, in order, and `factors` those that it has.
+    """
     velocity, moved = velocity.astype(np.float32, order="C"), np.empty(Y.shape, dtype=np.float32)
-    arrays = (_exactly(a, np.float32) for a in (Y, force, curvature))
-    settings = float(momentum), float(factor), float(longest)
-    _load()("move", len(Y), *arrays, *settings, velocity, moved)
+    arrays = (_exactly(a, np.float32) for a in (Y, *forces))
+    settings = (float(number) for number in (*factors, momentum, factor, longest))
+    _load()("move", n_threads, len(Y), *arrays, *settings, velocity, moved)
     return moved, velocity
 
 
-def spread(Y: np.ndarray, n_rows: int, n_columns: int, size: int) -> np.ndarray:
-    """See `_detail.repulsion._Stencil.spread`: a unit charge for each point on a grid, flattened."""
-    grid = np.zeros(size)
-    _load()("spread", len(Y), _exactly(Y, np.float32), n_rows, n_columns, grid)
-    return grid
+def charge(
+    Y: np.ndarray, n_rows: int, n_columns: int, block: int, grids: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """See `_detail.repulsion.Kernel._charge`: the sum of the grids of blocks of points, flattened."""
+    result = np.empty(grids.shape[1], dtype=np.float32)
+    Y = _exactly(Y, np.float32)
+    _load()("charge", n_threads, len(Y), Y, n_rows, n_columns, block, grids, result)
+    return result
 
 
 def read_field(
-    field: np.ndarray, Y: np.ndarray, n_rows: int, n_columns: int
+    field: np.ndarray, Y: np.ndarray, n_rows: int, n_columns: int, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `_detail.repulsion.Field.at`: value (b) and gradient (b x 3) at places Y."""
+    """See `_detail.repulsion.Field.at`: value (n) and gradient (n x 3) at places Y."""
     value, slope = np.empty(len(Y), dtype=np.float32), np.empty((len(Y), 3), dtype=np.float32)
     Y, field = _exactly(Y, np.float32), _exactly(field, np.float32)
-    _load()("read_field", len(Y), Y, n_rows, n_columns, field, value, slope)
+    _load()("read_field", n_threads, len(Y), Y, n_rows, n_columns, field, value, slope)
     return value, slope
 
 
@@ -164,14 +163,14 @@ def fill_table(
     )  # fmt: skip
 
 
-def filter_spectrum(table: Any, frequencies: slice, spectrum: np.ndarray) -> None:
-    """From the spectrum of a charge to that of its field, in place, at up to `LANES` frequencies."""
+def filter_spectrum(table: Any, spectrum: np.ndarray, n_threads: int) -> None:
+    """From the spectrum of a charge to that of its field, in place; see repulsion.c."""
     n_frequencies, half = table.low.shape
-    first, count = frequencies.start, frequencies.stop - frequencies.start
-    scratch = np.empty((2 * LANES + 4) * 2 * half, dtype=np.float32)
+    n_groups = len(table.starts) - 1
+    scratch = np.empty(n_groups * (2 * LANES + 4) * 2 * half, dtype=np.float32)
     _load()(
-        "filter", first, count, half, n_frequencies, table.low, table.high, table.offset, table.values,
-        table.factors, table.scale, spectrum.view(np.float32), scratch,
+        "filter", n_threads, n_groups, table.starts, half, n_frequencies, table.low, table.high,
+        table.offset, table.values, table.factors, table.scale, spectrum.view(np.float32), scratch,
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def build(
         for job in jobs:
             _run(job, FOLDER)
         # Names without folders, so that the same source gives the same bytes wherever it is.
-        libraries = [] if target.suffix == ".dll" else ["-lm"]
+        libraries = [] if target.suffix == ".dll" else ["-lm", "-lpthread"]
         strip = [] if "-g" in extra else ["-s"]
         _run(
             [*command, "-shared", *strip, *extra, "-o", target.name, *objects, *libraries], scratch

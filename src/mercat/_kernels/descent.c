@@ -1,50 +1,93 @@
 /* The attraction of neighbours and a step, as `_detail/descent.py` defines them; the forces of angles, `_detail/terms.py`. */
 
 #include "kernels.h"
+#include "threads.h"
 
-/* -4 s sum_j p_ij y_j / (1 + s |y_i - y_j|^2) over the entries of row i of a sparse matrix, s = 1 / bandwidth^2.
-   `ends` are those of the rows that are asked for, counted from the first entry of `columns` and `weights`. */
-KERNEL(attraction)(int64_t n_rows, const int64_t *ends, const int32_t *columns, const float *weights, const float *Y,
-                   int64_t first, double s, float *force)
+#define ROWS 512 /* that a thread takes at a time */
+
+struct graph {
+    const int64_t *ends;
+    const int32_t *columns;
+    const float *weights, *Y;
+    float square, *force;
+};
+
+static void attract(const void *arguments, int64_t first, int64_t last)
 {
-    const float square = (float)s;
-    for (int64_t i = 0; i < n_rows; i++) {
-        const float *here = Y + 3 * (first + i);
+    const struct graph g = *(const struct graph *)arguments;
+    for (int64_t i = first; i < last; i++) {
+        const float *here = g.Y + 3 * i;
         float x = here[0], y = here[1], z = here[2], fx = 0, fy = 0, fz = 0;
 #pragma omp simd reduction(+ : fx, fy, fz)
-        for (int64_t e = ends[i]; e < ends[i + 1]; e++) {
-            const float *there = Y + 3 * (int64_t)columns[e];
+        for (int64_t e = g.ends[i]; e < g.ends[i + 1]; e++) {
+            const float *there = g.Y + 3 * (int64_t)g.columns[e];
             float u = there[0], v = there[1], w = there[2];
             float pull = (x - u) * (x - u) + (y - v) * (y - v) + (z - w) * (z - w);
-            pull = weights[e] / (1 + square * pull);
+            pull = g.weights[e] / (1 + g.square * pull);
             fx += pull * u;
             fy += pull * v;
             fz += pull * w;
         }
-        force[3 * i] = -4 * square * fx;
-        force[3 * i + 1] = -4 * square * fy;
-        force[3 * i + 2] = -4 * square * fz;
+        g.force[3 * i] = -4 * g.square * fx;
+        g.force[3 * i + 1] = -4 * g.square * fy;
+        g.force[3 * i + 2] = -4 * g.square * fz;
     }
 }
 
-/* A step with momentum from Y, along the sphere, against the forces over their curvature: velocities in place, and where
-   the points are after it, no farther away than `longest`. */
-KERNEL(move)(int64_t n, const float *Y, const float *force, const float *curvature, double momentum, double factor,
-             double longest, float *velocity, float *moved)
+/* -4 s sum_j p_ij y_j / (1 + s |y_i - y_j|^2) over the entries of each row i of a sparse matrix, s = 1 / bandwidth^2. */
+KERNEL(attraction)(int64_t n_threads, int64_t n, const int64_t *ends, const int32_t *columns, const float *weights,
+                   const float *Y, double square, float *force)
 {
-    const float keep = (float)momentum, scale = (float)factor, most = (float)longest;
-    for (int64_t i = 0; i < n; i++) {
-        const float *y = Y + 3 * i, *f = force + 3 * i;
-        float *v = velocity + 3 * i, *to = moved + 3 * i, out = dot(v, y), pushed_out = dot(f, y);
+    struct graph graph = {ends, columns, weights, Y, (float)square, force};
+    for_rows(n_threads, n, ROWS, attract, &graph);
+}
+
+struct step {
+    const float *Y, *pull, *push, *far, *stiffness, *far_slope;
+    float of_pull, of_push, of_stiffness, momentum, factor, longest, *velocity, *moved;
+};
+
+static void take_step(const void *arguments, int64_t first, int64_t last)
+{
+    const struct step s = *(const struct step *)arguments;
+    for (int64_t i = first; i < last; i++) {
+        const float *y = s.Y + 3 * i, slope = s.of_stiffness * s.stiffness[i] + s.far_slope[i];
+        float *v = s.velocity + 3 * i, *to = s.moved + 3 * i, f[3];
         for (int c = 0; c < 3; c++)
-            v[c] = keep * (v[c] - out * y[c]) - scale * (f[c] - pushed_out * y[c]) / curvature[i];
-        float length = sqrtf(dot(v, v)), shorten = length > most ? most / length : 1;
+            f[c] = s.of_pull * s.pull[3 * i + c] + s.of_push * s.push[3 * i + c] + s.far[3 * i + c];
+        const float out = dot(v, y), pushed_out = dot(f, y);
+        for (int c = 0; c < 3; c++)
+            v[c] = s.momentum * (v[c] - out * y[c]) - s.factor * (f[c] - pushed_out * y[c]) / slope;
+        float length = sqrtf(dot(v, v)), shorten = length > s.longest ? s.longest / length : 1;
         for (int c = 0; c < 3; c++)
             to[c] = y[c] + shorten * v[c];
         length = sqrtf(dot(to, to));
         for (int c = 0; c < 3; c++)
             to[c] /= length;
     }
+}
+
+/* A step with momentum from Y, along the sphere, against forces over their slopes (see `Forces`): velocities in place, and
+   where the points are after it, no farther away than `longest`. */
+KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, const float *push, const float *far,
+             const float *stiffness, const float *far_slope, double of_pull, double of_push, double of_stiffness,
+             double momentum, double factor, double longest, float *velocity, float *moved)
+{
+    struct step step = {Y,
+                        pull,
+                        push,
+                        far,
+                        stiffness,
+                        far_slope,
+                        (float)of_pull,
+                        (float)of_push,
+                        (float)of_stiffness,
+                        (float)momentum,
+                        (float)factor,
+                        (float)longest,
+                        velocity,
+                        moved};
+    for_rows(n_threads, n, ROWS, take_step, &step);
 }
 
 /* Forces of angles on b points X (b x r) at Y (`AngleTerm`): as apices over pairs of m anchors, and as legs at each anchor

@@ -1,8 +1,8 @@
 /* What all kernels share.
 
    Every file is compiled once for each level of the processor's instructions (`_build.py`), and LEVEL ends the
-   names of its functions. A kernel works on rows first <= i < last, and a row comes out the same to the
-   bit whatever rows come with it: lanes of a sum run along the row, never across rows. */
+   names of its functions. A row comes out the same to the bit whatever rows come with it, and whatever thread works on
+   it: lanes of a sum run along the row, never across rows. */
 
 #ifndef MERCAT_KERNELS_H
 #define MERCAT_KERNELS_H

@@ -1,8 +1,11 @@
 /* The field of all points on a grid: `_detail/repulsion.py` defines it. */
 
 #include "kernels.h"
+#include "threads.h"
 
 #define GHOSTS 2
+#define ROWS 512 /* that a thread takes at a time ... */
+#define NODES 8192 /* ... or nodes of a grid */
 #define PI 3.14159265358979323846f
 
 /* Within two units of rounding of that of the C library, and without branches (polynomial of the library Cephes). */
@@ -76,45 +79,76 @@ static inline int64_t around(int64_t column, int64_t n_columns)
     return column >= n_columns ? column - n_columns : column;
 }
 
-/* Adds a unit charge for each of n points Y to a grid of n_rows + 2 GHOSTS rows. */
-KERNEL(spread)(int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, double *grid)
+struct grid {
+    int64_t n, n_rows, n_columns, size, block; /* points, grid, points of a block */
+    const float *Y;
+    float *values, *charge, *slope; /* `values` are on the grid, or on that of each block */
+};
+
+/* A unit charge for each point of some blocks, on the grids of these blocks. */
+static void spread(const void *arguments, int64_t first, int64_t last)
 {
+    const struct grid g = *(const struct grid *)arguments;
     struct places p;
     float down[4], right[4], slope[4];
-    for (int64_t start = 0; start < n; start += LANES) {
-        int64_t count = n - start < LANES ? n - start : LANES;
-        locate(Y + 3 * start, count, n_rows, n_columns, &p);
-        for (int l = 0; l < count; l++) {
-            cubic(p.down[l], down, slope);
-            cubic(p.right[l], right, slope);
-            for (int c = 0; c < 4; c++) {
-                double *cell = grid + (p.row[l] - 1) * n_columns + around(p.column[l] + c - 1, n_columns);
-                for (int r = 0; r < 4; r++)
-                    cell[r * n_columns] += down[r] * right[c];
+    for (int64_t b = first; b < last; b++) {
+        float *grid = g.values + b * g.size;
+        memset(grid, 0, sizeof(float) * g.size);
+        int64_t stop = (b + 1) * g.block < g.n ? (b + 1) * g.block : g.n;
+        for (int64_t start = b * g.block; start < stop; start += LANES) {
+            int64_t count = stop - start < LANES ? stop - start : LANES;
+            locate(g.Y + 3 * start, count, g.n_rows, g.n_columns, &p);
+            for (int l = 0; l < count; l++) {
+                cubic(p.down[l], down, slope);
+                cubic(p.right[l], right, slope);
+                for (int c = 0; c < 4; c++) {
+                    float *cell = grid + (p.row[l] - 1) * g.n_columns + around(p.column[l] + c - 1, g.n_columns);
+                    for (int r = 0; r < 4; r++)
+                        cell[r * g.n_columns] += down[r] * right[c];
+                }
             }
         }
     }
 }
 
-/* Value and gradient (n x 3) of a field on such a grid at n points Y. */
-KERNEL(read_field)(int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, const float *grid, float *value,
-                   float *slope)
+/* The sum of the grids of all blocks, at some nodes. */
+static void add_up(const void *arguments, int64_t first, int64_t last)
 {
+    const struct grid g = *(const struct grid *)arguments;
+    memset(g.charge + first, 0, sizeof(float) * (last - first));
+    for (int64_t b = 0; b * g.block < g.n; b++)
+        for (int64_t i = first; i < last; i++)
+            g.charge[i] += g.values[b * g.size + i];
+}
+
+/* A unit charge for each of n points Y on a grid of n_rows + 2 GHOSTS rows; `grids` has room for one for each block. */
+KERNEL(charge)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, int64_t block, float *grids,
+               float *charge)
+{
+    const int64_t size = (n_rows + 2 * GHOSTS) * n_columns;
+    struct grid grid = {n, n_rows, n_columns, size, block, Y, grids, charge, NULL};
+    for_rows(n_threads, (n + block - 1) / block, 1, spread, &grid);
+    for_rows(n_threads, size, NODES, add_up, &grid);
+}
+
+static void read_at(const void *arguments, int64_t first, int64_t last)
+{
+    const struct grid g = *(const struct grid *)arguments;
     struct places p;
     float down[4], right[4], along_down[4], along_right[4];
-    float rows = n_rows / PI, columns = n_columns / (2 * PI), least = 1e-3f / n_rows;
-    for (int64_t start = 0; start < n; start += LANES) {
-        int64_t count = n - start < LANES ? n - start : LANES;
-        locate(Y + 3 * start, count, n_rows, n_columns, &p);
+    float rows = g.n_rows / PI, columns = g.n_columns / (2 * PI), least = 1e-3f / g.n_rows;
+    for (int64_t start = first; start < last; start += LANES) {
+        int64_t count = last - start < LANES ? last - start : LANES;
+        locate(g.Y + 3 * start, count, g.n_rows, g.n_columns, &p);
         for (int l = 0; l < count; l++) {
             float level = 0, along = 0, across = 0;
             cubic(p.down[l], down, along_down);
             cubic(p.right[l], right, along_right);
             int64_t at[4];
             for (int c = 0; c < 4; c++)
-                at[c] = around(p.column[l] + c - 1, n_columns);
+                at[c] = around(p.column[l] + c - 1, g.n_columns);
             for (int r = 0; r < 4; r++) {
-                const float *cell = grid + (p.row[l] - 1 + r) * n_columns;
+                const float *cell = g.values + (p.row[l] - 1 + r) * g.n_columns;
                 float sum = 0, change = 0;
                 for (int c = 0; c < 4; c++) {
                     sum += cell[at[c]] * right[c];
@@ -124,18 +158,26 @@ KERNEL(read_field)(int64_t n, const float *Y, int64_t n_rows, int64_t n_columns,
                 along += along_down[r] * sum;
                 across += down[r] * change;
             }
-            const float *here = Y + 3 * (start + l);
-            float *g = slope + 3 * (start + l), z = here[2];
+            const float *here = g.Y + 3 * (start + l);
+            float *slope = g.slope + 3 * (start + l), z = here[2];
             float cosine = sqrtf(here[0] * here[0] + here[1] * here[1]);
             cosine = cosine > least ? cosine : least;
             float x = here[0] / cosine, y = here[1] / cosine;
             float north = along * rows, east = across * columns / cosine;
-            value[start + l] = level;
-            g[0] = -z * x * north - y * east;
-            g[1] = -z * y * north + x * east;
-            g[2] = cosine * north;
+            g.charge[start + l] = level;
+            slope[0] = -z * x * north - y * east;
+            slope[1] = -z * y * north + x * east;
+            slope[2] = cosine * north;
         }
     }
+}
+
+/* Value (n) and gradient (n x 3) of a field on such a grid at n points Y. */
+KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, float *field,
+                   float *value, float *slope)
+{
+    struct grid grid = {n, n_rows, n_columns, 0, 0, Y, field, value, slope};
+    for_rows(n_threads, n, ROWS, read_at, &grid);
 }
 
 /* The kernel between latitudes, K_m[i][j] for frequency m, falls with m and with the distance of i and j. Of row i < half
@@ -174,48 +216,66 @@ static void to_splines(int64_t n, const float *factors, float *x)
             x[j * LANES + l] -= factors[j * LANES + l] * x[(j + 1) * LANES + l];
 }
 
-/* Takes the spectrum of a charge (n rows, n_frequencies complex numbers each) to that of its field, in place: `count` frequencies
-   from the even number `first` on, at most LANES. `factors` are n x LANES, `scale` a number for each frequency; `scratch` has room
-   for (2 LANES + 4) n numbers. */
-KERNEL(filter)(int64_t first, int64_t count, int64_t half, int64_t n_frequencies, const int32_t *low, const int32_t *high,
-               const int64_t *offset, const float *table, const float *factors, const float *scale, float *spectrum,
-               float *scratch)
+struct filter {
+    int64_t half, n_frequencies;
+    const int64_t *starts, *offset;
+    const int32_t *low, *high;
+    const float *table, *factors, *scale;
+    float *spectrum, *scratch;
+};
+
+static void filter_groups(const void *arguments, int64_t first, int64_t last)
 {
-    const int64_t n = 2 * half;
-    float *part[2] = {scratch, scratch + n * LANES};
-    float *x = scratch + 2 * n * LANES, *y = x + n, *mirrored_x = y + n, *mirrored_y = mirrored_x + n;
-    for (int64_t j = 0; j < n; j++)
-        for (int l = 0; l < LANES; l++)
-            for (int c = 0; c < 2; c++)
-                part[c][j * LANES + l] = l < count ? spectrum[2 * (j * n_frequencies + first + l) + c] : 0;
-    to_splines(n, factors, part[0]);
-    to_splines(n, factors, part[1]);
-    for (int64_t l = 0; l < count; l++) {
-        for (int64_t j = 0; j < n; j++) {
-            x[j] = mirrored_x[n - 1 - j] = part[0][j * LANES + l] * scale[first + l];
-            y[j] = mirrored_y[n - 1 - j] = part[1][j * LANES + l] * scale[first + l];
-        }
-        for (int64_t i = 0; i < half; i++) {
-            const int64_t row = (first + l) * half + i, from = low[row], to = high[row];
-            const float *K = table + offset[row] - from;
-            float a = 0, b = 0, c = 0, d = 0;
-#pragma omp simd reduction(+ : a, b, c, d)
-            for (int64_t j = from; j < to; j++) {
-                a += K[j] * x[j];
-                b += K[j] * y[j];
-                c += K[j] * mirrored_x[j];
-                d += K[j] * mirrored_y[j];
+    const struct filter f = *(const struct filter *)arguments;
+    const int64_t n = 2 * f.half, width = 2 * f.n_frequencies;
+    for (int64_t g = first; g < last; g++) {
+        const int64_t start = f.starts[g], count = f.starts[g + 1] - start;
+        float *part[2] = {f.scratch + g * (2 * LANES + 4) * n, f.scratch + g * (2 * LANES + 4) * n + n * LANES};
+        float *x = part[1] + n * LANES, *y = x + n, *mirrored_x = y + n, *mirrored_y = mirrored_x + n;
+        for (int64_t j = 0; j < n; j++)
+            for (int l = 0; l < LANES; l++)
+                for (int c = 0; c < 2; c++)
+                    part[c][j * LANES + l] = l < count ? f.spectrum[j * width + 2 * (start + l) + c] : 0;
+        to_splines(n, f.factors, part[0]);
+        to_splines(n, f.factors, part[1]);
+        for (int64_t l = 0; l < count; l++) {
+            for (int64_t j = 0; j < n; j++) {
+                x[j] = mirrored_x[n - 1 - j] = part[0][j * LANES + l] * f.scale[start + l];
+                y[j] = mirrored_y[n - 1 - j] = part[1][j * LANES + l] * f.scale[start + l];
             }
-            part[0][i * LANES + l] = a;
-            part[1][i * LANES + l] = b;
-            part[0][(n - 1 - i) * LANES + l] = c;
-            part[1][(n - 1 - i) * LANES + l] = d;
+            for (int64_t i = 0; i < f.half; i++) {
+                const int64_t row = (start + l) * f.half + i, from = f.low[row], to = f.high[row];
+                const float *K = f.table + f.offset[row] - from;
+                float a = 0, b = 0, c = 0, d = 0;
+#pragma omp simd reduction(+ : a, b, c, d)
+                for (int64_t j = from; j < to; j++) {
+                    a += K[j] * x[j];
+                    b += K[j] * y[j];
+                    c += K[j] * mirrored_x[j];
+                    d += K[j] * mirrored_y[j];
+                }
+                part[0][i * LANES + l] = a;
+                part[1][i * LANES + l] = b;
+                part[0][(n - 1 - i) * LANES + l] = c;
+                part[1][(n - 1 - i) * LANES + l] = d;
+            }
         }
+        to_splines(n, f.factors, part[0]);
+        to_splines(n, f.factors, part[1]);
+        for (int64_t j = 0; j < n; j++)
+            for (int l = 0; l < count; l++)
+                for (int c = 0; c < 2; c++)
+                    f.spectrum[j * width + 2 * (start + l) + c] = part[c][j * LANES + l];
     }
-    to_splines(n, factors, part[0]);
-    to_splines(n, factors, part[1]);
-    for (int64_t j = 0; j < n; j++)
-        for (int l = 0; l < count; l++)
-            for (int c = 0; c < 2; c++)
-                spectrum[2 * (j * n_frequencies + first + l) + c] = part[c][j * LANES + l];
+}
+
+/* Takes the spectrum of a charge (n rows, n_frequencies complex numbers each) to that of its field, in place. Group g has
+   the frequencies starts[g] to starts[g + 1], at most LANES from an even number on. `factors` are n x LANES, `scale` a
+   number for each frequency; `scratch` has room for (2 LANES + 4) n numbers for each group. */
+KERNEL(filter)(int64_t n_threads, int64_t n_groups, const int64_t *starts, int64_t half, int64_t n_frequencies,
+               const int32_t *low, const int32_t *high, const int64_t *offset, const float *table, const float *factors,
+               const float *scale, float *spectrum, float *scratch)
+{
+    struct filter filter = {half, n_frequencies, starts, offset, low, high, table, factors, scale, spectrum, scratch};
+    for_rows(n_threads, n_groups, 1, filter_groups, &filter);
 }
