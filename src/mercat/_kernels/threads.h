@@ -29,7 +29,10 @@ static void take_rows(struct loop *loop)
 }
 
 #if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
+#undef near /* words of this header that are names here */
+#undef far
 typedef HANDLE thread;
 static DWORD WINAPI run_thread(LPVOID loop)
 {
