@@ -181,7 +181,9 @@ class AngleTerm(NamedTuple):
 def _products(X: Array, anchors: Anchors) -> Array:
     """Of the sums M of the anchors with what leads from them to points X (b x 2m)."""
     M = anchors.sums.M.reshape(-1, X.shape[1])
-    return row_product(X, namespace(X).matrix_transpose(M)) - anchors.offset
+    products = row_product(X, namespace(X).matrix_transpose(M))
+    products -= anchors.offset
+    return products
 
 
 def angle_term(
