@@ -41,6 +41,7 @@ PAGES = (
     "docs/choosing.md",
     "docs/detail.md",
     "docs/estimator.md",
+    "docs/howto/large-data.md",
     "docs/measurements.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
@@ -64,6 +65,8 @@ def fragments() -> dict[str, str]:
         "gpu": gpu_table(scale),
         "gpu_text": gpu_text(scale),
         "billion": billion_text(scale),
+        "cores": cores_table(_results("cores")),
+        "device": device_table(_results("gpu")),
         "searches": searches_table(searches),
         "dial": dial_table(dial),
         "sizes": sizes_table(dial),
@@ -341,6 +344,38 @@ def billion_text(scale: Mapping[str, Any]) -> str:
         "16 cores, if each reads its share of 12.5 GB twice meanwhile. A worker holds a chunk and little "
         "else, under 1 GB.\n"
     )
+
+
+def cores_table(found: Mapping[str, Any]) -> str:
+    """Seconds of a fit by the number of threads."""
+    if not found:
+        return NOT_YET
+    results = [found[name]["results"] for name in ("plain", "detail")]
+    threads = sorted({int(t) for result in results for t in result["seconds"]})
+    rows = []
+    for result in results:
+        setting = f"`detail={result['detail']:g}`" if result["detail"] else "plain"
+        times = [f"{result['seconds'][str(t)]:.3g} s" for t in threads]
+        rows.append([f"{result['points']:,} points, {setting}", *times])
+    return _table(["", "1 thread", *(f"{t} threads" for t in threads[1:])], rows)
+
+
+def device_table(found: Mapping[str, Any]) -> str:
+    """Seconds, recall, memory and measures of fits on a GPU, and beside the CPU."""
+    if not found:
+        return NOT_YET
+    fits, rows = found["fits"]["results"], []
+    for name, sharp in fits.items():
+        kind, points, setting = name.split(", ")
+        plain = fits.get(f"{kind}, {points}, detail 0")
+        if setting == "detail 0" or "failed" in sharp or not plain:
+            continue
+        times = [f"{entry['seconds']:.2g} s" for entry in (plain, sharp)]
+        rest = [f"{sharp['recall']:.2f}", f"{sharp['GiB']:.2g} GiB"]
+        measured = [f"{sharp[m]:.2f}" for m in ("angle", "distance")]
+        rows.append([f"{int(points):,} points, {kind}", *times, *rest, *measured])
+    head = ["", "plain", "`detail=0.3`", "recall", "GPU memory", "angles", "distances"]
+    return _table(head, rows)
 
 
 def searches_table(found: Mapping[str, Any]) -> str:
