@@ -12,13 +12,11 @@ const near = (a, b, tolerance = 1e-12) => assert.ok(Math.abs(a - b) < tolerance,
 
 /** Cliff's delta by its definition. */
 function plainDelta(values, marks) {
-  let [wins, pairs] = [0, 0];
-  values.forEach((x, i) => values.forEach((y, j) => {
-    if (!(marks[i] & 1) || !(marks[j] & 2) || Number.isNaN(x) || Number.isNaN(y)) return;
-    wins += Math.sign(x - y);
-    pairs++;
-  }));
-  return wins / pairs;
+  const of = (bit) => values.filter((x, i) => marks[i] & bit && !Number.isNaN(x));
+  const [a, b] = [of(1), of(2)];
+  let wins = 0;
+  a.forEach((x) => b.forEach((y) => (wins += Math.sign(x - y))));
+  return wins / (a.length * b.length);
 }
 
 test("rows are of A, of B, of both or of neither; without B, of the rest", () => {
