@@ -13,6 +13,8 @@ from mercat import Uncertainty
 from mercat._math.sphere import fibonacci_grid, from_lonlat, tangent_frame
 from mercat.viewer import to_html
 
+READING = "GPU stall due to ReadPixels"  # what Chromium says of itself without GPU compositing
+PATIENCE = 120_000  # milliseconds, where a machine has much else to do
 WIDE = {"width": 1100, "height": 560}
 
 
@@ -21,12 +23,17 @@ def visit(browser, tmp_path):
     """Opens a page of points; at the end there must be no complaint and no request."""
     contexts, complaints, requests = [], [], []
 
+    def listen(message):
+        if READING not in message.text:
+            complaints.append(f"{message.type}: {message.text}")
+
     def open_page(points, frame=None, *, context=None, ready=True, **options):
         path = to_html(points, frame, tmp_path / "page.html", **options)
         settings = {"viewport": WIDE, "reduced_motion": "reduce", **(context or {})}
         contexts.append(browser.new_context(**settings))
+        contexts[-1].set_default_timeout(PATIENCE)
         page = contexts[-1].new_page()
-        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("console", listen)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: requests.append(request.url))
@@ -98,16 +105,31 @@ def spot(page, row, pane="map"):
     return box["x"] + at[0], box["y"] + at[1]
 
 
+def spots(page, rows, pane="map"):
+    """Where rows are that are all in sight, in the stage's pixels."""
+    where = "([rows, pane]) => rows.map((row) => mercat.project(row, pane))"
+    return np.array(page.evaluate(where, [list(rows), pane]))
+
+
 def state(page):
     return page.evaluate("mercat.state()")
 
 
 def until(condition):
     """Wait for something that comes with a later frame."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE / 1000
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     assert condition()
+
+
+def pause(page, milliseconds):
+    """Wait by the page's own clock: what it put off for less, and before, is done."""
+    page.evaluate(
+        """(milliseconds) => new Promise((done) => requestAnimationFrame(() =>
+            requestAnimationFrame(() => setTimeout(done, milliseconds))))""",
+        milliseconds,
+    )
 
 
 def hold_still(page):

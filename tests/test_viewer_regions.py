@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from explorer_page import pause
 
 from mercat.viewer import _encode
 from mercat.viewer._regions import modes, squared_distances
@@ -92,7 +93,7 @@ def test_labels_must_be_columns_of_classes():
 
 
 def names(page):
-    page.wait_for_timeout(150)
+    pause(page, 100)
     return set(page.evaluate("mercat.names()"))
 
 
