@@ -43,8 +43,10 @@ sanitize: $(VENV)/.dev
 coverage: $(VENV)/.dev js/node_modules
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered
 
-# The properties that hold for any data, each tried on 2500 data sets; readers, on 500 mutated files of each format.
+# Tests of many repetitions; the properties that hold for any data, each tried on 2500 data sets; readers, on 500
+# mutated files of each format.
 nightly: $(VENV)/.dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m nightly tests
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) -o faulthandler_timeout=3600 tests/test_properties.py
 	$(BIN)/python tests/fuzz.py --number 500 --seed $(SEED)
 

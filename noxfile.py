@@ -25,7 +25,14 @@ def lowest_versions():
 
 def run_tests(session, *options):
     session.run("python", "-m", "pip", "list", silent=False)
-    arguments = session.posargs or ["-n", "2", "--dist", "loadgroup", "-m", "not packaging"]
+    arguments = session.posargs or [
+        "-n",
+        "2",
+        "--dist",
+        "loadgroup",
+        "-m",
+        "not packaging and not nightly",
+    ]
     session.run("python", "-m", "pytest", *options, *arguments)
 
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 # No doctests here; docs/ has a file of the same name. Atheris is not part of `.[dev]`.
 collect_ignore = ["conftest.py", "fuzz_coverage.py", "triton_kernels.py"]
-settings.register_profile("default", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=15, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2_500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

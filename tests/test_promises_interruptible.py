@@ -20,7 +20,7 @@ from mercat._data.source import rows_to_place
 from mercat._data.threads import Workers
 from mercat._progress import Progress
 
-pytestmark = pytest.mark.usefixtures("two_blas_threads")
+pytestmark = pytest.mark.usefixtures("two_blas_threads", "brief_descent")
 
 PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
 
@@ -114,7 +114,9 @@ from kernels import blas_threads
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 from mercat import Mercat
+from mercat._detail import descent
 
+descent.N_ITER = 30
 X = load_digits().data[:300]
 model = Mercat(solver="landmarks", n_landmarks=120, detail=0.1, n_jobs=2, random_state=0)
 start = time.perf_counter()

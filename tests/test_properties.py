@@ -1,4 +1,4 @@
-"""Properties that hold for any data. `make nightly` tries them on some 15,000 data sets."""
+"""Properties that hold for any data. `make nightly` tries each on 2500 data sets."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def data(draw) -> np.ndarray:
 
 @pytest.fixture(scope="module", autouse=True)
 def descent_of_any_length():
-    """A third of the iterations with detail; all of them in `make nightly`."""
+    """A tenth of the iterations with detail; all of them in `make nightly`."""
     with pytest.MonkeyPatch.context() as patch:
         if settings.default is settings.get_profile("default"):
-            patch.setattr(descent, "N_ITER", 100)
+            patch.setattr(descent, "N_ITER", 30)
         yield
 
 
