@@ -22,6 +22,10 @@ def _absolute(X, seed, n_jobs, **options):
     return COMPARED["mercat"].embed(X, seed, n_jobs, objective="absolute", **options)
 
 
+def _detail(X, seed, n_jobs, **options):
+    return COMPARED["mercat"].embed(X, seed, n_jobs, detail=0.3, **options)
+
+
 def _algorithm1(X, seed, n_jobs, max_iter=1000, milestones=(350,), batch_size=None):
     """The paper's Algorithm 1 with one of its schedules; by default that of the synthetic sets."""
     import numpy as np
@@ -50,6 +54,7 @@ def _algorithm1(X, seed, n_jobs, max_iter=1000, milestones=(350,), batch_size=No
 METHODS = {
     **COMPARED,
     "mercat-absolute": Method("Mercat, absolute", "mercat._estimator", "mercat", _absolute),
+    "mercat-detail": Method("Mercat, `detail=0.3`", "mercat._estimator", "mercat", _detail),
     "mercat-algorithm1": Method("Mercat, Algorithm 1", "mercat._estimator", "mercat", _algorithm1),
 }
 # Environment variables that name an interpreter which has the method; by default it is the running one.

@@ -58,6 +58,7 @@ def fragments() -> dict[str, str]:
         "real": measures_table(results, "real") + notes(measured),
         "synthetic": measures_table(results, "toy", "synthetic"),
         "speed": speed_table(core),
+        "small": small_table(core),
         "scale": scale_table(scale),
         "literal": literal_table(core),
         "growth": growth_table(scale),
@@ -201,19 +202,34 @@ def _counted(names: Sequence[str]) -> str:
 def speed_table(core: Mapping[str, Any]) -> str:
     """One run of all methods on the same data and machine, fastest first."""
     results = core.get("peers", {}).get("results", {})
-    methods = {name: entry for name, entry in results.items() if isinstance(entry, dict)}
+    methods = {name: found for name, found in results.items() if _timed(found)}
     ordered = sorted(methods, key=lambda name: methods[name]["seconds"]["fit"])
+    measures = {"angle": 2, "distance": 2, "neighborhood": 3, "label accuracy": 3}
+    measures = {m: d for m, d in measures.items() if all(m in entry for entry in methods.values())}
+    rows = []
+    for name in ordered:
+        entry = methods[name]
+        times = [seconds(entry["seconds"][part]) for part in ("import", "fit")]
+        rows.append([title(name), *times, *(shown(entry[m], d) for m, d in measures.items())])
+    heads = {**NAMES, "label accuracy": "10-NN accuracy"}
+    return _table(["method", "import", "fit", *(heads[m] for m in measures)], rows)
+
+
+def _timed(found: Any) -> bool:
+    return isinstance(found, dict) and "seconds" in found
+
+
+def small_table(core: Mapping[str, Any]) -> str:
+    """Seconds of all methods on small sets."""
+    results = core.get("small", {}).get("results", {})
+    if not results:
+        return NOT_YET
+    names = [method for method, found in next(iter(results.values())).items() if _timed(found)]
     rows = [
-        [
-            title(name),
-            seconds(methods[name]["seconds"]["import"]),
-            seconds(methods[name]["seconds"]["fit"]),
-            shown(methods[name]["angle"]),
-            shown(methods[name]["distance"]),
-        ]
-        for name in ordered
+        [SETS[name].title, *(seconds(found[m]["seconds"]["fit"]) for m in names)]
+        for name, found in results.items()
     ]
-    return _table(["method", "import", "fit", "angles", "distances"], rows)
+    return _table(["data", *map(title, names)], rows)
 
 
 def scale_table(scale: Mapping[str, Any]) -> str:
