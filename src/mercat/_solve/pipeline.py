@@ -172,7 +172,11 @@ def solve(plan: Plan) -> Solved:
 
 
 def _solve_landmarks(plan: Plan) -> Solved:
-    """Solve a sample exactly, then place every point, the sample's too, as `transform` does."""
+    """Solve a sample exactly, then place every point, the sample's too, as `transform` does.
+
+    Only a sample is placed where nobody asks for the others: of lazy rows, and of maps with detail that begin
+    elsewhere.
+    """
     rows = plan.source
     n = rows.shape[0]
     sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
@@ -185,13 +189,13 @@ def _solve_landmarks(plan: Plan) -> Solved:
     X_hat = _projected(near[: len(chosen)], plan)
     fit, placement = solve_sample(X_hat, chosen, plan)
     diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
-    # All rows are placed, or the sample; `at` is where the sample is among them.
-    placed, at = rows, sample
+    placed, at = rows, sample  # `at` is where the sample is among the rows that are placed
     if rows.lazy:
-        placed, at = (
-            RowSource(near[np.argsort(sample)], plan.workers),
-            np.argsort(np.argsort(sample)),
-        )
+        placed = RowSource(near[np.argsort(sample)], plan.workers)
+    elif _begins_at_averages(plan) and fit.status is not Status.CALLBACK:
+        placed = rows.part(np.sort(sample))
+    if placed is not rows:
+        at = np.argsort(np.argsort(sample))
     held = None
     if plan.anchors is not None:
         held = hold(placement, plan.anchors, chosen, fit.Y, fit.angle_fit)
@@ -299,17 +303,24 @@ def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
     return Crowd(to_numpy(Y[rows]), _scores(some, plan.reducer), _plane(some, plan.reducer))
 
 
+def _begins_at_averages(plan: Plan) -> bool:
+    """Whether detail begins at a map of averages that has a start of its own, and not at the plain map."""
+    free = plan.anchors is None and isinstance(plan.init, str)
+    return plan.detail >= _FROM_AVERAGES and free
+
+
 def add_detail(solved: Solved, plan: Plan) -> Solved:
     """Sharpen the neighbourhoods of a finished map, unless the callback has stopped the fit."""
     if solved.fit.status is Status.CALLBACK:
         return solved
     fit, workers = solved.fit, plan.device_workers
-    X_hat, Y = _all_projected(plan), plan.source.to_device(fit.Y)
+    X_hat = _all_projected(plan)
+    Y = None if _begins_at_averages(plan) else plan.source.to_device(fit.Y)
     plan.progress.phase("neighbours", None, "")
     graph, order = _graph(X_hat, plan)
     back = None if order is None else namespace(order).argsort(order)
     if order is not None:
-        X_hat, Y = X_hat[order], Y[order]
+        X_hat, Y = X_hat[order], None if Y is None else Y[order]
     lengths = edge_lengths(X_hat, graph, workers)
     shares = all_edge_shares(lengths, graph.indptr, PERPLEXITY, workers)
     radius = radii(lengths, shares, graph.indptr)
@@ -350,13 +361,14 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     )
 
 
-def _of_averages(X_hat: Array, graph: Any, landmarks: np.ndarray, Y: Array, plan: Plan) -> Array:
-    """Positions (n x 3) on a map of averages over neighbours; Y are those on the map of angles."""
+def _of_averages(
+    X_hat: Array, graph: Any, landmarks: np.ndarray, Y: Array | None, plan: Plan
+) -> Array:
+    """Positions (n x 3) on a map of averages over neighbours, or near Y, those on the map of angles."""
     averages = averages_over(X_hat, graph, plan.device_workers)
     rows = landmarks if plan.sampled else np.arange(len(X_hat))
     # Of a map that is held to another one, or begins where it was told to, the averages stay near it.
-    free = plan.anchors is None and isinstance(plan.init, str)
-    init = plan.init if free else to_numpy(Y)
+    init = plan.init if Y is None else to_numpy(Y)
     plan = plan._replace(init=init, anchors=None, callback=None, max_iter=None)
     few = to_numpy(averages[rows])
     fit = _descend(few, rows, plan, careful=False)
