@@ -437,15 +437,26 @@ def sizes_table(found: Mapping[str, Any]) -> str:
     return _dial_table(found, {sizes[n]: f"{n:,} points" for n in sorted(sizes)})
 
 
+_OF_CLASSES = {"label accuracy": "10-NN accuracy", "class connectivity": "class connectivity"}
+_BESIDE_DIAL = ("umap", "tsne")
+
+
 def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    """Measures over the dial, and those of two peers where they were measured on the same set."""
+    columns = [f"mercat/{value:g}" for value in SHORT_DIAL]
+    if all(f"{name}/{peer}" in found for name in titles for peer in _BESIDE_DIAL):
+        columns += _BESIDE_DIAL
     rows = []
     for name, heading in titles.items():
-        records_ = [found.get(f"{name}/mercat/{value:g}") for value in SHORT_DIAL]
-        for measure in MEASURES if all(records_) else ():
-            label = heading if measure == MEASURES[0] else ""
-            cells = [shown(r["measures"][measure], 3) for r in records_ if r]
-            rows.append([label, NAMES[measure], *cells])
-    return _table(["data", "keeps", *(f"{value:g}" for value in SHORT_DIAL)], rows)
+        records_ = [found.get(f"{name}/{column}", {}).get("measures") for column in columns]
+        if not all(records_):
+            continue
+        for measure, words in {**NAMES, **_OF_CLASSES}.items():
+            if all(measure in r for r in records_ if r):
+                label = heading if measure == MEASURES[0] else ""
+                rows.append([label, words, *(shown(r[measure], 3) for r in records_ if r)])
+    heads = [f"{value:g}" for value in SHORT_DIAL]
+    return _table(["data", "keeps", *heads, *map(title, columns[len(heads) :])], rows)
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
