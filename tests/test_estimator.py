@@ -99,8 +99,8 @@ def test_losses_equal_their_definition_over_triples():
 
 
 def test_landmarks_come_close_to_exact(digits):
-    exact = Mercat(solver="exact", random_state=0).fit(digits)
-    placed = Mercat(solver="landmarks", random_state=0).fit(digits)
+    exact = Mercat(solver="exact", random_state=0).fit(digits[:1000])
+    placed = Mercat(solver="landmarks", n_landmarks=550, random_state=0).fit(digits[:1000])
     assert abs(exact.correlation_ - placed.correlation_) < 0.01
 
 
@@ -110,10 +110,10 @@ def test_auto_is_exact_for_few_points_and_landmarks_for_many(digits):
     np.testing.assert_array_equal(
         few.embedding_, Mercat(solver="exact", random_state=0).fit(digits[:300]).embedding_
     )
-    many = digits[:1001]
+    many, quick = digits[:1001], {"tol": 0.1, "init": "pca", "random_state": 0}
     np.testing.assert_array_equal(
-        Mercat(random_state=0).fit(many).embedding_,
-        Mercat(solver="landmarks", random_state=0).fit(many).embedding_,
+        Mercat(**quick).fit(many).embedding_,
+        Mercat(solver="landmarks", **quick).fit(many).embedding_,
     )
 
 
@@ -208,8 +208,8 @@ def test_transform_needs_a_fit(digits):
 
 @pytest.mark.parametrize("solver", ["exact", "landmarks", "algorithm1"])
 def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
-    X = digits[:700]
-    parameters = {"solver": solver, "n_landmarks": 300, "random_state": 3}
+    X = digits[:400]
+    parameters = {"solver": solver, "n_landmarks": 200, "random_state": 3}
     if solver == "algorithm1":
         parameters |= {"objective": "absolute", "max_iter": 10}
     models = [Mercat(n_jobs=n_jobs, **parameters).fit(X) for n_jobs in (1, 2, 4)]
@@ -227,14 +227,15 @@ def test_another_seed_takes_other_landmarks(digits):
 
 def test_random_state_may_be_a_generator_or_a_random_state(digits):
     for kind in (np.random.default_rng, np.random.RandomState):
-        np.testing.assert_array_equal(*(embed(digits, random_state=kind(0)) for _ in range(2)))
+        one, two = (embed(digits[:300], n_landmarks=100, random_state=kind(0)) for _ in range(2))
+        np.testing.assert_array_equal(one, two)
 
 
 # ------------------------------------------------------------------ kinds of input
 
 
 def test_kinds_of_memory_give_the_same_result(digits):
-    X = digits[:300]
+    X = digits[:150]
     expected = embed(X, random_state=0)
     read_only = X.copy()
     read_only.flags.writeable = False
@@ -258,18 +259,19 @@ def test_output_has_the_type_of_the_input(dtype, digits):
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
-@pytest.mark.parametrize("n", [300, 1200])
-def test_sparse_gives_what_dense_gives(form, n, digits):
-    X = digits[:n]
-    model = Mercat(random_state=0).fit(form(X))
-    assert same_shape(model.embedding_, embed(X, random_state=0)) < 0.05
+@pytest.mark.parametrize("solver", ["exact", "landmarks"])
+def test_sparse_gives_what_dense_gives(form, solver, digits):
+    X, how = digits[:300], {"solver": solver, "n_landmarks": 150, "random_state": 0}
+    model = Mercat(**how).fit(form(X))
+    assert same_shape(model.embedding_, embed(X, **how)) < 0.05
     np.testing.assert_allclose(model.transform(form(X)), model.embedding_, atol=1e-6)
 
 
 def test_memmap_is_read_from_disk(digits, tmp_path):
-    np.save(tmp_path / "X.npy", digits)
+    np.save(tmp_path / "X.npy", digits[:400])
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    np.testing.assert_array_equal(embed(mapped, random_state=0), embed(digits, random_state=0))
+    few = {"solver": "landmarks", "n_landmarks": 150, "random_state": 0}
+    np.testing.assert_array_equal(embed(mapped, **few), embed(digits[:400], **few))
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
@@ -530,12 +532,9 @@ def run_python(code: str) -> str:
 def test_importing_loads_nothing_heavy():
     loaded = run_python("import sys, mercat; print(*sorted(sys.modules))").split()
     assert not {"numpy", "sklearn", "scipy", "torch", "matplotlib", "dask", "numba"} & set(loaded)
-    loaded = run_python(
-        "import sys; from mercat import Mercat; print(*sorted(sys.modules))"
-    ).split()
-    assert not {"torch", "matplotlib", "dask", "numba", "tqdm", "anndata"} & set(loaded)
-    loaded = run_python("import sys, mercat.tl; print(*sorted(sys.modules))").split()
-    assert not {"mercat.viewer", "matplotlib", "anndata"} & set(loaded)
+    code = "import sys, mercat.tl; from mercat import Mercat; print(*sorted(sys.modules))"
+    heavy = {"torch", "matplotlib", "dask", "numba", "tqdm", "anndata", "mercat.viewer"}
+    assert not heavy & set(run_python(code).split())
 
 
 def test_names_are_listed():
@@ -583,7 +582,7 @@ def test_columns_of_objects_that_are_numbers_are_taken():
 
 
 def test_very_few_points_are_never_laid_out_backwards():
-    for seed in range(12):
+    for seed in range(6):
         X = np.random.default_rng(seed).normal(size=(4, 3))
         auto, pca = (Mercat(random_state=0, init=init).fit(X) for init in ("auto", "pca"))
         assert auto.calibration_[1] >= 0

@@ -11,9 +11,11 @@ import sys
 import tarfile
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from mercat._kernels import _build
 
@@ -27,15 +29,59 @@ print(Y.shape, float(metrics.angle_preservation(X, Y)) > 0.3, _kernels.available
 """
 
 
-@pytest.mark.packaging
-def test_wheel_alone_fits(tmp_path):
+pytestmark = [pytest.mark.packaging, pytest.mark.xdist_group("packaging")]
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory):
+    """Folders of sdist and wheel, of two copies: files of different ages, different umasks."""
+    folder = tmp_path_factory.mktemp("builds")
+    compiler = folder / "cc"
+    compiler.write_text(f'#!/bin/sh\nexec {shlex.join(_build.compiler())} "$@" -O0\n')  # quickly
+    compiler.chmod(0o755)
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv*", ".nox", "node_modules", "__pycache__", "dist", ".*_cache"
+    )
+    built = []
+    for k, umask in enumerate((0o022, 0o077)):
+        copy, out = folder / f"copy{k}" / "mercat", folder / f"out{k}"
+        shutil.copytree(ROOT, copy, ignore=ignored, copy_function=shutil.copy)
+        for path in copy.rglob("*"):
+            os.utime(path, (10**9 + 10**7 * k,) * 2)
+        done = subprocess.run(
+            [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)],
+            capture_output=True,
+            text=True,
+            check=False,
+            umask=umask,
+            env={**os.environ, "CC": str(compiler)},
+        )
+        assert done.returncode == 0, done.stderr
+        built.append(out)
+    return built
+
+
+def required(name, found):
+    """The distributions that one requires without extras, and those that they require."""
+    for line in metadata.requires(name) or []:
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            assert requirement.specifier.contains(metadata.version(requirement.name)), line
+            if requirement.name not in found:
+                found.add(requirement.name)
+                required(requirement.name, found)
+    return found
+
+
+def test_wheel_alone_fits(builds, tmp_path):
+    """In a fresh environment that has nothing but what it requires."""
+
     def run(*command: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT))
-    (wheel,) = tmp_path.glob("mercat-*.whl")
+    (wheel,) = builds[0].glob("mercat-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "mercat/py.typed" in names
     assert re.fullmatch(r"mercat-[^-]+-py3-none-(?!any).+\.whl", wheel.name)
@@ -44,8 +90,16 @@ def test_wheel_alone_fits(tmp_path):
     assert not any(name.startswith(("tests/", "js/")) for name in names)
     venv.create(tmp_path / "fresh")
     python = str(tmp_path / "fresh" / "bin" / "python")
-    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    run(*install, "--no-compile", str(wheel))
+    packages = Path(
+        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    )
+    for name in required("mercat", set()):  # as if installed
+        files = metadata.files(name) or []
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(Path(metadata.distribution(name).locate_file(top)))
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    run(*pip, "install", "--quiet", "--no-deps", str(wheel))
+    run(*pip, "check")
     assert run(python, "-W", "error", "-c", FIT).split() == ["(200,", "3)", "True", "True"]
     command = [str(tmp_path / "fresh" / "bin" / "mercat"), "--help"]
     bare = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -53,7 +107,24 @@ def test_wheel_alone_fits(tmp_path):
     assert 'pip install "mercat[cli]"' in bare.stderr
 
 
-@pytest.mark.packaging
+def test_two_builds_are_the_same_to_the_byte_and_hold_what_the_tests_need(builds):
+    one, two = ({path.name: path.read_bytes() for path in out.iterdir()} for out in builds)
+    assert {Path(name).suffix for name in one} == {".whl", ".gz"}
+    assert one == two
+    (sdist,) = builds[0].glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {
+        "tests/test_paper.py",
+        "paper/report.py",
+        "docs/cli.md",
+        "noxfile.py",
+        "CONTRIBUTING.md",
+    }
+    assert needed <= names
+    assert not any(name.startswith(("js/node_modules/", "paper/cache/")) for name in names)
+
+
 @pytest.mark.parametrize("compiler", ["none", "one that fails"])
 def test_without_a_compiler_the_wheel_runs_on_numpy_and_the_build_says_so(tmp_path, compiler):
     environment = {**os.environ, "CC": "false"}
@@ -89,46 +160,3 @@ def test_without_a_compiler_the_wheel_runs_on_numpy_and_the_build_says_so(tmp_pa
         "(200, 3) True False",
         "NumPy: not compiled when Mercat was installed",
     ]
-
-
-@pytest.mark.packaging
-def test_two_builds_are_the_same_to_the_byte_and_hold_what_the_tests_need(tmp_path):
-    """From two copies whose files are of different ages, under different umasks."""
-    compiler = tmp_path / "cc"
-    # A quick one: what it makes is compared, not run.
-    compiler.write_text(f'#!/bin/sh\nexec {shlex.join(_build.compiler())} "$@" -O0\n')
-    compiler.chmod(0o755)
-    built = []
-    for k, umask in enumerate((0o022, 0o077)):
-        copy, out = tmp_path / f"copy{k}" / "mercat", tmp_path / f"out{k}"
-        ignored = shutil.ignore_patterns(
-            ".git", ".venv*", ".nox", "node_modules", "__pycache__", "dist", ".*_cache"
-        )
-        shutil.copytree(ROOT, copy, ignore=ignored, copy_function=shutil.copy)
-        for path in copy.rglob("*"):
-            os.utime(path, (10**9 + 10**7 * k,) * 2)
-        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            umask=umask,
-            env={**os.environ, "CC": str(compiler)},
-        )
-        assert done.returncode == 0, done.stderr
-        built.append({path.name: path.read_bytes() for path in out.iterdir()})
-    assert {Path(name).suffix for name in built[0]} == {".whl", ".gz"}
-    assert built[0] == built[1]
-    (sdist,) = (tmp_path / "out0").glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {
-        "tests/test_paper.py",
-        "paper/report.py",
-        "docs/cli.md",
-        "noxfile.py",
-        "CONTRIBUTING.md",
-    }
-    assert needed <= names
-    assert not any(name.startswith(("js/node_modules/", "paper/cache/")) for name in names)

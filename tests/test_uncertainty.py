@@ -252,8 +252,9 @@ def test_torch_tensors_are_judged_where_they_are(fitted):
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("brief_descent")
 def test_every_kind_of_map_has_error_bars(parameters):
-    X = clusters(160)
+    X = clusters(120)
     model = small(**parameters).fit(X)
     found = uncertainty(model, X, n_maps=4, random_state=0)
     assert np.isfinite(found.spread).all()
