@@ -25,9 +25,10 @@ types: $(VENV)/.dev
 # The processes of pytest share the cores: each computes on one thread, unless a test asks for more.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
 
-# Doctests of the package and of the guides are collected by pytest with the tests.
+# Doctests of the package and of the guides are collected by pytest with the tests. Each file runs in one process,
+# which makes its fixtures once.
 pytest: $(VENV)/.dev js/node_modules
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 10
 	@sh tools/ensure_chromium.sh --find >/dev/null || echo "The browser tests were skipped: run 'make browser' first."
 
 # The core once more without the kernels in C: NumPy defines what they do, and does it where there is no compiler.
@@ -41,7 +42,7 @@ sanitize: $(VENV)/.dev
 
 # The same, and which lines and branches no test reaches.
 coverage: $(VENV)/.dev js/node_modules
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report term:skip-covered
 
 # Tests of many repetitions; the properties that hold for any data, each tried on 2500 data sets; readers, on 500
 # mutated files of each format.

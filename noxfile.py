@@ -29,7 +29,7 @@ def run_tests(session, *options):
         "-n",
         "2",
         "--dist",
-        "loadgroup",
+        "loadfile",
         "-m",
         "not packaging and not nightly",
     ]

@@ -29,8 +29,6 @@ import hostile
 
 from mercat._files.untrusted import reading
 
-pytestmark = pytest.mark.xdist_group("hostile")  # one process that reads is enough
-
 SAMPLES = (
     "csv", "tsv", "csv.gz", "csv in gz", "map", "parquet", "feather", "npy", "npz", "packed npz", "in npz",
     "map npz", "sparse npz", "triplets npz", "diagonals npz", "blocks npz", "mtx", "dense mtx", "mtx in gz",

@@ -17,7 +17,6 @@ from mercat.cli._app import app
 from mercat.viewer import to_html
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.xdist_group("hostile pages")  # one browser is enough
 
 ATTACKS = [
     "</script><script>hurt()</script>",

@@ -29,7 +29,7 @@ print(Y.shape, float(metrics.angle_preservation(X, Y)) > 0.3, _kernels.available
 """
 
 
-pytestmark = [pytest.mark.packaging, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.packaging
 
 
 @pytest.fixture(scope="module")
