@@ -1,8 +1,8 @@
-"""Pictures of AnnData, in the manner of scanpy: what `mercat.tl.mercat` wrote, by obs column or gene.
+"""Plots of AnnData in the style of scanpy: maps by `mercat.tl.mercat`, coloured by obs column or gene.
 
-The words are those of `sc.pl.embedding`. Colours that scanpy keeps for a categorical column, in
-``adata.uns["<column>_colors"]``, are used where they are, with a warning where they do not fit its
-categories; where there are none, `map` and `globe` keep those that they chose there, as scanpy does.
+Parameters are named as in `sc.pl.embedding`. The colours that scanpy stores for a categorical column in
+``adata.uns["<column>_colors"]`` are used, with a warning if they do not match its categories. If there are
+none, `map` and `globe` store the colours they choose, as scanpy does.
 """
 
 from __future__ import annotations
@@ -99,77 +99,77 @@ def map(
     adata : AnnData
         With an embedding by `mercat.tl.mercat`.
     color : str or list of str or None, optional
-        Columns of ``adata.obs`` or genes to colour by; several make several panels. None is a panel
-        without colours.
+        Columns of ``adata.obs`` or genes to colour by, one panel for each. None draws a panel without
+        colours.
     basis : str, default="mercat"
-        Which map: a key of ``adata.obsm``, with or without its ``X_``. Its unit vectors, under the same key
-        and ``_sphere``, are drawn; unit vectors that stand alone have a key of their own.
+        Which map: a key of ``adata.obsm``, with or without its ``X_``. The unit vectors under this key
+        followed by ``_sphere`` are drawn, or those under the key itself.
     layer : str or list of str or None, optional
-        Layer to take genes from, one for all panels or one for each.
+        Layer to take genes from, one for all panels or one per panel.
     use_raw : bool, optional
-        Whether to take genes from ``adata.raw``; by default if there is one and no layer is given.
+        Whether to take genes from ``adata.raw``. Default: True if it exists and no layer is given.
     gene_symbols : str, optional
-        Column of ``adata.var`` with other names of genes, by which `color` may name them too.
+        Column of ``adata.var`` with alternative gene names that `color` may use.
     mask_obs : array of bool, or str, optional
-        Cells to colour, or the column of ``adata.obs`` that tells them; all others are drawn as those
-        without a value.
+        Cells to colour, or a column of ``adata.obs`` that marks them; others are drawn like cells without
+        a value.
     groups : str or list of str, optional
-        Categories to colour; all others are drawn as cells without a value.
+        Categories to colour; others are drawn like cells without a value.
     sort_order : bool, default=True
-        Whether cells of high values are drawn upon those of low ones.
+        Whether to draw cells with high values on top.
     cmap, color_map : str or Colormap, optional
-        Colour map for numbers; by default the one that ``sc.set_figure_params`` has set, or viridis.
+        Colour map for numbers. Default: the one set by ``sc.set_figure_params``, or viridis.
     palette : str, list or dict, optional
-        Colours of categories, as in `mercat.plot.map`. By default, those that scanpy keeps in
-        ``adata.uns``; new ones are kept there.
+        Colours of categories, as in `mercat.plot.map`. Default: those stored in ``adata.uns`` by scanpy;
+        new colours are stored there.
     vmin, vmax, vcenter : float, str or function, or list of them, optional
         Ends and middle of the scale for numbers: a number, a percentile such as ``"p99"``, or a function
-        of the values; one for all panels or one for each.
+        of the values; one for all panels or one per panel.
     na_color : color, default="lightgray"
         Colour of cells without a value.
     size, s : float, optional
-        Size of the dots, in scanpy's measure. By default they fill as much of a panel as scanpy's, whose
-        panels are larger.
+        Size of the dots, in scanpy's units. By default dots cover the same fraction of a panel as
+        scanpy's, whose panels are larger.
     alpha : float, optional
-        Opacity of the dots, by default 1.
+        Opacity of the dots. Default: 1.
     add_outline : bool, default=False
         Whether to draw a line around groups of cells.
     labels : bool or str, default=False
-        Whether to write the names of categories on the map, beside the legend; or the column of
-        ``adata.obs`` whose names are written.
+        Whether to write the names of categories on the map in addition to the legend; or the column of
+        ``adata.obs`` with the names to write.
     legend_loc : str or None, default="right margin"
-        "right margin", "on data" (the names on the map, apart from each other), a place within the axes such
-        as "upper left", or "none".
+        "right margin", "on data" (names on the map, without overlaps), a location within the axes such as
+        "upper left", or "none".
     legend_fontsize : float or str, optional
-        Size of the text of the legend, or of the names on the map.
+        Font size of the legend or of the names on the map.
     legend_fontweight : str or int, optional
-        Weight of that text, such as "bold"; by default that of the names on the map is bold.
+        Font weight, such as "bold". Default: bold for names on the map.
     legend_fontoutline : float, optional
-        Width, in points, of the white line around names on the map, by default 2.5.
+        Width in points of the white outline of names on the map. Default: 2.5.
     colorbar_loc : {"right", None}, default="right"
-        Where the colour bar stands; None leaves it out.
+        Location of the colour bar, or None for no colour bar.
     title : str or list of str, optional
-        Titles of the panels, by default what they are coloured by.
+        Titles of the panels. Default: what they are coloured by.
     frameon : bool, optional
-        Whether to draw the frame and its lines and numbers; by default as ``sc.set_figure_params`` has it.
+        Whether to draw the frame and graticule. Default: as set by ``sc.set_figure_params``.
     projection, center, extent
         As in `mercat.plot.map`.
     ncols : int, optional
-        Number of panels in a row; by default up to three.
+        Number of panels per row. Default: up to three.
     wspace : float, optional
-        Width between panels, as a fraction of their width.
+        Space between panels, as a fraction of their width.
     ax : matplotlib Axes, optional
-        Where to draw; for one panel only. A new figure by default, in the size that
-        ``sc.set_figure_params`` has set for a panel.
+        Axes to draw on, for a single panel. Default: a new figure, with panels of the size set by
+        ``sc.set_figure_params``.
     show : bool, optional
         Whether to show the figure now and return nothing.
     save : bool, str or path, optional
-        True or the end of a file's name, as in scanpy: ``"_types.pdf"`` writes ``figures/mercat_types.pdf``,
-        the folder and the format are those of ``sc.settings``. A `Path` is taken as it is.
+        True or the end of a file name, as in scanpy: ``"_types.pdf"`` writes ``figures/mercat_types.pdf``
+        with the folder and format of ``sc.settings``. A `Path` is used as it is.
     return_fig : bool, optional
-        Whether to return the figure rather than the axes.
+        Whether to return the figure instead of the axes.
     components
-        Refused: a map of the sphere has no pairs of components. `center` turns it instead.
+        Not supported: a map of the sphere has no pairs of components. Use `center` to rotate it.
 
     Returns
     -------
@@ -191,8 +191,8 @@ def map(
     require_anndata(adata)
     if components is not None:
         raise ValueError(
-            "components must be None, for a map of the sphere has no pairs of components to choose from; "
-            f"center=(longitude, latitude) turns it. Got {components!r}."
+            "components must be None, since a map of the sphere has no pairs of components; use "
+            f"center=(longitude, latitude) to rotate it. Got {components!r}."
         )
     keys, single = _keys(color, ax)
     n = len(keys)
@@ -243,7 +243,7 @@ def globe(
     extent: str | float = "world",
     **options: Any,
 ) -> Any:
-    """Draw the cells on a globe; those on the far side shine through, pale.
+    """Draw the cells on a globe, with the cells on the far side dimmed.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def globe(
     center, extent
         As in `mercat.plot.globe`.
     **options
-        Further arguments of `map`, all but `projection`.
+        Further arguments of `map`, except `projection`.
 
     Returns
     -------
@@ -290,23 +290,22 @@ def explore(
     Parameters
     ----------
     adata : AnnData
-        With an embedding by `mercat.tl.mercat`; what `mercat.tl.uncertainty` found is shown, too.
+        With an embedding by `mercat.tl.mercat`. Results of `mercat.tl.uncertainty` are shown if present.
     path : path-like, optional
-        HTML file to write. Without it, a widget is made (``pip install "mercat[viewer]"``).
+        HTML file to write. Default: return a widget (``pip install "mercat[viewer]"``).
     color : str, optional
-        Column of ``adata.obs`` or gene that colours the cells at first.
+        Column of ``adata.obs`` or gene that colours the cells initially.
     keys : list of str, optional
-        Columns of ``adata.obs`` and genes that are offered as colours. By default, all columns that hold
-        numbers, text, dates, booleans or categories, beside the names of the cells; other columns are left
-        out, and named in a log message.
+        Columns of ``adata.obs`` and genes offered as colours. Default: the names of the cells and all
+        columns of numbers, text, dates, booleans or categories; other columns are left out and logged.
     genes : list of str, or int, optional
-        Up to 2,000 genes that are shipped as a sparse matrix, to be found by name and ranked when two sets
-        of cells are compared. A number takes as many: of those that ``adata.var["highly_variable"]`` marks,
-        if it is there, or of all, those of the greatest variance.
+        Up to 2,000 genes, stored as a sparse matrix, that can be searched by name and are ranked when two
+        sets of cells are compared. An integer selects the genes of largest variance, among those marked in
+        ``adata.var["highly_variable"]`` if present.
     basis : str, list of str, or dict, default="mercat"
-        Which map, as in `map`. Several, between which the cells move, are a list of names, such as
-        ``["mercat", "umap"]``, or a dict of names by what they are called there. Keys of ``adata.obsm`` with
-        two columns that are no maps by Mercat are shown in the plane.
+        Which map, as in `map`. For several embeddings to switch between, a list of keys such as
+        ``["mercat", "umap"]``, or a dict from displayed names to keys. Embeddings of two columns that are
+        not maps by Mercat are shown in the plane.
     layer, use_raw, gene_symbols
         As in `map`. Genes are shown by their symbols.
     **options
@@ -317,9 +316,8 @@ def explore(
     Returns
     -------
     explorer : Explorer or Path
-        The widget, whose ``selection`` holds the rows that are selected, so that
-        ``adata[explorer.selection]`` are the cells, and whose ``sets`` holds the rows of the sets that were
-        kept, by name; or the file written.
+        The file written, or the widget. ``adata[explorer.selection]`` are the selected cells, and
+        ``explorer.sets`` maps the names of saved sets to their rows.
 
     Examples
     --------
@@ -372,7 +370,7 @@ def explore(
 
 
 def _keys(color: Any, ax: Any) -> tuple[list[str | None], bool]:
-    """What each panel is coloured by, and whether there is a single panel and not a list of them."""
+    """Column or gene of each panel, and whether `color` is a single one and not a list."""
     single = color is None or isinstance(color, str)
     keys: list[str | None] = [color] if single else list(color)
     if not keys:
@@ -383,7 +381,7 @@ def _keys(color: Any, ax: Any) -> tuple[list[str | None], bool]:
 
 
 def _either(**names: Any) -> Any:
-    """The value of a parameter that has two names."""
+    """Value of a parameter that has two names."""
     (one, value), (other, same) = names.items()
     if value is not None and same is not None:
         raise ValueError(f"{one} and {other} must not both be given: they are the same.")
@@ -391,7 +389,7 @@ def _either(**names: Any) -> Any:
 
 
 def _each_of_all(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    """The parameters of each of n panels."""
+    """Parameters of each of n panels."""
     columns = [each_of(name, value, n) for name, value in parameters.items()]
     return [dict(zip(parameters, values, strict=True)) for values in zip(*columns, strict=True)]
 
@@ -405,7 +403,7 @@ def _drawn(
     look: Look,
     view: Mapping[str, Any],
 ) -> list[Any]:
-    """Draw all panels; the last one has the scale of Mercator's stretch."""
+    """Draw all panels; only the last one has the scale bar of the projection."""
     last = len(axes) - 1
     return [
         draw_map(
@@ -434,7 +432,7 @@ def _first_map(adata: AnnData, basis: Any) -> str | None:
 def _colored(
     adata: AnnData, key: str | None, source: dict[str, Any], paint: Paint, masked: np.ndarray | None
 ) -> Coloring:
-    """The colours of a panel; new ones of a categorical column are kept in `uns`, as scanpy does."""
+    """Colours of a panel; new colours of a categorical column are stored in `uns`, as scanpy does."""
     if key is None:
         return paint.of(None, masked, adata.n_obs, None)
     values = column(adata, key, **source)
@@ -460,7 +458,7 @@ def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None
 
 
 def _cell_names(adata: AnnData) -> dict[str, Any]:
-    """A column of the names of the cells; none where they are mere numbers of rows."""
+    """Column with the names of the cells, unless they are just row numbers."""
     names = adata.obs_names
     if list(names) == [str(row) for row in range(adata.n_obs)]:
         return {}
@@ -470,7 +468,7 @@ def _cell_names(adata: AnnData) -> dict[str, Any]:
 
 
 def _showable(adata: AnnData, apart: set[str]) -> list[str]:
-    """Columns of obs that the explorer can show; those that have a place of their own there stand apart."""
+    """Columns of obs that the explorer can show, except those in `apart`, which it shows elsewhere."""
     names = [str(name) for name in adata.obs.columns if name not in apart]
     others = []
     for name in names:

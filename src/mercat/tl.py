@@ -1,4 +1,4 @@
-"""Tools for AnnData, in the manner of scanpy: `mercat.tl.mercat(adata)` beside `sc.tl.umap(adata)`."""
+"""Tools for AnnData in the style of scanpy: `mercat.tl.mercat(adata)` is used like `sc.tl.umap(adata)`."""
 
 from __future__ import annotations
 
@@ -71,37 +71,37 @@ def mercat(
     adata : AnnData
         Annotated data; in memory or backed, dense or sparse.
     use_rep : str, optional
-        What to embed: ``"X"``, or a key of ``adata.obsm`` or ``adata.layers``. By default ``"X_pca"`` where
-        there is one, and ``"X"`` elsewhere; which of them it was is logged and written to the parameters.
+        What to embed: ``"X"``, or a key of ``adata.obsm`` or ``adata.layers``. Default: ``"X_pca"`` if
+        present, else ``"X"``. The choice is logged and stored in the parameters.
     layer : str, optional
-        Embed this layer of ``adata.layers``, in place of `use_rep`.
+        Embed this layer of ``adata.layers`` instead of `use_rep`.
     n_pcs : int, optional
-        Embed the first `n_pcs` columns of ``X_pca``, or of the key of ``adata.obsm`` that `use_rep` names;
-        by default all. 0 means ``adata.X``, as in scanpy.
+        Embed only the first `n_pcs` columns of ``X_pca``, or of the key of ``adata.obsm`` given by
+        `use_rep`. 0 means ``adata.X``, as in scanpy. Default: all columns.
     n_spectral : int, "auto" or None, default=50
-        Number of principal components of it that are kept, as in `Mercat`; all of them, where it has
-        fewer columns. "auto" looks for the noise among the components, which needs ``use_rep="X"``:
-        in ``X_pca`` the noise has been cut off already.
+        Number of principal components to keep, as in `Mercat`; all if there are fewer columns. "auto"
+        estimates the noise from the components and needs ``use_rep="X"``: ``X_pca`` has lost its noise
+        already.
     detail : float, default=0.0
-        How much neighbourhoods count beside angles, as in `Mercat`. Where ``sc.pp.neighbors`` has been run
-        on what is embedded, its graph (``adata.obsp["distances"]``) is used, which is logged. A graph that
-        does not fit is not used, and a warning is logged: one of another representation, number of
-        components or metric, one that has lost edges as cells were left out, or one whose distances are
-        no longer those of the data. Pass `neighbors` for another graph or number.
+        Weight of neighbourhoods relative to angles, as in `Mercat`. If ``sc.pp.neighbors`` has been run on
+        the embedded representation, its graph (``adata.obsp["distances"]``) is used, and this is logged.
+        A graph that does not fit is ignored with a logged warning: a graph of another representation,
+        number of components or metric, one that lost edges when cells were removed, or one whose distances
+        are no longer those of the data. Pass `neighbors` for another graph or number.
     neighbors_key : str, optional
-        Use the graph that ``sc.pp.neighbors(adata, key_added=neighbors_key)`` made, with `detail`. It is an
-        error if it does not fit.
+        Use the graph computed by ``sc.pp.neighbors(adata, key_added=neighbors_key)`` when `detail` > 0. A
+        graph that does not fit is an error.
     align_to : AnnData, optional
-        Cells with a map of the same name, as of another batch, time point or version, to align this map to.
-        Cells of both, by their names, start from where they are on it and move no farther than angles need.
-        The map is turned onto the other one, or mirrored.
+        Data with a map of the same name to align this map to, such as another batch, time point or
+        version. Cells are matched by name; shared cells start at their positions on the other map and move
+        only as far as the angles require. The map is rotated, and mirrored if needed, to match the other.
     align_on : str, optional
-        Align by a column of labels in ``obs`` of both instead, where no cells are shared: the map is turned
-        so that the centres of the labels come near to those of `align_to`.
+        Column of labels in ``obs`` of both objects to align by when no cells are shared: the map is rotated
+        so that the centres of the labels come close to those of `align_to`.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
-        Where to write, see below: a new name, or that of a map, which is replaced.
+        Key under which results are stored, see below. An existing map of that name is replaced.
     copy : bool, default=False
         Whether to write to a copy of `adata` and return it.
     **parameters
@@ -110,22 +110,22 @@ def mercat(
     Returns
     -------
     adata : AnnData or None
-        None, or the copy. These fields are written; another `key_added` than ``X_mercat`` stands in the place
-        of both ``X_mercat`` and ``mercat``.
+        The copy if `copy` is True, else None. The following fields are set; `key_added`, if given, replaces
+        both ``X_mercat`` and ``mercat`` in their names.
 
         ``adata.obsm["X_mercat"]`` : array of shape (n, 2)
-            A Mercator map, for ``sc.pl.embedding(adata, "mercat")``, cut where the fewest points are. The
-            crowd, 98 % of the points along each axis, fills it: points that lie far off are drawn in towards
-            it, the farther the more, and none overtakes another.
+            Mercator map for ``sc.pl.embedding(adata, "mercat")``, cut along the meridian with the fewest
+            points. The central 98 % of the points along each axis fill the map; points farther out are
+            moved inwards into a margin, in unchanged order.
         ``adata.obsm["X_mercat_sphere"]`` : array of shape (n, 3)
-            The unit vectors that it shows.
+            Unit vectors.
         ``adata.obs["mercat_loss"]`` : column of float
-            The angle loss at each cell: where it is high, the map is not to be trusted.
+            Angle loss of each cell. Where it is high, the map should not be trusted.
         ``adata.uns["mercat"]`` : dict
             ``params``, ``calibration`` (alpha and beta), ``loss``, ``correlation``, ``status``; ``map``, the
             centre of the flat map and where its margin begins; ``n_beyond_map``, the number of points in
-            the margin, which are drawn in; and ``model``, the bytes of the fitted model, for
-            `mercat.tl.model` and `mercat.tl.ingest`. With `detail` it holds the components of all cells.
+            the margin; and ``model``, the fitted model as bytes, for `mercat.tl.model` and
+            `mercat.tl.ingest`. With `detail`, the model includes the components of all cells.
 
     Examples
     --------
@@ -184,11 +184,11 @@ def mercat(
 
 
 def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
-    """The model that `mercat.tl.mercat` fitted to the cells.
+    """Return the model fitted by `mercat.tl.mercat`.
 
-    It is kept in ``adata.uns`` and so in files of `adata`, and read from there as safely as by
-    `mercat.load`. Its `transform` takes rows of what was embedded; `mercat.tl.ingest` makes such rows of
-    new cells.
+    The model is stored in ``adata.uns``, and therefore in files of `adata`, and is read as safely as by
+    `mercat.load`. Its `transform` takes rows of the embedded representation; `mercat.tl.ingest` computes
+    such rows for new cells.
 
     Parameters
     ----------
@@ -224,14 +224,14 @@ def uncertainty(
     random_state: Any = 0,
     copy: bool = False,
 ) -> AnnData | None:
-    """How far the place of each cell can be trusted, from other maps of the same cells.
+    """Estimate how far the position of each cell can be trusted, from other maps of the same cells.
 
     See :func:`mercat.uncertainty`.
 
     Parameters
     ----------
     adata : AnnData
-        Annotated data with a map by `mercat.tl.mercat`, of all its cells.
+        Annotated data with a map of all its cells by `mercat.tl.mercat`.
     basis : str, default="mercat"
         Which map: its key in ``adata.obsm``, with or without its ``X_``.
     n_maps : int, default=20
@@ -244,18 +244,19 @@ def uncertainty(
     Returns
     -------
     adata : AnnData or None
-        None, or the copy. These fields are written, under the name of the map:
+        The copy if `copy` is True, else None. The following fields are set, under the name of the map:
 
         ``adata.obs["mercat_spread"]`` : column of float
-            Root mean square distance, in radians, between the place of a cell and that on another map.
+            Root mean square distance, in radians, between the positions of a cell on this and other maps.
         ``adata.obs["mercat_torn"]``, ``adata.obs["mercat_p_value"]`` : columns of float
-            The share of its true neighbours that are torn away, and its p-value against permuted data.
+            Fraction of its true neighbours that are far away on the map, and its p-value against permuted
+            data.
         ``adata.obs["mercat_alternative_wins"]``, ``adata.obs["mercat_alternative_gap"]`` : columns of float
-            How often other maps put it at another place, and how much worse its angles fit there.
+            How often other maps put it at an alternative position, and how much worse its angles fit there.
         ``adata.obsm["X_mercat_alternative"]`` : array of shape (n, 3)
-            That place; NaN without one.
+            The alternative position, or NaN.
         ``adata.obsm["X_mercat_axes"]`` : array of shape (n, 6)
-            The axes of its ellipse, two vectors in a row.
+            The two axes of its ellipse, each a vector of three numbers.
         ``adata.uns["mercat"]["uncertainty"]`` : dict
             ``stability`` and ``n_maps``.
 
@@ -295,50 +296,49 @@ def ingest(
 ) -> AnnData | None:
     """Place new cells on the map of a reference, as `sc.tl.ingest` does with UMAP.
 
-    The query is brought into the representation that the reference's map was made of. For ``X_pca`` its
-    expression is centred by the reference's means and projected on the reference's axes; genes are matched
-    by name, and those that the query lacks count as average. Each cell is placed on its own: the result does
-    not depend on the other cells of the query.
+    The query is converted to the representation of the reference's map. For ``X_pca``, its expression is
+    centred by the reference's means and projected on the reference's axes; genes are matched by name, and
+    genes missing from the query count as average. Each cell is placed independently of the other cells.
 
-    Normalise, log and scale the query as the reference before. What can be checked is: values that are
-    counts on one side alone, or below zero on one side alone, raise an error; very different totals per
-    cell are warned of.
+    Normalise, log-transform and scale the query like the reference first. An error is raised if only one of
+    the two holds counts or negative values; a warning, if the totals per cell differ a lot.
 
     Parameters
     ----------
     query : AnnData
         New cells.
     reference : AnnData
-        Cells with a map by `mercat.tl.mercat`, of ``X_pca``, ``X`` or a layer. Of another representation,
-        such as one by scVI, the query must have its own, in the same space, under the same key.
+        Cells with a map by `mercat.tl.mercat` of ``X_pca``, ``X`` or a layer. If the map is of another
+        representation, such as scVI's, the query must have the same representation under the same key.
     obs : str, list of str or dict, optional
-        Columns of ``reference.obs`` whose labels are transferred: each cell gets the label of most of the
-        nearest cells of the reference, in the data. A dict gives the names of the new columns, as in
+        Columns of ``reference.obs`` whose labels are transferred by majority vote among the nearest
+        reference cells in the data. A dict maps them to names of new columns, as in
         ``{"cell_type": "predicted"}``.
     basis : str, default="mercat"
         Which map of the reference: its key in ``obsm``, with or without its ``X_``.
     n_neighbors : int, default=15
-        Number of nearest reference cells that labels and fit are judged by.
+        Number of nearest reference cells used for labels and fit.
     copy : bool, default=False
         Whether to write to a copy of `query` and return it.
 
     Returns
     -------
     query : AnnData or None
-        None, or the copy. These fields are written, under the names of the reference's map:
+        The copy if `copy` is True, else None. The following fields are set, under the names of the
+        reference's map:
 
         ``query.obsm["X_mercat"]``, ``query.obsm["X_mercat_sphere"]``
-            The flat map, and the unit vectors that it shows.
+            Flat map and unit vectors.
         ``query.obsm["X_pca"]``
-            The components, where the reference's map was made of such.
+            Principal components, if the reference's map is of principal components.
         ``query.obs["mercat_loss"]`` : column of float
-            The angle loss at each cell, comparable to that of the reference.
+            Angle loss of each cell, comparable to that of the reference.
         ``query.obs["mercat_fit"]`` : column of float in (0, 1]
-            How well a cell fits among the reference's: the share of these that are at least as far from
-            their nearest neighbours. About uniform for cells of the same kinds, near 0 for cells that the
-            reference has no like of.
+            How well a cell fits among the reference cells: the fraction of them that are at least as far
+            from their nearest neighbours. About uniform for cells of known kinds, near 0 for cells unlike
+            any reference cell.
         ``query.obs[name]``, ``query.obs[f"{name}_confidence"]``
-            For each column of `obs`, the label, and the share of the neighbours that have it.
+            For each column of `obs`, the label and the fraction of the neighbours that have it.
         ``query.uns["mercat"]`` : dict
             ``params`` of the reference's map, and ``reference`` with ``n_obs``, ``n_neighbors`` and
             ``missing_genes``.
@@ -397,7 +397,7 @@ def ingest(
 
 
 def _shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
-    """Where cells are on the map of another object, by their names."""
+    """Positions of cells on the map of another object, matched by name."""
     Y = _sphere_of(other, key)
     for name, cells in (("adata", adata), ("align_to", other)):
         if not cells.obs_names.is_unique:
@@ -417,7 +417,7 @@ def _shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
     landmarks = None
     if "model" in other.uns[short_of(key)]:
         rows = _kept_model(other, key, "align_to").landmarks_
-        if rows.max() < other.n_obs:  # of a part of the cells their numbers are not known
+        if rows.max() < other.n_obs:  # else `other` is a subset, in which rows have other numbers
             landmarks = here[rows][shared[rows]]
     return Anchors(positions, landmarks if landmarks is not None and len(landmarks) else None)
 
@@ -425,7 +425,7 @@ def _shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
 def _shared_labels(
     Y: np.ndarray, adata: AnnData, other: AnnData, column: str, key: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of the labels that both have, on both maps."""
+    """Centres of the shared labels on both maps."""
     there = _sphere_of(other, key)
     for name, cells in (("adata", adata), ("align_to", other)):
         if column not in cells.obs:
@@ -453,7 +453,7 @@ def _sphere_of(adata: AnnData, key: str) -> np.ndarray:
 
 
 def _label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:
-    """Columns of the reference, and what they will be called in the query."""
+    """Columns of the reference, and their names in the query."""
     if obs is None:
         return {}
     names = [obs] if isinstance(obs, str) else list(obs)
@@ -500,7 +500,7 @@ def _write(
     key: str,
     like: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a map, flat in the coordinates of one `like` it, and tell where points are in its margin."""
+    """Write a map, flat in the coordinates of the map `like`, and log how many points are in its margin."""
     n_beyond = write_map(adata, Y, loss, about, key=key, like=like)
     if n_beyond:
         logger.info("%d points lie far off: obsm[%r] has them in its margin.", n_beyond, key)
@@ -509,7 +509,7 @@ def _write(
 def _neighbors(
     adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
 ) -> tuple[str, Any] | None:
-    """scanpy's graph and where it is kept, if it fits what is embedded."""
+    """scanpy's graph and where it is stored, if it fits the embedded representation."""
     found = neighbors_graph(adata, X, source, metric, neighbors_key)
     if found is None:
         return None
@@ -531,7 +531,7 @@ def _neighbors(
 
 
 def _checked_key(key_added: Any, adata: AnnData) -> str:
-    """A name under which nothing is kept but a map."""
+    """`key_added`, which must not be in use by anything but a map."""
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
         # A slash would become a group of its own in an h5ad file.
         raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
@@ -557,7 +557,7 @@ def _checked_key(key_added: Any, adata: AnnData) -> str:
 def _representation(
     adata: AnnData, use_rep: str | None, layer: str | None = None, n_pcs: int | None = None
 ) -> tuple[str, Any]:
-    """The name of what is embedded, and its rows in memory."""
+    """Name of the embedded representation, and its rows in memory."""
     if n_pcs is not None:
         check_integer("n_pcs", n_pcs, 0 if use_rep is None else 1)
     if layer is not None:
@@ -600,7 +600,7 @@ def _first_columns(X: Any, n_pcs: int, where: str) -> Any:
 
 
 def _check_finite(name: str, X: Any, adata: AnnData) -> None:
-    """Raise at the first cell with a number that is missing."""
+    """Raise an error that names the first cell with NaN or infinity."""
     rows = np.unique(not_finite(X)[0])
     if len(rows) == 0:
         return
