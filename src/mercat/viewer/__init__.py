@@ -1,7 +1,6 @@
-"""An interactive globe and map: as one HTML file, or as a notebook widget.
+"""An interactive globe and map, as a single HTML file or a notebook widget.
 
-`to_html` needs nothing beyond Mercat's own dependencies; `Explorer` needs anywidget, which
-``pip install "mercat[viewer]"`` brings.
+`to_html` needs only Mercat's own dependencies; `Explorer` needs anywidget: ``pip install "mercat[viewer]"``.
 """
 
 from __future__ import annotations
@@ -39,57 +38,58 @@ def to_html(
     theme: str = "auto",
     projection: str = "mercator",
 ) -> Path:
-    """Write one HTML file in which a reader explores points on the sphere.
+    """Write a single HTML file for exploring points on the sphere.
 
-    The file holds its data and code, loads nothing from the network, and opens in any
-    browser with WebGL2. An interrupted write leaves no half file.
+    The file contains its data and code, loads nothing from the network, and opens in any browser with
+    WebGL2. An interrupted write leaves no partial file.
 
     Parameters
     ----------
     Y : array-like of shape (n, 3), fitted model, or dict
-        Unit vectors, or a fitted `Mercat`, whose losses are shown, too. Positions of shape (n, 2), such as
-        UMAP's, are shown in the plane. A dict holds several embeddings of the same points by name, between
-        which the reader changes.
+        Unit vectors, or a fitted `Mercat`, whose losses are shown too. Positions of shape (n, 2), such as
+        UMAP's, are shown in the plane. A dict maps names to several embeddings of the same points, between
+        which the reader can switch.
     frame : DataFrame or mapping, optional
-        Columns of n values to colour by, search and read: pandas, polars, or a dict.
-        Numeric, text, categorical, boolean and date columns are shown; NaN and None are shown
-        as missing. Whole numbers with at most 20 distinct values open as categories. Text that is nearly
-        unique (more than 50 kinds, and more than half as many as points) names points: it is searched and
-        shown on cards, and gives no colours. The index of a pandas frame is a column, too, if it has a
-        name or holds text.
+        Columns of n values to colour by, search and read: a pandas or polars frame, or a dict.
+        Numeric, text, categorical, boolean and date columns are shown; NaN and None count as missing.
+        Integers with at most 20 distinct values are treated as categories. Text that is nearly unique (more
+        than 50 distinct values, and more than half the number of points) is searched and shown on cards,
+        but not used for colours. The index of a pandas frame is a column too if it has a name or holds
+        text.
     path : path-like, default="mercat.html"
-        Where to write. An existing file is replaced.
+        File to write. An existing file is replaced.
     title : str, default="Mercat"
-        The title of the page.
+        Title of the page.
     color : str, optional
-        The column that colours the points at first. If not given, the first of 2 to 50 kinds of values
-        with at least twice as many points; if there is none, the first column.
+        Column that colours the points initially. Default: the first column with 2 to 50 distinct values
+        and at least twice as many points, or else the first column.
     point_loss : array-like of shape (n,), optional
-        The loss of each point, such as ``model.point_loss_``, offered as "Trust"; by default that of a model.
+        Loss of each point, such as ``model.point_loss_``, shown as "Trust". Default: that of the model, if
+        `Y` is one.
     genes : tuple (matrix, names), optional
-        Up to 2,000 features beside the columns, such as genes: a matrix of shape (n, g), dense or
-        sparse, and a name per column. They are found by name, give colours, filter, and are ranked
-        when two sets are compared.
+        Up to 2,000 features in addition to the columns, such as genes: a dense or sparse matrix of shape
+        (n, g), and a name per column. They can be searched by name and used for colours and filters, and
+        are ranked when two sets are compared.
     neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
-        The rows of each point's nearest neighbours in the data, or a graph whose entries tell them. Pointing
-        at a point draws lines to them, red to those that the map has torn away: that do not lie among the
-        nearest 5 % of the points there (at least k). A column tells the share of them.
+        Row numbers of each point's nearest neighbours in the data, or a graph. Hovering over a point draws
+        lines to its neighbours, in red to those torn away by the map: not among the nearest 5 % of the
+        points there (at least k). A column holds the fraction torn away.
     uncertainty : Uncertainty, optional
-        How far the places of the first embedding can be trusted, by `mercat.uncertainty`. Pointing at a
-        point draws the ellipse where another map puts it with a probability of 90 %, and a dashed line to
-        its alternative place; the numbers are columns.
+        Uncertainty of the positions in the first embedding, by `mercat.uncertainty`. Hovering over a point
+        draws its 90 % ellipse and a dashed line to its alternative position; the numbers are added as
+        columns.
     images : array-like of shape (n, height, width) or (n, height, width, channels), optional
-        A thumbnail of each point, shown on its card: bytes, or floats from 0 to 1; grey, or with 3 or 4
+        Thumbnail of each point, shown on its card: bytes, or floats from 0 to 1; grey, or with 3 or 4
         channels.
     labels : str or list of str, optional
-        Columns of classes whose names are written on the map, from coarse to fine: finer ones appear as one
-        zooms in. By default, the names of the classes that give the colours; where these are no classes,
-        dense regions of several sizes are named by what sets them apart: words of a text column, classes,
-        genes, or high and low numbers. An empty list writes none.
+        Columns of classes whose names are written on the map, from coarse to fine; finer names appear on
+        zooming in. Default: the classes that give the colours. If the colours are not classes, dense
+        regions of several sizes are named by what distinguishes them: words of a text column, classes,
+        genes, or high and low numbers. An empty list writes no names.
     theme : {"auto", "dark", "light"}, default="auto"
         "auto" follows the reader's system.
     projection : {"mercator", "equal_earth"}, default="mercator"
-        The map at first: Mercator keeps angles, Equal Earth keeps areas.
+        Initial map projection: Mercator preserves angles, Equal Earth preserves areas.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Columns of a frame as the viewer keeps them: numbers, dates, or codes into a list of labels."""
+"""Columns of a frame as stored by the viewer: numbers, dates, or codes into a list of labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DATE = (datetime.date, np.datetime64)  # a datetime is a date, too
 
 @dataclass(frozen=True)
 class Numbers:
-    """A numeric column; NaN stands for a missing value."""
+    """A numeric column; NaN is a missing value."""
 
     name: str
     values: NDArray[Any]
@@ -37,40 +37,40 @@ class Numbers:
 
     @property
     def kinds(self) -> int:
-        """How many different values there are."""
+        """Number of distinct values."""
         return len(np.unique(self.values[~np.isnan(self.values)]))
 
 
 @dataclass(frozen=True)
 class Dates:
-    """A column of dates or times: milliseconds since 1970, in UTC; NaN stands for a missing value."""
+    """A column of dates or times, in milliseconds since 1970 (UTC); NaN is a missing value."""
 
     name: str
     values: NDArray[np.float64]
 
     @property
     def kinds(self) -> int:
-        """How many different values there are."""
+        """Number of distinct values."""
         return len(np.unique(self.values[~np.isnan(self.values)]))
 
 
 @dataclass(frozen=True)
 class Categories:
-    """A text column: code 0 is a missing value, code k the label k - 1."""
+    """A text column: code 0 is a missing value, code k is label k - 1."""
 
     name: str
     codes: NDArray[Any]
     labels: list[str]
-    colors: tuple[str, ...] = ()  # of the labels, where their owner chose them
+    colors: tuple[str, ...] = ()  # of the labels, if chosen by the user
 
     @property
     def kinds(self) -> int:
-        """How many of the labels occur."""
+        """Number of labels that occur."""
         return len(np.unique(self.codes[self.codes > 0]))
 
     @property
     def names_points(self) -> bool:
-        """Whether the labels are names of points, nearly all of them different, and no classes."""
+        """Whether the labels are nearly unique names of points instead of classes."""
         return self.kinds > max(MOST_KINDS, int(np.count_nonzero(self.codes)) // 2)
 
 
@@ -78,14 +78,14 @@ Column = Numbers | Dates | Categories
 
 
 def read_frame(frame: Any, n: int) -> list[Column]:
-    """The columns of a pandas or polars frame, or of a mapping from names to columns.
+    """Read the columns of a pandas or polars frame, or of a mapping from names to columns.
 
     Parameters
     ----------
     frame : DataFrame, mapping or None
-        Each column is numeric, text, categorical, boolean or of dates, and has `n` values.
+        Each column has `n` values: numbers, text, categories, booleans or dates.
     n : int
-        The number of points.
+        Number of points.
     """
     if frame is None:
         return []
@@ -112,7 +112,7 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _row_names(frame: Any) -> list[tuple[str, Any]]:
-    """The index of a pandas frame as a column, where it has a name or holds text."""
+    """The index of a pandas frame as a column, if it has a name or holds text."""
     index = frame.index
     kind = getattr(index, "inferred_type", None)
     if kind not in _INDEX or (index.name is None and kind != "string"):
@@ -147,14 +147,14 @@ def _read_column(name: str, values: Any, n: int) -> Column:
 
 
 def _milliseconds(times: NDArray[Any]) -> NDArray[np.float64]:
-    """Times as JavaScript counts them."""
+    """Times in milliseconds since 1970, as in JavaScript."""
     exact = times.astype("datetime64[us]")
     numbers = exact.astype(np.int64) / 1000
     return np.asarray(np.where(np.isnat(exact), np.nan, numbers), dtype=np.float64)
 
 
 def _paint(column: Column, colors: Mapping[str, str]) -> Column:
-    """The column with these colours, if each of its labels has one that may stand in a page."""
+    """The column with these colours, if each of its labels has a valid hexadecimal colour."""
     if not isinstance(column, Categories):
         return column
     chosen = tuple(colors.get(label, "") for label in column.labels)
@@ -170,7 +170,7 @@ def _as_array(values: Any) -> NDArray[Any]:
         return np.asarray(values.to_numpy())
     if hasattr(values, "__array__"):
         return np.asarray(values)
-    # One by one, since NumPy would turn ["a", nan] into two texts.
+    # One by one, since NumPy would turn ["a", nan] into two strings.
     return np.fromiter(values, dtype=object)
 
 
@@ -180,7 +180,7 @@ def _check_shape(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
         raise ValueError(f"Column {name!r} of frame must have one dimension, got shape {shape}.")
     if len(array) != n:
         raise ValueError(
-            f"Column {name!r} of frame must have one value a point ({n}), got {len(array)}."
+            f"Column {name!r} of frame must have one value per point ({n}), got {len(array)}."
         )
     return array
 
@@ -190,7 +190,7 @@ def _unfit(name: str, got: str) -> TypeError:
 
 
 def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
-    """Python objects as text (dtype object), with None for what is missing, as numbers or as times."""
+    """Convert Python objects to text (dtype object, with None for missing values), numbers or times."""
     missing = is_missing(array)
     present = array[~missing].tolist()
     kinds = {type(value) for value in present}
@@ -218,7 +218,7 @@ def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
 
 
 def _utc(value: Any) -> Any:
-    """A time without its zone, in UTC; one that has none is taken as it is."""
+    """Convert a time to UTC and drop its zone; a time without a zone is unchanged."""
     if getattr(value, "tzinfo", None) is None:
         return value
     return value.astimezone(datetime.UTC).replace(tzinfo=None)
@@ -246,7 +246,7 @@ def _categorize(name: str, array: NDArray[Any]) -> Categories:
 
 
 def _merge_equal(name: str, codes: NDArray[np.intp], labels: list[str]) -> Categories:
-    """Categories that read the same, as 1 and "1", are one label."""
+    """Merge categories with the same text, such as 1 and "1", into one label."""
     unique = list(dict.fromkeys(labels))
     place = {label: k for k, label in enumerate(unique, start=1)}
     table = np.array([0, *(place[label] for label in labels)])

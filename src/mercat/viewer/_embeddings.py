@@ -1,4 +1,4 @@
-"""Where the points lie, in one embedding or in several: on the sphere, or in the plane."""
+"""Positions of the points in one or more embeddings, on the sphere or in the plane."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from .._data.checks import check_unit
 from ._home import home
 
-_STEPS = 32767  # of a 16-bit coordinate, either side of zero
+_STEPS = 32767  # largest 16-bit coordinate
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """Positions of all points as two 16-bit integers each, and the view that they fill.
+    """Positions of all points as two 16-bit integers each, and the view that shows them all.
 
-    kind: "sphere", in octahedral coordinates (within 0.004 degrees), or "plane", in parts of the longer side.
+    kind: "sphere", in octahedral coordinates (within 0.004 degrees), or "plane", as fractions of the longer
+    side.
     """
 
     name: str
@@ -30,9 +31,9 @@ class Embedding:
 
 
 def read_embeddings(Y: Any) -> list[Embedding]:
-    """One embedding, or a mapping from names to embeddings of as many rows.
+    """Read one embedding, or a mapping from names to embeddings with the same number of rows.
 
-    Each is an array of unit vectors or of plane positions, or a fitted model that has one.
+    Each is an array of unit vectors or of positions in the plane, or a fitted model.
     """
     if not isinstance(Y, Mapping):
         given = positions_of("Y", Y)
@@ -56,7 +57,7 @@ def read_embeddings(Y: Any) -> list[Embedding]:
 
 
 def positions_of(label: str, values: Any) -> Any:
-    """The array of a fitted model, such as Mercat's or UMAP's; what is no model as it is."""
+    """The embedding of a fitted model, such as Mercat or UMAP; anything else is returned unchanged."""
     if hasattr(values, "get_params") and not hasattr(values, "__array__"):
         if not hasattr(values, "embedding_"):
             raise ValueError(
@@ -91,13 +92,13 @@ def _plane(name: str, label: str, values: NDArray[Any]) -> Embedding:
     half = np.ptp(points, axis=0) / 2
     unit = half.max() or 1.0
     codes = np.rint((points - middle) / unit * _STEPS).astype(np.int16)
-    # A flat side still gets some height, so that the view has a shape.
+    # Degenerate sides get some height, so that the view has an area.
     sides = np.maximum(half / unit, 0.05)
     return Embedding(name, "plane", points, codes, {"half": [round(float(x), 4) for x in sides]})
 
 
 def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
-    """Unit vectors folded onto a square, two 16-bit integers each.
+    """Encode unit vectors in octahedral coordinates, two 16-bit integers each.
 
     Examples
     --------

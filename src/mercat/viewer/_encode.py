@@ -1,9 +1,8 @@
-"""The compact form in which points and columns travel to the browser.
+"""The compact format in which points and columns are sent to the browser.
 
-Deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8, then arrays,
-little-endian, at offsets that are multiples of 8. A position takes four bytes in each embedding, a
-label as few as its number of kinds allows.
-`js/src/data/decode.js` is the other half.
+Deflated bytes: a 4-byte header length, a JSON header, padding to a multiple of 8, then little-endian arrays
+at offsets that are multiples of 8. A position takes four bytes per embedding, a label as few as the number of
+labels allows. `js/src/data/decode.js` decodes it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _VERSION = 3
 
 
 def encode(Y: Any, frame: Any = None, **options: Any) -> bytes:
-    """Everything the viewer shows, as deflated bytes. See `mercat.viewer.to_html`."""
+    """Encode everything the viewer shows as deflated bytes. See `mercat.viewer.to_html`."""
     return pack(*prepare(Y, frame, **options))
 
 
@@ -54,7 +53,7 @@ def prepare(
     theme: str = "auto",
     projection: str = "mercator",
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """The header, and the arrays to which it points."""
+    """Return the header and the arrays that it refers to."""
     embeddings = read_embeddings(Y)
     if point_loss is None:
         point_loss = getattr(Y, "point_loss_", None)
@@ -107,7 +106,7 @@ def prepare(
 
 
 def _label_columns(labels: Any, columns: list[Column]) -> list[int] | None:
-    """The columns, coarse to fine, whose classes are named on the map; None for those of the colours."""
+    """Columns whose classes are named on the map, from coarse to fine; None: the column of the colours."""
     if labels is None:
         return None
     if not isinstance(labels, str | Sequence):
@@ -173,7 +172,7 @@ def _show(images: Images, arrays: _Arrays) -> dict[str, Any]:
 def _torn_columns(
     embeddings: list[Embedding], graph: Neighbors | None, flags: list[NDArray[np.bool_]]
 ) -> list[Column]:
-    """The share of torn neighbours, for each embedding."""
+    """Fraction of torn neighbours, for each embedding."""
     if graph is None:
         return []
     several = len(embeddings) > 1
@@ -199,19 +198,19 @@ def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Column]:
         return []
     loss = np.asarray(point_loss, dtype=np.float64)
     if loss.shape != (n,):
-        raise ValueError(f"point_loss must have one value a point ({n}), got shape {loss.shape}.")
+        raise ValueError(f"point_loss must have one value per point ({n}), got shape {loss.shape}.")
     return [Numbers("point loss", loss, role="loss")]
 
 
 def _given_as(name: str) -> str:
-    """The argument that brings a column of this name."""
+    """Name of the argument that adds a column of this name."""
     if name == "point loss":
         return "point_loss"
     return "neighbors" if name.startswith("torn neighbours") else "uncertainty"
 
 
 def _color_column(asked: str | None, columns: list[Column], n: int) -> str | None:
-    """The column asked for, else the first that groups the points, else the first but names of points."""
+    """The given column, else the first that groups the points, else the first that does not name points."""
     if asked is not None:
         return asked
     fit = [column for column in columns if not _names_points(column)]
@@ -228,7 +227,7 @@ def _pad(part: bytes) -> bytes:
 
 
 class _Arrays:
-    """Arrays one after the other, each with a note of where it lies."""
+    """Concatenated arrays and their offsets."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -244,7 +243,7 @@ class _Arrays:
 
 
 def _describe(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, Any]:
-    """asked: the caller wants the points in its colours, so its labels are classes, however many."""
+    """asked: the caller colours by this column, so its labels are classes, however many they are."""
     if isinstance(column, Categories):
         codes = column.codes.astype(np.min_scalar_type(len(column.labels)))
         return {
@@ -275,12 +274,12 @@ def _describe(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, Any]
 
 
 def _colors(classes: tuple[str, ...]) -> dict[str, list[str]]:
-    """By theme, the colour of missing values and those of the classes; if these are more, they come again."""
+    """Colours of missing values and of the classes, by theme; they repeat if there are more classes."""
     return {"light": [MISSING, *classes], "dark": [MISSING_ON_DARK, *on_dark(classes)]}
 
 
 def _classes(values: NDArray[Any]) -> list[float] | None:
-    """The numbers, in order, of a column that may be read as classes: of few whole numbers."""
+    """Sorted values of a column of few distinct integers, which are treated as classes; else None."""
     known = values[~np.isnan(values)]
     whole = np.isfinite(known).all() and (known == np.floor(known)).all()
     distinct = few(known) if whole else None

@@ -1,4 +1,4 @@
-"""Genes, or other features by the hundred, as the viewer keeps them: a sparse matrix, by column."""
+"""Genes or other features as stored by the viewer: a sparse matrix by column."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_GENES = 2000
 
 @dataclass(frozen=True)
 class Genes:
-    """Columns one after the other: of column g the entries from starts[g] up to starts[g + 1].
+    """A sparse matrix: column g has the entries from starts[g] to starts[g + 1].
 
-    gaps: how many rows lie from one entry to the next, the first counted from the row before all.
+    gaps: differences between the row numbers of consecutive entries, starting from row -1 in each column.
     """
 
     names: list[str]
@@ -26,7 +26,7 @@ class Genes:
 
 
 def read_genes(genes: Any, n: int) -> Genes | None:
-    """A pair of a matrix of n rows, dense or sparse, and names of its columns, as `Genes`."""
+    """Convert a tuple of a dense or sparse matrix with n rows and the names of its columns to `Genes`."""
     if genes is None:
         return None
     if not isinstance(genes, tuple) or len(genes) != 2:

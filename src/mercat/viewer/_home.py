@@ -1,4 +1,4 @@
-"""The view that the explorer opens with and resets to: the one that the data fill."""
+"""The initial view of the explorer, which is filled by the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORLD = [1.0, 0.0, 0.0]
 
 
 class Home(TypedDict):
-    """Longitude, latitude and roll in radians; zoom and middle of the globe and of each map."""
+    """Longitude, latitude and roll in radians; zoom and centre of the globe and of each map."""
 
     rotation: list[float]
     globe: list[float]
@@ -24,11 +24,11 @@ class Home(TypedDict):
 
 
 def home(Y: NDArray[np.float64]) -> Home:
-    """Face the middle of the points; bring the map as near as shows them all.
+    """Centre the view on the points and zoom the map so that it just shows them all.
 
-    The globe is whole: nearer, its limb would leave the view, and it would look like a flat disc.
-    Points that spread over most of the world get all of it, as it stands. The middle is in tens
-    of degrees, so that an embedding about the origin keeps its equator level.
+    The globe is not zoomed: without its edge it would look like a flat disc. Points spread over most of the
+    sphere get the whole map, not rotated. The centre is rounded to tens of degrees, so that an embedding
+    around the origin keeps its equator horizontal.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def home(Y: NDArray[np.float64]) -> Home:
 
 
 def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[float]]:
-    """The view at first, by the first embedding on the sphere, if there is one."""
+    """Initial view, from the first embedding on the sphere, if there is one."""
     worlds = [one["home"] for one in embeddings if one["kind"] == "sphere"]
     if not worlds:
         return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": _WORLD, "flat": _WORLD}
@@ -56,7 +56,7 @@ def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[f
 
 
 def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:
-    """Zoom and middle of a map; at a zoom of 1, a view of any shape holds the whole map."""
+    """Zoom and centre of a map; a zoom of 1 shows the whole map."""
     shown = window(projection, project(Y, projection, center=center))
     zoom = np.min(np.ptp(ends(projection), axis=0) / shown.size)
     if shown.whole or zoom <= 1:

@@ -1,4 +1,4 @@
-"""One page that holds the viewer and its data, and loads nothing."""
+"""A self-contained page with the viewer and its data, which loads nothing."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def static(name: str) -> str:
 
 
 def digest(text: str) -> str:
-    """What a policy lets in: this text and no other."""
+    """Hash by which a content security policy allows this text."""
     code = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
     return f"'sha256-{code}'"
 
 
 def page(payload: bytes, title: str) -> str:
-    """The page's text. The payload goes in as base64, which can hold no markup."""
+    """Text of the page. The payload is encoded in base64, which cannot contain markup."""
     script, style = static("viewer.js"), _PAGE_STYLE + static("style.css")
     policy = (
         f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; "
@@ -61,7 +61,7 @@ def page(payload: bytes, title: str) -> str:
 
 
 def write_page(payload: bytes, title: str, path: str | os.PathLike[str]) -> Path:
-    """Write the page as a whole, or leave what was there."""
+    """Write the page completely, or leave the existing file unchanged."""
     target = Path(path)
     with whole_file(target) as part:
         part.write_text(page(payload, title), encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""Thumbnails of points as the viewer keeps them: raw pixels, one picture after the other."""
+"""Thumbnails of points as stored by the viewer: raw pixels."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LONGEST = 256  # pixels of a side
-_LARGEST = 2**28  # bytes of all
+_LONGEST = 256  # pixels per side
+_LARGEST = 2**28  # bytes in total
 
 
 @dataclass(frozen=True)
 class Images:
-    """pixels: (n, height, width, channels) of 0 to 255; one channel is grey, a fourth is opacity."""
+    """pixels: (n, height, width, channels), from 0 to 255; one channel is grey, a fourth is opacity."""
 
     pixels: NDArray[np.uint8]
 
 
 def read_images(images: Any, n: int) -> Images | None:
-    """An array (n, height, width) or (n, height, width, channels) of bytes, or of floats from 0 to 1."""
+    """Read images of shape (n, height, width) or (n, height, width, channels): bytes, or floats in [0, 1]."""
     if images is None:
         return None
     array = np.asarray(images)

@@ -1,4 +1,4 @@
-"""The nearest neighbours of points in the data, and which of them a map has torn away."""
+"""Nearest neighbours of points in the data, and which of them are torn away by a map."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from numpy.typing import NDArray
 from .._data.arrays import blocks
 from ..metrics._structure import most_nearer
 
-_SAMPLE = 2000  # other points by which, of a larger set, it is told how far that is
+_SAMPLE = 2000  # other points from which reaches are estimated in larger data
 _BLOCK = 500
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Of point i the rows indices[starts[i]:starts[i + 1]]."""
+    """Point i has the neighbours indices[starts[i]:starts[i + 1]]."""
 
     starts: NDArray[np.int64]
     indices: NDArray[np.int64]
 
     @property
     def most(self) -> int:
-        """The greatest number of neighbours of a point."""
+        """Largest number of neighbours of a point."""
         return int(np.diff(self.starts).max(initial=0))
 
 
 def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
-    """An array (n, k) of rows, or a sparse graph (n, n) whose entries tell who is a neighbour of whom."""
+    """Read an array of row numbers of shape (n, k), or a sparse graph of shape (n, n)."""
     if neighbors is None:
         return None
     if scipy.sparse.issparse(neighbors):
@@ -39,7 +39,7 @@ def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
         found = _of_rows(neighbors, n)
     source = np.repeat(np.arange(n), np.diff(found.starts))
     itself = found.indices == source
-    if itself.any():  # as many graphs and searches have it
+    if itself.any():  # many graphs and searches include the point itself
         found = Neighbors(
             np.concatenate([[0], np.cumsum(np.bincount(source[~itself], minlength=n))]),
             found.indices[~itself],
@@ -71,10 +71,10 @@ def _of_rows(neighbors: Any, n: int) -> Neighbors:
 
 
 def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]:
-    """Whether each neighbour is torn away, as `mercat.metrics.torn_neighbors` has it.
+    """Whether each neighbour is torn away, as defined by `mercat.metrics.torn_neighbors`.
 
-    points: unit vectors, or positions of the plane; on the sphere, straight lines and arcs are in one order.
-    Above 2,000 points, how far the nearest 5 % reach is estimated from a fixed sample of 2,000 others.
+    points: unit vectors, or positions in the plane; chords and arcs on the sphere have the same order. Above
+    2,000 points, the reach of the nearest 5 % is estimated from a fixed sample of 2,000 others.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]
     if n > _SAMPLE:
         others = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
         within = max(1, round(within / n * _SAMPLE))
-    points = points - points.mean(axis=0)  # smaller numbers, smaller errors
+    points = points - points.mean(axis=0)  # reduces rounding errors
     flags = np.empty(len(neighbors.indices), dtype=bool)
     for block in blocks(n, _BLOCK):
         rows = np.arange(block.start, block.stop)
@@ -105,7 +105,7 @@ def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]
 def _reach(
     points: NDArray[np.float64], rows: NDArray[np.intp], others: NDArray[np.intp], within: int
 ) -> NDArray[np.float64]:
-    """The squared distance of each row to the last of its nearest others, itself not counted."""
+    """Squared distance from each row to the last of its `within` nearest other points."""
     here, there = points[rows], points[others]
     square = (here * here).sum(axis=1)[:, None] + (there * there).sum(axis=1) - 2 * here @ there.T
     square[rows[:, None] == others[None, :]] = np.inf
@@ -114,7 +114,7 @@ def _reach(
 
 
 def shares(flags: NDArray[np.bool_], neighbors: Neighbors) -> NDArray[np.float64]:
-    """The share of each point's neighbours that are torn away; NaN of a point without neighbours."""
+    """Fraction of each point's neighbours that are torn away; NaN for a point without neighbours."""
     counts = np.diff(neighbors.starts)
     source = np.repeat(np.arange(len(counts)), counts)
     with np.errstate(invalid="ignore"):

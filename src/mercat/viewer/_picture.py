@@ -1,4 +1,4 @@
-"""The first view of an explorer as a still picture, for where no widget can be shown."""
+"""The first view of an explorer as a static picture, for where widgets cannot be shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DPI = 110
 
 
 def png(embedding: Embedding, frame: Any, color: str | None, projection: str) -> bytes | None:
-    """A map of the points in the colours of a column, by matplotlib; None where that is not installed."""
+    """Draw a map of the points coloured by a column; None if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
         return None
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ def png(embedding: Embedding, frame: Any, color: str | None, projection: str) ->
     axes = figure.add_subplot()
     values, palette = _values(frame, color)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the widget itself has told what there is to tell
+        warnings.simplefilter("ignore")  # the widget has given them already
         if embedding.kind == "sphere":
             plot.map(embedding.points, values, projection=projection, palette=palette, ax=axes)
         else:
@@ -39,7 +39,7 @@ def png(embedding: Embedding, frame: Any, color: str | None, projection: str) ->
 
 
 def _values(frame: Any, color: str | None) -> tuple[Any, dict[str, str] | None]:
-    """The column of the colours, if `plot.map` can draw it, and the colours that its owner chose."""
+    """The column of the colours, if `plot.map` can draw it, and its palette, if it has one."""
     if color is None or frame is None or color not in frame:
         return None, None
     values, palette = frame[color], None

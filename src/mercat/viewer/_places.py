@@ -1,4 +1,4 @@
-"""How far the places of points can be trusted, as the explorer draws it: ellipses and other places."""
+"""Uncertainty of positions as drawn by the explorer: ellipses and alternative positions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ._columns import Column, Numbers
 from ._embeddings import Embedding, to_octahedral
 
 LEVEL = 0.9  # of the ellipses
-NONE = -32768  # in place of a coordinate, where there is no other place
-# What the columns are called, and where colours run from trusted to doubtful.
+NONE = -32768  # coordinate that means no alternative position
+# Names of the columns, and roles that give them colours from trusted to doubtful.
 _NAMES = {
     "spread": ("spread (degrees)", "loss"),
     "alternative_wins": ("alternative wins", None),
@@ -25,15 +25,15 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Places:
-    """For each point the axes of its ellipse, and another place."""
+    """Axes of the ellipse and alternative position of each point."""
 
-    axes: NDArray[np.float32]  # (n, 4): the longer one, and the length of the other
+    axes: NDArray[np.float32]  # (n, 4): the longer axis, and the length of the other
     alternative: NDArray[np.int16]
     columns: list[Column]
 
 
 def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
-    """A `mercat.Uncertainty` of the first embedding."""
+    """Read a `mercat.Uncertainty` of the first embedding."""
     if uncertainty is None:
         return None
     n = len(embeddings[0].codes)
@@ -51,7 +51,7 @@ def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
         np.asarray(getattr(uncertainty, name), dtype=np.float64) for name in ("axes", "alternative")
     )
     if axes.shape != (n, 2, 3):
-        raise ValueError(f"uncertainty must be that of {n} points, got that of {len(axes)}.")
+        raise ValueError(f"uncertainty must be of {n} points, got {len(axes)}.")
     axes = axes * uncertainty.factor(LEVEL)
     known = np.isfinite(other).all(axis=1)
     codes = np.full((n, 2), NONE, dtype=np.int16)

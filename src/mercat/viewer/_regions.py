@@ -1,7 +1,6 @@
-"""Dense regions of an embedding at several scales, named by what sets their points apart.
+"""Dense regions of an embedding at several scales, named by what distinguishes their points.
 
-They give names to a map whose colours are no classes: few and far-reaching ones at first, more as a reader
-comes nearer.
+Their names label maps whose colours are not classes: a few large regions at first, more on zooming in.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from ._columns import Categories, Column, Dates, Numbers
 from ._embeddings import Embedding
 from ._genes import Genes
 
-_SAMPLE = 2500  # points that stand for all
-_LEAST_POINTS = 60  # of which regions make sense
-_SCALES = (0.6, 0.3, 0.15)  # in units of the spread of the points: how far a region reaches
+_SAMPLE = 2500  # largest number of points to look at
+_LEAST_POINTS = 60  # fewer points have no regions
+_SCALES = (0.6, 0.3, 0.15)  # reach of a region, in units of the spread of the points
 _LEAST_SHARE = (0.03, 0.012, 0.005)  # of the points, for a region of each scale
-_MOST_SHARE = 0.7  # a name of nearly everything says nothing
-_LEAST_EFFECT = 0.4  # difference between a region and the rest that is worth a name, from 0 to 1
+_MOST_SHARE = 0.7  # a name for nearly everything says nothing
+_LEAST_EFFECT = 0.4  # smallest difference between a region and the rest that is named, from 0 to 1
 _LEAST_WORDS = 2.0  # per text, on average, for a column of texts
 _WORDS, _GENES = 3, 3  # in a name
 _LEAST_WORD = 0.1  # share of a region's texts that have a word of its name ...
@@ -46,7 +45,7 @@ _STOP = frozenset(
 
 @dataclass(frozen=True)
 class Region:
-    """A name, its place, how far its points reach, and the scale at which it was found, 0 the coarsest."""
+    """Name, centre and reach of a region, and the level at which it was found (0 is the coarsest)."""
 
     text: str
     at: tuple[float, float, float]
@@ -57,7 +56,7 @@ class Region:
 def find_regions(
     embedding: Embedding, columns: Sequence[Column], genes: Genes | None, n: int
 ) -> list[Region]:
-    """Named regions, the coarsest first and of each scale the largest."""
+    """Find named regions, ordered from coarse to fine, then from large to small."""
     if n < _LEAST_POINTS:
         return []
     rows = np.arange(n)
@@ -70,7 +69,7 @@ def find_regions(
         return []
     spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
     found: list[Region] = []
-    coarser: dict[int, str] = {}  # of a sampled point, the name that it has already
+    coarser: dict[int, str] = {}  # name of the coarser region of each sampled point
     squares = squared_distances(points)
     for level, (scale, least) in enumerate(zip(_SCALES, _LEAST_SHARE, strict=True)):
         part = modes(squares, max(scale * spread, 1e-6))
@@ -93,7 +92,7 @@ def find_regions(
 
 
 def _positions(embedding: Embedding) -> NDArray[np.float64]:
-    """As the browser has them: unit vectors, or places of the plane in halves of its longer side."""
+    """Positions as in the browser: unit vectors, or coordinates in halves of the longer side."""
     if embedding.kind == "sphere":
         return embedding.points
     return np.pad(embedding.codes / 32767.0, ((0, 0), (0, 1)))
@@ -109,7 +108,7 @@ def _region(text: str, points: NDArray[np.float64], level: int, kind: str) -> Re
 
 
 def squared_distances(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Between all points, in single precision."""
+    """Squared distances between all points, in single precision."""
     points = points.astype(np.float32)
     squares = np.sum(points * points, axis=1)
     found = squares[:, None] + squares - 2 * points @ points.T
@@ -117,9 +116,9 @@ def squared_distances(points: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def modes(squares: NDArray[np.float32], reach: float) -> NDArray[np.intp]:
-    """The dense region of each point: uphill, from a point to the nearest denser one within reach.
+    """Assign each point to a dense region by moving to the nearest denser point within reach.
 
-    Densities are sums of a Gaussian of half that width.
+    Densities are sums of Gaussians of half that width.
 
     Examples
     --------
@@ -153,11 +152,10 @@ def modes(squares: NDArray[np.float32], reach: float) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class _Trait:
-    """Something that the points of a region may have more of than others.
+    """A property by which the points of a region may differ from the others.
 
-    values: for each sampled point, 0 or 1, or its rank from 0 to 2, by which two sets are compared; NaN where
-    it is missing. kind: "class", "number" or "gene"; a name is that of a class, if one stands out, and
-    several genes may stand in it.
+    values: for each sampled point, 0 or 1, or its rank from 0 to 2; NaN if missing. kind: "class", "number"
+    or "gene". Classes take precedence in names, and a name may list several genes.
     """
 
     kind: str
@@ -167,7 +165,7 @@ class _Trait:
 
 
 class _Traits:
-    """All traits, by which a set of points is compared with the others at once."""
+    """All traits, for comparing a set of points with the others."""
 
     def __init__(self, each: list[_Trait], n: int) -> None:
         self.each = each
@@ -176,7 +174,7 @@ class _Traits:
         self._values = np.where(np.isnan(values), 0, values).astype(np.float32)
 
     def effects(self, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Difference of means of the two sets: of shares, or Cliff's delta of ranks."""
+        """Difference of the means of the two sets: of fractions, or Cliff's delta of ranks."""
         sets = np.stack([inside, ~inside], axis=1).astype(np.float32)
         number, total = self._known @ sets, self._values @ sets
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -242,7 +240,7 @@ def _gene_traits(genes: Genes | None, rows: NDArray[np.intp], n: int) -> Iterato
 
 
 def _texts(columns: Sequence[Column], rows: NDArray[np.intp]) -> list[set[str]] | None:
-    """The words of the first column of texts; None if there is none."""
+    """Words of the first column of texts, or None."""
     for column in columns:
         if isinstance(column, Categories) and column.names_points:
             labels = [column.labels[c - 1] if c else "" for c in column.codes[rows].tolist()]
@@ -253,7 +251,7 @@ def _texts(columns: Sequence[Column], rows: NDArray[np.intp]) -> list[set[str]] 
 
 
 def _name(inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: _Traits) -> str | None:
-    """What sets apart the points inside: words of their texts, a class, or else the greatest effect."""
+    """What distinguishes the points inside: words of their texts, a class, or else the largest effect."""
     named = None if texts is None else _words(inside, texts)
     if named is not None:
         return named
@@ -271,7 +269,7 @@ def _name(inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: _Trai
 
 
 def _words(inside: NDArray[np.bool_], texts: list[set[str]]) -> str | None:
-    """The words that are frequent inside and rare outside."""
+    """Words that are frequent inside and rare outside."""
     here, there = Counter[str](), Counter[str]()
     for among, words in zip(inside.tolist(), texts, strict=True):
         (here if among else there).update(words)

@@ -1,4 +1,4 @@
-"""The viewer in a notebook, through anywidget."""
+"""The viewer as a notebook widget, based on anywidget."""
 
 from __future__ import annotations
 
@@ -40,47 +40,45 @@ def _sets_from_bytes(data: Any, _widget: Any) -> dict[str, NDArray[np.int64]]:
 
 
 class Explorer(anywidget.AnyWidget):
-    """A globe and a map of points on the sphere, for a notebook.
+    """Notebook widget with a globe and a map of points on the sphere.
 
     Parameters
     ----------
     Y : array-like of shape (n, 3), fitted model, or dict
         Unit vectors, a fitted `Mercat`, or several embeddings by name, as in `to_html`.
     frame : DataFrame or mapping, optional
-        Columns of n values to colour by, search and read: pandas, polars, or a dict.
+        Columns of n values to colour by, search and read: a pandas or polars frame, or a dict.
     title : str, default="Mercat"
         Shown above the views.
     color : str, optional
-        The column that colours the points at first. If not given, the one that `to_html` would take.
+        Column that colours the points initially. Default: as in `to_html`.
     point_loss : array-like of shape (n,), optional
-        The loss of each point, offered as "Trust".
+        Loss of each point, shown as "Trust".
     genes : tuple (matrix, names), optional
-        Features by the hundred, as in `to_html`.
+        Features in addition to the columns, as in `to_html`.
     neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
         Each point's nearest neighbours in the data, as in `to_html`.
     uncertainty : Uncertainty, optional
-        How far places can be trusted, by `mercat.uncertainty`, as in `to_html`.
+        Uncertainty of the positions, by `mercat.uncertainty`, as in `to_html`.
     images : array-like, optional
-        A thumbnail of each point, as in `to_html`.
+        Thumbnail of each point, as in `to_html`.
     labels : str or list of str, optional
         Columns whose classes are named on the map, as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
     projection : {"mercator", "equal_earth"}, default="mercator"
     height : int, default=620
-        In pixels.
+        Height in pixels.
 
     Attributes
     ----------
     selection : ndarray of int
-        Rows that are selected, sorted. Set it to select from Python.
+        Selected rows, sorted. Assign to it to select from Python.
     sets : dict of str to ndarray of int
-        Rows of the sets that were kept, sorted, by their names. Set it to hand sets to the explorer.
+        Rows of the saved sets by name, sorted. Assign to it to pass sets to the explorer.
     view : dict
-        ``rotation``: longitude and latitude at the middle and the roll, in radians;
-        ``globe``, ``map`` and, of planar embeddings, ``flat``: zoom, and the place of the plane at the middle
-        of that view.
-        Keys that are left out when it is set take their value at the start, which shows all
-        points: a zoom of 1 is the whole globe or map.
+        ``rotation``: longitude and latitude of the centre, and the roll, in radians; ``globe``, ``map`` and,
+        for planar embeddings, ``flat``: zoom and centre of that view. A zoom of 1 shows the whole globe or
+        map. Keys missing on assignment are set to their initial values, which show all points.
 
     Examples
     --------
@@ -99,7 +97,7 @@ class Explorer(anywidget.AnyWidget):
     _esm = static("viewer.js")
     _css = static("style.css")
     _payload = traitlets.Bytes().tag(sync=True)
-    _still = traitlets.Unicode().tag(sync=True)  # the id of the picture before the widget
+    _still = traitlets.Unicode().tag(sync=True)  # id of the picture shown before the widget runs
     height = traitlets.Int(620, min=200).tag(sync=True)
     selection = traitlets.Any().tag(sync=True, to_json=_rows_to_bytes, from_json=_rows_from_bytes)
     sets = traitlets.Any().tag(sync=True, to_json=_sets_to_bytes, from_json=_sets_from_bytes)
@@ -144,12 +142,12 @@ class Explorer(anywidget.AnyWidget):
         super().__init__(_payload=pack(header, arrays), _still=still, height=height)
 
     def to_html(self, path: str | os.PathLike[str] = "mercat.html") -> Path:
-        """Write what the explorer shows as one HTML file, as `mercat.viewer.to_html` does.
+        """Write the explorer as a single HTML file, like `mercat.viewer.to_html`.
 
         Parameters
         ----------
         path : path-like, default="mercat.html"
-            Where to write. An existing file is replaced.
+            File to write. An existing file is replaced.
 
         Returns
         -------
@@ -159,7 +157,7 @@ class Explorer(anywidget.AnyWidget):
         return write_page(self._payload, self._title, path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and a picture for where there are no widgets."""
+        """The widget, with a picture as a fallback."""
         shown: Any = super()._repr_mimebundle_(**kwargs)
         picture = None if shown is None else png(*self._first_view)
         if picture is None:
@@ -169,10 +167,10 @@ class Explorer(anywidget.AnyWidget):
         return (bundle, *rest) if rest else bundle
 
     def _ipython_display_(self) -> None:
-        """Show a picture and, after it, the widget, which hides the picture once it runs.
+        """Display a picture followed by the widget, which hides the picture once it runs.
 
-        A page that nbconvert makes of an executed notebook holds the widget, and prefers it to any picture
-        of the same output, but cannot run it without a network.
+        Pages written by nbconvert prefer the widget to a picture in the same output, but cannot run it
+        without network access.
         """
         display: Any = importlib.import_module("IPython.display").display
         shown = self._repr_mimebundle_()
@@ -229,7 +227,7 @@ class Explorer(anywidget.AnyWidget):
 
 
 def _check_rows(name: str, value: Any, n: int) -> NDArray[np.int64]:
-    """Row numbers, sorted, each once, from numbers or from a mask."""
+    """Sorted, unique row numbers from row numbers or a mask."""
     rows = np.asarray(value)
     if rows.dtype == bool:
         if rows.shape != (n,):
