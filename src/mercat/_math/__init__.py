@@ -1,1 +1,1 @@
-"""Geometry of the sphere, and the angle loss: its definition, and the same in blocks."""
+"""Geometry of the sphere, and the angle loss: its definition and a blockwise implementation."""

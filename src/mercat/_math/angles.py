@@ -1,4 +1,4 @@
-r"""The loss of `definition.py` and its gradient in blocks, without ever forming a triple.
+r"""The loss of `definition.py` and its gradient in blocks, without forming triples.
 
 At apex i stack the unit directions to the legs in data space as rows of :math:`A` (m x r) and in the
 tangent plane at :math:`Y_i` as rows of :math:`B` (m x 2). Then :math:`a = A A^T`, :math:`b = B B^T`, and
@@ -32,13 +32,13 @@ from .sphere import squared_spacing, tangent_frame
 
 
 class Legs(NamedTuple):
-    """The data's side of a block of b apices and m legs: constants while Y moves.
+    """A block of b apices and m legs in data space, constant while Y moves.
 
     `X_apex` is b x r. `X_legs` has r + 1 columns, the last of them ones, so that one product gives a
-    weighted sum of legs and the sum of the weights; it is m x (r + 1) where the apices share their legs,
-    b x m x (r + 1) where each has its own. `inverse_distance` (b x m) is zero where two points coincide:
-    such a leg has no direction and takes no part. `mask` is 1 for the others, or None where all take
-    part.
+    weighted sum of legs and the sum of the weights; it is m x (r + 1) if the apices share their legs,
+    b x m x (r + 1) if each has its own. `inverse_distance` (b x m) is zero where two points coincide:
+    such a leg has no direction and is ignored. `mask` is 1 for the other legs, or None if there are no
+    ignored legs.
     """
 
     X_apex: Array
@@ -48,9 +48,9 @@ class Legs(NamedTuple):
 
 
 class Bearings(NamedTuple):
-    """The map's side: unit directions from each apex to each leg, in the tangent `frame` (2 x b x 3).
+    """Unit directions on the map from each apex to each leg, in the tangent `frame` (2 x b x 3).
 
-    `B` is 2 x b x m, `inverse_sine` b x m, both zero for legs that take no part.
+    `B` is 2 x b x m, `inverse_sine` b x m, both zero for ignored legs.
     """
 
     B: Array
@@ -59,9 +59,9 @@ class Bearings(NamedTuple):
 
 
 class ApexSums(NamedTuple):
-    """What an apex remembers of its legs: M = A^T B (2 x b x r), S = B^T B, t = B^T 1 (2 x b).
+    """Sums over the legs of each apex: M = A^T B (2 x b x r), S = B^T B, t = B^T 1 (2 x b).
 
-    Of the symmetric S, `S` is the diagonal (2 x b) and `S12` (b) the rest.
+    `S` is the diagonal (2 x b) and `S12` (b) the off-diagonal entry of the symmetric S.
     """
 
     M: Array
@@ -78,26 +78,26 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
-_ROUNDED_BY = 4.0  # units of rounding by which points that were equal may differ
-_LEAST_SOFTENING = 1e-14  # where all points of a map are in one place
+_ROUNDED_BY = 4.0  # equal points may differ by this many units of rounding
+_LEAST_SOFTENING = 1e-14  # if all points of a map coincide
 
 
 def _combine(weights: Array, P: Array) -> Array:
-    """Sum over legs: weights (2 x b x m) with points (m x c) shared or (b x m x c) owned, to 2 x b x c."""
+    """Sum over legs (2 x b x c) of weights (2 x b x m) times points, shared (m x c) or own (b x m x c)."""
     return row_product(weights, P) if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
 
 
 def _dot(vectors: Array, P: Array) -> Array:
-    """Inner products: vectors (.. x b x c) with points (m x c) shared or (b x m x c) owned, to .. x b x m."""
+    """Inner products (.. x b x m) of vectors (.. x b x c) and points, shared (m x c) or own (b x m x c)."""
     return row_product(vectors, P.T) if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
 
 
 def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
     """1 / |x_i - x_j| (b x m), zero where the points coincide or differ by no more than rounding.
 
-    Shared legs' distances come from inner products, one matrix product; where these cancel (points much
-    nearer to each other than to the origin) they are computed anew from the differences, or the products
-    are of double precision from the start.
+    Distances of shared legs come from inner products, one matrix product. Where these cancel (points much
+    closer to each other than to the origin), they are recomputed from the differences, or the products are
+    in double precision from the start.
     """
     xp = namespace(X_apex)
     negligible = (_ROUNDED_BY * float(xp.finfo(X_apex.dtype).eps)) ** 2
@@ -113,8 +113,8 @@ def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
         squared, norms = _squared_distances(X_apex, X_legs)
         _mend_near(squared, norms, X_apex, X_legs, negligible)
     else:
-        # A device is idle while it looks for near pairs, and quick in double precision: numbers of single
-        # precision lose nothing there that they had.
+        # On a device, looking for near pairs is slow and double precision is fast; products of numbers in
+        # single precision are exact there.
         wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
         squared, norms = _squared_distances(*wide)
         squared = xp.astype(xp.where(squared <= negligible * norms, xp.inf, squared), X_apex.dtype)
@@ -140,9 +140,9 @@ def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
 
 
 def _trusted(X: Array) -> float:
-    """The part of the norms above which distances from inner products are trusted.
+    """Fraction of the norms above which distances from inner products are accurate enough.
 
-    A relative error of about eps over it remains.
+    The relative error is about eps divided by this fraction.
     """
     return 3e-3 if namespace(X).finfo(X.dtype).eps > 1e-10 else 1e-8
 
@@ -150,7 +150,7 @@ def _trusted(X: Array) -> float:
 def _mend_near(
     squared: Array, norms: Array, X_apex: Array, X_legs: Array, negligible: float
 ) -> None:
-    """Put squares of differences where inner products cancel, and 0 for a negligible part of the norms."""
+    """Replace squared distances where inner products cancel; a negligible fraction of the norms becomes 0."""
     xp, threshold = namespace(X_apex), _trusted(X_apex)
     norms *= threshold
     near = squared <= norms
@@ -170,14 +170,14 @@ def legs_of(X_apex: Array, X_legs: Array) -> Legs:
     xp = namespace(X_apex)
     inverse_distance = inverse_distances(X_apex, X_legs)
     present = inverse_distance != 0
-    # On a device, asking costs more than a mask of ones.
+    # On a device, checking costs more than a mask of ones.
     all_there = on_host(present) and bool(xp.all(present))
     mask = None if all_there else xp.astype(present, X_apex.dtype)
     return legs_with_ones(X_apex, X_legs, inverse_distance)._replace(mask=mask)
 
 
 def legs_with_ones(X_apex: Array, X_legs: Array, inverse_distance: Array) -> Legs:
-    """`Legs` that all take part."""
+    """`Legs` none of which is ignored."""
     xp = namespace(X_apex)
     with_ones = xp.concat([X_legs, xp.ones_like(X_legs[..., :1])], axis=-1)
     return Legs(X_apex, with_ones, xp.asarray(inverse_distance, copy=True), None)
@@ -188,10 +188,10 @@ def bearings(
 ) -> Bearings:
     r"""Directions from each apex to each leg along the sphere.
 
-    A direction has a jump where two points meet. `softening` rounds it off: the tangent is
-    :math:`c / \sqrt{|c|^2 + \varepsilon}`, with c the leg's place in the tangent plane, whose length is
-    the sine of the distance. By default epsilon is the rounding of the numbers, which bounds the gradient
-    at coincident and antipodal points and is felt nowhere else.
+    A direction jumps where two points meet. `softening` smooths the jump: the tangent is
+    :math:`c / \sqrt{|c|^2 + \varepsilon}`, where c is the leg's position in the tangent plane, whose length
+    is the sine of the distance. The default is the machine epsilon, which bounds the gradient at coincident
+    and antipodal points and is negligible elsewhere.
     """
     if softening is None:
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
@@ -207,7 +207,7 @@ def bearings(
 
 
 def inverse_length(B: Array, softening: float) -> Array:
-    """1 / sqrt(|c|^2 + softening) of places c in tangent planes (2 x b x m)."""
+    """1 / sqrt(|c|^2 + softening) for positions c in tangent planes (2 x b x m)."""
     squares, other = unstack(B * B)
     squares += other
     squares += softening
@@ -215,10 +215,10 @@ def inverse_length(B: Array, softening: float) -> Array:
 
 
 def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """From a gradient g (overwritten) with respect to directions B = c / length to that with respect to c.
+    """Convert a gradient g (overwritten) with respect to directions B = c / length to that with respect to c.
 
-    It is (g - B (B . g)) / length. A direction of length 1 is only turned; a rounded one also feels what
-    pulls along it.
+    The result is (g - B (B . g)) / length. Directions of length 1 are only turned; softened ones are also
+    lengthened or shortened.
     """
     along, other = unstack(g * B)
     along += other
@@ -228,9 +228,9 @@ def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
 
 
 def pull_back_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """The part of `pull_back` (g is overwritten) that turns directions: all of it but for rounded ones.
+    """The part of `pull_back` (g is overwritten) that turns directions; it differs for softened ones only.
 
-    What shortens rounded directions draws points together. A map that follows it ends at a higher loss.
+    The rest shortens softened directions and draws points together. Following it ends at a higher loss.
     """
     swapped = namespace(B).flip(B, axis=0)
     g *= swapped
@@ -243,21 +243,21 @@ def pull_back_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
 
 
 def rounded(Y: Array, fraction: float) -> float:
-    """The softening of directions by a fraction of the squared spacing of the points Y.
+    """Softening as a fraction of the squared spacing of the points Y.
 
-    In proportion, so that a map gains nothing by shrinking into the rounding, where all directions are short.
+    It is proportional to the spacing, so that a map gains nothing by shrinking until all directions are short.
     """
     return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
 
 
 def sum_of_legs(weights: Array, legs: Legs) -> Array:
-    """Weighted sum of what leads from each apex to its legs in the data (2 x b x r)."""
+    """Weighted sum of the differences between the legs and each apex in data space (2 x b x r)."""
     weighted = _combine(weights, legs.X_legs)
     return weighted[..., :-1] - weighted[..., -1:] * legs.X_apex
 
 
 def products_with_legs(vectors: Array, legs: Legs) -> Array:
-    """Inner products of vectors at the apices (2 x b x r) with what leads to the legs (2 x b x m)."""
+    """Inner products (2 x b x m) of vectors at the apices (2 x b x r) with the differences to the legs."""
     offset = -row_dot(vectors, legs.X_apex)[..., None]
     return _dot(namespace(vectors).concat([vectors, offset], axis=-1), legs.X_legs)
 
@@ -275,7 +275,7 @@ def apex_sums(legs: Legs, b: Bearings) -> ApexSums:
 def directions(
     legs: Legs, Y_apex: Array, Y_legs: Array, softening: float | None = None
 ) -> tuple[Bearings, ApexSums]:
-    """`bearings` and `apex_sums`, at one go."""
+    """`bearings` and `apex_sums` together."""
     if softening is None:
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, legs.X_legs):
@@ -296,7 +296,7 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     A = X_legs - legs.X_apex[:, None, :]
     A *= inverse_distance[:, :, None]
     A_t = xp.permute_dims(A, (0, 2, 1))
-    # Copied, a small product is a quarter of the time of one that NumPy knows to be symmetric.
+    # With a copy, a small product takes a quarter of the time of NumPy's symmetric product.
     gram = A_t @ A if r <= m else A @ xp.asarray(A_t, copy=True)
     total = xp.sum(A, axis=1)
     valid = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
@@ -321,8 +321,8 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
     r"""Gradient of the summed squared residuals with respect to the directions (2 x b x m).
 
     It is :math:`G = 4\beta\,[\beta B S - A M + \alpha 1 t^T + \gamma B]`. The last term, with
-    :math:`\gamma = 1 - \alpha - \beta / 2`, is for the pairs of a leg with itself, which the sums hold and
-    the loss does not; it only pulls along directions.
+    :math:`\gamma = 1 - \alpha - \beta / 2`, removes the pairs of a leg with itself, which the sums include
+    and the loss does not; it acts along directions only.
     """
     xp = namespace(b.B)
     alpha, beta = calibration
@@ -336,12 +336,12 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
 
 
 def turning_pulls(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibration) -> Array:
-    """`direction_gradient` as the legs' places feel it (2 x b x m), as far as it turns directions."""
+    """Gradient with respect to the legs' positions (2 x b x m), as far as it turns directions."""
     return pull_back_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
 
 
 def force_on_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
-    """Pulls on the legs in space: m x 3 where the apices share them, b x m x 3 where each has its own."""
+    """Pulls on the legs in space: m x 3 if the apices share them, b x m x 3 if each has its own."""
     (U, V), (along_U, along_V) = unstack(frame), unstack(pulls)
     if shared:
         return along_U.T @ U + along_V.T @ V
@@ -349,9 +349,9 @@ def force_on_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
 
 
 def force_on_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
-    """The same pulls on the apices (b x 3), with the cosines of their distances to the legs.
+    """Pulls on the apices (b x 3), given the cosines of their distances to the legs.
 
-    Moving an apex moves its whole tangent plane: by -cos d of the move, seen from a leg at distance d.
+    Moving an apex moves its tangent plane: relative to a leg at distance d, by -cos d times the move.
     """
     (U, V), (along_U, along_V) = unstack(frame), unstack(row_dot(pulls, cosine))
     return -along_U[:, None] * U - along_V[:, None] * V
@@ -362,7 +362,7 @@ def apex_gradient(
 ) -> tuple[Array, Array]:
     """Gradient of the summed squared residuals at a block of apices, as far as it turns directions.
 
-    Returns it with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`); both are
+    Returns the gradient with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`), both
     tangent to the sphere.
     """
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
@@ -378,7 +378,7 @@ def apex_gradient(
 
 
 class Moments(NamedTuple):
-    """Sums over ordered pairs of distinct legs of 1, a, a^2, b, b^2 and ab; an array an apex or totals."""
+    """Sums over ordered pairs of distinct legs of 1, a, a^2, b, b^2 and ab, per apex or in total."""
 
     count: Array
     a: Array
@@ -389,16 +389,16 @@ class Moments(NamedTuple):
 
 
 def total(moments: Moments) -> Moments:
-    """The moments of all apices together, as Python floats."""
+    """Moments summed over all apices, as Python floats."""
     return Moments(*(float(m.sum()) for m in moments))
 
 
 def mean_square(m: Moments, calibration: Calibration) -> Array:
-    """Mean of (a - alpha - beta b)^2; zero where there is no pair."""
+    """Mean of (a - alpha - beta b)^2; zero if there are no pairs."""
     alpha, beta = calibration
     squares = m.aa - 2 * alpha * m.a - 2 * beta * m.ab
     squares = squares + alpha * alpha * m.count + 2 * alpha * beta * m.b + beta * beta * m.bb
-    squares = (squares + abs(squares)) / 2  # rounding leaves none below 0
+    squares = (squares + abs(squares)) / 2  # negative values come from rounding
     return squares / (m.count + (m.count == 0))
 
 
@@ -416,7 +416,7 @@ def calibrate(m: Moments) -> tuple[Calibration, float]:
 
 
 class AngleFit(NamedTuple):
-    """How well a map keeps the angles, measured against a line."""
+    """Quality of a map: its angles compared with those of the data along a line."""
 
     calibration: Calibration
     correlation: float  # Pearson's, of the cosines of all triples
@@ -425,7 +425,7 @@ class AngleFit(NamedTuple):
 
 
 def angle_fit(m: Moments, line: Calibration | None = None) -> AngleFit:
-    """What moments at each apex say, against a line, or the one that fits them best."""
+    """Compute an `AngleFit` from moments of each apex, for a given line or the best one."""
     all_triples = total(m)
     best, correlation = calibrate(all_triples)
     line = best if line is None else line

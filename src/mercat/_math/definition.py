@@ -57,8 +57,8 @@ def angle_gradient(
 ) -> np.ndarray:
     """Gradient of the mean *squared* residual with respect to Y, tangent to the sphere.
 
-    With p, q the unit tangents at Y[i] to its legs and b = p . q, turning the leg at distance d by
-    a small step moves its tangent by the step's part across the geodesic over sin d.
+    Let p, q be the unit tangents at Y[i] towards its legs and b = p . q. A small step of a leg at distance d
+    moves its tangent by the component of the step across the geodesic, divided by sin d.
     """
     i, j, k = triples.T
     residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)

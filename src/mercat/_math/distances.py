@@ -1,10 +1,10 @@
-r"""The distances' term of the objective: arcs on the map beside distances in the data.
+r"""The distance term of the objective: arcs on the map compared with distances in the data.
 
 .. math:: \frac{\mathrm{mean}\,(d_{ij} - p - q\,\theta_{ij})^2}{\mathrm{var}(d)}
 
-with d the distances, :math:`\theta` the arcs between the points on the sphere, and (p, q) the line that fits
-best. It is the share of the variance of the distances that the map does not explain. Angles alone do not fix
-distances: this term keeps far points from drifting off.
+where d are the distances, :math:`\theta` the arcs between points on the sphere, and (p, q) is the best line.
+It is the fraction of the variance of the distances that the map does not explain. Angles alone do not
+determine distances; this term keeps distant points from drifting away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._kernels import device as device_kernels
 from .angles import inverse_distances
 
 _ROWS_A_BLOCK = 256
-LEAST_SINE = 0.03  # rounds the gradient off where two points meet, or lie opposite to each other
+LEAST_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
 
 
 class DistanceLine(NamedTuple):
@@ -27,7 +27,7 @@ class DistanceLine(NamedTuple):
 
     p: float
     q: float
-    variance: float  # infinite where all distances are equal: then there is nothing to keep
+    variance: float  # infinite if all distances are equal
 
 
 NO_LINE = DistanceLine(0.0, 0.0, np.inf)
@@ -38,8 +38,8 @@ def arc_residuals(
 ) -> tuple[Array, Array, Array]:
     """Sum of squared residuals of each point at Y (b) over m others, and its gradient (b x 3).
 
-    Beside them the sums (5 x b) of d, arc, d^2, arc^2 and d arc. An inverse distance (b x m) of zero is
-    that of points that coincide.
+    Also returns the sums (5 x b) of d, arc, d^2, arc^2 and d arc. An inverse distance (b x m) of zero means
+    that the points coincide.
     """
     if kernels.take(Y, others, inverse_distance) and Y.dtype == "float32":
         return kernels.arc_residuals(inverse_distance, Y, others, line.p, line.q, LEAST_SINE)
@@ -64,18 +64,18 @@ def arc_residuals(
 
 
 def fit_line(sums: np.ndarray, count: float) -> tuple[DistanceLine, float]:
-    """The least-squares line through distances and arcs, and the share of the variance that it leaves."""
+    """Least-squares line through distances and arcs, and the fraction of the variance it leaves."""
     d, arc, dd, arc_arc, d_arc = (float(s) / max(count, 1) for s in sums)
     variance, spread, covariance = dd - d * d, arc_arc - arc * arc, d_arc - d * arc
     if not (variance > 0 and spread > 0):
         return NO_LINE, 0.0
-    q = max(covariance / spread, 0.0)  # arcs never fall with distances
+    q = max(covariance / spread, 0.0)  # arcs must not decrease with distances
     share = 1 - q * covariance / variance
     return DistanceLine(d - q * arc, q, variance), max(share, 0.0)
 
 
 def line_through(X: Array, Y: Array) -> DistanceLine:
-    """The line through the distances and the arcs of all pairs of points X (n x r) at Y (n x 3)."""
+    """Line through the distances and arcs of all pairs of points X (n x r) at Y (n x 3)."""
     xp = namespace(X)
     X, Y = xp.astype(X, xp.float32), xp.astype(Y, xp.float32)
     sums, n = np.zeros(5), len(X)

@@ -1,9 +1,9 @@
-"""Turning an embedding so that it reads well as a map, and always in the same way.
+"""Rotation of an embedding into a standard orientation that makes a readable map.
 
-Rotations and mirror images of the sphere change no angle and no distance, but a map stretches what lies far
-from its equator and cuts along its seam. So the crowd goes to the equator and the seam to the emptiest
-longitudes. What that leaves open, the principal components of the data decide, which no seed changes. Data in
-a plane are a picture already: their map stands as they do.
+Rotations and reflections of the sphere change no angles or distances, but a map stretches regions far from
+its equator and cuts along its seam. So most points go to the equator and the seam to the emptiest longitudes.
+The remaining freedom is fixed by the principal components of the data, which do not depend on the seed.
+The map of data in a plane has the orientation of the plane.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from scipy.optimize import minimize
 from .._data.checks import check_choice
 from .sphere import fibonacci_grid, to_lonlat
 
-_N_SEARCH = 2048  # points on which axes are compared; the best is refined on all
+_N_SEARCH = 2048  # points used to compare axes; the best axis is refined on all points
 _N_AXES = 800
 _N_BINS = 720
-# How much the directions of the first components count beside latitudes (radians squared) for the axis:
-# little for a crowd with a longer side, and enough to decide for a round one.
+# Weights of the directions of the first components relative to squared latitudes (in radians) for the axis:
+# small for elongated data, and enough to decide for round data.
 _ALONG = np.array([2.0, 1.0, 0.0]) / 3
-_FIRST = np.sqrt([1.0, 0.5, 0.25])  # how much each component counts for what is north and east
-_FARTHEST = 3.0  # standard deviations beyond which a score counts no more
-_GAP = 8.0  # concentration of the kernel by which longitudes are empty: some 20 degrees wide
+_FIRST = np.sqrt([1.0, 0.5, 0.25])  # weight of each component for what is north and east
+_FARTHEST = 3.0  # scores are clipped at this number of standard deviations
+_GAP = 8.0  # concentration of the kernel for the density of longitudes: about 20 degrees wide
 _SEEN = 0.3  # spread of points in a plane, as seen from the centre of the sphere
-_IN_SIGHT = 0.5  # least cosine of an angle to the middle of a map that is seen from one side
-_AMID = 0.05  # how much the seam is drawn away from the crowd where wide stretches are empty
+_IN_SIGHT = 0.5  # smallest cosine of the angle to the centre of a map that is visible from one side
+_AMID = 0.05  # weight of the distance of the seam from the points if wide ranges of longitude are empty
 
 
 def latitude_penalty(Y: np.ndarray, axis: np.ndarray) -> float:
@@ -41,14 +41,14 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
     Y : array of shape (n, 3)
         Unit vectors.
     method : {"refined", "grid"}, default="refined"
-        "grid" compares the paper's 41 x 41 rotations, in steps of pi / 40. "refined" compares 800 polar
-        axes spread evenly and follows the best one down: never worse, and much faster.
+        "grid" compares the paper's 41 x 41 rotations, in steps of pi / 40. "refined" compares 800 evenly
+        spread polar axes and optimises the best one: never worse, and much faster.
 
     Returns
     -------
     R : array of shape (3, 3)
-        A proper rotation. The third row is the polar axis; the seam at longitude pi lies where the
-        fewest points are.
+        A proper rotation. The third row is the polar axis; the seam at longitude pi has the fewest points
+        nearby.
 
     Examples
     --------
@@ -64,15 +64,15 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
 
 
 def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Orthogonal matrix Q such that ``Y @ Q.T`` reads well as a map and does not depend on chance.
+    """Orthogonal matrix Q such that ``Y @ Q.T`` has a standard orientation, independent of the seed.
 
-    The crowd lies along the equator, as by `equator_rotation`; of axes that are about as good, one is taken
-    that has the first principal component along the equator. The seam at longitude pi lies where the fewest
-    points are, opposite the median longitude where wide stretches are empty. North and east are where the
-    components, each with the sign of its third moments, are positive: Q may mirror the sphere.
+    Most points lie along the equator, as with `equator_rotation`; among axes that are about equally good, the
+    first principal component runs along the equator. The seam at longitude pi has the fewest points nearby,
+    and lies opposite the median longitude if wide ranges are empty. The components, with signs fixed by
+    their third moments, increase to the north and east; for this Q may mirror the sphere.
 
-    Where the data are symmetric, so that no axis or sign is better than another, the result is still a
-    frame of that kind, but small changes of the data may choose another one.
+    If the data are symmetric, so that no axis or sign is preferred, small changes of the data may lead to
+    another frame of this kind.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     Y = np.asarray(Y, dtype=np.float64)
     toward = (
         Y.T @ _signed_scores(scores) / len(Y)
-    )  # column k: where component k grows on the sphere
+    )  # column k: direction in which component k increases on the sphere
     strength = np.sum(toward**2)
     along = (toward * _ALONG) @ toward.T / strength if strength > 0 else np.zeros((3, 3))
     R = _turn_seam(Y, _rotation_to_pole(_refined_axis(Y, along)), _AMID)
@@ -94,10 +94,10 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def frame_of_plane(Y: np.ndarray, plane: np.ndarray) -> np.ndarray | None:
-    """Orthogonal matrix Q such that ``Y @ Q.T`` stands on a map as points in a plane (n x 2) do.
+    """Orthogonal matrix Q such that ``Y @ Q.T`` has the orientation of points in a plane (n x 2).
 
-    East is where their first coordinate is higher, north where the second is. None for a map that bends too
-    far around the sphere to be seen from one side.
+    The first coordinate increases to the east, the second to the north. None for a map that extends too far
+    around the sphere to be visible from one side.
     """
     Y = np.asarray(Y, dtype=np.float64)
     centred = np.asarray(plane, dtype=np.float64) - np.mean(plane, axis=0)
@@ -110,9 +110,9 @@ def frame_of_plane(Y: np.ndarray, plane: np.ndarray) -> np.ndarray | None:
 
 
 def _signed_scores(scores: np.ndarray) -> np.ndarray:
-    """Standard scores, clipped so that no outlier rules, with signs that the data give them.
+    """Standard scores, clipped to limit outliers, with signs fixed by the data.
 
-    A component is positive where its third moments with itself and the others are: each in units of its
+    Signs make the third moments of a component with itself and the others positive; each is in units of its
     standard error, so that the clearest one decides.
     """
     centred = np.asarray(scores, dtype=np.float64) - np.mean(scores, axis=0)
@@ -125,12 +125,12 @@ def _signed_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def _signed_squares(t: np.ndarray) -> np.ndarray:
-    """Sums of squares that keep their sign, along rows: the largest decides."""
+    """Row sums of signed squares."""
     return np.asarray(np.sum(t * np.abs(t), axis=1))
 
 
 def orthogonal_onto(Y: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Orthogonal matrix R, a rotation or with a reflection, that brings ``Y @ R.T`` nearest to the target.
+    """Orthogonal matrix R, possibly a reflection, that brings ``Y @ R.T`` closest to the target.
 
     >>> import numpy as np
     >>> R = orthogonal_onto(np.eye(3), np.eye(3)[[1, 0, 2]])
@@ -142,10 +142,10 @@ def orthogonal_onto(Y: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def _grid_axis(Y: np.ndarray) -> np.ndarray:
-    """The paper's grid over R_alpha R_beta.
+    """Search the paper's grid over R_alpha R_beta.
 
-    Its third row is the axis. (As printed, Y R, the third *column* would be: it does not depend on beta,
-    and the search would miss most axes.)
+    The third row is the axis. (With Y R as printed, it would be the third *column*, which does not depend on
+    beta, and the search would miss most axes.)
     """
     alpha, beta = np.meshgrid(
         np.linspace(-np.pi / 2, np.pi / 2, 41), np.linspace(0, np.pi, 41), indexing="ij"
@@ -157,10 +157,10 @@ def _grid_axis(Y: np.ndarray) -> np.ndarray:
 
 
 def _refined_axis(Y: np.ndarray, along: np.ndarray | None = None) -> np.ndarray:
-    """The axis of least mean squared latitude, plus axis' along axis: what is to lie along the equator."""
+    """Axis of least mean squared latitude plus axis' along axis, a penalty on directions off the equator."""
     along = np.zeros((3, 3)) if along is None else along
     sample = Y[:: max(1, len(Y) // _N_SEARCH)]
-    # The axis of least inertia solves the problem for small latitudes, in closed form.
+    # For small latitudes, the solution is the axis of least inertia.
     inertia = np.linalg.eigh(sample.T @ sample)[1][:, :1].T
     axes = np.concatenate([inertia, fibonacci_grid(2 * _N_AXES, np)[:_N_AXES]])
     along_axes = np.sum((axes @ along) * axes, axis=1) * len(sample)
@@ -182,7 +182,7 @@ def _refined_axis(Y: np.ndarray, along: np.ndarray | None = None) -> np.ndarray:
 
 
 def _rotation_to_pole(axis: np.ndarray) -> np.ndarray:
-    """The shortest rotation that takes the axis, or its opposite if nearer, to the north pole."""
+    """Shortest rotation that takes the axis, or its opposite if closer, to the north pole."""
     x, y, z = axis if axis[2] >= 0 else -axis
     return np.array(
         [
@@ -194,13 +194,13 @@ def _rotation_to_pole(axis: np.ndarray) -> np.ndarray:
 
 
 def _turn_seam(Y: np.ndarray, R: np.ndarray, amid: float = 0.0) -> np.ndarray:
-    """Turn about the pole so that the emptiest longitudes are at +-pi.
+    """Rotate about the pole so that the emptiest longitudes are at +-pi.
 
-    Of those about as empty, the ones farthest from the points on average, by the factor `amid`.
+    `amid` is the weight of the mean distance from the points, which decides between empty longitudes.
     """
     turned = Y @ R.T
     longitude, _ = to_lonlat(turned)
-    # Points near the poles sit on every meridian, and do not mind where the cut is.
+    # Points near the poles are close to every meridian and count less.
     weight = np.hypot(turned[:, 0], turned[:, 1]) / len(Y)
     counts = np.histogram(longitude, bins=_N_BINS, range=(-np.pi, np.pi), weights=weight)[0]
     centers = (np.arange(_N_BINS) + 0.5) * (2 * np.pi / _N_BINS) - np.pi

@@ -1,8 +1,7 @@
 """Geometry of the unit sphere S^2, for points stored as unit vectors in R^3.
 
-Every function takes and returns arrays of any library that follows the array API
-(NumPy, torch, ...). Unit vectors have no poles, no flat spots and no seam; longitude and
-latitude appear only where a map needs them.
+Every function takes and returns arrays of any library that follows the array API (NumPy, torch, ...). Unit
+vectors have no poles and no seam; longitude and latitude are used for maps only.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from .._data.arrays import Array, namespace, row_dot
 def normalize(Y: Array) -> Array:
     """Scale each row to unit length; a row of length zero becomes the first axis."""
     xp = namespace(Y)
-    # Dividing by the largest entry first keeps the square from over- and underflowing.
+    # Dividing by the largest entry first avoids overflow and underflow of squares.
     largest = xp.max(xp.abs(Y), axis=1, keepdims=True)
     zero = largest == 0
     Y = Y / xp.where(zero, xp.ones_like(largest), largest)
@@ -26,10 +25,9 @@ def normalize(Y: Array) -> Array:
 
 
 def tangent_frame(Y: Array) -> Array:
-    """Orthonormal tangent vectors U, V with (U, V, Y) right-handed, a row each.
+    """Orthonormal tangent vectors U, V for each row, with (U, V, Y) right-handed.
 
-    Branchless and without a singular point (Duff et al. 2017, *Building an orthonormal
-    basis, revisited*).
+    Without branches or singular points (Duff et al. 2017, *Building an orthonormal basis, revisited*).
     """
     xp = namespace(Y)
     x, y, z = Y[:, 0], Y[:, 1], Y[:, 2]
@@ -43,15 +41,14 @@ def tangent_frame(Y: Array) -> Array:
 
 
 def tangent(vectors: Array, Y: Array) -> Array:
-    """The part of each vector that is tangent to the sphere at the row of Y."""
+    """Component of each vector tangent to the sphere at the corresponding row of Y."""
     return vectors - row_dot(vectors, Y)[:, None] * Y
 
 
 def geodesic(P: Array, Q: Array) -> Array:
-    """Arc length between the rows of P and the rows of Q, exact for near and far pairs.
+    """Arc length between corresponding rows of P and Q, accurate for near and antipodal pairs.
 
-    The chord's half is the sine of half the angle: stable for near points, where the
-    arc-cosine loses half of the digits, and for antipodes by way of the opposite chord.
+    Computed from the chords to Q and to -Q, since the arc-cosine loses half of the digits for near points.
     """
     xp = namespace(P)
     near = xp.sqrt(xp.sum((P - Q) ** 2, axis=-1))
@@ -83,9 +80,9 @@ def fibonacci_grid(n: int, xp: Any, **kwargs: Any) -> Array:
 
 
 def squared_spacing(Y: Array) -> float:
-    """About the squared distance between neighbours among unit vectors: their variance, over their number.
+    """Approximate squared distance between neighbouring unit vectors: their variance divided by their number.
 
-    The variance is 1 all over the sphere, and about the squared radius of a small cap.
+    The variance is 1 for the whole sphere, and about the squared radius of a small cap.
     """
     xp = namespace(Y)
     deviation = Y - xp.mean(Y, axis=0)
