@@ -245,7 +245,7 @@ def pull_back_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
 def rounded(Y: Array, fraction: float) -> float:
     """Softening as a fraction of the squared spacing of the points Y.
 
-    It is proportional to the spacing, so that a map gains nothing by shrinking until all directions are short.
+    It is proportional to the spacing, so that a map gains nothing by shrinking.
     """
     return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
 

@@ -25,7 +25,9 @@ _FARTHEST = 3.0  # scores are clipped at this number of standard deviations
 _GAP = 8.0  # concentration of the kernel for the density of longitudes: about 20 degrees wide
 _SEEN = 0.3  # spread of points in a plane, as seen from the centre of the sphere
 _IN_SIGHT = 0.5  # smallest cosine of the angle to the centre of a map that is visible from one side
-_AMID = 0.05  # weight of the distance of the seam from the points if wide ranges of longitude are empty
+_AMID = (
+    0.05  # weight of the distance of the seam from the points if wide ranges of longitude are empty
+)
 
 
 def latitude_penalty(Y: np.ndarray, axis: np.ndarray) -> float:

@@ -1,8 +1,8 @@
-"""The paper's Algorithm 1, to the letter: the reference that the other solvers are compared with.
+"""The paper's Algorithm 1 as published: the reference for the other solvers.
 
-Longitude and colatitude of each point are free parameters. In each iteration every point draws 64 others
-anew; Adam follows the gradient of the root mean squared difference of cosines. Only the gradient is
-computed differently: factorised, without the 64 x 64 cosines (see `_math/angles.py`).
+Longitude and colatitude of each point are free parameters. In each iteration every point draws 64 others;
+Adam follows the gradient of the root mean squared difference of cosines. Only the gradient is computed
+differently: factorised, without the 64 x 64 cosines (see `_math/angles.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _APICES_A_BLOCK = 512
 
 
 def draw_legs(apices: np.ndarray, n: int, n_legs: int, rng: np.random.Generator) -> np.ndarray:
-    """For each apex, `n_legs` distinct others of range(n), drawn uniformly; all others if fewer."""
+    """Draw `n_legs` distinct other points of range(n) for each apex, or all if there are fewer."""
     if n - 1 <= n_legs:
         others = np.arange(n - 1)[None, :]
         return np.asarray(others + (others >= apices[:, None]))
@@ -83,9 +83,9 @@ def solve_algorithm1(
     workers: Workers,
     report: Report,
 ) -> tuple[np.ndarray, list[float], Status]:
-    """Run Algorithm 1 on X (n x r) from Y (n x 3); positions, the loss of each iteration, how it ended.
+    """Run Algorithm 1 on X (n x r) from Y (n x 3); return positions, loss of each iteration and status.
 
-    An iteration is a pass over all points, in batches of `batch_size` apices, or all at once for None.
+    An iteration is a pass over all points in batches of `batch_size` apices, or in one batch for None.
     The learning rate falls tenfold after each of the `milestones`.
     """
     n = len(X)
@@ -124,7 +124,7 @@ def _positions(angles: np.ndarray) -> np.ndarray:
 
 
 def _angle_gradient(angles: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """From the gradient with respect to unit vectors to that with respect to the two angles."""
+    """Convert a gradient with respect to unit vectors to one with respect to the two angles."""
     (cos_lon, cos_col), (sin_lon, sin_col) = np.cos(angles), np.sin(angles)
     gx, gy, gz = gradient.T
     along_longitude = sin_col * (gy * cos_lon - gx * sin_lon)

@@ -1,10 +1,10 @@
-"""Staying near another map: where its points were, which of them serve as landmarks, how far to go.
+"""Alignment of a fit with another map.
 
-The fit starts from the other map; points that are not on it are placed against those that are. From there to
-the end of the descent angles improve little and points may drift far. So the map goes no farther on that way
-than angles ask for: the landmarks all together, and placed points, which other landmarks would move at
-random, each on its own. A map with detail cannot go half the way to another one without tearing neighbours
-apart: its points stay, and new ones settle among them, unless the descent from scratch is clearly better.
+The fit starts from the other map; points that are not on it are placed against those that are. During the
+descent, angles improve little while points may drift far. So the map moves only as far from the start as the
+angles require: the landmarks together, and each placed point, which other landmarks would move at random, on
+its own. A map with detail cannot stop halfway without tearing neighbours apart: its points stay, and new
+points settle among them, unless the descent from scratch is clearly better.
 """
 
 from __future__ import annotations
@@ -25,20 +25,26 @@ from .losses import AngleLoss
 from .placement import as_type, prepare_landmarks
 
 LEAST_ANCHORS = 4
-_STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)  # of the way from the other map to the end of the descent
-_MOST_LOST = 0.005  # correlation that a shorter way may cost
-# With detail, correlation and divergence of the neighbours that points may cost by staying.
+_STEPS = (
+    0.0,
+    0.125,
+    0.25,
+    0.5,
+    0.75,
+)  # fractions of the way from the other map to the end of the descent
+_MOST_LOST = 0.005  # correlation that may be lost by stopping early
+# With detail, correlation and neighbour divergence that may be lost if points stay.
 _MOST_LOST_BY_STAYING, _MOST_TORN = 0.01, 0.2
 
 
 class Anchors(NamedTuple):
-    """Positions (n, 3) of points on another map, NaN for others, and the rows that were its landmarks."""
+    """Positions (n, 3) of points on another map, NaN for other points, and the rows of its landmarks."""
 
     positions: np.ndarray
     landmarks: np.ndarray | None = None
 
     def of_rows(self, rows: np.ndarray) -> Anchors:
-        """The same for some of the points alone, in their order."""
+        """Anchors of some rows, in their order."""
         found = Anchors(self.positions[rows])
         if len(found.known) < LEAST_ANCHORS:
             raise ValueError(
@@ -53,7 +59,7 @@ class Anchors(NamedTuple):
 
 
 def anchored_sample(anchors: Anchors, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows to solve first: those of the other map, and as many new ones as there are new points.
+    """Rows to solve first: rows of the other map, and new rows in proportion to the number of new points.
 
     Landmarks of the other map stay landmarks, in their order: points are placed against the same ones.
     """
@@ -74,7 +80,7 @@ def anchored_sample(anchors: Anchors, n_landmarks: int, rng: np.random.Generator
 def anchored_start(
     X_hat: np.ndarray, positions: np.ndarray, line: Calibration | None, workers: Workers
 ) -> np.ndarray:
-    """Positions of points, those without one placed against the others."""
+    """Positions of all points; those without a position are placed against the others."""
     known = np.isfinite(positions[:, 0])
     if known.all():
         return positions
@@ -88,7 +94,7 @@ def anchored_start(
 
 
 def no_farther_than_needed(fit: Fit, start: np.ndarray, loss: AngleLoss) -> Fit:
-    """The map on the way from a start to the end of a descent that is nearest to the start, and as good."""
+    """The map closest to the start, between it and the end of the descent, that is about as good."""
     end = np.asarray(fit.Y, dtype=np.float64)
     end = end @ orthogonal_onto(end, start).T
     for step in _STEPS:
@@ -100,14 +106,16 @@ def no_farther_than_needed(fit: Fit, start: np.ndarray, loss: AngleLoss) -> Fit:
 
 
 class HeldMap(NamedTuple):
-    """Places rows, those of another map as near to where they were as their own angles allow."""
+    """Places rows, keeping those of another map as close to their old positions as their angles allow."""
 
     placement: ScoredMap
-    old: np.ndarray  # positions (n, 3) on the other map, turned onto this one; NaN for other points
-    slack: float  # squared loss that a point may have beyond that of its own place
+    old: (
+        np.ndarray
+    )  # positions (n, 3) on the other map, rotated onto this one; NaN for other points
+    slack: float  # squared loss that a point may have above that at its best position
 
     def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:
-        """Positions of rows, the first of them number `start`, and their moments as apices."""
+        """Positions of rows, the first of which has the index `start`, and their moments as apices."""
         X_hat, Y = self.placement.placer.block(rows)
         judge, line = self.placement.loss_sample, self.placement.calibration
         moments = judge.moments(X_hat, Y, start)
@@ -116,7 +124,7 @@ class HeldMap(NamedTuple):
         best, found = Y.copy(), [np.array(m) for m in moments]
         for step in reversed(_STEPS):
             near = normalize((1 - step) * old + step * Y)
-            near = np.where(np.isfinite(near), near, Y)  # of points that are not on the other map
+            near = np.where(np.isfinite(near), near, Y)  # NaN: not on the other map
             there = judge.moments(X_hat, near, start)
             fits = mean_square(there, line) <= allowed
             best[fits] = near[fits]
@@ -128,9 +136,9 @@ class HeldMap(NamedTuple):
 def hold(
     placement: ScoredMap, anchors: Anchors, landmarks: np.ndarray, Y: np.ndarray, fit: AngleFit
 ) -> HeldMap:
-    """Hold placed points near another map, on which some landmarks of this one, at Y, have a position.
+    """Hold placed points near another map, which has positions for some landmarks (at Y) of this one.
 
-    The slack is what a correlation lower by `_MOST_LOST` means for the mean squared loss.
+    The slack is the increase of the mean squared loss that lowers the correlation by `_MOST_LOST`.
     """
     old = anchors.positions
     both = np.isfinite(old[landmarks, 0])
@@ -141,7 +149,7 @@ def hold(
 
 
 def settled_start(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
-    """Positions of all points: those of the other map, new points at that of the nearest in the data."""
+    """Positions on the other map; new points get the position of their nearest neighbour in the data."""
     start, known = anchors.positions.copy(), anchors.known
     new = np.flatnonzero(~np.isfinite(start[:, 0]))
     search = Search(X_hat[known])
@@ -151,5 +159,5 @@ def settled_start(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.n
 
 
 def stays(held: tuple[float, float], free: tuple[float, float]) -> bool:
-    """Whether a held map is about as good as a free one: by correlation of angles, and loss of neighbours."""
+    """Whether a held map is about as good as a free one, by correlation of angles and neighbour loss."""
     return held[0] >= free[0] - _MOST_LOST_BY_STAYING and held[1] <= free[1] + _MOST_TORN

@@ -73,7 +73,7 @@ class Diagnostics(NamedTuple):
 def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
     """What the components drop from some rows of the data; None if nothing.
 
-    `indices` are the indices of the rows among all, and X_hat is theirs.
+    `indices` are the indices of these rows in the data, and X_hat are their components.
     """
     columns = rows.shape[1]
     if isinstance(spectral, MetricReducer):
@@ -97,9 +97,9 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
 def find_dominance(rows: Any, metric: Any) -> Dominance | None:
     """The column with the largest share of the variance of some rows; None if this does not apply.
 
-    Of the variance, for "cosine" and "correlation" of the squared lengths of the rows, for "manhattan" of
-    the absolute deviations, for "hamming" of the pairs of rows that differ in a column, for "jaccard" of
-    those of which one has it.
+    For "cosine" and "correlation" it is the share of the squared lengths of the rows, for "manhattan" of the
+    absolute deviations, for "hamming" of the pairs of rows that differ in a column, for "jaccard" of the
+    pairs of which one row has it.
     """
     if not isinstance(metric, str) or metric not in SHARED or rows.shape[1] < 2:
         return None
@@ -108,7 +108,7 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
     if not whole > 0:
         return None
     others = float(np.delete(sizes, largest).sum()) / whole
-    if metric == "correlation":  # a row without its mean is never of one column alone
+    if metric == "correlation":  # a centred row never has only one nonzero column
         others = max(0.0, others - 1 / len(sizes))
     return Dominance(largest, 1 - others, others)
 
@@ -134,7 +134,7 @@ def _column_sizes(rows: Any, metric: str) -> np.ndarray:
 
 
 def _column_distances(rows: np.ndarray, metric: str) -> np.ndarray:
-    """What each column adds to the distance of two rows, on average, up to a factor."""
+    """Mean contribution of each column to the distance between two rows, up to a factor."""
     if metric == "manhattan":
         return np.asarray(np.mean(np.abs(rows - np.median(rows, axis=0)), axis=0))
     if metric == "jaccard":

@@ -16,34 +16,34 @@ from .._progress import Report
 from .losses import AngleLoss, DistanceLoss, Objective
 from .status import Status
 
-_WINDOW = 5  # iterations over which the fall of the loss is judged
-# Roundings of directions, in turn: of a sample, of all points, and of maps that are polished. The square root
-# of the first is three times the points' spacing.
+_WINDOW = 5  # iterations over which the decrease of the loss is measured
+# Softenings of directions, in order: for a sample, for all points, and for polished maps. The square root of
+# the first is three times the spacing of the points.
 _ROUGH, _SMOOTH, _POLISHED = (10.0,), (10.0, 1.0), (10.0, 0.1, 1e-4)
-# Sharp directions draw many points into rings that are not in the data, unless angles fit nearly exactly.
+# Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
-DISTANCE_WEIGHT = 0.2  # beside the term of angles: both are shares of a variance
-_NEEDS_DOUBLE = 1e-3  # a rounding below which single precision is too coarse
-_SMALL_LOSS = 0.1  # below it a fall counts by itself, not as a fraction of what little is left
-# In a line search. The gradient leaves out what shortens rounded directions, so that there may be no lower
-# loss to be found: this many steps are enough to tell.
+DISTANCE_WEIGHT = 0.2  # relative to the angle term; both are fractions of a variance
+_NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
+_SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
+# Steps of a line search. The gradient leaves out what shortens softened directions, so that there may be no
+# lower loss.
 _STEPS_TRIED = 5
-_PERFECT = 1e-6  # a loss below which there is nothing left to gain
+_PERFECT = 1e-6  # loss below which the fit stops
 
 
 def takes_distances(n: int, line: Calibration | None, correlation: float) -> bool:
-    """Whether the map of n points with this correlation of angles is one of distances, too."""
+    """Whether the objective for n points and this correlation of angles includes the distance term."""
     return line is None and n > _FEW and correlation < _NEARLY_EXACT
 
 
 def objective_of(angles: AngleLoss) -> Objective:
-    """The objective beside the loss of angles of as many points, before their map is known."""
+    """The objective with a given angle loss, before the map is known."""
     both = takes_distances(len(angles.X), angles.line, 0.0)
     return Objective(angles, DistanceLoss(angles, DISTANCE_WEIGHT) if both else None)
 
 
 class Fit(NamedTuple):
-    """What a solver hands back."""
+    """Result of a solver."""
 
     Y: np.ndarray
     angle_fit: AngleFit
@@ -65,10 +65,10 @@ def solve_exact(
 ) -> Fit:
     """Minimise the objective over all triples and all pairs from the start Y.
 
-    The directions jump where two points meet, which strews local minima between neighbours. So the objective
-    is first minimised with these jumps rounded off at three times the points' spacing, in single precision,
+    Directions jump where two points meet, which causes local minima between neighbours. So the objective is
+    first minimised with directions softened at three times the spacing of the points, in single precision,
     and then, if `careful`, at their spacing. Few points, maps that fit nearly exactly, and the paper's
-    objective are polished: with less rounding, at last in double precision, by angles alone.
+    objective are polished: with less softening, finally in double precision, by angles alone.
     """
     history: list[float] = []
     start, xp = Y, namespace(X)
@@ -91,7 +91,7 @@ def solve_exact(
         Y, status = _descend(Objective(angles, None), rounding, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
-    # The softened loss may lead astray where the start was as good as perfect.
+    # With softening, a nearly perfect start may become worse.
     start = np.asarray(normalize(start.astype(np.float64)))
     judged = ((Z, judge.judge(Z)) for Z in (start, Y))
     return Fit(*min(judged, key=lambda pair: pair[1].loss), history, status)
@@ -106,16 +106,16 @@ def _descend(
     history: list[float],
     report: Report,
 ) -> tuple[np.ndarray, Status]:
-    """Run L-BFGS from Y, with directions `rounded`, and add the loss of each iteration to `history`.
+    """Run L-BFGS from Y with softened directions, and append the loss of each iteration to `history`.
 
-    The unit vectors are the directions of free vectors in R^3, to which L-BFGS applies as it is: the
-    gradient is tangent, so that lengths hardly change.
+    Unit vectors are parametrised by free vectors in R^3. The gradient is tangent, so that their lengths
+    hardly change.
     """
     start = len(history)
     stopped: list[Status] = []
     raised: list[
         StopIteration
-    ] = []  # by the user's callback; SciPy would take it for a wish to stop
+    ] = []  # by the user's callback; SciPy would treat it as a request to stop
 
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
         Z = z.reshape(-1, 3)
@@ -158,7 +158,7 @@ def _descend(
     )
     if raised:
         raise raised[0]
-    if len(history) == start:  # an iteration that found nothing lower is one, too
+    if len(history) == start:  # count an iteration that found no lower loss
         history.append(float(np.sqrt(result.fun)))
     if not stopped:
         stopped.append(Status.MAX_ITER if len(history) >= max_iter else Status.PRECISION)

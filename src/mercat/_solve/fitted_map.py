@@ -1,4 +1,4 @@
-"""A finished map as rows meet it: what places them on it, and what judges where they are."""
+"""A finished map: placing rows on it, and computing their losses."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from .._math.angles import Calibration, Moments, mean_square
 from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments
 
-_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks that the loss of placed points is judged by
-_FARTHEST = 1e12  # in units of the data's spread: beyond it squares leave single precision
+_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks used for the loss of placed points
+_FARTHEST = 1e12  # in units of the spread of the data: squares overflow in single precision beyond
 
 
 class FittedMap(NamedTuple):
-    """All that places a row of X on the finished map, the same for training rows and new ones.
+    """Places rows of X on the finished map, training rows and new rows alike.
 
-    A point is placed against landmarks, or, on a map with detail, by its neighbours as well.
+    A point is placed against landmarks and, on a map with detail, by its neighbours.
     """
 
     spectral: Reducer
     against: LandmarkPlacer | DetailPlacer
 
     def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of some rows, each to the bit as alone, before the map is turned."""
+        """X_hat and positions of rows before the map is rotated, to the same bits in any batch."""
         with rows_alike():
             X_hat = within_reach(self.spectral, rows)
             return X_hat, self.against.place(X_hat)
 
 
 def within_reach(spectral: Reducer, rows: Any) -> Array:
-    """X_hat of some rows in single precision, which must hold their squares."""
+    """X_hat of rows in single precision, in which their squares must not overflow."""
     X_hat = project_rows(spectral, rows)
     xp = namespace(X_hat)
     farthest = float(xp.max(xp.abs(X_hat)))
@@ -47,15 +47,15 @@ def within_reach(spectral: Reducer, rows: Any) -> Array:
 
 
 class LossSample(NamedTuple):
-    """Landmarks as the legs of points: other ones for each tile, so that together they speak for all."""
+    """Landmarks that serve as legs of placed points, different ones for each tile."""
 
     X: Array
     Y: Array
-    n_legs: int  # a tile
+    n_legs: int  # per tile
     tile: int
 
     def moments(self, X_hat: Array, Y: Array, start: int) -> Moments:
-        """Of points as apices, the first of them number `start`."""
+        """Moments of points as apices, the first of which has the index `start`."""
         xp, wide = namespace(Y), widest(Y)
         judged = []
         for t in blocks_from(start, Y.shape[0], self.tile):
@@ -65,27 +65,27 @@ class LossSample(NamedTuple):
         return Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
 
     def share(self, n: int, tile: int = TILE) -> LossSample:
-        """The same for n points in tiles: more legs for each where there are few."""
+        """The sample for n points in tiles: fewer points get more legs each."""
         return self._replace(n_legs=max(_LEGS_A_TILE, _LEGS_IN_ALL * tile // n), tile=tile)
 
 
 def loss_sample(X_hat: np.ndarray, Y: np.ndarray) -> LossSample:
-    """Landmarks at Y, for very many points."""
+    """`LossSample` of landmarks at Y for very many points."""
     return LossSample(X_hat.astype(np.float32), Y.astype(np.float32), _LEGS_A_TILE, TILE)
 
 
 class ScoredMap(NamedTuple):
-    """Places rows and judges them there."""
+    """Places rows and computes their losses."""
 
     placer: FittedMap
     loss_sample: LossSample
     calibration: Calibration
 
     def block(self, rows: Any, start: int) -> tuple[Array, Moments]:
-        """Positions of rows, the first of them number `start`, and their moments as apices."""
+        """Positions of rows, the first of which has the index `start`, and their moments as apices."""
         X_hat, Y = self.placer.block(rows)
         return Y, self.loss_sample.moments(X_hat, Y, start)
 
     def point_loss(self, moments: Moments) -> Array:
-        """The loss at each point."""
+        """Loss of each point."""
         return namespace(moments.b).sqrt(mean_square(moments, self.calibration))

@@ -1,4 +1,4 @@
-"""First positions on the sphere: principal components, wrapped around it in one way or another."""
+"""Initial positions on the sphere from principal components."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .._math.sphere import from_lonlat, normalize
 
 
 def principal_scores(X_hat: np.ndarray, k: int) -> np.ndarray:
-    """Scores on the first k principal components (n x k), signs fixed."""
+    """Scores on the first k principal components (n x k), with fixed signs."""
     centred = X_hat - X_hat.mean(axis=0)
     if centred.shape[1] < k:
         centred = np.pad(centred, [(0, 0), (0, k - centred.shape[1])])
@@ -25,7 +25,7 @@ def wrapped_angles(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Longitude and colatitude of the paper: each component spread over [.2 pi, .8 pi]."""
     plane = scores[:, :2]
     low, width = plane.min(axis=0), np.ptp(plane, axis=0)
-    # A component without spread (one-dimensional data, equal points) goes to the middle.
+    # A constant component (one-dimensional data, equal points) goes to the middle.
     unit = np.where(width > 0, (plane - low) / np.where(width > 0, width, 1), 0.5)
     angles = 0.6 * np.pi * unit + 0.2 * np.pi
     return angles[:, 0], angles[:, 1]
@@ -38,19 +38,19 @@ def pca_positions(scores: np.ndarray) -> np.ndarray:
 
 
 def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
-    """Three components seen from a point off their centre, along the last of them."""
+    """Directions of three components from a point off their centre, along the last component."""
     spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
     unit = scores[:, :3] / (spread if spread > 0 else 1.0)
     return np.asarray(normalize(unit + np.array([0.0, 0.0, bend])))
 
 
 def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
-    """Two components as they are, on a cap whose points have this mean square distance to its centre."""
+    """Two components on a cap with this root mean square distance to its centre."""
     plane = scores[:, :2] - scores[:, :2].mean(axis=0)
     spread = np.sqrt(np.mean(np.sum(plane**2, axis=1)))
     plane = plane * (radius / (spread if spread > 0 else 1.0))
     distance = np.linalg.norm(plane, axis=1, keepdims=True)
-    away = np.sinc(np.minimum(distance, np.pi) / np.pi)  # the sine over the distance
+    away = np.sinc(np.minimum(distance, np.pi) / np.pi)  # sin(distance) / distance
     return np.concatenate([plane * away, np.cos(np.minimum(distance, np.pi))], axis=1)
 
 
@@ -61,7 +61,7 @@ def size_of(Y: np.ndarray) -> float:
 
 
 def resized(Y: np.ndarray, size: float) -> np.ndarray:
-    """Positions with all arcs from their centre multiplied, to this size, but to half a turn at most."""
+    """Scale all arcs from the centre to this size; arcs end at pi."""
     now = size_of(Y)
     if not now > 0:
         return Y
@@ -79,7 +79,7 @@ def _centre(Y: np.ndarray) -> np.ndarray:
 
 
 def many_positions(scores: np.ndarray) -> list[np.ndarray]:
-    """Starts from scores on three components that lead to different minima, the paper's first."""
+    """Starts from scores on three components that lead to different minima; the paper's is the first."""
     deviation = scores.std(axis=0)
     whitened = scores / np.where(deviation > 0, deviation, 1)
     return [

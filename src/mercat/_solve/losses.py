@@ -1,4 +1,4 @@
-"""The terms of the objective over all triples and all pairs of some points, with their gradients."""
+"""Terms of the objective over all triples and all pairs of points, with their gradients."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .._math.distances import NO_LINE, DistanceLine, arc_residuals, fit_line
 from .._math.sphere import tangent
 
 T = TypeVar("T")
-_PAIRS_A_BLOCK = 1 << 17  # what fits the cache of a core
-_PAIRS_KEPT = 1 << 22  # distances and bearings are kept up to here, and computed anew beyond
-_PAIRS_ON_DEVICE = 1 << 26  # both of them on a device
+_PAIRS_A_BLOCK = 1 << 17  # fits the cache of a core
+_PAIRS_KEPT = 1 << 22  # distances and bearings of more pairs are recomputed
+_PAIRS_ON_DEVICE = 1 << 26  # both limits on a device
 
 
 class AngleLoss:
@@ -42,12 +42,12 @@ class AngleLoss:
     Parameters
     ----------
     X : (n, r) array
-        Denoised data, in the precision to compute in, where to compute.
+        Denoised data, in the precision and on the device of the computation.
     line : Calibration or None
-        The (alpha, beta) that residuals are measured against; None for those that fit best, at each
-        evaluation. By the envelope theorem the gradient is then the one with these held.
+        (alpha, beta) of the residuals; None for the best ones at each evaluation. By the envelope theorem,
+        they can be held constant in the gradient.
     sharing : AngleLoss, optional
-        Another one for the same data: what it knows of the data's own cosines is taken over.
+        Another loss for the same data, whose sums over the data's cosines are reused.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class AngleLoss:
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
         self._legs: list[Legs] | None = None
         if sharing is not None and sharing.X.dtype == X.dtype:
-            self._legs = sharing._legs  # constants of the data, which evaluations only read
+            self._legs = sharing._legs  # constants of the data
         elif self._keep:
             self._legs = list(self._map(self._prepare, self._blocks))
         # Count, sum and sum of squares of the data's cosines at each apex.
@@ -117,7 +117,7 @@ class AngleLoss:
         )
 
     def judge(self, Y: np.ndarray, softening: float | None = None) -> AngleFit:
-        """How well the points at Y (n x 3) keep the angles, over all triples."""
+        """Quality of the angles at Y (n x 3), over all triples."""
         Y = self.beside_data(Y)
         found = self._map(lambda k: self._sums(Y, k, softening), self._indices)
         return angle_fit(self._moments(s for _, s in found), self.line)
@@ -125,7 +125,7 @@ class AngleLoss:
     def evaluate(self, Y: np.ndarray, softening: float | None = None) -> tuple[float, np.ndarray]:
         """Mean squared residual at Y (n x 3) and its gradient, tangent to the sphere.
 
-        `softening` rounds off the directions, see `bearings`.
+        `softening`: see `bearings`.
         """
         Y = self.beside_data(Y)
         xp = namespace(Y)
@@ -142,7 +142,7 @@ class AngleLoss:
 
     @property
     def variance(self) -> float:
-        """Of the data's cosines."""
+        """Variance of the data's cosines."""
         count, a, aa = (float(np.sum(m)) for m in self._data_sums)
         return max(aa / max(count, 1.0) - (a / max(count, 1.0)) ** 2, 0.0)
 
@@ -153,15 +153,15 @@ class AngleLoss:
         )
 
     def beside_data(self, Y: np.ndarray) -> Array:
-        """Positions where the data are, in their precision."""
+        """Positions on the device of the data, in their precision."""
         return namespace(self.X).asarray(Y, **like(self.X))
 
 
 class DistanceLoss:
-    """The term of distances over all pairs, beside an `AngleLoss` of the same points.
+    """The distance term over all pairs, together with an `AngleLoss` of the same points.
 
-    `weight` is that of the share of the distances' variance that the map does not explain; it is in units of
-    the variance of the cosines, so that both terms are shares of a variance.
+    The term is `weight` times the fraction of the distances' variance that the map does not explain, in units
+    of the variance of the cosines, so that both terms are fractions of a variance.
     """
 
     def __init__(self, angles: AngleLoss, weight: float) -> None:
@@ -171,7 +171,7 @@ class DistanceLoss:
     def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
         """The term at Y (n x 3), and its gradient, tangent to the sphere.
 
-        By the envelope theorem the gradient is the one with the best line held.
+        By the envelope theorem, the best line is held constant in the gradient.
         """
         angles, n = self._angles, len(Y)
         there = angles.beside_data(Y)
@@ -188,7 +188,7 @@ class DistanceLoss:
         return self._weight * self._fit_line(self._angles.beside_data(Y))[1]
 
     def _fit_line(self, Y: Array) -> tuple[DistanceLine, float]:
-        """The line through all distances and arcs at Y, and the share of the variance that it leaves."""
+        """Line through all distances and arcs at Y, and the fraction of the variance it leaves."""
         parts = self._angles.each_block(
             lambda block, near: to_numpy(arc_residuals(near, Y[block, ...], Y, NO_LINE)[2])
         )
@@ -197,18 +197,18 @@ class DistanceLoss:
 
 
 class Objective(NamedTuple):
-    """What the exact solver minimises: the terms of angles and of distances, or of angles alone."""
+    """Objective of the exact solver: the angle term, with or without the distance term."""
 
     angles: AngleLoss
     distances: DistanceLoss | None
 
     def value(self, Y: np.ndarray) -> float:
-        """The sum of the terms at Y (n x 3)."""
+        """Sum of the terms at Y (n x 3)."""
         value = self.angles.judge(Y).loss ** 2
         return value if self.distances is None else value + self.distances.value(Y)
 
     def evaluate(self, Y: np.ndarray, softening: float) -> tuple[float, np.ndarray]:
-        """The sum of the terms at Y (n x 3) and its gradient, tangent to the sphere."""
+        """Sum of the terms at Y (n x 3) and its gradient, tangent to the sphere."""
         value, gradient = self.angles.evaluate(Y, softening)
         if self.distances is None:
             return value, gradient

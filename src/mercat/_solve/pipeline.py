@@ -1,4 +1,4 @@
-"""From denoised data to a finished map: which points are solved together, which are placed, from where."""
+"""From denoised data to a finished map: solve all points, or solve a sample and place the others."""
 
 from __future__ import annotations
 
@@ -84,31 +84,31 @@ from .status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
-_FOR_SAMPLES = 3  # times the tolerance, where a sample is solved that others are placed against
-_CROWD = 10_000  # points that stand for all when the map is turned, ...
-_CROWD_VALUES = (
-    4_000_000  # ... fewer where components are still to be found in more values than this
-)
+_FOR_SAMPLES = 3  # factor of the tolerance if a sample is solved
+_CROWD = 10_000  # points that determine the rotation of the map, ...
+_CROWD_VALUES = 4_000_000  # ... fewer if components must be computed from more values than this
 _PERMUTED_UP_TO = 1_000_000
-# Landmarks that a point is compared with (the others speak through their sums): more for few points.
+# Landmarks that a point is compared with (the others contribute through sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
-# Of these, the legs of the placed point as an apex, likewise.
+# How many of these are legs of the placed point as an apex, likewise.
 _MOST_LEGS, _PLACED_LEGS = 300, 2_400_000
-_EXACT_LOSS_UP_TO = 4000  # points for which Algorithm 1's result is judged over all triples
-_FULL_BATCH_UP_TO = 10_000  # points that Algorithm 1 takes in one batch, as the paper's toy data
+_EXACT_LOSS_UP_TO = 4000  # points for which the loss of Algorithm 1 is computed over all triples
+_FULL_BATCH_UP_TO = (
+    10_000  # points that Algorithm 1 takes in one batch, as for the paper's toy data
+)
 _BATCH_SIZE = 64
-_FROM_AVERAGES = 0.2  # detail from which on the descent begins at a map of averages
-_COMPARED = 1000  # points by whose angles two maps are compared
-_UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks that the map is tried on
+_FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
+_COMPARED = 1000  # points used to compare the angles of two maps
+_UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
 
 
 class Plan(NamedTuple):
-    """What a solver is asked for, checked, and what it works with."""
+    """Validated inputs and settings of a solver."""
 
     source: RowSource
     reducer: Reducer
     solver: str
-    line: Calibration | None  # that angles are measured against; None: the best
+    line: Calibration | None  # of the residuals of angles; None: the best
     init: str | np.ndarray
     n_landmarks: int
     max_iter: int | None
@@ -126,7 +126,7 @@ class Plan(NamedTuple):
 
     @property
     def device_workers(self) -> Workers:
-        """Threads where arrays are in memory; a device is told what to do by one."""
+        """Threads for arrays in memory; a single one for a device."""
         return self.workers if self.source.device is None else Workers(1)
 
     @property
@@ -135,16 +135,13 @@ class Plan(NamedTuple):
 
     @property
     def sampled(self) -> bool:
-        """Whether a sample is solved first and the other rows are placed against it."""
+        """Whether a sample is solved and all rows are placed against it."""
         many = self.source.shape[0] > _EXACT_UP_TO
         return self.solver == "landmarks" or (self.solver == "auto" and many)
 
 
 class Crowd(NamedTuple):
-    """Positions on the map, and scores of the same points on three principal components.
-
-    Of data in a plane, their coordinates, too.
-    """
+    """Positions on the map, scores on three principal components, and coordinates of data in a plane."""
 
     Y: np.ndarray
     scores: np.ndarray
@@ -154,9 +151,8 @@ class Crowd(NamedTuple):
 class Solved(NamedTuple):
     """A finished map.
 
-    `fit` speaks of all points, or of a sample of them where they are placed when they are asked for;
-    `landmarks` are the rows that others are placed against, and `crowd` stands for all when the map is
-    turned. `diagnostics` is what speaks for it and against it.
+    `fit` is of all points, or of a sample if points are placed lazily; `landmarks` are the rows that others
+    are placed against, and `crowd` determines the rotation of the map.
     """
 
     fit: Fit
@@ -167,15 +163,15 @@ class Solved(NamedTuple):
 
 
 def solve(plan: Plan) -> Solved:
-    """Place the rows on the sphere so that the angles are kept."""
+    """Place the rows on the sphere so that angles are preserved."""
     return _solve_landmarks(plan) if plan.sampled else _solve_all(plan)
 
 
 def _solve_landmarks(plan: Plan) -> Solved:
-    """Solve a sample exactly, then place every point, the sample's too, as `transform` does.
+    """Solve a sample exactly, then place every point, including the sample, as `transform` does.
 
-    Only a sample is placed where nobody asks for the others: of lazy rows, and of maps with detail that begin
-    elsewhere.
+    Only a sample is placed if the others are not needed: for lazy rows, and for maps with detail that start
+    from averages.
     """
     rows = plan.source
     n = rows.shape[0]
@@ -211,7 +207,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
 
 
 def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, ScoredMap]:
-    """Solve some rows, denoised, exactly; and what places others against them."""
+    """Solve denoised rows exactly, and prepare placing others against them."""
     fit = _descend(X_hat, rows, plan, careful=not plan.sampled)
     return fit, _placement(X_hat, fit.Y, fit.angle_fit, plan)
 
@@ -229,13 +225,13 @@ def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Cr
 
 
 def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
-    """Fewer rows where components have to be found in all columns."""
+    """Fewer rows, if components must be computed from all columns."""
     step = 1 if _has_components(plan.reducer) else -(-len(sample) * width // _CROWD_VALUES)
     return sample[::step]
 
 
 def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
-    """What rows that were taken, with their numbers among all, tell of the data."""
+    """Diagnostics from some rows and their indices in the data."""
     return Diagnostics(
         find_cut(plan.source.to_device(plan.reducer), near, X_hat, indices),
         crowding(X_hat),
@@ -244,7 +240,7 @@ def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) 
 
 
 def _projected(near: Any, plan: Plan) -> np.ndarray:
-    """X_hat of rows that were taken, in memory."""
+    """X_hat of given rows, in memory."""
     return to_numpy(project_all(plan.source.to_device(plan.reducer), near, plan.workers))
 
 
@@ -261,7 +257,7 @@ def _place_all(
     progress: Progress,
     held: HeldMap | None = None,
 ) -> Fit:
-    """Place and judge rows, a block at a time; held: near where they were on another map."""
+    """Place rows and compute their losses in blocks; held: near their positions on another map."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
     share = placement.loss_sample.share(n, rows.tile)
@@ -281,7 +277,7 @@ def _place_all(
 
 
 def _solve_all(plan: Plan) -> Solved:
-    """Solve all points together; all of a few, or a sample of many, serve `transform`."""
+    """Solve all points together; all of them, or a sample if there are many, are kept for `transform`."""
     given = plan.source.take_all()
     n = given.shape[0]
     X_hat = _projected(given, plan)
@@ -304,13 +300,13 @@ def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
 
 
 def _begins_at_averages(plan: Plan) -> bool:
-    """Whether detail begins at a map of averages that has a start of its own, and not at the plain map."""
+    """Whether the descent with detail starts from a map of averages, and not from the plain map."""
     free = plan.anchors is None and isinstance(plan.init, str)
     return plan.detail >= _FROM_AVERAGES and free
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
-    """Sharpen the neighbourhoods of a finished map, unless the callback has stopped the fit."""
+    """Add neighbourhoods to a finished map, unless the callback has stopped the fit."""
     if solved.fit.status is Status.CALLBACK:
         return solved
     fit, workers = solved.fit, plan.device_workers
@@ -364,10 +360,10 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
 def _of_averages(
     X_hat: Array, graph: Any, landmarks: np.ndarray, Y: Array | None, plan: Plan
 ) -> Array:
-    """Positions (n x 3) on a map of averages over neighbours, or near Y, those on the map of angles."""
+    """Positions (n x 3) on a map of averages over neighbours, started at Y if given."""
     averages = averages_over(X_hat, graph, plan.device_workers)
     rows = landmarks if plan.sampled else np.arange(len(X_hat))
-    # Of a map that is held to another one, or begins where it was told to, the averages stay near it.
+    # The averages stay near an aligned map or a given start.
     init = plan.init if Y is None else to_numpy(Y)
     plan = plan._replace(init=init, anchors=None, callback=None, max_iter=None)
     few = to_numpy(averages[rows])
@@ -383,7 +379,7 @@ def _of_averages(
 def _sharpened(
     X_hat: Array, start: Array, fit: Fit, pulls: Any, weight: float, plan: Plan
 ) -> tuple[Sharpened, FarTerms]:
-    """The end of the descent, or a map near another one that is about as good; what pulled it there."""
+    """The end of the descent, or a map near another one that is about as good; and its far terms."""
     workers, before = plan.device_workers, len(fit.history)
     iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
     plan.progress.phase("detail", iterations, "iteration")
@@ -418,7 +414,7 @@ def _sharpened(
 
 
 def _all_projected(plan: Plan) -> Array:
-    """X_hat of all rows in single precision, where it is computed with; read in blocks."""
+    """X_hat of all rows in single precision, on the device of the computation, read in blocks."""
     rows = plan.source
     spectral, X_hat, start = rows.to_device(plan.reducer), None, 0
     for part in rows.each(lambda some, _: project_rows(spectral, some)):
@@ -430,10 +426,9 @@ def _all_projected(plan: Plan) -> Array:
 
 
 def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
-    """The graph of neighbours: the one that was given, or that of the nearest points.
+    """The graph of neighbours, given or computed.
 
-    On a device its points are numbered in another order, in which neighbours are near each other in memory;
-    the order is returned.
+    On a device, points are renumbered so that neighbours are close in memory; the order is returned.
     """
     if not isinstance(plan.neighbors, int):
         return graph_like(plan.neighbors, X_hat), None
@@ -445,7 +440,7 @@ def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
 
 
 def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
-    """On Y, over all triples, or over all points as apices and landmarks as legs."""
+    """Quality of Y over all triples, or over all points as apices and landmarks as legs."""
     xp, rows = namespace(X_hat), plan.source
     if landmarks is None:
         wide = widest(X_hat)
@@ -464,13 +459,13 @@ def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) ->
 
 
 def _placement(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
-    """What places and judges points against these."""
+    """Prepare placing points against these landmarks and computing their losses."""
     placer = FittedMap(plan.reducer, _landmark_placer(X_hat, Y, fit, plan))
     return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.source.shape[0]), fit.calibration)
 
 
 def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """Landmarks that points are placed against: a few of them are enough, but for the paper's loss."""
+    """Landmarks that points are placed against; a few are enough, except for the paper's loss."""
     n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // n), _MOST_LEGS)
@@ -485,9 +480,9 @@ def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan
 
 
 def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
-    """Solve these rows exactly, from the start that was asked for or the best that is found.
+    """Solve rows exactly, from the given start or the best one found.
 
-    A sample need not be solved as carefully as all the data: another sample would differ by more.
+    A sample is solved less carefully than all data, since another sample would differ by more.
     """
     plan.progress.phase("solving", None, "iteration")
     descend = functools.partial(
@@ -522,12 +517,12 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
 
 
 def _has_components(spectral: Reducer) -> bool:
-    """Whether the columns of X_hat are principal components, and not those of the data."""
+    """Whether the columns of X_hat are principal components, not columns of the data."""
     return not (isinstance(spectral, ComponentReducer) and spectral.components is None)
 
 
 def _scores(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray:
-    """Scores on the first three principal components: of all data, wherever these were computed."""
+    """Scores on the first three principal components, of all data if they are known."""
     if not _has_components(spectral):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])

@@ -1,4 +1,4 @@
-r"""Placing points one by one against landmarks that stay where they are.
+r"""Placement of points, each on its own, against fixed landmarks.
 
 A point x at y takes part in two kinds of triples: as the apex over pairs of landmarks, and as a leg at
 each landmark l, paired with every other landmark. For the second kind everything that does not depend
@@ -60,34 +60,35 @@ from .._math.angles import (
 from .._math.distances import LEAST_SINE, DistanceLine, arc_residuals, line_through
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
 
-N_APEX_LEGS = 80  # at least: legs of the placed point as an apex, the first of the landmarks
+N_APEX_LEGS = (
+    80  # smallest number of legs of the placed point as an apex, the first of the landmarks
+)
 _N_GRID = 128  # candidates spread over the sphere ...
-_N_TAKEN = 384  # ... and at landmarks, the last of them: dense where the map is
+_N_TAKEN = 384  # ... and at the last landmarks: dense where the map is
 _N_SCREEN = 128  # landmarks whose leg terms screen the candidates
 _N_KEPT = 4  # candidates whose full energy is compared ...
-_APART = 0.3  # ... at least so far from each other, in radians
+_APART = 0.3  # ... and their smallest distance, in radians
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
-_SECOND_PASS = (6, 0.01)  # further ones of those that have not settled
-_FROM_A_PLACE = (2, 0.02)  # BFGS steps of points that begin near their minimum
+_SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
+_FROM_A_PLACE = (2, 0.02)  # BFGS steps of points that start near their minimum
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
-# Roundings of directions, see `rounded`, by the spacing of the landmarks that a point is compared with. Each
-# landmark is a small trap: where directions are sharp, points gather around it in clumps that are not in the
-# data.
+# Softenings of directions, see `rounded`, in units of the spacing of the landmarks that a point is compared
+# with. Without softening, points form clumps around landmarks that are not in the data.
 SMOOTH, SHARP = 30.0, 1.0
 
 
 class PlacedDistances(NamedTuple):
-    """The term of distances beside that of angles: the line d = p + q arc, and the weight of a pair."""
+    """The distance term: the line d = p + q arc, and the weight of a pair."""
 
     p: float
     q: float
-    weight: float  # of a squared residual of a distance, in those of the cosines of a triple
+    weight: float  # of a squared residual of a distance, relative to that of a triple
 
 
 class LandmarkPlacer(NamedTuple):
-    """Landmarks with what they remember of each other, ready to place points against."""
+    """Landmarks and their sums over each other, for placing points."""
 
     X: Array  # (L, r) data
     Y: Array  # (L, 3) positions
@@ -108,8 +109,8 @@ class LandmarkPlacer(NamedTuple):
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
 
-        Most points settle within a few steps; those that do not are taken again for more. A point that
-        coincides with a landmark in the data goes where that landmark is.
+        Most points converge within a few steps; the others get more. A point that coincides with a landmark
+        in the data gets the position of that landmark.
         """
         if self._by_kernels(X):
             return self._placed_in_c(X, _SECOND_PASS[0])[0]
@@ -119,16 +120,16 @@ class LandmarkPlacer(NamedTuple):
         if again.shape[0] > 0:
             rest, near = (filled_up(xp.take(a, again, axis=0)) for a in (X, Y))
             further, _ = _bfgs(_energy_of(rest, self), near, *_SECOND_PASS)
-            # The row of `further` that belongs to each row of Y, where it was taken again.
+            # Row of `further` for each row of Y that got more steps.
             row = xp.cumulative_sum(xp.astype(~settled, again.dtype)) - 1
             row = xp.where(settled, xp.zeros_like(row), row)
             Y = xp.where(settled[:, None], Y, xp.take(further, row, axis=0))
         return Y
 
     def place_roughly(self, X: Array, away_from: Array | None = None) -> tuple[Array, Array]:
-        """Positions (b x 3) near the minimum of each point's energy, and whether it has settled there.
+        """Positions (b x 3) near the minimum of each point's energy, and whether it has converged.
 
-        Candidates near the places `away_from` (b x 3) are left out: the descent may still lead there.
+        Candidates near the positions `away_from` (b x 3) are left out; the descent may still lead there.
         """
         if self._by_kernels(X):
             return self._placed_in_c(X, 0, away_from)
@@ -142,7 +143,7 @@ class LandmarkPlacer(NamedTuple):
     def _join_twins(
         self, X: Array, coincides: Array, Y: Array, settled: Array
     ) -> tuple[Array, Array]:
-        """Put points that coincide with a landmark in the data where that is."""
+        """Give points that coincide with a landmark in the data the position of that landmark."""
         xp = namespace(X)
         if bool(xp.any(coincides)):
             twin = xp.argmin(inverse_distances(X, self.X), axis=1)
@@ -152,10 +153,10 @@ class LandmarkPlacer(NamedTuple):
     def place_from(
         self, X: Array, starts: Array, steps: int = _FROM_A_PLACE[0]
     ) -> tuple[Array, Array]:
-        """Positions (b x 3) at minima near the best of some starts (b x n x 3), and the energies there.
+        """Positions (b x 3) at minima near the best of the starts (b x n x 3), and the energies there.
 
-        A start is NaN where a point has fewer; all have the first. A point that coincides with a landmark in
-        the data goes where that is.
+        Missing starts are NaN; every point has the first. A point that coincides with a landmark in the data
+        gets the position of that landmark.
         """
         xp, n = namespace(X), X.shape[0]
         if self._by_kernels(X):
@@ -193,7 +194,7 @@ class LandmarkPlacer(NamedTuple):
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
     def excess(self, X: Array, Y: Array, Z: Array) -> Array:
-        """How much higher the mean squared residual of points is at Z (b x 3) than at Y."""
+        """Mean squared residual of points at Z (b x 3) minus that at Y."""
         here, there = (self.place_from(X, P[:, None, :], 0)[1] for P in (Y, Z))
         return (there - here) / (3 * int(self.X.shape[0]) ** 2)
 
@@ -203,7 +204,7 @@ class LandmarkPlacer(NamedTuple):
     def _placed_in_c(
         self, X: Array, more_steps: int, away_from: Array | None = None
     ) -> tuple[Array, Array]:
-        """As `place_roughly`, with so many more steps for points that have not settled."""
+        """Like `place_roughly`, with more steps for points that have not converged."""
         xp, n, m = namespace(X), X.shape[0], min(self.n_apex_legs, self.X.shape[0])
         legs = self.X[:m, :], self.Y[:m, :]
         landmarks = kernels.landmarks_of(
@@ -243,11 +244,10 @@ def prepare_landmarks(
     rounding: float | None = None,
     distances: PlacedDistances | None = None,
 ) -> LandmarkPlacer:
-    """Sum up what the landmarks X (L x r) at Y (L x 3) have to say to a point that is placed.
+    """Compute the sums over landmarks X (L x r) at Y (L x 3) for placing points.
 
-    All of them speak, through the sums at the first `n_apices`, which alone a point is then compared with:
-    hardly less exact, and faster. The arrays are best in double precision; those of a lower one come
-    from `as_type`.
+    A point is compared with the first `n_apices` landmarks only, whose sums include all landmarks: faster and
+    nearly as accurate. Pass arrays in double precision, and convert the result with `as_type`.
     """
     xp = namespace(X)
     alpha, beta = calibration
@@ -275,9 +275,9 @@ def prepare_landmarks(
 
 
 def placed_distances(X: Array, Y: Array, fit: AngleFit, weight: float) -> PlacedDistances:
-    """The term of distances to landmarks X (L x r) at Y (L x 3), where angles fit so well.
+    """The distance term for landmarks X (L x r) at Y (L x 3), given the fit of the angles.
 
-    `weight` is that of the share of the distances' variance beside that of the cosines'.
+    `weight` is the weight of the fraction of the distances' variance relative to that of the cosines'.
     """
     line = line_through(X, Y)
     variance = fit.loss**2 / (1 - fit.correlation**2)  # of the cosines
@@ -296,7 +296,7 @@ def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
 
 
 def _linear_parts(X: Array, k: LandmarkPlacer) -> tuple[Array, Array, Array]:
-    """K (2 x b x L), inverse distances to the legs of an apex, and the least of all (b)."""
+    """K (2 x b x L), inverse distances to the legs of an apex, and the smallest of all (b)."""
     xp = namespace(X)
     inverse_distance = inverse_distances(X, k.X)
     K = row_product(X, xp.matrix_transpose(k.P))
@@ -308,10 +308,10 @@ def _linear_parts(X: Array, k: LandmarkPlacer) -> tuple[Array, Array, Array]:
 
 
 class _Energy:
-    """Energy of a block of b points as functions of their positions.
+    """Energy of a block of b points as a function of their positions.
 
-    Where a point coincides with a landmark (`nearest`, an inverse distance, is zero) it is of no use.
-    Candidates near the places `away_from` (b x 3) are left out.
+    It is meaningless for a point that coincides with a landmark (`nearest`, an inverse distance, is zero).
+    Candidates near the positions `away_from` (b x 3) are left out.
     """
 
     def __init__(self, X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None) -> None:
@@ -320,9 +320,9 @@ class _Energy:
         self.K, near, self.nearest = _linear_parts(X, landmarks)
         m = near.shape[1]
         self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
-        # The sampled pairs of the apex stand for all pairs of landmarks.
+        # The sampled pairs of the apex represent all pairs of landmarks.
         self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
-        # A pair is part of as many triples, at either end, as there are other landmarks.
+        # At either end, a pair is part of one triple per other landmark.
         term = landmarks.distances or PlacedDistances(0.0, 0.0, 0.0)
         self.pair_weight = 2 * term.weight * n_landmarks * (n_landmarks - 1) / max(m, 1)
         self.line = DistanceLine(term.p, term.q, 1.0)
@@ -344,7 +344,7 @@ class _Energy:
         return E if self.away_from is None else _apart_from(self.away_from, k.candidates, E)
 
     def best_candidate(self) -> Array:
-        """Where to begin (b x 3)."""
+        """Initial positions (b x 3)."""
         return _best_candidate(self)
 
     def __call__(self, Y: Array) -> tuple[Array, Array]:
@@ -368,7 +368,7 @@ class _Energy:
         g = B * k.sigma[:, None, :]
         g += xp.flip(B, axis=0) * k.sigma12
         g += self.K
-        # The gradient times the bearing has the quadratic part twice, the linear part once.
+        # The gradient times the bearing contains the quadratic part twice and the linear part once.
         energy = xp.sum(row_dot(g, B) + row_dot(self.K, B), axis=0) / 2
         return energy, _weighted_sum(pull_back(g, B, inverse_sine), k.frame)
 
@@ -385,7 +385,7 @@ class _Energy:
         return self.pair_weight * found[0], self.pair_weight * found[1]
 
     def beside_legs(self, Y: Array) -> Array:
-        """Energy (b) of the points without that as legs."""
+        """Energy (b) of the points without the leg terms."""
         if self._on_gpu:
             return self._by_kernel(Y, gradient=False)[0]
         energy = self._apex_state(Y)[0]
@@ -417,8 +417,8 @@ class _Energy:
 class _Energies:
     """Energy of many points, one tile at a time.
 
-    All else that is done to the points is done to all of them at once: many short operations would have
-    the threads wait for each other, as Python lets only one of them begin an operation at a time.
+    All other operations are on all points at once: with many short operations, threads would wait for each
+    other, since Python starts only one operation at a time.
     """
 
     def __init__(self, X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None) -> None:
@@ -446,7 +446,7 @@ class _Energies:
 def _energy_of(
     X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None
 ) -> _Energy | _Energies:
-    """The energy of points, all at once on a device, which is idle under small tiles."""
+    """Energy of points; on a device for all at once, since small tiles would leave it idle."""
     kind = _Energies if on_host(X) else _Energy
     return kind(X, landmarks, away_from)
 
@@ -463,7 +463,7 @@ def _weighted_sum(pulls: Array, frame: Array) -> Array:
 
 
 def _best_candidate(energy: _Energy) -> Array:
-    """The candidate of lowest energy, among the few lowest in leg energy that lie apart."""
+    """The candidate of lowest energy, among a few distant ones of lowest leg energy."""
     legs = energy.screen()
     xp = namespace(legs)
     candidates = energy.landmarks.candidates
@@ -483,13 +483,13 @@ def _best_candidate(energy: _Energy) -> Array:
 def _bfgs(
     energy: _Energy | _Energies, Y: Array, steps: int, first_step: float
 ) -> tuple[Array, Array]:
-    """A fixed number of BFGS steps from Y, each point on its own; only a step down is taken.
+    """Take a fixed number of BFGS steps from Y for each point on its own; only descending steps count.
 
-    Returns the positions, and whether a point has settled: a further step would be short, and the last one
-    did not lead up by more than rounding.
+    Returns the positions, and whether each point has converged: a further step would be short, and the last
+    one did not increase the energy by more than rounding.
     """
     xp = namespace(Y)
-    # A step of no length, from no energy: the energy and the gradient where the point is.
+    # A step of length zero: energy and gradient at the point itself.
     E, g = xp.full_like(Y[:, 0], xp.inf), xp.zeros_like(Y)
     H = xp.zeros((Y.shape[0], 3, 3), **like(Y))
     Y, E, g, H, _ = _advance(energy, Y, E, g, H)
@@ -507,7 +507,7 @@ def _bfgs(
 def _advance(
     energy: _Energy | _Energies, Y: Array, E: Array, g: Array, H: Array
 ) -> tuple[Array, ...]:
-    """One BFGS step: position, energy, gradient, inverse Hessian; and whether it did not lead up."""
+    """One BFGS step: position, energy, gradient, inverse Hessian; and whether the energy did not increase."""
     xp = namespace(Y)
     tiny = xp.finfo(Y.dtype).smallest_normal
     step = _newton_step(H, g, Y)
@@ -551,7 +551,7 @@ def _newton_step(H: Array, g: Array, Y: Array) -> Array:
 def placed_moments(
     X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int
 ) -> Moments:
-    """Moments of placed points as apices over `n_legs` landmarks, counted from `start` around."""
+    """Moments of placed points as apices over `n_legs` landmarks, from `start` on, cyclically."""
     xp = namespace(X)
     n_landmarks = X_landmarks.shape[0]
     chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))

@@ -1,4 +1,4 @@
-"""Where a descent begins: at the best of several starts, as few points and short descents can tell."""
+"""Choice of the best of several starts, by short descents of few points."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from .initial import many_positions, pca_positions, resized
 from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_distances, prepare_landmarks
 
-_VERY_FEW = 20  # points, which take each start to its end; one may have all angles turned around
-_TRIED_FOR = 8  # iterations of every start, by which ...
-_PROMISING = 2  # ... so many are chosen
-_START_SAMPLE = 200  # points on which these are followed ...
+_VERY_FEW = (
+    20  # points up to which each start is solved completely; one may have all angles reversed
+)
+_TRIED_FOR = 8  # iterations of every start, after which ...
+_PROMISING = 2  # ... this many are chosen
+_START_SAMPLE = 200  # points on which these are solved ...
 _ROUGHLY = 1e-3  # ... to this tolerance
-_JUDGED_BY = 500  # points that these place, by whose loss the start is judged
-# Data that prefer a plane fill more or less of the sphere at about the same objective, which is lowest for
-# the smallest map. Their map gets a size that can be seen on a globe, the same by any seed.
+_JUDGED_BY = 500  # points placed against them, whose loss decides between the starts
+# Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
+# Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.35  # root mean square arc from the centre
 _NO_DIFFERENCE = 1.004  # between objectives
 _CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
@@ -38,11 +40,11 @@ def best_start(
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
 
-    All are tried for some iterations on a few points, and the most promising followed to their minima. There
-    the few points place many others: how well these fare tells which minimum is a good one for all, and not
-    just for the few. The paper's own start is kept unless another is clearly better.
+    All starts are tried for some iterations on a few points, and the most promising are solved. Other points
+    are then placed against the few, and their objective decides, so that the minimum is good for all points
+    and not just for the few. The paper's own start is kept unless another one is clearly better.
     """
-    inline = Workers(1)  # a start is followed by one thread, several starts at a time
+    inline = Workers(1)  # one thread per start, several starts at a time
     quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
@@ -82,12 +84,12 @@ def best_start(
     tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).history[-1], starts)
     promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
     found = list(workers.map(follow, [starts[k] for k in promising]))
-    # The objective of the paper's start as if it were a little lower.
+    # Favour the paper's start a little.
     handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
     _, landmarks = found[np.argmin([value for value, _ in found] * handicap)]
     placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
     value = objective_of(about_all).value
-    # The paper's start may be perfect as it is, as for points on a line.
+    # The paper's start may be perfect, as for points on a line.
     judged = ((start, value(start)) for start in (pca_positions(scores), placed))
     best, lowest = min(judged, key=lambda pair: pair[1])
     usual = resized(best, _USUAL_SIZE)
