@@ -1,13 +1,13 @@
-"""The inner loops in C, for NumPy arrays in memory; nothing else of Mercat is compiled.
+"""Inner loops in C for NumPy arrays; nothing else in Mercat is compiled.
 
-Each function stands beside a definition in NumPy, which is what runs where there is no library (none was
-built at installation, or the variable MERCAT_NATIVE is 0) and what tests compare with:
+Each function has a reference implementation in NumPy, which is used if there is no library (it was not built
+at installation, or the variable MERCAT_NATIVE is 0) and with which tests compare it:
 
     if kernels.available():
         return kernels.attraction(...)
 
-The library knows nothing of Python. It is loaded at first use by `ctypes`, which lets other threads run
-meanwhile.
+The library does not depend on Python. It is loaded at first use by `ctypes`, which releases the global
+interpreter lock during calls.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ import numpy as np
 
 from .._data.arrays import row_product
 
-LANES = 16  # numbers that are worked on together: the width of the widest instructions
-_PRODUCTS = 1 << 19  # numbers that are selected from at a time, while the cache of a core has them
+LANES = 16  # width of the widest instructions, in numbers
+_PRODUCTS = 1 << 19  # numbers to select from at a time, which fit the cache of a core
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
 
 
 class _Library(NamedTuple):
-    """The kernels of one level of instructions, or why there are none."""
+    """The kernels for one instruction set, or the reason why there are none."""
 
     handle: Any
     level: str
     reason: str
 
     def __call__(self, name: str, *arguments: Any) -> None:
-        """Run a kernel. Arrays go as pointers, integers as int64, floats as double: as C declares them."""
+        """Run a kernel. Arrays are passed as pointers, integers as int64, floats as double."""
         function: Any = getattr(self.handle, f"mercat_{name}_{self.level}")
         if function.argtypes is None:
             function.restype = None
@@ -55,7 +55,7 @@ def _address(array: np.ndarray) -> int:
 
 @functools.cache
 def _load() -> _Library:
-    """Load the library, after building it where this is a source tree whose source has changed."""
+    """Load the library; in a source tree, build it first if the source has changed."""
     from . import _build
 
     path = _build.library()
@@ -77,12 +77,12 @@ def _load() -> _Library:
 
 
 def available() -> bool:
-    """Whether the kernels run, and not NumPy."""
+    """Whether the compiled kernels are used instead of NumPy."""
     return _wanted and _load().handle is not None
 
 
 def describe() -> str:
-    """Which path runs, in words."""
+    """Describe whether compiled kernels or NumPy are used."""
     if not _wanted:
         return "NumPy, as MERCAT_NATIVE is 0"
     found = _load()
@@ -91,7 +91,7 @@ def describe() -> str:
 
 @contextmanager
 def switched(on: bool) -> Iterator[None]:
-    """Within, kernels run or do not, in all threads: for tests and benchmarks."""
+    """Context that turns the kernels on or off in all threads, for tests and benchmarks."""
     global _wanted
     before, _wanted = _wanted, on
     try:
@@ -101,7 +101,7 @@ def switched(on: bool) -> Iterator[None]:
 
 
 def _exactly(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """The array as C takes it: as it is, or a copy."""
+    """The array in C order and of this type, copied if needed."""
     return np.ascontiguousarray(array, dtype=dtype)
 
 
@@ -121,9 +121,9 @@ def move(
     Y: np.ndarray, velocity: np.ndarray, forces: Sequence[np.ndarray], factors: Sequence[float],
     momentum: float, factor: float, longest: float, n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """See `_detail.descent._moved`: places and velocities (n x 3) after a step.
+    """See `_detail.descent._moved`: positions and velocities (n x 3) after a step.
 
-    `forces` are the arrays of `_detail.descent.Forces`, in order, and `factors` those that it has.
+    `forces` are the arrays and `factors` the factors of `_detail.descent.Forces`, in order.
     """
     velocity, moved = velocity.astype(np.float32, order="C"), np.empty(Y.shape, dtype=np.float32)
     arrays = (_exactly(a, np.float32) for a in (Y, *forces))
@@ -145,7 +145,7 @@ def charge(
 def read_field(
     field: np.ndarray, Y: np.ndarray, n_rows: int, n_columns: int, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `_detail.repulsion.Field.at`: value (n) and gradient (n x 3) at places Y."""
+    """See `_detail.repulsion.Field.at`: value (n) and gradient (n x 3) at positions Y."""
     value, slope = np.empty(len(Y), dtype=np.float32), np.empty((len(Y), 3), dtype=np.float32)
     Y, field = _exactly(Y, np.float32), _exactly(field, np.float32)
     _load()("read_field", n_threads, len(Y), Y, n_rows, n_columns, field, value, slope)
@@ -155,7 +155,7 @@ def read_field(
 def fill_table(
     rho: np.ndarray, power: np.ndarray, alias: np.ndarray, table: Any, rows: slice
 ) -> None:
-    """Enter the kernel at some latitudes into a `_detail.repulsion.Table`; see repulsion.c."""
+    """Fill a `_detail.repulsion.Table` at some latitudes; see repulsion.c."""
     n_frequencies, half = table.low.shape
     _load()(
         "fill_table", rows.start, rows.stop, half, n_frequencies, rho, power, alias,
@@ -164,7 +164,7 @@ def fill_table(
 
 
 def filter_spectrum(table: Any, spectrum: np.ndarray, n_threads: int) -> None:
-    """From the spectrum of a charge to that of its field, in place; see repulsion.c."""
+    """Convert the spectrum of a charge to that of its field, in place; see repulsion.c."""
     n_frequencies, half = table.low.shape
     n_groups = len(table.starts) - 1
     scratch = np.empty(n_groups * (2 * LANES + 4) * 2 * half, dtype=np.float32)
@@ -175,11 +175,11 @@ def filter_spectrum(table: Any, spectrum: np.ndarray, n_threads: int) -> None:
 
 
 class Anchors(NamedTuple):
-    """Those of a descent as descent.c reads them."""
+    """Anchors of a descent in the layout of descent.c."""
 
-    legs: np.ndarray  # (14, m) places, frames and sums
-    X: np.ndarray  # (m, r), filled up with zeros
-    Xt: np.ndarray  # (r, m), filled up with zeros
+    legs: np.ndarray  # (14, m) positions, frames and sums
+    X: np.ndarray  # (m, r), padded with zeros
+    Xt: np.ndarray  # (r, m), padded with zeros
 
 
 def anchors_of(X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any) -> Anchors:
@@ -192,9 +192,9 @@ def angle_forces(
     X: np.ndarray, Y: np.ndarray, near: np.ndarray, K: np.ndarray, anchors: Anchors,
     alpha: float, beta: float, softening: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Forces of angles on points at Y, see `_detail.terms.AngleTerm`: summed over triples (b x 3).
+    """Forces of angles on points at Y (b x 3), summed over triples; see `_detail.terms.AngleTerm`.
 
-    Beside them the sums of squared inverse sines (b), and the moments (3 x b).
+    Also returns the sums of squared inverse sines (b) and the moments (3 x b).
     """
     (b, m), r, (padded, width) = near.shape, X.shape[1], anchors.X.shape
     scratch = np.empty(7 * padded + 2 * width, dtype=np.float32)
@@ -206,7 +206,7 @@ def angle_forces(
 
 
 def _by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """X (m x r) and its transpose, filled up with zeros to multiples of `LANES`."""
+    """X (m x r) and its transpose, padded with zeros to multiples of `LANES`."""
     m, r = X.shape
     padded = np.zeros((-(-m // LANES) * LANES, -(-r // LANES) * LANES), dtype=np.float32)
     padded[:m, :r] = X
@@ -219,9 +219,9 @@ def _by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def smallest(
     left: np.ndarray, right: np.ndarray, k: int, itself: np.ndarray | None
 ) -> np.ndarray | None:
-    """Columns (q x k) of the k smallest entries of each row of left @ right.T, in no order.
+    """Columns (q x k) of the k smallest entries of each row of left @ right.T, in any order.
 
-    All but the column `itself` of each row. None where a row has not k numbers below infinity.
+    The column `itself` of each row is left out. None if a row has fewer than k finite entries.
     """
     q, n = len(left), len(right)
     if itself is None:
@@ -251,7 +251,7 @@ def in_order(
 
 
 def take(*arrays: Any) -> bool:
-    """Whether the kernels run, and take these arrays: NumPy's, all of single or all of double precision."""
+    """Whether the kernels are used for these arrays: NumPy arrays, all of float32 or all of float64."""
     first = arrays[0]
     return (
         isinstance(first, np.ndarray)
@@ -264,7 +264,7 @@ def take(*arrays: Any) -> bool:
 def inverse_distances(
     X_apex: np.ndarray, X_legs: np.ndarray, negligible: float, threshold: float
 ) -> np.ndarray:
-    """See `_math.angles.inverse_distances`, of legs (m x r) that apices (b x r) share."""
+    """See `_math.angles.inverse_distances`, for legs (m x r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
     X_apex, X_legs = _exactly(X_apex, dtype), _exactly(X_legs, dtype)
     (b, r), m = X_apex.shape, len(X_legs)
@@ -284,10 +284,10 @@ def bearings(
     softening: float,
     inverse_distance: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Directions from apices (b x 3) to legs (m x 3) that they share, with their sums.
+    """Directions from apices (b x 3) to shared legs (m x 3), with their sums.
 
-    As `_math.angles.bearings` has them: B, inverse_sine and frame; and of `apex_sums` S, S12, t and the
-    weights that M is the sum of.
+    B, inverse_sine and frame are those of `_math.angles.bearings`; S, S12 and t those of `apex_sums`. The
+    last result are the weights of the sum M.
     """
     dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
     ones = np.ones(m, dtype=dtype)
@@ -304,7 +304,7 @@ def bearings(
 
 
 def _stride(array: np.ndarray) -> int:
-    """From a row to the next; 0 where there is but one for all."""
+    """Stride between rows; 0 if all share one row."""
     return array.shape[1] if array.ndim == 2 else 0
 
 
@@ -319,8 +319,8 @@ def turning_forces(
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `_math.angles.apex_gradient`: forces on the apices (b x 3) and on the legs (m x 3).
 
-    `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` are those of M with what
-    leads from the apices to the legs in the data (2 x b x m).
+    `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` (2 x b x m) are those of M
+    with the differences between legs and apices in the data.
     """
     dtype = Y_apex.dtype
     b, m = inverse_distance.shape
@@ -337,7 +337,7 @@ def turning_forces(
 def data_moments(
     X_apex: np.ndarray, X_legs: np.ndarray, inverse_distance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """See `_math.angles.data_moments`, of legs (m x at least r) that apices (b x r) share."""
+    """See `_math.angles.data_moments`, for legs (m x at least r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
     (b, r), (m, stride) = X_apex.shape, X_legs.shape
     width = -(-min(m, r) // LANES) * LANES
@@ -374,12 +374,12 @@ def arc_residuals(
 
 
 class Landmarks(NamedTuple):
-    """A `_solve.placement.LandmarkPlacer` as placement.c reads it."""
+    """A `_solve.placement.LandmarkPlacer` in the layout of placement.c."""
 
     legs: np.ndarray  # (9, L) frames and sigmas
     Y_apex: np.ndarray  # (3, m)
-    X_apex: np.ndarray  # (m, r), filled up with zeros
-    Xt_apex: np.ndarray  # (r, m), filled up with zeros
+    X_apex: np.ndarray  # (m, r), padded with zeros
+    Xt_apex: np.ndarray  # (r, m), padded with zeros
     candidates: np.ndarray  # (3, G)
 
 
@@ -387,7 +387,7 @@ def landmarks_of(
     frame: np.ndarray, sigma: np.ndarray, sigma12: np.ndarray, X: np.ndarray, Y: np.ndarray,
     candidates: np.ndarray,
 ) -> Landmarks:  # fmt: skip
-    """Frames (2 x L x 3) and sigmas (2 x L, L) of landmarks; data X and places Y of the legs of an apex."""
+    """Pack frames (2 x L x 3) and sigmas (2 x L, L) of landmarks, and X and Y of the legs of an apex."""
     legs = [*frame[0].T, *frame[1].T, *sigma, sigma12]
     return Landmarks(
         np.stack(legs).astype(np.float32),

@@ -1,8 +1,7 @@
-"""Compiles the kernels to a shared library: at installation, or in a source tree at first use.
+"""Compile the kernels to a shared library, at installation or, in a source tree, at first use.
 
-It needs nothing but a C compiler that takes the options of GCC: that of the variable CC, or the first found
-of cc, gcc and clang. The name of the library holds a hash of the source and of how it is compiled, so that
-one that fits is known by its name.
+This needs a C compiler with GCC's options: the one in the variable CC, or the first of cc, gcc and clang. The
+name of the library contains a hash of the source and the compiler options, which identifies a matching one.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-# Sums keep the order that is written down, but for those marked "omp simd" (which needs no library); NaN and
-# infinity stay what they are.
+# Sums keep their order in the source, except those marked "omp simd" (which needs no library); NaN and
+# infinity are preserved.
 OPTIONS = [
     "-std=gnu99",
     "-O3",
@@ -33,9 +32,9 @@ OPTIONS = [
     "-Wall",
     "-Wextra",
 ]
-# Sums must not depend on where in memory a row begins.
+# Sums must not depend on the alignment of a row in memory.
 GCC_ONLY = ["--param=vect-max-peeling-for-alignment=0"]
-# Levels of instructions, each with all kernels; `cpu.c` tells which of them a processor knows.
+# Instruction sets, each with all kernels; `cpu.c` detects which of them a processor supports.
 LEVELS: dict[str, list[str]] = {
     "any": [],
     "avx2": ["-mavx2", "-mfma"],
@@ -49,17 +48,17 @@ class CannotBuild(Exception):
 
 
 def levels(machine: str) -> list[str]:
-    """The levels for a kind of processor: those beyond the first are those of x86-64."""
+    """Instruction sets for a type of processor; all but the first are for x86-64."""
     return list(LEVELS) if machine.lower() in ("x86_64", "amd64") else ["any"]
 
 
 def ending(system: str) -> str:
-    """How the name of a shared library ends."""
+    """File extension of a shared library."""
     return {"darwin": "dylib", "win32": "dll"}.get(system, "so")
 
 
 def library(folder: Path = FOLDER, system: str = sys.platform) -> Path:
-    """Where the library that fits the source is, or would be."""
+    """Path of the library that matches the source, whether it exists or not."""
     digest = hashlib.sha256(repr((OPTIONS, GCC_ONLY, LEVELS)).encode())
     for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
         digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
@@ -67,7 +66,7 @@ def library(folder: Path = FOLDER, system: str = sys.platform) -> Path:
 
 
 def compiler() -> list[str]:
-    """The command of the compiler that is there."""
+    """Command of an available compiler."""
     if os.environ.get("CC"):
         return shlex.split(os.environ["CC"])
     for name in ("cc", "gcc", "clang"):
@@ -83,7 +82,7 @@ def build(
     machine: str = platform.machine(),
     extra: Sequence[str] = (),
 ) -> Path:
-    """Compile the source beside this file to `target`, which appears at once or not at all."""
+    """Compile the sources in this folder to `target`, which is written atomically."""
     command = compiler() if command is None else list(command)
     with tempfile.TemporaryDirectory() as scratch:
         objects: list[str] = []
@@ -99,7 +98,7 @@ def build(
                 jobs.append([*command, *options, *define])
         for job in jobs:
             _run(job, FOLDER)
-        # Names without folders, so that the same source gives the same bytes wherever it is.
+        # Names without folders, so that the same source gives the same bytes in any folder.
         libraries = [] if target.suffix == ".dll" else ["-lm", "-lpthread"]
         strip = [] if "-g" in extra else ["-s"]
         _run(
@@ -116,7 +115,7 @@ def build(
 
 
 def _without_time(library: bytes) -> bytes:
-    """A library without the time at which it was linked, which those of Windows hold (in their PE header)."""
+    """Remove the time of linking, which libraries for Windows contain in their PE header."""
     if library[:2] != b"MZ":
         return library
     at = int.from_bytes(library[0x3C:0x40], "little") + 8

@@ -5,7 +5,7 @@ Sums run in a fixed order, or over integers, so that the same input gives the sa
 are not specialised: a kernel is compiled once for any number of rows, columns and landmarks.
 """
 
-# Annotations stay types, as Triton reads them: no `from __future__ import annotations` here.
+# Triton reads annotations as types: no `from __future__ import annotations` here.
 import triton
 import triton.language as tl
 
@@ -71,7 +71,7 @@ def _spline_slope(t, node: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "n_columns"])
 def spread(row, column, n, n_columns, unit, grid, BLOCK: tl.constexpr):
-    """Add a charge of `unit`, in whole numbers, at each place (row, column) of a grid."""
+    """Add an integer charge of `unit` at each position (row, column) of a grid."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
     r = tl.load(row + i, mask=there, other=2.0)
@@ -96,9 +96,9 @@ def read_field(
     field, Y, row, column, n, n_columns, rows, columns, least_cosine, value, slope,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Value of a field at points Y (n x 3), whose places on the grid are (row, column), and its gradient.
+    """Value and gradient of a field at points Y (n x 3), with positions (row, column) on the grid.
 
-    There are `rows` of the grid to a radian of latitude, and `columns` to one of longitude.
+    The grid has `rows` per radian of latitude and `columns` per radian of longitude.
     """
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     there = i < n
@@ -245,7 +245,7 @@ def arc_residuals(
     near, Y, n, legs_Y, m, p, q, least_sine, squares, gradient, sums,
     ROWS: tl.constexpr, LEGS: tl.constexpr,
 ):  # fmt: skip
-    """See `_math.distances.arc_residuals`; all others are one tile."""
+    """See `_math.distances.arc_residuals`; all others are in one tile."""
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.arange(0, LEGS)
     there = i < n
@@ -287,7 +287,7 @@ def _directions(x, y, z, u, v, w, part, softening):
 def weights(
     Y, near, n, legs_Y, m, softening, found, ROWS: tl.constexpr, LEGS: tl.constexpr
 ):  # fmt: skip
-    """Directions from points at Y (n x 3) to legs over distances in the data (2 x n x m)."""
+    """Directions from points at Y (n x 3) to legs, divided by distances in the data (2 x n x m)."""
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.program_id(1) * LEGS + tl.arange(0, LEGS)
     there = i < n

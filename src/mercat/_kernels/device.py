@@ -1,7 +1,7 @@
-"""The inner loops on a GPU, in Triton (`_triton.py`), for tensors of single precision.
+"""Inner loops on a GPU in Triton (`_triton.py`), for tensors in single precision.
 
-Each function stands beside a definition in torch, which is what runs on other devices, without Triton, or
-where the variable MERCAT_TRITON is 0, and what tests compare with:
+Each function has a reference implementation in torch, which is used on other devices, without Triton, or if
+the variable MERCAT_TRITON is 0, and with which tests compare it:
 
     if device.take(Y):
         return device.attraction(...)
@@ -19,7 +19,7 @@ from typing import Any
 
 from .._data.arrays import is_torch
 
-UNIT = 2.0**32  # of a charge, in whole numbers
+UNIT = 2.0**32  # charges are counted in integers of this unit
 _ROWS = 16  # points per program, for kernels with a tile of points and landmarks
 _BLOCK = 256  # points per program, for others
 _MOST_LEGS = 256  # landmarks in one tile
@@ -29,7 +29,7 @@ _interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton itself, in
 
 @functools.cache
 def _kernels() -> Any:
-    """The module of kernels, or None without Triton."""
+    """The module of kernels, or None if Triton is not installed."""
     try:
         from . import _triton
     except ImportError:
@@ -38,7 +38,7 @@ def _kernels() -> Any:
 
 
 def take(*tensors: Any) -> bool:
-    """Whether the kernels run, and take these tensors: of single precision, on a GPU."""
+    """Whether the kernels are used for these tensors: in single precision, on a GPU."""
     return (
         _wanted
         and all(is_torch(t) and str(t.dtype) == "torch.float32" for t in tensors)
@@ -71,7 +71,7 @@ _coming: dict[str, list[Future[None]]] = {}
 
 
 def prepare(device: Any, *, detail: bool) -> None:
-    """Begin to compile the kernels of a fit on a torch device, or on none, unless they are there."""
+    """Start compiling the kernels of a fit on a torch device, unless they are compiled already."""
     if not _wanted or _interpreted or getattr(device, "type", "") != "cuda" or _kernels() is None:
         return
     wanted = {**_PLACING, **(_DESCENT if detail else {})}
@@ -103,7 +103,7 @@ def _run(kernel: str, grid: tuple[int, ...], device: Any, *arguments: Any, **siz
     if not grid[0]:
         return
     for future in _coming.get(kernel, ()):
-        future.exception()  # wait; what is wrong with a kernel its call will say
+        future.exception()  # wait; errors are raised by the call of the kernel
     if device.type == "cuda":
         import torch
 
@@ -125,7 +125,7 @@ def attraction(P: Any, Y: Any, bandwidth: float) -> Any:
 
 
 def spread(row: Any, column: Any, n_columns: int, size: int) -> Any:
-    """A unit charge for each place on a grid, flattened; see `_detail.repulsion`."""
+    """Spread a unit charge for each position on a grid, flattened; see `_detail.repulsion`."""
     import torch
 
     charge = torch.zeros(size, dtype=torch.int64, device=row.device)
@@ -141,7 +141,7 @@ def read_field(
 ) -> tuple[Any, Any]:
     """Value (n) and gradient (n x 3) of a flattened field at points Y; see `_detail.repulsion.Field`.
 
-    `scales` are rows and columns of the grid to a radian, and the least cosine of a latitude.
+    `scales` are the rows and columns of the grid per radian, and the smallest cosine of a latitude.
     """
     value, slope = Y.new_empty(len(Y)), Y.new_empty((len(Y), 3))
     _run(
@@ -154,7 +154,7 @@ def read_field(
 def move(
     Y: Any, velocity: Any, force: Any, curvature: Any, momentum: float, factor: float, longest: float
 ) -> tuple[Any, Any]:  # fmt: skip
-    """See `_detail.descent._moved`: places and velocities (n x 3) after a step."""
+    """See `_detail.descent._moved`: positions and velocities (n x 3) after a step."""
     arrays = [a.contiguous() for a in (Y, velocity, force, curvature)]
     moved, faster = Y.new_empty(Y.shape), Y.new_empty(Y.shape)
     _run(
@@ -165,22 +165,22 @@ def move(
 
 
 def takes_legs(m: int) -> bool:
-    """Whether all of m landmarks fit a tile."""
+    """Whether m landmarks fit into a tile."""
     return m <= _MOST_LEGS
 
 
 def _tile(m: int) -> int:
-    """Landmarks in a tile: another kernel is compiled for each power of two."""
+    """Number of landmarks per tile; one kernel is compiled for each power of two."""
     return max(64, 1 << (m - 1).bit_length())
 
 
 def _rows(m: int) -> int:
-    """Points in a tile with m landmarks."""
+    """Number of points per tile with m landmarks."""
     return max(1, 1024 // _tile(m))
 
 
 def inverse_distances(X: Any, legs: Any, negligible: float) -> Any:
-    """See `_math.angles.inverse_distances`, of legs (m x r) that all points share."""
+    """See `_math.angles.inverse_distances`, for legs (m x r) shared by all points."""
     X = X.contiguous()
     (n, r), m = X.shape, len(legs)
     near = X.new_empty((n, m))
@@ -208,7 +208,7 @@ def arc_residuals(
 
 
 def weights(Y: Any, near: Any, others: Any, softening: float) -> Any:
-    """Directions from points at Y to others (m x 3) over their distances in the data (2 x n x m)."""
+    """Directions from points at Y to others (m x 3), divided by distances in the data (2 x n x m)."""
     n, m = near.shape
     found = Y.new_empty((2, n, m))
     _run(
@@ -222,9 +222,9 @@ def weights(Y: Any, near: Any, others: Any, softening: float) -> Any:
 def angle_force(
     Y: Any, near: Any, products: Any, K: Any, anchors: Any, frame: Any, line: tuple[float, float]
 ) -> tuple[Any, Any, Any]:
-    """Forces of angles on points at Y, see `_detail.terms.AngleTerm`: summed over triples (n x 3).
+    """Forces of angles on points at Y (n x 3), summed over triples; see `_detail.terms.AngleTerm`.
 
-    Beside them the sums of squared inverse sines (n), and the moments (3 x n), the last without |M|^2.
+    Also returns the sums of squared inverse sines (n) and the moments (3 x n), the last without |M|^2.
     """
     import torch
 

@@ -8,11 +8,10 @@ squared residuals of the leg's pairs are, up to a constant,
 .. math:: f_l(b) = \tfrac12 b^T \sigma_l b + K_l \cdot b, \qquad \sigma_l = 4 \beta^2 S_l, \quad
           K_l = -4 \beta\, a^T M_l + 4 \alpha \beta\, t_l
 
-with b the bearing of y at l, so that a step costs O(1) a landmark. The energy of a point has two
-unknowns. The term of distances adds squared residuals of its arcs to landmarks (`_math/distances.py`).
-The global minimum is looked for among candidates (all leg terms at all candidates are one matrix product),
-then followed by BFGS. Nothing depends on the other points of a block: a point goes to the same place
-whatever company it arrives in.
+where b is the bearing of y at l, so that a step costs O(1) per landmark. The energy of a point has two
+unknowns. The distance term adds squared residuals of its arcs to landmarks (`_math/distances.py`). The best
+of several candidates (all leg terms at all candidates are one matrix product) is refined by BFGS. The
+position of a point does not depend on the other points of a block.
 """
 
 from __future__ import annotations
