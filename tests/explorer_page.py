@@ -118,9 +118,9 @@ def state(page):
 def until(condition):
     """Wait for something that comes with a later frame."""
     end = time.monotonic() + PATIENCE / 1000
-    while not condition() and time.monotonic() < end:
+    while not condition():
+        assert time.monotonic() < end
         time.sleep(0.02)
-    assert condition()
 
 
 def pause(page, milliseconds):

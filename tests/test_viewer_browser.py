@@ -58,7 +58,7 @@ def test_the_shader_draws_points_where_the_geometry_puts_them(visit):
         page.keyboard.press("1")
         seen = set()
         while state(page)["unfold"] > 0:  # on the way from the map to the globe
-            page.clock.run_for(200)
+            page.clock.run_for(150)
             seen.add(state(page)["unfold"])
             until(lambda: drawn("globe", 0, 1, 3))
         assert len(seen) > 4
