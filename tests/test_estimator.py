@@ -45,7 +45,9 @@ from mercat._solve.losses import AngleLoss
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
-    check(estimator.set_params(max_iter=5))  # the checks are about the interface
+    if estimator.get_params() != Mercat(random_state=0).get_params():
+        estimator.set_params(init="pca")  # one start: the checks are about the interface
+    check(estimator.set_params(max_iter=5))
 
 
 @pytest.fixture(scope="module")
