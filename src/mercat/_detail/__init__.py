@@ -1,1 +1,1 @@
-"""Neighbourhoods beside angles: neighbours, affinities, repulsion, the descent, new points."""
+"""Detail: neighbours, affinities, repulsion, the descent and the placement of new points."""

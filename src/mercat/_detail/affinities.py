@@ -1,13 +1,13 @@
-r"""From neighbours to affinities: how strongly each edge of the graph of neighbours pulls.
+r"""Affinities: the weight of each edge of the neighbour graph.
 
-A point shares its pull among its edges: one half equally, one half by a Gaussian of the distance whose
-perplexity is 5. The equal half keeps the neighbourhood together, the other half the order within it, so
-that thin structures such as loops stay in one piece. With :math:`g_{ij}` these shares,
+The edges of each point get shares that sum to 1: one half equal, one half by a Gaussian of the distance with
+perplexity 5. The equal half keeps the neighbourhood together; the other half keeps the order within it, so
+that thin structures such as loops stay in one piece. With :math:`g_{ij}` the shares,
 
 .. math:: p_{ij} = p_{ji} \propto \frac{g_{ij}}{r_i^2} + \frac{g_{ji}}{r_j^2}
 
-where r is the mean distance of a point to its neighbours, by the same shares: what is dense in the data pulls
-more and stays dense on the map.
+where r is the mean distance of a point to its neighbours, weighted by the shares. Points in dense regions of
+the data have larger affinities, so dense regions stay dense on the map.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .._data.threads import Workers
 from .graphs import Graph, Rows, row_sums, with_its_transpose
 
 PERPLEXITY = 5.0
-_AVERAGED = 2  # rounds of averages over neighbours
-_LEAST, _MOST, _HALVINGS = -4.0, 16.0, 16  # the search for the logarithm of a precision
-_SMALLEST_RADIUS = 0.1  # of the mean: among duplicates distances vanish
+_AVERAGED = 2  # number of averaging rounds
+_LEAST, _MOST, _HALVINGS = -4.0, 16.0, 16  # bisection for the logarithm of the precision
+_SMALLEST_RADIUS = 0.1  # in units of the mean radius: distances between duplicates are 0
 
 
 def averages_over(X: Array, graph: Any, workers: Workers) -> Array:
-    """Each point's mean with its neighbours in a graph in CSR format, again and again."""
+    """Replace each point by the mean of itself and its neighbours (CSR graph), `_AVERAGED` times."""
     xp = namespace(X)
 
     def part(rows: slice) -> Array:
@@ -50,7 +50,7 @@ def averages_over(X: Array, graph: Any, workers: Workers) -> Array:
 
 
 def edge_lengths(X: Array, graph: Any, workers: Workers) -> Array:
-    """Distance in the data along each edge of a graph in CSR format."""
+    """Distance in the data along each edge of a CSR graph."""
     xp = namespace(X)
     mean_degree = graph.nnz // len(X) + 1
 
@@ -67,9 +67,9 @@ def edge_lengths(X: Array, graph: Any, workers: Workers) -> Array:
 
 
 def edge_shares(lengths: Array, ends: Array, perplexity: float) -> Array:
-    """The share of each edge in its row's pull, from the lengths of the edges; each row sums to 1.
+    """Share of each edge in its row, from the edge lengths; the shares of each row sum to 1.
 
-    The edges of row i are those from ends[i] to ends[i + 1]. A perplexity of 0 means equal shares.
+    Row i has the edges ends[i] to ends[i + 1]. A perplexity of 0 means equal shares.
     """
     xp, rows = namespace(lengths), Rows(ends)
     degree = rows.degree
@@ -82,7 +82,7 @@ def edge_shares(lengths: Array, ends: Array, perplexity: float) -> Array:
     mean = rows.sums(squares) / degree
     squares /= rows.spread(xp.where(mean > 0, mean, xp.ones_like(mean)))
     squares -= rows.spread(rows.minima(squares))
-    # Few edges have no room for the perplexity: then half their number.
+    # With few edges, the perplexity is at most half their number.
     entropy = xp.log(xp.clip(degree / 2, 1, perplexity))
     low, high = xp.full_like(mean, _LEAST), xp.full_like(mean, _MOST)
     for _ in range(_HALVINGS):
@@ -108,15 +108,15 @@ def all_edge_shares(lengths: Array, ends: Array, perplexity: float, workers: Wor
 
 
 def radii(lengths: Array, shares: Array, ends: Array) -> Array:
-    """Mean distance of each point to its neighbours (n), by their shares."""
+    """Mean distance of each point to its neighbours (n), weighted by the shares."""
     return row_sums(shares * lengths, ends)
 
 
 class Strength(NamedTuple):
-    """How strongly a point pulls at its neighbours: by the inverse square of its radius."""
+    """Weight of a point in the affinities: the inverse square of its radius."""
 
-    unit: float  # the mean radius
-    factor: float  # that makes the sum over all points n / 2
+    unit: float  # mean radius
+    factor: float  # normalizes the sum over all points to n / 2
 
     def __call__(self, radius: Array) -> Array:
         xp = namespace(radius)
@@ -124,13 +124,13 @@ class Strength(NamedTuple):
 
 
 def strength_of(radius: Array) -> Strength:
-    """Such that the affinities of points of these radii have the sum n."""
+    """Strength for points with these radii, normalized so that the affinities sum to n."""
     raw = Strength(float(radius.mean()) or 1.0, 1.0)
     return raw._replace(factor=len(radius) / (2 * float(raw(radius).sum())))
 
 
 def affinities(graph: Any, shares: Array, strength: Array) -> Any:
-    """Symmetric weights of the edges of a graph: each point's strength, by the shares of its edges."""
+    """Symmetric edge weights of a graph: strength of each point times the share of the edge."""
     xp = namespace(shares)
     weight = xp.astype(Rows(graph.indptr).spread(strength) * shares, xp.float32)
     if not on_host(shares):

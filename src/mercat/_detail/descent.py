@@ -1,25 +1,25 @@
-r"""The dial: neighbours beside angles, by descent from the angles' own map.
+r"""Maps with detail: a descent that adds neighbourhoods to the map of angles.
 
 With P the affinities of neighbours in the data (`_detail/affinities.py`) and
-:math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, what is minimised is
+:math:`w_{ij} = 1 / (1 + |y_i - y_j|^2 / s^2)` the kernel on the sphere, the objective is
 
 .. math:: \frac{\mathrm{mean}\,(a - \alpha - \beta b)^2}{\mathrm{var}(a)}
           + \frac{\mathrm{mean}\,(d - p - q \theta)^2}{\mathrm{var}(d)}
           + \lambda \, \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
 
-The terms of angles and of distances (`terms.py`) are the shares of the variance that the map does not
-explain. All terms are means over the points and have no unit. How stiff the first is depends on the data: a
-step of a point costs the more, the more of the variance the map of angles explains, the square of its
-correlation. `detail` is in units of that (`weight_of`), so that a value means about the same trade for few
-points and for many, and for data that the sphere holds well or badly.
+The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are means over
+the points and dimensionless. The curvature of the angle term is proportional to the variance that the map of
+angles explains, its squared correlation. :math:`\lambda` is `detail` in units of that (`weight_of`), so that
+a value of `detail` means about the same trade-off for few and many points, and for data that fit the sphere
+well or badly.
 
-Three things make the descent short and its end whole:
+Three choices keep the descent short and classes in one piece:
 
-- The bandwidth s falls from a coarse value to about the distance between points, and attraction outweighs
-  repulsion at first. Classes gather before they part; a bandwidth that is small from the start, or free to
-  fall, shatters them.
-- In a step all points are compared with the same few anchors.
-- Step lengths follow from the curvature of the terms, which is known.
+- The bandwidth s decreases from a coarse value to about the distance between points, and attraction is
+  exaggerated at first. Classes form before they separate; with a bandwidth that is small from the start, or
+  optimized, they break up.
+- In each step, all points are compared with the same few anchors.
+- Step lengths follow from the known curvature of the terms.
 """
 
 from __future__ import annotations
@@ -70,31 +70,31 @@ from .terms import (
 )
 
 N_ITER = 300
-_N_STAGES = 10  # of the bandwidth
-_SETTLING = 0.65  # of the iterations until bandwidth and attraction have reached their last values
+_N_STAGES = 10  # number of bandwidths
+_SETTLING = 0.65  # fraction of the iterations after which bandwidth and attraction stay constant
 SETTLED_AT = round(_SETTLING * N_ITER)
-_FADING = 0.15  # of the iterations, at the end, in which the steps become smaller
+_FADING = 0.15  # fraction of the iterations, at the end, in which the steps decrease
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
-_NARROWING = 0.23  # over the fourth root of n: the last bandwidth
-_EXAGGERATION = 40.0  # of the attraction at first
+_NARROWING = 0.23  # final bandwidth times the fourth root of n
+_EXAGGERATION = 40.0  # initial factor of the attraction
 _MOMENTUM = 0.8
 _WEIGHT, _LEAST_EXPLAINED = 5.0, 0.05  # see `weight_of`
-_TIMID = 0.03  # the weight at which steps are half as long as at a high one: none are left at 0
+_TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
 _LONGEST_STEP = 0.5  # in bandwidths
 _FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
-_SOFTENING = 0.02  # of directions, in squares of the last bandwidth
-_STEPS_OF_NEW = 30  # of a new point ...
-_FIRST_PLACES = 32  # ... from that of one of so many neighbours
-_TURNED_BY = 10_000  # points of a device by which its map is turned
-_QUERIES, _MANY = 64, 1 << 17  # new points that are compared at once with up to so many
-_SETTLED_AT_ONCE = 64  # new points: a tile is filled up, and a single one should not wait for many
+_SOFTENING = 0.02  # of directions, in units of the squared final bandwidth
+_STEPS_OF_NEW = 30  # number of steps of a new point ...
+_FIRST_PLACES = 32  # ... and number of neighbours that it may start from
+_TURNED_BY = 10_000  # number of points that determine the rotation on a device
+_QUERIES, _MANY = 64, 1 << 17  # new points per block, for up to this many points of the map
+_SETTLED_AT_ONCE = 64  # new points per tile; a tile is padded, so a single point pays for all
 
 
-# ------------------------------------------------------------------ the readable definition
+# ------------------------------------------------------------------ readable definition
 
 
 def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
-    """KL(P || Q) up to the constant of P: over all pairs, for tests. P is sparse, its sum n."""
+    """KL(P || Q) minus the constant of P, over all pairs; for tests. P is sparse and sums to n."""
     chords = np.sum((Y[:, None, :] - Y[None, :, :]) ** 2, axis=2)
     w = 1 / (1 + chords / bandwidth**2)
     np.fill_diagonal(w, 0)
@@ -102,11 +102,11 @@ def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
     return float(np.log(w.sum()) - np.sum(P.data * np.log(w[i, j])) / P.sum())
 
 
-# ------------------------------------------------------------------ the forces, n-fold gradients
+# ------------------------------------------------------------------ forces: gradients times n
 
 
 def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
-    """n-fold gradient of the part of `neighbor_loss` with P, not yet tangent (n x 3)."""
+    """n times the gradient (n x 3) of the part of `neighbor_loss` with P, not projected to the tangent."""
     if not on_host(Y):
         return _attraction_on_device(P, Y, bandwidth)
     if kernels.available():
@@ -148,9 +148,9 @@ def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
 
 
 def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
-    """Slope of the field at all points (n x 3), and the sum of the kernel over pairs.
+    """Gradient of the field at all points (n x 3), and the sum of the kernel over pairs.
 
-    2 n slope / pairs is the n-fold gradient of the rest of `neighbor_loss`.
+    2 n gradient / pairs is n times the gradient of the other part of `neighbor_loss`.
     """
     n, xp = len(Y), namespace(Y)
     if on_host(Y) and kernels.available():
@@ -159,16 +159,16 @@ def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
         parts = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
         found = list(workers.map(lambda b: field.at(Y[b]), parts))
         values, slopes = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
-    # Not as a number: a device would stand still until Python has it. At least what interpolation may
-    # leave of points far from each other.
+    # An array, not a float: conversion would wait for the device. The lower bound covers interpolation
+    # errors when all points are far from each other.
     return slopes, xp.clip(xp.sum(values, dtype=widest(Y)) - n, 1e-3 * n, None)
 
 
-# ------------------------------------------------------------------ the descent
+# ------------------------------------------------------------------ descent
 
 
 class Sharpened(NamedTuple):
-    """Where the descent ended, and the kernel that it ended with."""
+    """Result of a descent, with the last kernel."""
 
     Y: Array
     kernel: Kernel
@@ -177,25 +177,25 @@ class Sharpened(NamedTuple):
 
 
 def final_bandwidth(n: int) -> float:
-    """About the distance between points; several of them where there are very many."""
+    """About the distance between points; several times that for very many points."""
     return float(max(_NARROWING / n**0.25, _FINEST))
 
 
 def softening_of(n: int) -> float:
-    """Of the directions between points and anchors, see `bearings`."""
+    """Softening of the directions between points and anchors, see `bearings`."""
     return _SOFTENING * final_bandwidth(n) ** 2
 
 
 def weight_of(detail: float, correlation: float) -> float:
-    """The factor of the neighbours' term, for a map of angles that correlates so with the data."""
+    """Factor of the neighbour term, given the correlation of the map of angles with the data."""
     explained = correlation**2 if np.isfinite(correlation) else 0.0
     return float(_WEIGHT * detail * max(explained, _LEAST_EXPLAINED))
 
 
 def _schedule(n: int, settled: bool) -> Iterator[tuple[float, float, float]]:
-    """Bandwidth, exaggeration of the attraction and factor of the step, an iteration each.
+    """Bandwidth, exaggeration of the attraction and factor of the step, per iteration.
 
-    settled: only the last part, in which bandwidth and attraction no longer change.
+    settled: only the last part, with constant bandwidth and attraction.
     """
     last = final_bandwidth(n)
     for i in range(SETTLED_AT if settled else 0, N_ITER):
@@ -220,10 +220,9 @@ def sharpen(
     settled: bool = False,
     held: np.ndarray | None = None,
 ) -> Sharpened:
-    """Descend from Y (n x 3) by gradients with momentum, the bandwidth from coarse to fine.
+    """Descend from Y (n x 3) by gradient steps with momentum, from a coarse to a fine bandwidth.
 
-    settled: Y is the end of such a descent, or near to one: only its last part is run. held: rows that stay
-    where they are.
+    settled: Y is at or near the end of such a descent; run only the last part. held: rows that stay fixed.
     """
     n, xp = len(Y), namespace(Y)
     Y = xp.astype(_along_equator(Y), xp.float32)
@@ -258,7 +257,7 @@ def sharpen(
 
 
 def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
-    """`neighbor_loss` at the last bandwidth, by the sums of the descent."""
+    """`neighbor_loss` at the final bandwidth, with the approximate sums of the descent."""
     bandwidth = final_bandwidth(len(Y))
     Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)
     _, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
@@ -272,7 +271,7 @@ def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
 
 
 def _along_equator(Y: Array) -> Array:
-    """The map turned so that most points lie near the equator: grids are finer at their poles."""
+    """Rotate the map so that most points lie near the equator: grids are finer at the poles."""
     if on_host(Y):
         return normalize(Y @ equator_rotation(Y).T)
     xp = namespace(Y)
@@ -288,17 +287,17 @@ def _row_totals(P: Any, n: int) -> Array:
 
 
 class Forces(NamedTuple):
-    """n-fold gradients of the terms of the objective at all points, and about their slopes."""
+    """n times the gradients of the terms at all points, and their approximate curvatures."""
 
-    pull: Array  # (n, 3) of `attraction`
-    push: Array  # (n, 3) of `repulsion`
-    far: Array  # (n, 3) of `FarTerms`
-    stiffness: Array  # (n, 1) of the attraction
-    far_slope: Array  # (n, 1)
+    pull: Array  # (n, 3), from `attraction`
+    push: Array  # (n, 3), from `repulsion`
+    far: Array  # (n, 3), from `FarTerms`
+    stiffness: Array  # (n, 1), curvature of the attraction
+    far_slope: Array  # (n, 1), curvature of the far terms
     factors: tuple[float, Any, float]  # of pull, push and stiffness
 
     def at(self, rows: slice) -> tuple[Array, Array]:
-        """The sum of the forces (b x 3), and its slope (b x 1)."""
+        """Sum of the forces (b x 3), and its curvature (b x 1)."""
         of_pull, of_push, of_stiffness = self.factors
         force = of_pull * self.pull[rows] + of_push * self.push[rows] + self.far[rows]
         return force, of_stiffness * self.stiffness[rows] + self.far_slope[rows]
@@ -307,7 +306,7 @@ class Forces(NamedTuple):
 def _moved(
     Y: Array, velocity: Array, forces: Forces, factor: float, longest: float, workers: Workers
 ) -> tuple[Array, Array]:
-    """Points and their velocities (n x 3) after a step with momentum against the forces over their slope."""
+    """Points and velocities (n x 3) after a step with momentum, down the gradient over the curvature."""
     xp, step = namespace(Y), (_MOMENTUM, factor, longest)
     if on_host(Y) and kernels.available():
         *arrays, factors = forces
@@ -336,39 +335,39 @@ def _limited(step: Array, longest: float) -> Array:
 
 
 class _Surroundings(NamedTuple):
-    """What a `DetailPlacer` holds."""
+    """Fields of a `DetailPlacer`."""
 
     X: Array
     Y: Array
     k: int
     strength: Strength
     field: Field
-    repulsion: float  # factor of the field's slope
+    repulsion: float  # factor of the gradient of the field
     anchors: Anchors
     calibration: Calibration
     variance: float
     weight: float
-    distances: DistanceLine | None = None  # maps of version 0.1 have no such term, ...
-    perplexity: float = 0.0  # ... and equal weights
+    distances: DistanceLine | None = None  # maps of version 0.1 have no distance term ...
+    perplexity: float = 0.0  # ... and equal shares
 
 
 class DetailPlacer(_Surroundings):
-    """A finished map as a new point finds it: neighbours, anchors for angles, the field of all points."""
+    """Places new points on a finished map, by its neighbours, anchors and the field of all points."""
 
     @property
     def terms(self) -> list[Term]:
-        """Those of the objective that compare a point with the anchors."""
+        """Terms of the objective that compare a point with the anchors."""
         angles = AngleTerm(self.calibration, self.variance)
         return [angles] if self.distances is None else [angles, DistanceTerm(self.distances)]
 
     def place(self, X: Array) -> Array:
-        """Positions (b x 3) of points X (b x r), each at the end of a descent of its own.
+        """Positions (b x 3) of points X (b x r), each by its own descent.
 
-        A point that equals one of the map's in the data goes where that one is.
+        A point that equals a point of the map in the data gets its position.
         """
         xp = namespace(X)
         found, distances = self._nearest(X)
-        # Among points far out the search is rounded, and may miss even an equal one.
+        # For points far from the origin the search has rounding errors and may miss an equal point.
         twin = self._twins(X)
         Y = self.Y[xp.where(twin < 0, found[:, 0], twin)]
         (new,) = xp.nonzero((twin < 0) & (distances[:, 0] > 0))
@@ -378,7 +377,7 @@ class DetailPlacer(_Surroundings):
         return Y
 
     def _nearest(self, X: Array) -> tuple[Array, Array]:
-        """The nearest points of the map (b x k), the nearest first, and distances."""
+        """Indices of the nearest points of the map (b x k), nearest first, and distances."""
         if not on_host(X):
             return tiles.nearest_to(self.X, X, self.k)
         rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
@@ -398,18 +397,18 @@ class DetailPlacer(_Surroundings):
         return EqualRows(self.X)
 
     def __getstate__(self) -> None:
-        """What is built at the first call is not part of the record."""
+        """Exclude cached properties from the state."""
 
     def _settle(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
-        """Go down from the neighbour that the others are nearest to, by a fixed number of steps.
+        """Descend by a fixed number of steps from the most central neighbour.
 
-        From their middle a point whose neighbours lie in two groups would end between these.
+        From the mean of the neighbours, a point with neighbours in two groups would end between the groups.
         """
         xp, bandwidth = namespace(X), final_bandwidth(len(self.Y))
         b, k = distances.shape
         ends = xp.arange(0, b * k + 1, k, **beside(X))
         shares = edge_shares(distances.reshape(-1), ends, self.perplexity).reshape(b, k)
-        # As strong as the sum of what a point pulls and of what it is pulled.
+        # Twice the strength: affinities are the sum of both directions.
         pull = 2 * self.strength(xp.sum(shares * distances, axis=1))[:, None]
         pull, shares = xp.astype(pull, xp.float32), xp.astype(shares, xp.float32)
         around = self.Y[neighbors]
@@ -446,10 +445,10 @@ def detail_placer(
     weight: float,
     workers: Workers,
 ) -> DetailPlacer:
-    """What new points need of a map of X (n x r); `anchors` are rows."""
+    """Placer of new points for a map of X (n x r); `anchors` are rows."""
     Y, kernel = sharp.Y, sharp.kernel
     bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
-    if kernel.bandwidth != bandwidth:  # stopped on the way
+    if kernel.bandwidth != bandwidth:  # stopped early
         kernel = Kernel(bandwidth, workers, Y)
     field = kernel.field(Y)
     _, pairs = repulsion(field, Y, workers)

@@ -1,4 +1,4 @@
-"""Sparse matrices in CSR format: SciPy's in memory, tensors on a device; and sums over their rows."""
+"""Sparse CSR matrices: SciPy arrays in memory, tensors on a device; and sums over their rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._data.arrays import Array, namespace, on_host
 
 
 class Graph(NamedTuple):
-    """A sparse matrix (n x n) in CSR format, of tensors; an entry may be stored in parts."""
+    """A sparse CSR matrix (n x n) of tensors, possibly with duplicate entries, which add up."""
 
     indices: Array
     indptr: Array
@@ -23,10 +23,10 @@ class Graph(NamedTuple):
 
 
 def graph_of(indices: Array) -> Any:
-    """The graph (n x n) with an edge from each point to each of its neighbours (n x k)."""
+    """Graph (n x n) with an edge from each point to each of its neighbours (n x k)."""
     n, k = indices.shape
     if on_host(indices):
-        whole = np.int32 if 2 * n * k < 2**31 else np.int64  # also with the transpose
+        whole = np.int32 if 2 * n * k < 2**31 else np.int64  # with room for the transpose
         ends = np.arange(0, n * k + 1, k, dtype=whole)
         data = np.ones(n * k, np.float32)
         return scipy.sparse.csr_array((data, indices.ravel().astype(whole), ends), shape=(n, n))
@@ -37,7 +37,7 @@ def graph_of(indices: Array) -> Any:
 
 
 def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
-    """A graph where an array is: as it is, or as tensors on a device."""
+    """The graph on the device of an array; unchanged if that is in memory."""
     if on_host(near):
         return graph
     import torch
@@ -47,12 +47,15 @@ def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
 
 
 class Rows:
-    """Sums and minima over the rows of a ragged array, whose ends are known, and the way back."""
+    """Sums and minima over the rows of a ragged array, and repetition of values per row.
+
+    ends: the offsets of the rows (n + 1), as `indptr` in CSR.
+    """
 
     def __init__(self, ends: Array) -> None:
         self.ends, self.xp = ends, namespace(ends)
         self.degree = ends[1:] - ends[:-1]
-        self._width = 0  # of all rows of a tensor, if they are equal
+        self._width = 0  # of all rows of a tensor, if equal
         if not on_host(ends) and bool((self.degree == self.degree[0]).all()):
             self._width = int(self.degree[0])
 
@@ -76,17 +79,17 @@ class Rows:
         return torch.segment_reduce(values, how, offsets=self.ends, axis=0)
 
     def spread(self, values: Array) -> Array:
-        """A value for each row, at each of its entries."""
+        """Repeat the value of each row for each of its entries."""
         return self.xp.repeat(values, self._width or self.degree, axis=0)
 
 
 def row_sums(values: Array, ends: Array) -> Array:
-    """Sums over the rows of a ragged array, whose ends are known."""
+    """Sums over the rows of a ragged array with these offsets."""
     return Rows(ends).sums(values)
 
 
 def with_its_transpose(graph: Graph) -> Graph:
-    """The sum of a graph and its transpose: in each row, its own entries and then those of its column."""
+    """Sum of a graph and its transpose; in each row, its own entries precede those of its column."""
     import torch
 
     indices, ends, data = graph
@@ -100,18 +103,18 @@ def with_its_transpose(graph: Graph) -> Graph:
     columns = torch.empty(2 * edges, dtype=torch.int32, device=device)
     weights = torch.empty(2 * edges, dtype=data.dtype, device=device)
     number = torch.arange(edges, device=device)
-    at = number + incoming[rows]  # after what came in to the rows before
+    at = number + incoming[rows]  # after the incoming entries of the rows before
     columns[at], weights[at] = indices.to(torch.int32), data
-    at = number + ends[indices[order] + 1]  # after what the row itself and those before it have
+    at = number + ends[indices[order] + 1]  # after the own entries of this row and those before
     columns[at], weights[at] = rows[order], data[order]
     return Graph(columns, ends + incoming, weights)
 
 
 def components_of(graph: Graph) -> Any:
-    """The smallest index of each point's connected component, in a symmetric graph of tensors.
+    """Smallest index in the connected component of each point, for a symmetric graph of tensors.
 
-    Each point takes over the smallest number among those of its neighbours, and then, as long as that changes
-    anything, the number of the point which that number names.
+    Each point, and the root of its tree, takes the smallest label among its neighbours. Labels are then
+    replaced by the labels of the points they name until nothing changes (pointer jumping).
     """
     import torch
 
@@ -121,7 +124,7 @@ def components_of(graph: Graph) -> Any:
     columns = graph.indices.long()
     while True:
         least = label.scatter_reduce(0, rows, label[columns], "amin")
-        hooked = label.scatter_reduce(0, label, least, "amin")  # the roots of their trees, too
+        hooked = label.scatter_reduce(0, label, least, "amin")  # roots of the trees
         hooked = torch.minimum(hooked, least)
         while not torch.equal(shorter := hooked[hooked], hooked):
             hooked = shorter

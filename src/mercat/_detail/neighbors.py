@@ -1,10 +1,10 @@
-"""The nearest points of each point in the data.
+"""Nearest neighbours in the data.
 
-The search is exact up to twenty thousand points: a matrix product a block of rows, then a
-selection in two steps. The columns are dealt into groups; the k groups with the smallest minima hold the k
-nearest points, so that only these groups are looked through. Beyond, points are sorted into cells around
-centres and looked for in the cells nearest to their own alone. How many cells are enough depends on the data:
-a sample of points, whose neighbours are looked for among all, tells.
+The search is exact up to twenty thousand points: one matrix product per block of rows, then a selection in
+two steps. The columns are split into groups; the k groups with the smallest minima contain the k nearest
+points, so only these groups are searched. For more points, the search is approximate: points are assigned to
+cells around centres, and only the cells nearest to the point's own are searched. The number of cells depends
+on the data; it is determined by an exact search for a sample of points.
 """
 
 from __future__ import annotations
@@ -21,33 +21,31 @@ from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
 N_NEIGHBORS = 30
-_GROUP = 32  # columns a group
-_ROWS = 64  # queries a block: their distances to some thousand points fit the cache
-_ALL_PAIRS_UP_TO = 20_000  # points that are all compared with all
-_POINTS_A_CELL = 250, 500  # at least, at most; between them a thousandth of all
-_CELLS_SEARCHED = 20  # at least
-_TRAINING = 20  # points a centre that centres are computed from
+_GROUP = 32  # columns per group
+_ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
+_ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
+_POINTS_A_CELL = 250, 500  # minimum and maximum; between them n / 1000
+_CELLS_SEARCHED = 20  # minimum
+_TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
-_JUDGED_BY = (
-    256  # points whose neighbours, looked for among all, tell how many cells are enough ...
-)
-_ENOUGH = 0.985  # ... share of them that must be found
-_MOST_CELLS = 200  # a bound on time: beyond it more are missed, as of ten million points of noise
+_JUDGED_BY = 256  # points with an exact search, which determine the number of cells ...
+_ENOUGH = 0.985  # ... so that this fraction of their neighbours is found
+_MOST_CELLS = 200  # bounds the time; more is missed for, e.g., ten million points of noise
 
 
 class Search:
-    """Finds the nearest of some points, exactly, by matrix products.
+    """Exact nearest-neighbour search by matrix products.
 
     Parameters
     ----------
     X : (n, r) array of float32
-        The points, centred so that differences keep their digits.
+        The points, centred for numerical accuracy.
     """
 
     def __init__(self, X: np.ndarray) -> None:
         n, r = X.shape
         self.n_groups = -(-n // _GROUP)
-        # With |x|^2 / 2 beside x one product gives |x|^2 / 2 - x.q, which orders points as distances do.
+        # With |x|^2 / 2 as a further column, one product gives |x|^2 / 2 - x.q, which sorts as distances do.
         self._columns = np.zeros((_GROUP * self.n_groups, r + 1), dtype=np.float32)
         self._columns[:n, :r] = X
         self._columns[:n, r] = 0.5 * np.einsum("ij,ij->i", X, X)
@@ -55,7 +53,7 @@ class Search:
         self.X = self._columns[:n, :r]
 
     def among(self, rows: np.ndarray) -> Search:
-        """The same for some of the points alone, which are numbered anew."""
+        """Search restricted to some rows, which are renumbered from 0."""
         part = Search.__new__(Search)
         r = self._columns.shape[1] - 1
         part.n_groups = -(-len(rows) // _GROUP)
@@ -66,9 +64,9 @@ class Search:
         return part
 
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
-        """Indices (q x k) of the points nearest to each query, in no order.
+        """Indices (q x k) of the points nearest to each query, unordered.
 
-        `itself` is the index of each query among the points, to be left out.
+        `itself` is the index of each query among the points, which is excluded.
         """
         with_one = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1)
         if kernels.available():
@@ -88,7 +86,7 @@ class Search:
 
 
 def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
-    """Indices (n x k) of the k nearest points of each point, the nearest first, itself left out."""
+    """Indices (n x k) of the k nearest neighbours of each point, nearest first, without the point itself."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     if len(X) > _ALL_PAIRS_UP_TO:
         return _nearest_in_cells(X, k, rng, workers)
@@ -104,7 +102,7 @@ def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -
 def in_order(
     X: np.ndarray, queries: np.ndarray, found: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The points found (q x k), the nearest first, of equally near ones the first; and distances."""
+    """Sort the points found (q x k) by distance, ties by index, and return them with the distances."""
     if kernels.take(X, queries):
         return kernels.in_order(X, queries, found)
     found = np.sort(found, axis=1)
@@ -116,7 +114,7 @@ def in_order(
 
 
 class EqualRows:
-    """Finds rows that are equal to those of X (n x r)."""
+    """Finds rows of X (n x r) that equal given rows."""
 
     def __init__(self, X: Array) -> None:
         self._X, codes = X, _codes(X)
@@ -124,7 +122,7 @@ class EqualRows:
         self._codes = codes[self._order]
 
     def __call__(self, queries: Array) -> Array:
-        """The first row of X that equals each query, or -1 (q)."""
+        """Index of the first row of X that equals each query, or -1 (q)."""
         xp = namespace(queries)
         at = xp.searchsorted(self._codes, _codes(queries))
         candidate = self._order[xp.clip(at, None, len(self._order) - 1)]
@@ -133,11 +131,11 @@ class EqualRows:
 
 
 def _codes(X: Array) -> Array:
-    """A number for each row (n), the same for equal ones and hardly ever for others."""
+    """Hash of each row (n)."""
     xp = namespace(X)
     factors = 2 * np.random.default_rng(0).integers(-(1 << 61), 1 << 61, size=X.shape[1]) + 1
     codes = xp.zeros(X.shape[0], dtype=xp.int64, **beside(X))
-    bits = (xp.astype(X, xp.float32) + 0).view(xp.int32)  # of 0, also for -0
+    bits = (xp.astype(X, xp.float32) + 0).view(xp.int32)  # + 0 turns -0 into 0
     for k in range(X.shape[1]):
         codes = (codes ^ xp.astype(bits[:, k], xp.int64)) * int(factors[k])  # modulo 2**64
         codes = codes ^ (codes >> 29)
@@ -147,12 +145,12 @@ def _codes(X: Array) -> Array:
 def _nearest_in_cells(
     X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers
 ) -> np.ndarray:
-    """Nearest points among those in the nearest cells: a few are missed."""
+    """Approximate nearest neighbours: the nearest points in the nearest cells."""
     n = len(X)
     least, most = _POINTS_A_CELL
     centres = _centres(X, n // min(max(n // 1000, least), most), rng, workers)
     cell = _cells(X, centres, workers)
-    # Cell by cell, so that what is near in the data is near in memory.
+    # Sorted by cell, so that points near in the data are near in memory.
     order = np.argsort(cell, kind="stable")
     search, cell = Search(X[order]), cell[order]
     stops = np.searchsorted(cell, np.arange(len(centres)), side="right")
@@ -165,7 +163,7 @@ def _nearest_in_cells(
         own, reach = members[c], wanted
         if not len(own):
             return own, np.empty((0, k), dtype=np.intp)
-        while True:  # cells may be small: go on to as many as hold k others
+        while True:  # cells may be small: add cells until they hold k other points
             near = near_cells(centres[c : c + 1], min(reach, len(centres)))[0]
             pool = np.concatenate([members[c] for c in np.sort(near)])
             if len(pool) > k:
@@ -193,7 +191,7 @@ def _cells_to_search(
     k: int,
     workers: Workers,
 ) -> int:
-    """So many that nearly all neighbours of some points are among them, by the cells that these are in."""
+    """Number of cells that contain nearly all neighbours of a sample of points."""
 
     def ranks(block: slice) -> np.ndarray:
         rows = sample[block]
@@ -209,7 +207,7 @@ def _cells_to_search(
 
 
 def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
-    """Means of cells of a sample of the points, by a few rounds of Lloyd's algorithm."""
+    """Centres of cells, by a few rounds of Lloyd's algorithm on a sample of the points."""
     sample = X[np.sort(rng.choice(len(X), min(len(X), _TRAINING * n_cells), replace=False))]
     centres = sample[np.sort(rng.choice(len(sample), n_cells, replace=False))]
     for _ in range(_ROUNDS):
@@ -227,14 +225,14 @@ def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Wor
 
 
 def _cells(X: np.ndarray, centres: np.ndarray, workers: Workers) -> np.ndarray:
-    """Index of the nearest centre to each point."""
+    """Index of the centre nearest to each point."""
     search = Search(centres)
     parts = workers.map(lambda b: search(X[b], 1)[:, 0], blocks(len(X), TILE))
     return np.concatenate(list(parts))
 
 
 def _entries(graph: scipy.sparse.csr_array, kept: np.ndarray) -> scipy.sparse.csr_array:
-    """The graph of some of the stored entries; zeros among them stay stored."""
+    """Graph with only some of the stored entries; explicit zeros are kept."""
     before = np.concatenate([[0], np.cumsum(kept)])
     return scipy.sparse.csr_array(
         (graph.data[kept], graph.indices[kept], before[graph.indptr]), shape=graph.shape
@@ -242,7 +240,7 @@ def _entries(graph: scipy.sparse.csr_array, kept: np.ndarray) -> scipy.sparse.cs
 
 
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
-    """How many neighbours to look for, or the graph that was given."""
+    """Number of neighbours to search for, or the validated graph."""
     most = n // 3
     if neighbors is None:
         return max(1, min(N_NEIGHBORS, most))
@@ -255,12 +253,12 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
     graph = scipy.sparse.csr_array(checked_csr(neighbors, "neighbors"))
     if graph.shape != (n, n):
         raise ValueError(
-            f"neighbors must be of shape ({n}, {n}), as X has {n} rows, got {graph.shape}."
+            f"neighbors must have the shape ({n}, {n}), since X has {n} rows, got {graph.shape}."
         )
     bad = ~(np.isfinite(graph.data) & (graph.data >= 0))
     if bad.any():
         raise ValueError(
-            "neighbors must hold finite numbers of at least 0, whose size does not matter, "
+            "neighbors must contain finite numbers >= 0 (their size does not matter), "
             f"got {graph.data[np.argmax(bad)]}."
         )
     own = np.repeat(np.arange(n), np.diff(graph.indptr)) == graph.indices
@@ -268,17 +266,17 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
     if loops.any():
         row = int(graph.indices[np.argmax(loops)])
         raise ValueError(
-            f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: take them out "
+            f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: remove them "
             "with graph.setdiag(0); graph.eliminate_zeros()."
         )
-    if own.any():  # the distance of a point to itself, as scanpy stores it beyond some 8,000 cells
+    if own.any():  # zero distances of points to themselves, as scanpy stores them above 8,000 cells
         graph = _entries(graph, ~own)
     degree = np.diff(graph.indptr)
     if not degree.all():
         row = int(np.argmin(degree))
         raise ValueError(
-            f"neighbors must name a neighbour for every point, got {int((degree == 0).sum())} empty rows, "
-            f"the first of them {row}: add graph.T to a graph of one direction, or give points without a "
-            "neighbour their nearest."
+            f"neighbors must have a neighbour for every point, got {int((degree == 0).sum())} empty rows, "
+            f"the first of them {row}: add graph.T to a directed graph, or connect points without a "
+            "neighbour to their nearest point."
         )
     return graph

@@ -1,20 +1,20 @@
-r"""Sums of a kernel over all pairs of points on the sphere, by way of a grid: O(n), deterministic.
+r"""Sums of a kernel over all pairs of points on the sphere, on a grid: O(n), deterministic.
 
-The kernel is Cauchy's of the chord, :math:`w = 1 / (1 + |y_i - y_j|^2 / s^2)` with bandwidth s. Points are
-spread on a grid of longitudes and latitudes by cubic splines, the field of all of them is computed
-there, and read where the points are, by the same splines. Between two latitudes the kernel depends
-on the difference of longitudes :math:`\lambda` alone,
+The kernel is the Cauchy kernel of the chord, :math:`w = 1 / (1 + |y_i - y_j|^2 / s^2)` with bandwidth s. The
+points are spread on a grid of longitudes and latitudes by cubic splines, their field is computed on the grid,
+and interpolated at the points by the same splines. Between two latitudes, the kernel depends only on the
+difference of longitudes :math:`\lambda`,
 
 .. math:: w = \frac{s^2}{A - B \cos\lambda}, \qquad A = s^2 + 2 - 2 \sin\theta \sin\theta', \quad
           B = 2 \cos\theta \cos\theta',
 
-whose Fourier coefficients are a geometric series, :math:`s^2 \rho^{|m|} / \sqrt{A^2 - B^2}` with
-:math:`\rho = B / (A + \sqrt{A^2 - B^2})`: for each frequency one real matrix takes the latitudes of the
-charge to those of the field. Both halves of the globe being alike, even and odd parts go separately,
-through matrices of half the size. (The kernels in C take a table of both halves instead, without what is
-negligible, which is most of it.)
+and its Fourier coefficients are a geometric series, :math:`s^2 \rho^{|m|} / \sqrt{A^2 - B^2}` with
+:math:`\rho = B / (A + \sqrt{A^2 - B^2})`: for each frequency, one real matrix maps the latitudes of the
+charge to those of the field. By symmetry of the hemispheres, even and odd parts are computed separately, with
+matrices of half the size. (The kernels in C use a table of both hemispheres without the negligible entries,
+which are most of them.)
 
-A meridian goes on beyond the pole, on the other side of the globe, so that interpolation knows no edge.
+A meridian continues beyond the pole on the other side of the globe, so interpolation has no boundary.
 """
 
 from __future__ import annotations
@@ -29,29 +29,27 @@ from .._data.arrays import Array, beside, blocks, device_blocks, like, namespace
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 
-_NODES_A_BANDWIDTH = 2.0  # the grid's fineness
+_NODES_A_BANDWIDTH = 2.0  # grid nodes per bandwidth
 _FEWEST_ROWS = 12
-_POINTS_A_BLOCK = 1 << 13, 1 << 17  # at least and at most: each block fills a grid of its own
-_NEGLIGIBLE = (
-    1e-20  # smaller coefficients would only slow the products down, as denormal numbers do
-)
-_LEAST = 1e-10  # of the largest coefficient: smaller ones are left out of the table
+_POINTS_A_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
+_NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
+_LEAST = 1e-10  # relative to the largest coefficient: smaller ones are not in the table
 _N_GROUPS = 32  # of frequencies, for threads
-_GHOSTS = 2  # rows beyond each pole that interpolation reaches
-_FREQUENCIES = 1 << 24  # numbers of the matrices that are computed at a time
+_GHOSTS = 2  # rows beyond each pole, used by interpolation
+_FREQUENCIES = 1 << 24  # numbers in the matrices computed at a time
 
 
 class Kernel:
-    """The kernel of one bandwidth, ready to sum over points.
+    """The kernel with one bandwidth, for sums over points.
 
     Parameters
     ----------
     bandwidth : float
-        The chord at which the kernel has fallen to one half.
+        The chord at which the kernel equals one half.
     workers : Workers
         Threads.
     near : array, optional
-        The kernel is kept where this one is: on a device, or in memory.
+        The kernel is stored on the device of this array. Default: in memory.
     """
 
     def __init__(self, bandwidth: float, workers: Workers, near: Array | None = None) -> None:
@@ -61,15 +59,15 @@ class Kernel:
         half = max(_FEWEST_ROWS, int(np.ceil(_NODES_A_BANDWIDTH * np.pi / bandwidth))) // 2
         self.n_rows = 2 * half
         self.n_columns = scipy.fft.next_fast_len(4 * half, real=True)
-        self.n_columns += self.n_columns % 2  # the far side of the pole lies on the grid
+        self.n_columns += self.n_columns % 2  # even: opposite meridians are on the grid
         in_c = on_host(near) and kernels.available()
         self._table = self._fill_table(half) if in_c else None
-        self._grids = np.empty((0, 0))  # of blocks of points: memory that all fields use
+        self._grids = np.empty((0, 0))  # per block of points; memory shared by all fields
         if self._table is None:
             self._even, self._odd = self._matrices(half, near)
 
     def _coefficients(self, half: int, near: Array) -> tuple[Array, Array]:
-        """From northern latitudes to all, the coefficient of frequency 0 and the ratio of one to the next."""
+        """Coefficient of frequency 0 and ratio of successive ones, from half of the latitudes to all."""
         xp = namespace(near)
         latitude = xp.arange(self.n_rows, dtype=widest(near), **beside(near)) + 0.5
         latitude = latitude * (np.pi / self.n_rows) - np.pi / 2
@@ -82,25 +80,25 @@ class Kernel:
         return first, rho
 
     def _fill_table(self, half: int) -> Table:
-        """The coefficients of all frequencies that are not negligible, for the kernels in C."""
+        """All coefficients that are not negligible, for the kernels in C."""
         power, rho = self._coefficients(half, np.empty(0))
         count = self.n_columns // 2 + 1
         rho = np.maximum(rho, 1e-30)
         least = _LEAST * power.max()
-        number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies that are not, from 0 on
+        number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies to keep
         number = np.clip(np.ceil(number), 0, count).astype(np.int32)
         frequencies = np.arange(count)
         low, high = (np.empty((count, half), dtype=np.int32) for _ in range(2))
-        for i, reach in enumerate(
-            number
-        ):  # from both ends, to the first latitude that has the frequency
+        # Ranges from the first to the last latitude that has the frequency.
+        for i, reach in enumerate(number):
             before, after = (np.maximum.accumulate(r) for r in (reach, reach[::-1]))
             low[:, i] = np.searchsorted(before, frequencies, side="right")
             high[:, i] = self.n_rows - np.searchsorted(after, frequencies, side="right")
         high = np.maximum(high, low)
         offset = np.concatenate([[0], np.cumsum(high - low, dtype=np.int64).ravel()[:-1]])
         size = int((high - low).sum(dtype=np.int64))
-        # Elimination of the equations of splines, whose ends differ for even and odd frequencies.
+        # Factors of the elimination for the spline equations, which end differently for even and odd
+        # frequencies.
         sign = np.where(np.arange(kernels.LANES) % 2, -1.0, 1.0)
         factors = np.empty((self.n_rows, kernels.LANES))
         factors[0] = 1 / (4 + sign)
@@ -122,7 +120,7 @@ class Kernel:
         return table
 
     def _matrices(self, half: int, near: Array) -> tuple[Array, Array]:
-        """Matrices (frequency, latitude, latitude) for the even and the odd part of a field."""
+        """Matrices (frequency, latitude, latitude) for the even and odd parts of a field."""
         xp = namespace(near)
         first, rho = self._coefficients(half, near)
         n = self.n_columns
@@ -130,7 +128,7 @@ class Kernel:
 
         def part(frequencies: slice) -> tuple[Array, Array]:
             m = xp.arange(frequencies.start, frequencies.stop, **like(rho))[:, None, None]
-            # With what a grid of finitely many longitudes cannot tell from the power itself.
+            # Including aliases: frequencies that are the same on a grid of n longitudes.
             K = first * (rho**m + rho ** (n - m))
             K = xp.where(_NEGLIGIBLE * n > K, xp.zeros_like(K), K)
             mirrored = xp.flip(K[:, :, half:], axis=2)
@@ -143,10 +141,11 @@ class Kernel:
         return self._to_splines(even, 1), self._to_splines(odd, -1)
 
     def _to_splines(self, K: Array, mirror: int) -> Array:
-        """Make of the kernel at the nodes the coefficients of splines through it.
+        """Convert the kernel at the nodes into spline coefficients.
 
-        Along a meridian splines of neighbouring nodes overlap; beyond the pole lies the same wave turned by
-        half a circle, which changes the sign of odd frequencies, and beyond the equator the mirror image.
+        Along a meridian, splines of neighbouring nodes overlap. Beyond the pole the same wave continues,
+        rotated by half a circle, which changes the sign of odd frequencies; beyond the equator, its mirror
+        image.
         """
         xp, (count, half) = namespace(K), K.shape[:2]
         overlap = np.diag(np.full(half, 4.0)) + np.eye(half, k=1) + np.eye(half, k=-1)
@@ -160,12 +159,12 @@ class Kernel:
         return K
 
     def field(self, Y: Array) -> Field:
-        """The field of points Y (n x 3): at each place, the sum of the kernel to all of them."""
+        """Field of points Y (n x 3): at each position, the sum of the kernel over all points."""
         charge = self._charge(Y).reshape(-1, self.n_columns)
         return Field(self._convolve(charge).reshape(-1), self.n_rows, self.n_columns)
 
     def _charge(self, Y: Array) -> Array:
-        """A unit charge for each point on the grid, flattened."""
+        """Unit charges of the points, spread on the flattened grid."""
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         if not on_host(Y):
             charge = _spread_on_device(Y, self.n_rows, self.n_columns, size)
@@ -186,7 +185,7 @@ class Kernel:
         return kernels.charge(Y, self.n_rows, self.n_columns, block, self._grids, n_threads)
 
     def _convolve(self, padded: Array) -> Array:
-        """The field of a charge, both with the rows beyond the poles."""
+        """Field of a charge, both including the rows beyond the poles."""
         xp = namespace(padded)
 
         def beyond(rows: Array) -> Array:
@@ -215,11 +214,11 @@ class Kernel:
 
 
 class Table(NamedTuple):
-    """The kernel between northern latitudes and all, by frequencies, without what is negligible.
+    """The kernel from half of the latitudes to all, per frequency, without negligible entries.
 
-    Row i of frequency m has entries `low` to `high` (frequency x latitude each), in `values` from `offset`
-    on. `factors` and `scale` turn a field at the nodes into coefficients of splines. `starts` begin groups of
-    frequencies that are about the same work.
+    Row i of frequency m has the entries `low` to `high` (frequency x latitude each), stored in `values` from
+    `offset`. `factors` and `scale` convert a field at the nodes into spline coefficients. `starts` are the
+    starts of groups of frequencies with about equal work.
     """
 
     low: np.ndarray
@@ -232,19 +231,19 @@ class Table(NamedTuple):
 
 
 class Field(NamedTuple):
-    """Values on the grid, flattened, with the rows beyond the poles."""
+    """Values on the flattened grid, including the rows beyond the poles."""
 
     values: Array
     n_rows: int
     n_columns: int
 
     def fits(self) -> bool:
-        """Whether there is a value for each place of the grid."""
+        """Whether there is a value for each node of the grid."""
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         return min(self.n_rows, self.n_columns) > 0 and len(self.values) == size
 
     def at(self, Y: Array, n_threads: int = 1) -> tuple[Array, Array]:
-        """Value (b) and gradient (b x 3) of the field at places Y (b x 3), each place on its own."""
+        """Value (b) and gradient (b x 3) of the field at Y (b x 3), independent of the batch."""
         if on_host(Y) and kernels.available():
             return kernels.read_field(self.values, Y, self.n_rows, self.n_columns, n_threads)
         xp, size = namespace(Y), (self.n_rows, self.n_columns)
@@ -263,7 +262,7 @@ class Field(NamedTuple):
 
 
 def _starts(work: np.ndarray) -> np.ndarray:
-    """Where groups of frequencies begin, and the end: up to `LANES` each, about a thirtieth of the work."""
+    """Starts of groups of frequencies, and the end: up to `LANES` each, about 1 / `_N_GROUPS` of the work."""
     starts = [0]
     while starts[-1] < len(work):
         start, stop = starts[-1], starts[-1] + 2
@@ -275,7 +274,7 @@ def _starts(work: np.ndarray) -> np.ndarray:
 
 
 def _places(Y: Array, n_rows: int, n_columns: int) -> tuple[Array, Array]:
-    """Where points are on the grid, in rows and columns."""
+    """Positions of points on the grid, in rows and columns."""
     xp = namespace(Y)
     x, y, z = Y[:, 0], Y[:, 1], Y[:, 2]
     row = (xp.atan2(z, xp.hypot(x, y)) + np.pi / 2) * (n_rows / np.pi) - 0.5 + _GHOSTS
@@ -283,7 +282,7 @@ def _places(Y: Array, n_rows: int, n_columns: int) -> tuple[Array, Array]:
 
 
 def _stencil(Y: Array, n_rows: int, n_columns: int) -> _Stencil:
-    """Where points fall on the grid: four rows and four columns each, and their weights."""
+    """Grid rows and columns around each point, four each, and their weights."""
     xp = namespace(Y)
     row, column = _places(Y, n_rows, n_columns)
     row_below, column_below = xp.floor(row), xp.floor(column)
@@ -297,7 +296,7 @@ def _stencil(Y: Array, n_rows: int, n_columns: int) -> _Stencil:
 
 
 class _Stencil(NamedTuple):
-    """Grid points around each of n points (4 x n) with weights of the value and of the slope."""
+    """Grid rows and columns around n points (4 x n), with the weights of value and slope."""
 
     rows: Array
     columns: Array
@@ -307,17 +306,17 @@ class _Stencil(NamedTuple):
     column_slope: Array
 
     def corners(self) -> tuple[Array, Array]:
-        """Grid points (4 x 4 x n) and their weights."""
+        """Indices of grid nodes (4 x 4 x n) and their weights."""
         index = self.rows[:, None, :] + self.columns[None, :, :]
         return index, self.row_weight[:, None, :] * self.column_weight[None, :, :]
 
     def spread(self, size: int) -> np.ndarray:
-        """A unit charge for each point on the grid, flattened."""
+        """Unit charges of the points, spread on the flattened grid."""
         index, weight = self.corners()
         return np.bincount(index.ravel(), weight.ravel(), minlength=size)
 
     def read(self, field: Array) -> tuple[Array, Array, Array]:
-        """Value of the flattened field at each point, its slope along rows, and along columns."""
+        """Value of the flattened field at each point, and its slopes along rows and columns."""
         value, along, across = 0.0, 0.0, 0.0
         for i in range(4):
             around = field[self.rows[i, :] + self.columns]
@@ -329,9 +328,10 @@ class _Stencil(NamedTuple):
 
 
 def _spread_on_device(Y: Any, n_rows: int, n_columns: int, size: int) -> Any:
-    """A unit charge for each point on the grid, flattened.
+    """Unit charges of the points, spread on the flattened grid.
 
-    Whole numbers are added: their sum does not depend on the order, which differs between runs on a device.
+    Integers are added: on a device the order of additions differs between runs, and only integer sums do not
+    depend on it.
     """
     import torch
 
@@ -361,9 +361,9 @@ def _filter(kernel: Array, charge: Array) -> Array:
 
 
 def _cubic(t: Array) -> tuple[Array, Array]:
-    """Weights (4 x n) of the nodes -1, 0, 1, 2 at places t in [0, 1), of the value and of the slope.
+    """Weights (4 x n) of the nodes -1, 0, 1, 2 for value and slope at positions t in [0, 1).
 
-    Cubic B-splines: twice differentiable across nodes.
+    Cubic B-splines, twice differentiable across nodes.
     """
     xp, u = namespace(t), 1 - t
     value = [u * u * u, 4 - t * t * (6 - 3 * t), 4 - u * u * (6 - 3 * u), t * t * t]

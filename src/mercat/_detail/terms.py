@@ -1,15 +1,13 @@
-"""The terms of the objective that compare every point with a few anchors: angles and distances.
+"""Terms of the objective that compare every point with a few anchors: angles and distances.
 
-A term is a record of what it knows of data and map, with two functions. `FarTerms` asks each term of its list
-for nothing else, and new points are placed by the same records:
+A term is a record with two methods, which `FarTerms` and the placement of new points call:
 
-- ``force(pairs, Y, anchors)``: for points at Y, the n-fold gradient of the term (b x 3), a bound of its slope
-  (b x 1 or a number), and sums that the term learns from.
-- ``learned(sums, n, m)``: the term after a step of n points and m anchors that gave these sums.
+- ``force(pairs, Y, anchors)``: for points at Y, n times the gradient of the term (b x 3), a bound of its
+  curvature (b x 1 or a number), and sums for the update of the term.
+- ``learned(sums, n, m)``: the updated term after a step of n points and m anchors with these sums.
 
-In a step all points are compared with the same anchors, drawn anew for each step. What is random in the
-forces is then nearly the same for neighbours, and moves them together; anchors of each point's own would
-shake them apart.
+In each step, all points are compared with the same random anchors. The noise of the forces is then nearly
+the same for neighbours and moves them together; separate anchors per point would move them apart.
 """
 
 from __future__ import annotations
@@ -44,14 +42,14 @@ from .._math.angles import (
 from .._math.distances import DistanceLine, arc_residuals, fit_line, line_through
 from .._math.sphere import tangent_frame
 
-_N_ANCHORS = 48  # at least, and for few points as many as make ...
-_PAIRS = 250_000  # ... so many pairs of a point and an anchor
-_ROWS_A_BLOCK, _N_BLOCKS = 1024, 32  # at least and at most, whatever the number of threads
-_COSINE_SAMPLE = 256  # points, apices and legs, whose cosines stand for the data's
-_LINE_SAMPLE = 256  # points whose distances and arcs give the first line
+_N_ANCHORS = 48  # minimum; more for few points, up to ...
+_PAIRS = 250_000  # ... this number of pairs of a point and an anchor
+_ROWS_A_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
+_COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
+_LINE_SAMPLE = 256  # points used for the first line through distances and arcs
 _NO_VARIANCE = 1e-9
-_ANGLE_CURVATURE = 3.0  # over that of the largest part of the angles' term: steps that stay calm
-_DISTANCE_WEIGHT = 1.0  # beside the angles' term: both are shares of a variance
+_ANGLE_CURVATURE = 3.0  # safety factor for the curvature of the angle term
+_DISTANCE_WEIGHT = 1.0  # relative to the angle term; both are fractions of a variance
 
 
 class _Anchors(NamedTuple):
@@ -62,7 +60,7 @@ class _Anchors(NamedTuple):
 
 
 class Anchors(_Anchors):
-    """Points that stand for all, with the sums of their directions to each other."""
+    """Sample of the points, with the sums of the directions between them."""
 
     @functools.cached_property
     def frame(self) -> Array:
@@ -71,25 +69,25 @@ class Anchors(_Anchors):
 
     @functools.cached_property
     def offset(self) -> Array:
-        """Products of the sums M of the anchors with the anchors themselves (2m)."""
+        """Products of the sums M of the anchors with the anchors (2m)."""
         return row_dot(self.sums.M, self.X).reshape(-1)
 
     @functools.cached_property
     def for_kernels(self) -> kernels.Anchors:
-        """The same as the kernels in C read it."""
+        """The anchors in the layout of the kernels in C."""
         return kernels.anchors_of(self.X, self.Y, self.frame, self.sums)
 
     def __getstate__(self) -> None:
-        """What is built at the first use is not part of the record."""
+        """Exclude cached properties from the state."""
 
 
 def n_anchors(n: int) -> int:
-    """How many of n points serve as anchors: all of a few."""
+    """Number of anchors for n points; all points if there are few."""
     return min(n, max(_N_ANCHORS, _PAIRS // n))
 
 
 def anchors_at(X: Array, Y: Array, softening: float) -> Anchors:
-    """The rows of X at Y as anchors."""
+    """Anchors with data X and positions Y."""
     return Anchors(X, Y, directions(legs_of(X, X), Y, Y, softening)[1], softening)
 
 
@@ -101,35 +99,33 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(X: Array, anchors: Anchors) -> Pairs:
-    """Points X (b x r) beside the anchors."""
+    """Pairs of points X (b x r) and anchors."""
     return Pairs(X, inverse_distances(X, anchors.X))
 
 
 class Term(Protocol):
-    """What a descent asks of a term."""
+    """Interface of a term."""
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Any, Array]:
-        """n-fold gradient (b x 3), a bound of its slope, and sums to learn from."""
+        """n times the gradient (b x 3), a bound of its curvature, and sums for `learned`."""
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> Term:
-        """The term after a step."""
+        """The updated term after a step."""
 
 
 class AngleTerm(NamedTuple):
-    """Mean squared residual of the cosines, as a share of their variance."""
+    """Mean squared residual of the cosines, as a fraction of their variance."""
 
     calibration: Calibration
-    variance: (
-        float  # of the data's cosines; infinite where all are equal: then there is nothing to keep
-    )
+    variance: float  # of the cosines in the data; infinite if all are equal: the term is 0
     mean: float = 0.0  # of these cosines
-    calibrated: bool = False  # whether the line is fitted anew after each step
+    calibrated: bool = False  # whether the line is refitted after each step
     loss: float = 0.0  # root mean squared residual at the last step
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Array, Array]:
-        """A point takes part as an apex over pairs of anchors, and as a leg at each, with the others.
+        """Forces on points as apices over pairs of anchors, and as legs at each anchor with the others.
 
-        The sums are those of b, b^2 and ab over the triples of the first kind.
+        The sums are those of b, b^2 and ab over the triples with points as apices.
         """
         xp, m = namespace(Y), anchors.X.shape[0]
         X, near = pairs
@@ -170,7 +166,7 @@ class AngleTerm(NamedTuple):
         return force / count, steepest * steepness[:, None], sums
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> AngleTerm:
-        """With the loss, and the line through the cosines."""
+        """The term with updated loss and line through the cosines."""
         b, bb, ab = (float(s) / (n * max(m * (m - 1), 1)) for s in sums)
         variance = self.variance if np.isfinite(self.variance) else 0.0
         means = Moments(1.0, self.mean, variance + self.mean**2, b, bb, ab)
@@ -179,7 +175,7 @@ class AngleTerm(NamedTuple):
 
 
 def _products(X: Array, anchors: Anchors) -> Array:
-    """Of the sums M of the anchors with what leads from them to points X (b x 2m)."""
+    """Products of the sums M of the anchors with the differences X minus anchor (b x 2m)."""
     M = anchors.sums.M.reshape(-1, X.shape[1])
     products = row_product(X, namespace(X).matrix_transpose(M))
     products -= anchors.offset
@@ -189,7 +185,7 @@ def _products(X: Array, anchors: Anchors) -> Array:
 def angle_term(
     X: Array, calibration: Calibration, calibrated: bool, rng: np.random.Generator
 ) -> AngleTerm:
-    """The term for data X (n x r), whose map of angles has this line."""
+    """Angle term for data X (n x r), given the calibration of the map of angles."""
     sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
     count, a, aa = (
         float(to_numpy(m).astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))
@@ -200,12 +196,12 @@ def angle_term(
 
 
 class DistanceTerm(NamedTuple):
-    """Mean squared residual of the distances, as a share of their variance."""
+    """Mean squared residual of the distances, as a fraction of their variance."""
 
     line: DistanceLine
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, float, Array]:
-        """From the arcs between points and anchors; the sums are those of `arc_residuals`."""
+        """Forces from the arcs between points and anchors; the sums are those of `arc_residuals`."""
         m = anchors.X.shape[0]
         _, gradient, sums = arc_residuals(pairs.inverse_distance, Y, anchors.Y, self.line)
         share = 2 * _DISTANCE_WEIGHT / self.line.variance
@@ -213,18 +209,18 @@ class DistanceTerm(NamedTuple):
         return gradient * (share / m), 2 * share * self.line.q**2, xp.sum(sums, axis=1)
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> DistanceTerm:
-        """With the line through distances and arcs."""
+        """The term with updated line through distances and arcs."""
         return DistanceTerm(fit_line(sums, n * m)[0])
 
 
 def distance_term(X: Array, Y: Array, rng: np.random.Generator) -> DistanceTerm:
-    """The term for data X (n x r) at Y (n x 3)."""
+    """Distance term for data X (n x r) at Y (n x 3)."""
     rows = rng.choice(len(X), min(_LINE_SAMPLE, len(X)), replace=False)
     return DistanceTerm(line_through(X[rows], Y[rows]))
 
 
 class FarTerms:
-    """The terms over the course of a descent of points X (n x r)."""
+    """The far terms during a descent of points X (n x r)."""
 
     def __init__(
         self,
@@ -238,7 +234,7 @@ class FarTerms:
         self._rng, self._workers = rng, workers
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
-        """n-fold gradient of the sum of the terms (n x 3), and about its slope (n x 1)."""
+        """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
         xp, n, m = namespace(Y), len(Y), n_anchors(len(Y))
         rows = self._rng.choice(n, m, replace=False)
         anchors = anchors_at(self.X[rows], Y[rows], softening)

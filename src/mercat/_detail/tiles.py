@@ -1,9 +1,9 @@
-"""The nearest points of each point, on a device: products of whole tiles, and few of them.
+"""Nearest neighbours on a device, by few products of large tiles.
 
-As in `neighbors.py`, the search is exact up to a number of points, and beyond it looks into cells around
-centres. A device needs even work: cells are filled up to whole tiles of points, and each tile is compared
-with the same number of tiles, those of the cells nearest to its own. A sample of points, whose neighbours are
-looked for among all, tells how many tiles are enough.
+As in `neighbors.py`, the search is exact up to a number of points, and restricted to the nearest cells above
+it. To make work uniform, cells are padded to whole tiles of points, and each tile is compared with the same
+number of tiles, those of the cells nearest to its own. The number of tiles is determined by an exact search
+for a sample of points.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 from .._data.arrays import Array, blocks, device_blocks
 
 _TILE = 64  # points
-_GROUP = 32  # points whose smallest distance stands for all in a first selection
-_ALL_PAIRS_UP_TO = 100_000  # points that are all compared with all
-_POINTS_A_CELL = 500  # at least, ...
-_MOST_CELLS = 32768  # ... more of very many points
-_TRAINING = 20  # points per centre that centres are computed from
+_GROUP = 32  # points represented by their smallest distance in a first selection
+_ALL_PAIRS_UP_TO = 100_000  # largest number of points for the exact search
+_POINTS_A_CELL = 500  # more for very many points, so that there are at most ...
+_MOST_CELLS = 32768  # ... this number of cells
+_TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
-_FEWEST_TILES = 160  # that are searched, ten thousand points
-_MOST_TILES = 1600  # a bound on time: beyond it more are missed, as of ten million points of noise
-_JUDGED_BY = 256  # points that tell how many tiles are enough ...
-_ENOUGH = 0.97  # ... share of their neighbours that must be found
+_FEWEST_TILES = 160  # searched, ten thousand points
+_MOST_TILES = 1600  # bounds the time; more is missed for, e.g., ten million points of noise
+_JUDGED_BY = 256  # points with an exact search, which determine the number of tiles ...
+_ENOUGH = 0.97  # ... so that this fraction of their neighbours is found
 _NUMBERS = 1 << 28  # in the products of a block of tiles
 
 
 class Neighbors(NamedTuple):
-    """The nearest points of each point (n x k), the nearest first, their distances, and an order of points.
+    """Nearest neighbours of each point (n x k), nearest first, their distances, and an order of points.
 
     In that order, points that are near in the data are near in memory.
     """
@@ -40,7 +40,7 @@ class Neighbors(NamedTuple):
 
 
 def nearest(X: Any, k: int, rng: np.random.Generator) -> Neighbors:
-    """Of the rows of a tensor X (n x r) of single precision; a point is not its own neighbour."""
+    """Nearest neighbours of the rows of a float32 tensor X (n x r), without the row itself."""
     import torch
 
     n = X.shape[0]
@@ -56,7 +56,7 @@ def nearest(X: Any, k: int, rng: np.random.Generator) -> Neighbors:
 
 
 def nearest_to(X: Any, queries: Any, k: int) -> tuple[Any, Any]:
-    """Indices (q x k) of the rows of X nearest to queries, the nearest first, and distances."""
+    """Indices (q x k) of the rows of X nearest to each query, nearest first, and distances."""
     import torch
 
     columns = _with_norms(X, torch.arange(X.shape[0], device=X.device))
@@ -69,9 +69,9 @@ def nearest_to(X: Any, queries: Any, k: int) -> tuple[Any, Any]:
 
 
 def _with_norms(X: Any, rows: Any) -> Any:
-    """Rows of X, filled up to whole tiles, with half their squared lengths beside them.
+    """Rows of X, padded to whole tiles, with half their squared norms as a further column.
 
-    A row of -1 is none: its length is infinite.
+    A row of -1 is padding, with an infinite norm.
     """
     import torch
 
@@ -85,7 +85,7 @@ def _with_norms(X: Any, rows: Any) -> Any:
 
 
 def _products(queries: Any, columns: Any) -> Any:
-    """|x|^2 / 2 - x.q (.. x q x n), which orders points x as their distances to a query q do."""
+    """|x|^2 / 2 - x.q (.. x q x n), which sorts as the distances of points x to a query q do."""
     import torch
 
     with_one = torch.cat([-queries, torch.ones_like(queries[..., :1])], dim=-1)
@@ -93,9 +93,9 @@ def _products(queries: Any, columns: Any) -> Any:
 
 
 def _among(D: Any, k: int) -> Any:
-    """Columns (q x k) of the k smallest numbers in each row of D (q x whole groups), in no order.
+    """Columns (q x k) of the k smallest numbers in each row of D (q x whole groups), unordered.
 
-    The columns are dealt into groups; the k groups with the smallest minima hold the k smallest numbers.
+    The columns are split into groups; the k groups with the smallest minima contain the k smallest numbers.
     """
     grouped = D.reshape(D.shape[0], _GROUP, -1)
     n_groups = grouped.shape[2]
@@ -109,9 +109,9 @@ def _among(D: Any, k: int) -> Any:
 def _in_order(
     X: Any, queries: Any, found: Any, k: int, start: int | Any | None = None
 ) -> tuple[Any, Any]:
-    """The k nearest of the points found, the nearest first, of equally near ones the first; and distances.
+    """The k nearest of the points found, nearest first, ties by index, and distances.
 
-    `start` is the row of the first query, or the row of each: those are left out.
+    `start` is the row of the first query, or the row of each query; these rows are excluded.
     """
     import torch
 
@@ -133,29 +133,29 @@ def _in_order(
     return torch.cat(ids), torch.cat(distances)
 
 
-# ------------------------------------------------------------------ in cells
+# ------------------------------------------------------------------ search in cells
 
 
 class _Cells(NamedTuple):
-    """Points cell by cell, filled up to whole tiles."""
+    """Points sorted by cell, padded to whole tiles."""
 
     centres: Any  # (c, r)
     members: Any  # (tiles, _TILE) rows, or -1
     columns: Any  # (tiles, _TILE, r + 1), see `_with_norms`
-    cell: Any  # (tiles) of each tile
-    first: Any  # (c) the first tile of each cell
-    number: Any  # (c) of tiles of each cell
+    cell: Any  # (tiles,) cell of each tile
+    first: Any  # (c,) first tile of each cell
+    number: Any  # (c,) number of tiles per cell
 
 
 def _nearest_in_cells(X: Any, k: int, rng: np.random.Generator) -> Neighbors:
-    """Nearest points among those in the nearest cells: a few are missed."""
+    """Approximate nearest neighbours: the nearest points in the nearest cells."""
     import torch
 
     n = X.shape[0]
     cells, order = _cells(X, rng)
     n_tiles = len(cells.members)
     reach = min(_reach(X, cells, k, rng), n_tiles)
-    while True:  # tiles may be nearly empty: go on to as many as hold k others
+    while True:  # tiles may be nearly empty: add tiles until they hold k other points
         lists = _lists(cells, reach)
         if reach == n_tiles or int(_sizes(cells)[lists].sum(1).min()) > k:
             break
@@ -167,7 +167,7 @@ def _nearest_in_cells(X: Any, k: int, rng: np.random.Generator) -> Neighbors:
         columns = cells.columns[others].reshape(len(others), reach * _TILE, -1)
         queries = cells.columns[some][..., :-1]
         found = _among(_products(queries, columns).reshape(-1, reach * _TILE), k + 1)
-        # From places in the lists to rows of X.
+        # From positions in the lists to rows of X.
         tile = others.repeat_interleave(_TILE, dim=0).gather(1, found // _TILE)
         found = cells.members[tile, found % _TILE]
         rows = cells.members[some].reshape(-1)
@@ -182,7 +182,7 @@ def _sizes(cells: _Cells) -> Any:
 
 
 def _cells(X: Any, rng: np.random.Generator) -> tuple[_Cells, Any]:
-    """Cells of X, and its rows in their order."""
+    """Cells of X, and its rows sorted by cell."""
     import torch
 
     n = X.shape[0]
@@ -202,7 +202,7 @@ def _cells(X: Any, rng: np.random.Generator) -> tuple[_Cells, Any]:
 
 
 def _nearest_centres(X: Any, centres: Any) -> Any:
-    """Index of the nearest centre to each row of X."""
+    """Index of the centre nearest to each row of X."""
     import torch
 
     half = 0.5 * (centres * centres).sum(1)
@@ -214,9 +214,9 @@ def _nearest_centres(X: Any, centres: Any) -> Any:
 
 
 def _centres(X: Any, n_cells: int, rng: np.random.Generator) -> Any:
-    """Means of cells of a sample of the points, by a few rounds of Lloyd's algorithm.
+    """Centres of cells, by a few rounds of Lloyd's algorithm on a sample of the points.
 
-    Sums are of whole numbers, as the order of sums differs between runs on a device.
+    Sums are of integers, since the order of additions differs between runs on a device.
     """
     import torch
 
@@ -236,10 +236,10 @@ def _centres(X: Any, n_cells: int, rng: np.random.Generator) -> Any:
 
 
 def _apart(centres: Any, some: Any) -> Any:
-    """Squared distances from some centres to all, 0 to themselves."""
+    """Squared distances from some centres to all; -1 to themselves."""
     squares = (centres * centres).sum(1)
     D = squares[some][:, None] + squares - 2 * (centres[some] @ centres.T)
-    return D.scatter_(1, some[:, None], -1.0)  # the cell itself comes first
+    return D.scatter_(1, some[:, None], -1.0)  # so that the cell itself comes first
 
 
 def _lists(cells: _Cells, reach: int) -> Any:
@@ -253,14 +253,14 @@ def _lists(cells: _Cells, reach: int) -> Any:
         number = cells.number[near]
         stops = number.cumsum(1)
         slots = torch.arange(reach, device=centres.device).expand(len(some), -1).contiguous()
-        at = torch.searchsorted(stops, slots, right=True)  # which of the near cells a slot is in
+        at = torch.searchsorted(stops, slots, right=True)  # index of the near cell of a slot
         start = (stops - number).gather(1, at)
         parts.append(cells.first[near.gather(1, at)] + slots - start)
     return torch.cat(parts)
 
 
 def _reach(X: Any, cells: _Cells, k: int, rng: np.random.Generator) -> int:
-    """Number of tiles that hold nearly all neighbours of some points."""
+    """Number of tiles that contain nearly all neighbours of a sample of points."""
     import torch
 
     n, device = len(X), X.device
