@@ -1,1 +1,1 @@
-"""Where the data are, how they are read and checked, and how work is spread over threads."""
+"""Sources of data, validation, and threads."""

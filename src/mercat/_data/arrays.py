@@ -82,8 +82,8 @@ def row_product(A: Array, B: Array) -> Array:
 def blas_is_even() -> bool:
     """Whether equal rows of a product of single precision get equal bits.
 
-    Not so by OpenBLAS for AVX2, whose kernels add up half of every twelve rows in another order. In double
-    precision all its kernels are even.
+    False for OpenBLAS on AVX2, whose kernels sum half of every twelve rows in another order. In double
+    precision, equal rows get equal bits in all its kernels.
     """
     rng = np.random.default_rng(0)
     equal = np.repeat(rng.normal(size=(1, 50)), TILE, axis=0).astype(np.float32)
@@ -130,12 +130,12 @@ def blocks(n: int, size: int) -> list[slice]:
 
 
 def device_blocks(array: Array, numbers: int) -> list[slice]:
-    """Slices of rows of a tensor, sized so that the numbers per row fit in a share of its device's memory."""
+    """Slices of rows of a tensor, sized for temporary tensors with this many numbers per row."""
     return blocks(array.shape[0], max(1, _NUMBERS_ON_DEVICE // max(1, numbers)))
 
 
 def row_blocks(array: Array, size: int, numbers: int) -> list[slice]:
-    """`blocks` of a size for arrays in memory; of tensors, `device_blocks`, as small ones keep it idle."""
+    """`blocks` of `size` rows for arrays in memory; larger `device_blocks` for tensors."""
     return blocks(array.shape[0], size) if on_host(array) else device_blocks(array, numbers)
 
 

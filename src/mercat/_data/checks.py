@@ -13,22 +13,22 @@ from .._parameters import PARAMETERS, Choice, Integer, Number
 from .arrays import blocks
 
 LEAST_POINTS = 4  # minimum number of points of a map
-# The relative error of half precision is at most 5e-4: lengths closer to 1 than this are rounded ones.
+# Vectors this close to length 1 are accepted: the relative error of half precision is at most 5e-4.
 UNIT_TOLERANCE = 2e-3
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """One of a few words."""
+    """Raise unless the value is one of the choices."""
     Choice(choices=choices).check(name, value)
 
 
 def check_integer(name: str, value: Any, least: int, *, none: bool = False) -> None:
-    """An integer of at least `least`, or None if that is allowed."""
+    """Raise unless the value is an integer >= `least`, or None if `none`."""
     Integer(least=least, none="allowed" if none else "").check(name, value)
 
 
 def check_at_least_zero(name: str, value: Any) -> None:
-    """A finite number, not negative."""
+    """Raise unless the value is a finite number >= 0."""
     Number(least=0).check(name, value)
 
 
@@ -39,8 +39,8 @@ def check_columns(X: Any) -> None:
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         if not _holds_numbers(X[name], dtype):
             raise ValueError(
-                f"X must hold numbers, got the column {name!r} of type {dtype}: leave it out, or turn it "
-                "into numbers."
+                f"X must hold numbers, got the column {name!r} of type {dtype}: drop it, or convert it to "
+                "numbers."
             )
 
 
@@ -58,7 +58,7 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
 def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
     """Raise ValueError for NaN and infinity in a dense or CSR matrix; `rows` and `names` label it."""
     values = X.data if scipy.sparse.issparse(X) else X
-    # A sum is not finite where a value is not, and needs no copy.
+    # The sum is not finite if any value is not, and needs no copy.
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype.kind != "f" or np.isfinite(values.sum()):
             return
@@ -69,7 +69,7 @@ def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
             row, name = i if rows is None else rows[i], "" if names is None else f" ({names[j]!r})"
             raise ValueError(
                 f"X must have no NaN or infinity, got {X[i, j]} in row {row}, column {j}{name}: "
-                "fill it in, or leave that row or column out."
+                "impute it, or drop the row or column."
             )
 
 
@@ -89,21 +89,21 @@ def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_floats(values: np.ndarray) -> np.ndarray:
-    """Values of a type that LAPACK has no routines for, bool or more than 64 bits, as float64."""
+    """Convert types that LAPACK does not support (bool, more than 64 bits) to float64."""
     return values.astype(np.float64) if values.dtype.kind == "b" or values.itemsize > 8 else values
 
 
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
-    """Distances of points to the training points, or to landmarks.
+    """Raise ValueError for invalid distances from points to the training points, or to landmarks.
 
-    For `square`, those of a fit: of all points to each other, or to landmarks, which are the first rows.
+    With `square`, the distances of a fit: among all points, or to landmarks, which are the first rows.
     """
     n, width = distances.shape
     if square and n != width:
         among = distances[:width]
         fault = ""
         if n < width or width < LEAST_POINTS:
-            fault = f"must be at least {LEAST_POINTS} and have rows of their own"
+            fault = f"must be at least {LEAST_POINTS} and at most the number of rows"
         elif float(np.abs(among - among.T).max()) > 1e-6 * float(np.abs(among).max()):
             fault = "must have symmetric distances to each other"
         if fault:
@@ -126,14 +126,14 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
         if gap > 1e-6 * float(distances.max()):
             raise ValueError(
                 "X must be symmetric for metric='precomputed', "
-                f"got distances that differ by {gap:.3g} from their transposed."
+                f"got distances that differ by {gap:.3g} from the transpose."
             )
         if np.abs(np.diag(among)).max() > 1e-6 * float(distances.max()):
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
 
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
-    """Unit vectors (n x 3), `some` of them, as float64 rows of length 1 to the last digit."""
+    """Check unit vectors (n x 3), with `some` at least one, and return them normalized as float64."""
     try:
         vectors = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -70,7 +70,7 @@ def few(integers: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def groups(kinds: int, n: int) -> bool:
-    """Whether n values, `kinds` of them distinct, are groups to colour a map by without being asked."""
+    """Whether n values, `kinds` of them distinct, are groups that may colour a map by default."""
     return 2 <= kinds <= min(MOST_KINDS, n // 2)
 
 

@@ -1,11 +1,11 @@
-"""Dask arrays in, lazy Dask arrays of unit vectors out: data beyond memory, and clusters.
+"""Dask arrays as input, lazy Dask arrays of unit vectors as output: for data beyond memory and clusters.
 
 Fitting reads the data twice: once for the principal components, by sums over blocks of rows, and once for
 a random sample of rows, which is solved in the calling process. Placement is a lazy graph with one task per
 chunk, which runs on threads, processes or a cluster.
 
-Neither the blocks nor the order of sums depend on the chunks, and a row is placed to the same bits whatever
-the other rows are. So the result does not depend on the chunks, and equals that of the same data in memory.
+Neither the blocks nor the order of sums depend on the chunks, and the position of a row does not depend on
+other rows, to the bit. So the result does not depend on the chunks, and equals that of the data in memory.
 
 Examples
 --------
@@ -74,10 +74,10 @@ class DaskSource(RowSource):
         self.sparse = scipy.sparse.issparse(X._meta)
 
     def check_values(self, names: Any = None) -> None:
-        """Nothing yet: each chunk is checked when it is read."""
+        """Do nothing: each chunk is checked when it is read."""
 
     def take(self, indices: np.ndarray) -> Any:
-        """The rows of these indices in memory, in this order."""
+        """Rows with these indices, in this order, in memory."""
         order = np.argsort(indices)
         found = _checked(_compute(self.X[indices[order]]), indices[order])
         return found[np.argsort(order)]
@@ -171,7 +171,7 @@ def _apply(
 
 
 def _checked(part: Any, rows: Any) -> Any:
-    """Rows in memory, these of all, checked as those of any other array are; in CSR format if sparse."""
+    """Check rows in memory, whose indices are `rows`; convert sparse rows to CSR."""
     if scipy.sparse.issparse(part):
         part = checked_csr(part, "X")
     check_finite(part, rows=rows)
@@ -179,9 +179,9 @@ def _checked(part: Any, rows: Any) -> Any:
 
 
 def _compute(collection: Any) -> Any:
-    """Compute with the current scheduler; report one that no longer responds.
+    """Compute with the current scheduler; raise RuntimeError if it does not respond.
 
-    An error in the user's graph, such as that of a chunk whose file is missing, is raised as it is.
+    Errors of tasks, such as a missing file of a chunk, are raised unchanged.
     """
     try:
         return collection.compute()
@@ -195,10 +195,10 @@ def _compute(collection: Any) -> Any:
 
 
 def _from_scheduler(error: Exception) -> bool:
-    """Whether an error is that of the connection to a scheduler, and not of a task."""
+    """Whether an error is from the connection to a scheduler, not from a task."""
     kind = type(error)
     if kind.__module__.split(".")[0] == "distributed":
-        return kind.__name__ != "KilledWorker"  # which says itself which task ended the workers
+        return kind.__name__ != "KilledWorker"  # its message names the task
     if not isinstance(error, (OSError, TimeoutError)):
         return False
     raised = error.__traceback__

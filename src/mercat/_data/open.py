@@ -1,4 +1,4 @@
-"""`open_source` decides once where the rows of X are and where they are computed with."""
+"""`open_source` selects the source of rows and the device for X."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .torch_source import TorchSource, check_tensor, find_device
 
 
 def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
-    """The rows of X, on a torch device, in chunks of Dask or in memory; values are not read yet.
+    """Source of the rows of X: on a torch device, in Dask chunks or in memory. Values are not read yet.
 
-    `device` is where to compute. If it is None, tensors are computed with where they are, those in host
-    memory as NumPy arrays.
+    `device` is the device that computes. If None, it is the device of a tensor, and NumPy for data in host
+    memory.
     """
     if is_dask(X):
         from .dask_source import DaskSource, check_chunks
@@ -42,14 +42,14 @@ def _as_array(X: Any) -> Any:
     """Arrays, lists and data frames as a NumPy array or a CSR matrix of numbers."""
     check_columns(X)
     if np.ma.is_masked(X):
-        raise ValueError("X must have no masked values: fill them or leave those rows out.")
+        raise ValueError("X must have no masked values: impute them or drop the rows.")
     if scipy.sparse.issparse(X):
         X = checked_csr(X, "X")
     X = check_array(
         X,
         accept_sparse="csr",
         dtype="numeric",
-        ensure_all_finite=False,  # checked by `RowSource.check_values`, which says where
+        ensure_all_finite=False,  # checked by `RowSource.check_values`, which names row and column
         estimator="Mercat",
         input_name="X",
     )

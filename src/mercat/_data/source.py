@@ -83,11 +83,11 @@ class RowSource:
         return bool(np.can_cast(self.dtype, np.float32))
 
     def check_values(self, names: Any = None) -> None:
-        """Raise ValueError for NaN and infinity; `names` are those of the columns."""
+        """Raise ValueError for NaN and infinity; `names` are the column names."""
         check_finite(self.X, names=names)
 
     def advising(self) -> AbstractContextManager[None]:
-        """Context for what needs all rows at once where they are computed with."""
+        """Context for computations on all rows at once; a device gives advice if out of memory."""
         return nullcontext()
 
     def to_device(self, record: Any) -> Any:
@@ -111,7 +111,7 @@ class RowSource:
         out[block] = values
 
     def take(self, indices: np.ndarray) -> Any:
-        """The rows of these indices, in this order."""
+        """Rows with these indices, in this order."""
         return self.X[indices]
 
     def take_all(self) -> Any:
@@ -119,7 +119,7 @@ class RowSource:
         return self.X
 
     def part(self, indices: np.ndarray | None) -> RowSource:
-        """Some rows, or all, as a source of their own, in memory; all as they are."""
+        """Source of some rows, in memory; the source itself for None."""
         return self if indices is None else RowSource(self.take(indices), self.workers)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
@@ -149,5 +149,5 @@ class RowSource:
         return out
 
     def like_input(self, results: Any) -> Any:
-        """Results as the kind of array that X is."""
+        """Results as the same kind of array as X."""
         return results

@@ -1,4 +1,4 @@
-"""Checks of sparse matrices: SciPy trusts their indices, and may read out of bounds."""
+"""Checks of sparse matrices: SciPy does not check their indices and may read out of bounds."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from typing import Any
 
 import numpy as np
 
-_AT_ONCE = 1 << 22  # entries that are compared with the next, for a bound on memory
+_AT_ONCE = 1 << 22  # entries checked at a time, to bound memory
 
 
 def checked_csr(X: Any, name: str) -> Any:
     """Convert a sparse matrix to CSR with sorted indices and without duplicates.
 
-    Raises ValueError that starts with `name` if indices are out of bounds. X is not changed, and returned
-    itself if it has that form already.
+    Raises ValueError that starts with `name` if indices are out of bounds. X is not modified; it is returned
+    itself if it already has this form.
     """
     check_sparse(X, name)
     found = X.tocsr()
-    if found is not X and X.format in ("lil", "dok"):  # of which Python's own numbers were read
+    if found is not X and X.format in ("lil", "dok"):  # their indices are checked after conversion
         check_sparse(found, name)
     if _in_order(found.indptr, found.indices):
         return found
     parts = found.data.copy(), found.indices.copy(), found.indptr.copy()
-    mended = type(found)(
-        parts, shape=found.shape
-    )  # which, unlike a copy, believes nothing of its order
+    # A new matrix: a copy would keep flags about the order of its indices.
+    mended = type(found)(parts, shape=found.shape)
     mended.sum_duplicates()
     return mended
 
@@ -41,7 +40,7 @@ def check_sparse(X: Any, name: str) -> None:
 
 
 def _check_native(X: Any, name: str) -> None:
-    """Convert to native byte order: SciPy misreads others."""
+    """Raise ValueError unless the byte order is native: SciPy misreads others."""
     if not X.dtype.isnative:
         raise ValueError(
             f"{name} must hold numbers in the byte order of this machine, got a sparse matrix of "
@@ -62,11 +61,11 @@ def _fault_of_compressed(X: Any) -> str | None:
         if array.ndim != 1 or array.dtype.kind not in "iu":
             return f"{part} must be a vector of integers, got {array.dtype} of shape {array.shape}"
     if len(indptr) != n + 1 or indptr[0] != 0:
-        return f"indptr must be {n + 1} numbers from 0 on, got {len(indptr)} from {indptr[:1]} on"
+        return f"indptr must be {n + 1} numbers starting at 0, got {len(indptr)} starting at {indptr[:1]}"
     if (X.format != "bsr" and X.data.ndim != 1) or len(X.data) != len(indices):
-        return f"data of shape {X.data.shape} do not go with {len(indices)} indices"
+        return f"data of shape {X.data.shape} do not match {len(indices)} indices"
     if np.any(indptr[1:] < indptr[:-1]):
-        return "indptr must not fall"
+        return "indptr must not decrease"
     if indptr[-1] > len(indices):
         return f"indptr must end within the {len(indices)} indices, got {indptr[-1]}"
     return _fault_of_range("indices", indices[: indptr[-1]], m)
@@ -75,7 +74,7 @@ def _fault_of_compressed(X: Any) -> str | None:
 def _fault_of_triplets(X: Any) -> str | None:
     for axis, (array, size) in enumerate(zip(X.coords, X.shape, strict=True)):
         if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(X.data):
-            return f"coords[{axis}] must be an integer for each of the {len(X.data)} data"
+            return f"coords[{axis}] must have one integer per entry, {len(X.data)} in all"
         if fault := _fault_of_range(f"coords[{axis}]", array, size):
             return fault
     return None
@@ -86,7 +85,7 @@ def _fault_of_diagonals(X: Any) -> str | None:
     if X.data.ndim != 2 or offsets.shape != X.data.shape[:1] or offsets.dtype.kind not in "iu":
         return f"offsets must be {len(X.data)} integers, got the shape {offsets.shape}"
     if len(np.unique(offsets)) != len(offsets):
-        return "offsets must be different"
+        return "offsets must be distinct"
     return None
 
 
@@ -124,7 +123,7 @@ def _in_order(indptr: np.ndarray, indices: np.ndarray) -> bool:
     for start in range(0, n - 1, _AT_ONCE):
         part = indices[start : min(start + _AT_ONCE + 1, n)]
         falls = start + 1 + np.flatnonzero(part[1:] <= part[:-1])
-        # They may fall where a row begins.
+        # They may decrease at the start of a row.
         if not np.array_equal(indptr[np.searchsorted(indptr, falls)], falls):
             return False
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Controls, marks that turn the direction of writing or are not seen, ends of lines, lone surrogates.
+# Control characters, bidirectional and invisible marks, line ends, lone surrogates.
 _COMMANDS = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
@@ -13,9 +13,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""Escape control characters, which could command a terminal.
+    r"""Escape control characters, which a terminal could interpret as commands.
 
-    Line ends and tabs are escaped, too, unless `lines`.
+    Line ends and tabs are escaped too, unless `lines`.
 
     >>> print(printable("a\x1b[2J\nb"))
     a\x1b[2J\nb
@@ -25,7 +25,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def printable_json(text: str) -> str:
-    """The same for JSON, with JSON's own escapes, so that values are unchanged."""
+    """Like `printable`, with the escapes of JSON, so that values are unchanged."""
     return _COMMANDS.sub(
         lambda found: found[0] if found[0] in "\n\t" else _in_json(ord(found[0])), text
     )
@@ -53,4 +53,4 @@ def well_formed(text: str) -> str:
 def check_text(name: str, text: str) -> None:
     """Raise ValueError with the name of the parameter if its text cannot be encoded as UTF-8."""
     if _SURROGATES.search(text):
-        raise ValueError(f"{name} must be text that UTF-8 can hold, got {text[:60]!r}.")
+        raise ValueError(f"{name} must be text that UTF-8 can encode, got {text[:60]!r}.")

@@ -1,7 +1,8 @@
-"""Threads: `Workers` runs a function over blocks and returns the results in the order of the blocks.
+"""Threads: `Workers` runs a function over blocks and returns the results in order.
 
-BLAS is held to one thread meanwhile. Block sizes depend on the number of threads only where a row comes out
-the same in any block (`Workers.shares`), so the results never do, to the bit.
+BLAS is limited to one thread meanwhile. Block sizes depend on the number of threads only if the result of a
+row does not depend on its block (`Workers.shares`), so results are the same for any number of threads, to the
+bit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .arrays import blocks
 
 T = TypeVar("T")
 R = TypeVar("R")
-_SHARES_A_THREAD = 2  # blocks of rows, of at least and at most ...
+_SHARES_A_THREAD = 2  # blocks per thread; minimum and maximum of their rows:
 _LEAST_SHARE, _LARGEST_SHARE = 1024, 1 << 14
 
 
@@ -28,8 +29,8 @@ class _SingleThreadedBlas:
 
     The limit is global to the process: if each fit saved and restored it, the first to end would lift it
     for those still running. And threadpoolctl lets only the thread that set a limit lift it. So a separate
-    thread sets the limit, waits, and lifts it after the last fit. Where others set another limit meanwhile,
-    `again` takes it back.
+    thread sets the limit, waits, and lifts it after the last fit. If other code changes the limit meanwhile,
+    `again` restores it.
     """
 
     def __init__(self) -> None:
@@ -40,14 +41,14 @@ class _SingleThreadedBlas:
         self._libraries: list[Any] = []
 
     def again(self) -> None:
-        """Limit BLAS to one thread again, where someone has set another number of them."""
+        """Limit BLAS to one thread again, if other code has changed the limit."""
         for library in self._libraries:
             _set_threads(library, 1)
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                if self._holder is not None and self._holder.is_alive():  # left over after Ctrl-C
+                if self._holder is not None and self._holder.is_alive():  # still there after Ctrl-C
                     self._leave.set()
                     self._holder.join()
                 held, self._leave = threading.Event(), threading.Event()
@@ -90,7 +91,7 @@ def _hold_blas(held: threading.Event, leave: threading.Event, libraries: list[An
 
 
 def _set_threads(library: Any, number: int) -> None:
-    """Set the number of threads of a BLAS, also where threadpoolctl lets another thread decide on it."""
+    """Set the number of threads of a BLAS, also if threadpoolctl reserves that for another thread."""
     if library.num_threads != number:
         getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
@@ -99,7 +100,7 @@ _single_threaded_blas = _SingleThreadedBlas()
 
 
 def _forget_fits_of_parent() -> None:
-    """Reset in a child forked during a fit: its threads, and the owner of the lock, are not in the child."""
+    """Reset in a child forked during a fit, which has neither the threads nor the owner of the lock."""
     _single_threaded_blas.__init__()  # type: ignore[misc]
 
 
@@ -110,8 +111,8 @@ if hasattr(os, "register_at_fork"):
 def n_threads(n_jobs: int | None) -> int:
     """Number of threads for `n_jobs`, as in joblib, except in workers.
 
-    Workers of joblib, Dask and process pools share the cores already: there, -1 means one thread. A positive
-    number is taken as it is.
+    Workers of joblib, Dask and process pools already share the cores: there, -1 means one thread. Positive
+    numbers are used unchanged.
     """
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
@@ -172,7 +173,7 @@ class Workers:
             _single_threaded_blas.__exit__()
 
     def shares(self, n: int) -> list[slice]:
-        """Blocks of n rows, a few for each thread: for functions whose results do not depend on blocks."""
+        """Blocks of n rows, a few per thread, for functions whose results do not depend on the blocks."""
         size = -(-n // (_SHARES_A_THREAD * self.n_jobs))
         return blocks(n, min(max(size, _LEAST_SHARE), _LARGEST_SHARE))
 

@@ -1,4 +1,4 @@
-"""Rows processed on a torch device, where they are already or to which they are streamed.
+"""Rows processed on a torch device; they are on the device, or streamed to it.
 
 Blocks are as large as the free memory of the device allows. Data in host memory are copied to pinned buffers
 by a separate thread, and from there on a separate stream, while the previous block is processed.
@@ -24,8 +24,8 @@ _BYTES_A_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks
 _MOST_ROWS = 1 << 18  # rows per block that keep any GPU busy
 _ROWS_ELSEWHERE = 1 << 13
 _VALUES_TO_SUM = 1 << 26
-_SHARE = 0.6  # of the free memory
-_PINNED = 1 << 24  # numbers that come back from a GPU at a time
+_SHARE = 0.6  # fraction of the free memory to use
+_PINNED = 1 << 24  # numbers copied from a GPU at a time
 T = TypeVar("T")
 
 
@@ -55,7 +55,7 @@ def find_device(device: Any, X: Any) -> Any:
         )
     if found.type == "mps" and not torch.backends.mps.is_available():
         raise RuntimeError(f"device={device!r} needs an Apple GPU that torch can use, found none.")
-    # As the attribute `device` of tensors has them.
+    # With the index that the attribute `device` of tensors has.
     return torch.device("mps", 0) if found.type == "mps" else torch.device("cpu")
 
 
@@ -111,7 +111,7 @@ def upload_all(record: Any, device: Any) -> Any:
 
 
 def download(tensor: Any) -> np.ndarray:
-    """A tensor in host memory: a large one of a GPU by way of pinned memory, which is much faster."""
+    """Copy a tensor to host memory; a large one from a GPU through pinned memory, which is much faster."""
     import torch
 
     flat = tensor.reshape(-1)
@@ -126,7 +126,7 @@ def download(tensor: Any) -> np.ndarray:
             size = parts[k].stop - parts[k].start
             buffers[k % 2][:size].copy_(flat[parts[k]], non_blocking=True)
             events[k % 2].record()
-        if k > 0:  # the part before, while this one is on its way
+        if k > 0:  # the previous part, while this one is copied
             events[(k - 1) % 2].synchronize()
             out[parts[k - 1]] = buffers[(k - 1) % 2][: parts[k - 1].stop - parts[k - 1].start]
     return np.asarray(out.reshape(tensor.shape))
@@ -153,8 +153,8 @@ def memory_advice(device: Any, rows: int) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         raise MemoryError(
             f"{device} ran out of memory with blocks of {rows} rows. Set the environment variable "
-            f"MERCAT_DEVICE_ROWS to {max(1, rows // 4)} or less, free other tensors, or hand X in as a "
-            "NumPy array, so that it is streamed from host memory."
+            f"MERCAT_DEVICE_ROWS to {max(1, rows // 4)} or less, free other tensors, or pass X as a NumPy "
+            "array, which is streamed from host memory."
         ) from error
 
 
@@ -166,11 +166,11 @@ class TorchSource(RowSource):
         self.device = device
         self._resident = is_torch(X) and X.device == device
         self.block = self._rows_from_memory()
-        # Enough tiles for all landmarks to be used.
+        # Small enough that there are tiles for all landmarks.
         self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 32).bit_length()))
 
     def check_values(self, names: Any = None) -> None:
-        """Raise ValueError for NaN and infinity; `names` are those of the columns."""
+        """Raise ValueError for NaN and infinity; `names` are the column names."""
         if is_torch(self.X):
             check_finite_tensor(self.X)
         else:
@@ -178,7 +178,7 @@ class TorchSource(RowSource):
 
     @property
     def exact_in_single(self) -> bool:
-        """Whether float32 represents every value exactly, or the device has nothing wider."""
+        """Whether float32 represents every value exactly, or is the widest type of the device."""
         if self.device.type == "mps":
             return True
         kind = str(self.dtype).removeprefix("torch.").replace("bfloat16", "float16")
@@ -198,7 +198,7 @@ class TorchSource(RowSource):
         if self.device.type != "cuda":
             return _ROWS_ELSEWHERE
         free = torch.cuda.mem_get_info(self.device)[0]
-        # Memory in the cache of torch is free as well.
+        # Memory cached by torch is free, too.
         free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         fitting = max(1024, int(_SHARE * free / (_BYTES_A_ROW + 4 * self.shape[1])))
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
@@ -227,7 +227,7 @@ class TorchSource(RowSource):
         return download_all(record)
 
     def take(self, indices: np.ndarray) -> Array:
-        """The rows of these indices on the device, in this order."""
+        """Rows with these indices, in this order, on the device."""
         if is_torch(self.X):
             import torch
 
@@ -235,7 +235,7 @@ class TorchSource(RowSource):
         return self._staged(self.X[indices])
 
     def part(self, indices: np.ndarray | None) -> RowSource:
-        """Some rows where they are, or all, as a source of their own."""
+        """Source of some rows; the source itself for None."""
         if indices is None:
             return self
         rows = self.take(indices) if is_torch(self.X) else self.X[indices]
