@@ -1,1 +1,1 @@
-"""From data to their principal components."""
+"""Reduction of the data to leading components."""

@@ -1,7 +1,7 @@
 """X to X_hat: the leading principal components, from dense, sparse or precomputed data.
 
-The rows are read in blocks, centred on the way and never copied whole; a sparse matrix stays sparse.
-X_hat is in units of the spread of the data, which prevents overflow and underflow.
+The rows are read and centred in blocks, without a copy of the data; a sparse matrix stays sparse. X_hat is in
+units of the spread of the data, which prevents overflow and underflow.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .._data.arrays import Array, blocks, like, namespace, to_numpy, widest
 from .._data.source import VALUES_A_BLOCK, RowSource
 from .rank import screenot_rank
 
-_SMALL = 1500  # the smaller side up to which a Gram matrix is decomposed in full
+_SMALL = 1500  # if n or d is at most this, a Gram matrix is decomposed in full
 _OVERSAMPLING = 10
 _POWER_ITERATIONS = 6
-_INVERTIBLE = 2.0**-1000  # a number whose inverse is finite; many smaller ones have none
+_INVERTIBLE = 2.0**-1000  # its inverse is finite; inverses of smaller numbers may overflow
 
 
 class ComponentReducer(NamedTuple):
-    """The way from a row of X to a row of X_hat: (x - mean) components^T / unit.
+    """Maps a row of X to a row of X_hat: (x - mean) components^T / unit.
 
-    `components` is None where the data are taken as they are.
+    `components` is None if the data are only centred and scaled.
     """
 
     mean: np.ndarray
@@ -36,7 +36,7 @@ class ComponentReducer(NamedTuple):
     metric: str
 
     def project(self, X: Any) -> Array:
-        """X_hat (b x r) of the rows of X (b x d), in double precision where the device has it."""
+        """X_hat (b x r) of the rows of X (b x d), in double precision if the device supports it."""
         rows, offset = prepare_rows(X, self.metric)
         if scipy.sparse.issparse(rows) and self.components is not None:
             product = rows @ self.components.T
@@ -48,11 +48,11 @@ class ComponentReducer(NamedTuple):
         return product / self.unit
 
     def gram(self, X: Any, _: np.ndarray) -> np.ndarray:
-        """Inner products of the rows of X about the mean, over all dimensions, in units."""
+        """Inner products of the centred rows of X over all dimensions, in units of `unit` squared."""
         return Centred(self.mean, self.unit, self.metric, "float64").gram(X)
 
     def _centred(self, rows: Any, offset: Array) -> Array:
-        """Prepared rows about the mean, dense, in their own place."""
+        """Prepared rows minus the mean, dense; in place if they are dense."""
         dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
         dense -= offset[:, None]
         dense -= self.mean
@@ -60,9 +60,9 @@ class ComponentReducer(NamedTuple):
 
 
 def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
-    """Rows whose Euclidean geometry is that of the metric, less an offset a row: rows - offset 1^T.
+    """Rows and offsets such that rows - offset 1^T has the geometry of the metric.
 
-    The offset is kept apart so that a sparse matrix stays sparse.
+    The offset per row is returned separately so that a sparse matrix stays sparse.
     """
     sparse = scipy.sparse.issparse(X)
     xp = np if sparse else namespace(X)
@@ -70,7 +70,7 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     offset = xp.zeros(X.shape[0], **({} if sparse else like(rows)))
     if metric == "euclidean":
         return rows, offset
-    # The largest entry first, so that squares neither overflow nor vanish.
+    # Divide by the largest entry first, so that squares neither overflow nor underflow.
     largest = abs(rows).max(axis=1).toarray().ravel() if sparse else xp.max(xp.abs(rows), axis=1)
     if xp is np and (largest < _INVERTIBLE).any():
         lift = np.where(largest < _INVERTIBLE, 2.0**100, 1.0)
@@ -83,7 +83,7 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     else:
         squares = xp.sum(rows * rows, axis=1)
     length = squares - X.shape[1] * offset**2
-    # A constant row has no direction under "correlation": rounding must not give it one.
+    # A constant row has no direction under "correlation": rounding errors must not be taken for one.
     direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
     length = xp.sqrt(xp.where(direction, length, xp.inf))
     return _scale_rows(rows, 1 / length), offset / length
@@ -96,10 +96,10 @@ def _scale_rows(rows: Any, factors: Array) -> Any:
 
 
 class Scatter(NamedTuple):
-    """Sums over rows that can be merged: their number, their mean, the squares about it.
+    """Mergeable sums over rows: number of rows, mean, and squares about the mean.
 
-    `squares` is a matrix (d x d), its trace, or None, as it was asked for, in units of `unit` squared, the
-    largest number that was met.
+    `squares` is a matrix (d x d), its trace, or None, in units of `unit` squared; `unit` is the largest
+    absolute value.
     """
 
     n: int
@@ -109,7 +109,7 @@ class Scatter(NamedTuple):
 
 
 def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
-    """The sums over a block of rows, in memory; `squares` is "matrix", "trace" or "none"."""
+    """Sums over a block of rows, in memory; `squares` is "matrix", "trace" or "none"."""
     n = X.shape[0]
     xp = np if scipy.sparse.issparse(X) else namespace(X)
     if not scipy.sparse.issparse(X) and _stays_single(dtype, metric):
@@ -122,8 +122,8 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
         sizes = abs(rows).max(axis=0).toarray() if sparse else xp.max(xp.abs(rows), axis=0)
         column = int(to_numpy(sizes).argmax())
         raise ValueError(
-            f"X must hold numbers below 1e150 in size, got {largest:.3g} in column {column}: divide it by "
-            "its unit, or leave it out."
+            f"X must hold numbers below 1e150 in size, got {largest:.3g} in column {column}: rescale or "
+            "drop the column."
         )
     sums = rows.sum(axis=0, dtype=np.float64) if xp is np else xp.sum(rows, axis=0, dtype=widest(X))
     mean = to_numpy(sums).ravel() / n
@@ -133,7 +133,7 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
         return Scatter(n, mean, largest, None)
     centred = Centred(mean, largest if largest > 0 else 1.0, metric, dtype)
     if squares == "trace":
-        # A dense block of many columns: as many rows at a time as there are values in a block.
+        # Bound the memory for dense blocks with many columns.
         steps = blocks(n, max(1, VALUES_A_BLOCK // X.shape[1]))
         dense_steps = (centred.dense(X[step, :]) for step in steps)
         return Scatter(n, mean, largest, sum(float((d * d).sum()) for d in dense_steps))
@@ -142,7 +142,7 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
 
 
 def merge_scatter(a: Scatter, b: Scatter) -> Scatter:
-    """The sums over the rows of both."""
+    """Sums over the rows of both."""
     n, unit = a.n + b.n, max(a.unit, b.unit)
     if n == 0:
         return a
@@ -161,7 +161,7 @@ def _stays_single(dtype: str, metric: str) -> bool:
 
 
 class Centred(NamedTuple):
-    """The matrix (rows - mean) / unit of a block of rows, in products or whole."""
+    """Products with the matrix (rows - mean) / unit of a block of rows, or the matrix itself."""
 
     mean: np.ndarray
     unit: float
@@ -186,7 +186,7 @@ class Centred(NamedTuple):
         return xp.astype(dense, getattr(xp, self.dtype) if self.dtype == "float32" else dense.dtype)
 
     def covariance_times(self, X: Any, Q: np.ndarray) -> np.ndarray:
-        """The block's share of the covariance, times Q (d x k), in memory."""
+        """Contribution of the block to the covariance, times Q (d x k), in memory."""
         if not scipy.sparse.issparse(X):
             dense = self.dense(X)
             product = dense.T @ (dense @ namespace(X).asarray(Q, **like(dense)))
@@ -202,7 +202,7 @@ class Centred(NamedTuple):
             dense = to_numpy(self.dense(X))
             return np.asarray(dense @ dense.T, dtype=np.float64)
         rows, offset = prepare_rows(X, self.metric)
-        # The product of x - o 1 - m and y - p 1 - m, with offsets o and p and the mean m, multiplied out.
+        # The expanded product of x - o 1 - m and y - p 1 - m, with offsets o and p and the mean m.
         to_mean = rows @ self.mean - offset * self.mean.sum()
         sums = np.asarray(rows.sum(axis=1)).ravel()
         across = to_mean[:, None] + np.outer(sums, offset)
@@ -223,7 +223,7 @@ class Centred(NamedTuple):
 def fit_components(
     rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
 ) -> ComponentReducer:
-    """Principal components of rows: the leading `n_spectral`, those above the noise ("auto"), or None."""
+    """Principal components: the first `n_spectral`, those above the noise ("auto"), or none (None)."""
     n, d = rows.shape
     dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
     squares = "trace" if n_spectral is None else "matrix" if d <= _SMALL else "none"
@@ -237,7 +237,7 @@ def fit_components(
     if n_spectral == "auto":
         n_spectral = _signal_rank(rows, found, centred, rng)
     values, components = _leading_components(rows, found, centred, int(n_spectral), rng)
-    # Directions without variance carry nothing but rounding.
+    # Directions without variance contain only rounding errors.
     kept = max(1, int(np.sum(values > 30 * np.finfo(dtype).eps * values[:1])))
     values, components = values[:kept], components[:kept]
     signs = components[np.arange(kept), np.abs(components).argmax(axis=1)]
@@ -279,11 +279,11 @@ def _leading_components(
 
 
 def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenvalues of a symmetric matrix, none below 0, and their vectors in columns."""
+    """The k largest eigenvalues of a symmetric matrix, clipped at 0, and eigenvectors in columns."""
     size = len(matrix)
     try:
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - k, size - 1))
-    except np.linalg.LinAlgError:  # LAPACK's search for a few gives up on some matrices
+    except np.linalg.LinAlgError:  # the LAPACK routine for a subset fails for some matrices
         values, vectors = (found[..., size - k :] for found in np.linalg.eigh(matrix))
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
@@ -291,9 +291,9 @@ def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
 def _signal_rank(
     rows: RowSource, found: Scatter, centred: Centred, rng: np.random.Generator
 ) -> int:
-    """How many components stand above the noise, by ScreeNOT.
+    """Number of components above the noise, by ScreeNOT.
 
-    Where both sides are large, a sample of rows stands for all of them.
+    If both sides are large, a sample of the rows is used.
     """
     n, d = rows.shape
     if d <= _SMALL:

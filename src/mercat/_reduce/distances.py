@@ -27,7 +27,7 @@ class DistanceReducer(NamedTuple):
         return np.asarray(gram @ self.axes / self.spread)
 
     def gram(self, distances: Any, columns: np.ndarray) -> np.ndarray:
-        """Inner products of training points about their mean, in spreads; `columns` are their own."""
+        """Inner products of centred training points, in squared spreads; `columns` are their columns."""
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
         mean = squares.mean(axis=1)
         gram = squares[:, columns] - mean[:, None] - mean[None, :] + self.mean.mean()

@@ -1,12 +1,12 @@
-"""Metrics without coordinates of their own: distances to landmarks, and X_hat from these.
+"""X_hat for metrics that are not Euclidean, from distances to landmarks.
 
-As for "cosine", the squared length of a difference is the distance of the metric. The roots of Manhattan,
-Hamming and Jaccard distances are those of points in a Euclidean space (Schoenberg; for Jaccard, Gower and
-Legendre 1986), so that classical scaling represents them exactly. A function's distances are taken as they
-are; of those that no Euclidean space has, what cannot be represented is left out.
+As for "cosine", squared Euclidean distances represent the distances of the metric. The square roots of
+Manhattan, Hamming and Jaccard distances are Euclidean (Schoenberg; for Jaccard, Gower and Legendre 1986), so
+classical scaling represents them exactly. Distances of a function are used as they are; parts that are not
+Euclidean are dropped.
 
-Landmark MDS (de Silva and Tenenbaum 2004): a sample of the rows is scaled, and every row, of the training
-data or new, is placed by its distances to the sample. Memory and time are linear in the number of rows.
+Landmark MDS (de Silva and Tenenbaum 2004): a sample of the rows is scaled, and every training or new row is
+placed by its distances to the sample. Memory and time are linear in the number of rows.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .._data.source import RowSource
 from .distances import DistanceReducer, fit_distances
 
 _LANDMARKS = 1000
-_LANDMARKS_OF_FUNCTIONS = 300  # which are called for each pair
-_MOST_NUMBERS = 50_000_000  # of landmarks of very many columns
-_ROWS = 512  # that are compared at once
+_LANDMARKS_OF_FUNCTIONS = 300  # fewer, since a function is called for each pair
+_MOST_NUMBERS = 50_000_000  # in the landmarks, for data with very many columns
+_ROWS = 512  # compared at a time
 _ROUNDING = 1e-6
 
 
 class MetricReducer(NamedTuple):
-    """The way from a row of X to X_hat, by its distances to landmarks."""
+    """Maps a row of X to X_hat by its distances to landmarks."""
 
     metric: str | Callable[[np.ndarray, np.ndarray], float]
     points: np.ndarray  # (w, d) the landmarks
@@ -49,7 +49,7 @@ class MetricReducer(NamedTuple):
         return self.scaling.project(root_distances(rows, self.points, self.metric))
 
     def gram(self, rows: Any, _: np.ndarray) -> np.ndarray:
-        """Inner products of rows about the landmarks' mean, in spreads."""
+        """Inner products of rows about the mean of the landmarks, in squared spreads."""
         among, to_landmarks = (
             (root_distances(rows, others, self.metric) / self.unit) ** 2
             for others in (_dense(rows), self.points)
@@ -66,7 +66,7 @@ def fit_metric(
     metric: str | Callable[[np.ndarray, np.ndarray], float],
     rng: np.random.Generator,
 ) -> MetricReducer:
-    """Classical scaling of a sample of the rows, all of a few."""
+    """Classical scaling of a sample of the rows, or of all rows if there are few."""
     n, d = rows.shape
     most = _LANDMARKS_OF_FUNCTIONS if callable(metric) else _LANDMARKS
     size = min(n, most, max(100, _MOST_NUMBERS // d))
@@ -79,7 +79,7 @@ def fit_metric(
 
 
 def root_distances(rows: Any, points: np.ndarray, metric: Any) -> np.ndarray:
-    """Lengths (b x w) whose squares are the distances of the metric; of a function, its values."""
+    """Square roots (b x w) of the distances of the metric; for a function, its values."""
     if callable(metric):
         return np.array(
             [[float(metric(a, b)) for b in points] for a in _dense(rows)], dtype=np.float64
@@ -95,7 +95,7 @@ def root_distances(rows: Any, points: np.ndarray, metric: Any) -> np.ndarray:
 
 
 def _jaccard(rows: Any, points: np.ndarray) -> np.ndarray:
-    """One minus the share, among what either row has, of what both have; 0 where neither has anything."""
+    """Jaccard distances of the sets of nonzero columns; 0 if both sets are empty."""
     has = (points != 0).astype(np.float64)
     ours = (rows != 0).astype(np.float64)
     both = np.asarray(ours @ has.T)
@@ -109,7 +109,7 @@ def _dense(rows: Any) -> np.ndarray:
 
 
 def _check_function(distances: np.ndarray) -> None:
-    """Raise unless a function gave distances."""
+    """Raise ValueError unless the values of a function are distances."""
     if not np.isfinite(distances).all() or distances.min() < 0:
         raise ValueError(
             "metric must be a function that returns finite numbers of at least 0, got "

@@ -1,4 +1,4 @@
-"""The number of components that stand above the noise, by ScreeNOT."""
+"""Number of components above the noise, by ScreeNOT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
 
 
 def screenot_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
-    """Number of singular values above the ScreeNOT threshold, and at least 2 if possible."""
+    """Number of singular values above the ScreeNOT threshold, at least 2 if possible."""
     above = int(np.sum(singular_values > screenot_threshold(singular_values, shape)))
     return max(above, min(2, len(singular_values)))
 

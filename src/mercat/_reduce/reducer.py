@@ -1,4 +1,4 @@
-"""X to X_hat, whatever the metric: which reducer is fitted, and how it is applied to rows."""
+"""X to X_hat for any metric: selects the reducer and applies it to rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LINEAR = ("euclidean", "cosine", "correlation")
 def fit_reducer(
     rows: RowSource, n_spectral: int | str | None, *, metric: Any, rng: np.random.Generator
 ) -> Reducer:
-    """The reducer of a metric: principal components of rows, classical scaling of distances, or both.
+    """Reducer for a metric: principal components of rows, or classical scaling of distances.
 
-    Of distances to landmarks alone, the landmarks are the first rows.
+    Precomputed distances may be to landmarks only; the landmarks are the first rows.
     """
     if metric == "precomputed":
         return fit_distances(rows.X[: rows.shape[1]], n_spectral)
@@ -42,21 +42,21 @@ def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.n
 
 
 def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
-    """X_hat of all rows of X, a block at a time."""
+    """X_hat of all rows of X, computed in blocks."""
     parts = blocks(X.shape[0], ROWS_A_BLOCK)
     projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
     return namespace(projected[0]).concat(projected)
 
 
 def project_rows(spectral: Any, rows: Any) -> Array:
-    """X_hat of rows, each independent of the others to the bit (where they are in memory)."""
-    if scipy.sparse.issparse(rows):  # multiplied a row at a time
+    """X_hat of rows; in memory, each row is independent of the others to the bit."""
+    if scipy.sparse.issparse(rows):  # SciPy multiplies row by row
         return np.asarray(spectral.project(rows))
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
 def full_rows(spectral: Any, rows: Any) -> Array:
-    """Rows whose Euclidean geometry is that of the metric, before components are cut; of distances, X_hat."""
+    """Rows with the geometry of the metric and all components; for other reducers, X_hat."""
     if isinstance(spectral, ComponentReducer):
         prepared, offset = prepare_rows(rows, spectral.metric)
         dense = prepared.toarray() if scipy.sparse.issparse(prepared) else prepared
