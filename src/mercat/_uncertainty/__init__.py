@@ -1,1 +1,1 @@
-"""Error bars: other maps of the same data, and what they tell of each point."""
+"""Uncertainty of the positions on a map, from other maps of the same data."""

@@ -1,4 +1,4 @@
-"""`uncertainty`: how far the places on a map can be trusted, from other maps of the same data."""
+"""`uncertainty`: uncertainty of the positions on a map, from other maps of the same data."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from .points import Judge, Legs, Taken
 from .record import Uncertainty
 
 _LEAST_MAPS = 4
-_COMPARED, _NOT_THE_SAME = 200, 0.5  # rows that must be near their place on the map; radians
-# How much more data drawn anew move a map than other samples of the same data, of all rows: chosen by
-# measurement (benchmarks/calibration.py).
+_COMPARED, _NOT_THE_SAME = 200, 0.5  # rows compared with the map; largest median distance, radians
+# Relative increase of the scatter from bootstrap samples of all rows to new data: chosen by measurement
+# (benchmarks/calibration.py).
 _OTHER_DATA = 0.5
 
 
 def uncertainty(
     model: Mercat, X: Any, *, n_maps: int = 20, random_state: Any = None
 ) -> Uncertainty:
-    """How far each place on a map can be trusted, from other maps of the same data.
+    """Uncertainty of each position on a map, from other maps of the same data.
 
-    Other maps are made as `fit` makes one, each from its own start and its own bootstrap sample of the rows
-    of X, as many as the map was made from, and turned onto the map. Each point is placed on all of them: its
-    places show where other landmarks, or other data of the same kind, would put it.
+    Other maps are fitted like the map, each from its own start and its own bootstrap sample of the rows of X,
+    and rotated onto the map. Each sample has as many rows as the map was fitted to. Each point is placed on
+    all other maps: its positions there show the effect of other landmarks, or of other data of the same kind.
 
     Parameters
     ----------
@@ -65,14 +65,13 @@ def uncertainty(
     Returns
     -------
     uncertainty : Uncertainty
-        For each point its ellipse, alternative place, torn neighbours and p-value; for the map its stability.
-        Lazy for a Dask array: the other maps are made at once, and the points judged a chunk at a time when
-        they are asked for.
+        Ellipse, alternative position, torn neighbours and p-value of each point, and stability of the map.
+        For a Dask array, the other maps are fitted immediately, and the arrays per point are lazy.
 
     Notes
     -----
-    The principal components are those of the model. With `detail`, the other maps have the same neighbours:
-    ellipses then tell what other landmarks do, and not what other data do to neighbourhoods.
+    The principal components are those of the model. With `detail`, the other maps use the same neighbours:
+    ellipses then show the effect of other landmarks, not the effect of other data on neighbourhoods.
 
     Examples
     --------
@@ -106,7 +105,8 @@ def uncertainty(
             )
         if n != len(model.embedding_):
             raise ValueError(
-                f"X must be the data that the model was fitted to, {len(model.embedding_)} rows, got {n}."
+                "X must be the data that the model was fitted to, with "
+                f"{len(model.embedding_)} rows, got {n}."
             )
         plan = model._plan(source, model._placer.spectral, rng, progress)._replace(
             init=check_init(model.init, n), neighbors=neighbors_of(model, n)
@@ -127,7 +127,7 @@ def uncertainty(
 
 
 def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray | None, float]:
-    """What judges rows; places on other maps with detail (n_maps x n x 3), if any; and how the maps agree."""
+    """Judge; positions on other maps with detail (n_maps x n x 3), or None; and stability."""
     samples = draw(plan, n_maps)
     taken = _taken(model, plan, np.union1d(samples.all, model.landmarks_))
     reference, landmarks = taken.some(samples.reference), taken.some(model.landmarks_)
@@ -161,7 +161,7 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
 
 
 def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
-    """Some rows, ascending, denoised, and their places on the map, which must be the map of these data."""
+    """X_hat and positions of some rows (ascending). Raises ValueError if X is not the data of the map."""
     near = plan.source.take(rows)
     X_hat = projected(near, plan).astype(np.float32)
     if plan.source.lazy:
@@ -174,14 +174,14 @@ def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
     apart = float(np.median(geodesic(again @ model._rotation.T, Y[some].astype(np.float64))))
     if apart > _NOT_THE_SAME:
         raise ValueError(
-            "X must be the data that the model was fitted to, got rows that the model places at a median of "
-            f"{np.degrees(apart):.0f} degrees from its training points."
+            "X must be the data that the model was fitted to, got rows that the model places at a median "
+            f"distance of {np.degrees(apart):.0f} degrees from its training points."
         )
     return Taken(X_hat, Y, rows)
 
 
 def _own_placer(model: Mercat, landmarks: Taken, plan: Plan) -> LandmarkPlacer:
-    """What places points by their angles on the map: the model's own, or one for a map with detail."""
+    """Placer by angles for the map: that of the model, or a new one for a map with detail."""
     against = model._placer.against
     if isinstance(against, LandmarkPlacer):
         return against
@@ -196,7 +196,7 @@ def _judged(
     placed: np.ndarray | None,
     progress: Progress,
 ) -> Any:
-    """All columns of all rows; lazy if the rows are."""
+    """All columns for all rows; lazy if the rows are lazy."""
     places = None if rows.lazy else model.embedding_
     judge_rows = functools.partial(_judge_rows, judge.to_device(rows), places, placed)
     return rows.results(judge_rows, (points.N_COLUMNS,), "float64", progress)

@@ -1,6 +1,6 @@
-"""Other maps of the same data, made as a fit makes one, and what a map of data without structure is like.
+"""Other maps of the same data, and the null distribution from a map of permuted data.
 
-Each is made from a bootstrap sample of the rows and from its own start, and turned onto the map.
+Each other map is fitted to a bootstrap sample of the rows, from its own start, and rotated onto the map.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from .._solve.pipeline import (
 from .._solve.placement import LandmarkPlacer
 from .points import N_LEGS, Legs, OtherMap, Taken, monomials
 
-# Points among which neighbours are looked for: all of few, a sample of more.
+# Points among which neighbours are searched: all points if few, else a sample.
 _LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
-N_WITNESSES = 1000  # of them, those that maps are turned and compared by
-_N_NULL = 2000  # points of permuted data that are placed, beside landmarks
-_N_NULL_EXACT = 1500  # points of permuted data that are solved together
-# Radians between where a point comes from its place and where a full search puts it, and the share of points
-# farther apart from which all are searched for.
+N_WITNESSES = 1000  # number of reference points used to rotate and compare maps
+_N_NULL = 2000  # points of permuted data placed, in addition to landmarks
+_N_NULL_EXACT = 1500  # points of permuted data in an exact fit
+# Largest distance, in radians, between the position from a start on the map and that from a full search, and
+# the fraction of points above it from which the full search is used.
 _REARRANGED, _MOST_MISSED = 0.1, 0.02
-_SINGULAR = 1e-6  # relative size of what is left out of a fit
+_SINGULAR = 1e-6  # relative cutoff for small singular values
 
 
 class Samples(NamedTuple):
-    """Rows for everything that is drawn at random, drawn before the data are read."""
+    """All random samples of rows, drawn before the data are read."""
 
     reference: np.ndarray
-    maps: list[np.ndarray]  # rows of each other map, with repetitions
+    maps: list[np.ndarray]  # rows of each other map, with replacement
     null: np.ndarray
-    generators: list[np.random.Generator]  # one for each map, and one for permuted data
+    generators: list[np.random.Generator]  # one per map, and one for permuted data
 
     @property
     def all(self) -> np.ndarray:
@@ -70,7 +70,7 @@ def n_reference(n: int) -> int:
 
 
 def draw(plan: Plan, n_maps: int) -> Samples:
-    """Rows of the other maps, drawn with replacement, in the number that the map was made from."""
+    """Draw all samples; those of the other maps have the size of the map's own sample."""
     n = plan.source.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = min(n, plan.n_landmarks) if plan.sampled else n
@@ -84,7 +84,7 @@ def draw(plan: Plan, n_maps: int) -> Samples:
 
 
 class Made(NamedTuple):
-    """Another map: its landmarks, what places points, and points of the map on it, turned onto that."""
+    """Another map: its fit, its placer, and the witnesses on it, rotated onto the map."""
 
     fit: Fit
     scored: ScoredMap
@@ -93,7 +93,7 @@ class Made(NamedTuple):
 
 
 def other_maps(plan: Plan, samples: Samples, taken: Taken, reference: Taken) -> Iterator[Made]:
-    """Maps of the same data without detail, each from its own rows and start, turned onto the map."""
+    """Other maps without detail, each from its own rows and start, rotated onto the map."""
     X, Y = reference.X[:N_WITNESSES], reference.Y[:N_WITNESSES]
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
         fit, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
@@ -105,7 +105,7 @@ def other_maps(plan: Plan, samples: Samples, taken: Taken, reference: Taken) -> 
 def _turned_onto(
     placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, workers: Workers
 ) -> tuple[OtherMap, np.ndarray]:
-    """A map turned onto another, on which points X are at Y; and where they are on this one, turned."""
+    """Rotate a map onto the map with points X at Y; return it and the rotated positions of X on it."""
     there = placed(placer, X, workers)
     rotation = orthogonal_onto(there, Y)
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
@@ -117,7 +117,7 @@ def _turned_onto(
 
 
 def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
-    """Places of points on a map, before it is turned."""
+    """Positions of points on a map, before rotation."""
 
     def place(tile: slice) -> np.ndarray:
         with rows_alike():
@@ -130,9 +130,9 @@ def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
 def with_detail(
     plan: Plan, samples: Samples, maps: Iterable[Made], Y: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Places of all rows (n x 3) on other maps with detail, one after the other, turned onto the map at Y.
+    """Positions of all rows (n x 3) on each other map with detail, rotated onto the map at Y.
 
-    The neighbours are those of the map.
+    All maps use the neighbours of the map.
     """
     graph = plan.neighbors
     if isinstance(graph, int):
@@ -147,22 +147,22 @@ def with_detail(
 
 
 def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """The function that places points by their angles to landmarks."""
+    """Placer of points by their angles to landmarks X at Y."""
     placer: Any = _placement(X, Y, fit, plan).placer.against
     return cast(LandmarkPlacer, placer)
 
 
 def projected(rows: Any, plan: Plan) -> np.ndarray:
-    """X_hat of rows that were taken, in memory."""
+    """X_hat of rows, in memory."""
     return to_numpy(project_all(plan.source.to_device(plan.reducer), rows, plan.workers))
 
 
 def null_distribution(
     plan: Plan, rows: Any, X_hat: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Unexplained variance at the points of a map of permuted data, in increasing order.
+    """Fraction of unexplained variance at the points of a map of permuted data, in increasing order.
 
-    Each column is permuted, and the rows are mapped with the settings of `plan` and the same number of
+    Each column is permuted, and a map is fitted with the settings of `plan` and the same number of
     components. For distances, the columns of X_hat are permuted.
     """
     if isinstance(plan.reducer, DistanceReducer):
@@ -187,7 +187,7 @@ def null_distribution(
     legs = Legs(X[chosen], Y[chosen], solved.fit.angle_fit.calibration)
     judged = np.ones(len(X), dtype=bool)
     if len(solved.landmarks) < len(X):
-        judged[solved.landmarks] = False  # most points of the map are not landmarks, either
+        judged[solved.landmarks] = False  # judge placed points only, as most of the map's are
     return np.sort(legs.unexplained(X[judged], Y[judged]).astype(np.float64))
 
 

@@ -31,30 +31,30 @@ from .._math.sphere import geodesic, normalize, tangent_frame
 from .._solve.fitted_map import within_reach
 from .._solve.placement import LandmarkPlacer, placed_moments
 
-ELSEWHERE = 0.3  # radians from which another minimum is another place ...
-_STEPS_ELSEWHERE = 10  # ... after this many more steps
-N_LEGS = 100  # landmarks that the angles of a point are judged by
-_ROWS_THERE = 1 << 14  # rows that a device judges at a time
+ELSEWHERE = 0.3  # smallest distance of an alternative position, in radians ...
+_STEPS_ELSEWHERE = 10  # ... after this number of further steps
+N_LEGS = 100  # number of landmarks used to judge the angles of a point
+_ROWS_THERE = 1 << 14  # rows per block on a device
 _LEAST_LOSS = 1e-6
 _RECORDS = ("spectral", "own", "rotation", "legs", "reference", "null")
-# Columns of what is found out about a point.
+# Columns of the results per point.
 PLACE, AXES, ALTERNATIVE = slice(0, 3), slice(3, 9), slice(9, 12)
 GAP, WINS, TORN, P_VALUE, N_COLUMNS = 12, 13, 14, 15, 16
 
 
 class OtherMap(NamedTuple):
-    """Another map of the data: what places points on it, and how it is turned onto the map.
+    """Another map of the data: its placer, and its rotation onto the map.
 
-    `warp` leads from a place on the map to about the same place on this one, before it is turned.
+    `warp` maps a position on the map to the approximate position on this one, before rotation.
     """
 
     placer: LandmarkPlacer
     rotation: np.ndarray  # (3, 3)
     warp: np.ndarray  # (20, 3)
-    search: bool  # whether a point is looked for all over this map
+    search: bool  # whether points are placed by a full search
 
     def place(self, X_hat: Array, starts: Array) -> Array:
-        """Places of points, turned onto the map, from where they may be on that (b x n x 3)."""
+        """Rotated positions of points, from possible positions on the map (b x n x 3)."""
         if self.search:
             Y = self.placer.place(X_hat)
         else:
@@ -65,44 +65,44 @@ class OtherMap(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Points of the map, denoised, their places on it, and the rows of the data that they are."""
+    """Points of the map: X_hat, positions, and their rows in the data."""
 
     X: np.ndarray
     Y: np.ndarray
     rows: np.ndarray
 
     def some(self, rows: np.ndarray) -> Taken:
-        """Those of some rows, where all rows are ascending."""
+        """Points of some rows; `self.rows` must be ascending."""
         at = np.searchsorted(self.rows, rows)
         return Taken(self.X[at], self.Y[at], rows)
 
 
 class Legs(NamedTuple):
-    """Landmarks that angles at a point are judged by, and the line that these are measured against."""
+    """Landmarks used to judge the angles at a point, and the calibration line."""
 
     X: np.ndarray
     Y: np.ndarray
     line: Calibration
 
     def unexplained(self, X_hat: Array, Y: Array) -> Array:
-        """Share of the variance of the cosines at each point that the map does not explain."""
+        """Fraction of the variance of the cosines at each point that the map does not explain."""
         moments = placed_moments(X_hat, Y, self.X, self.Y, 0, N_LEGS)
         return _unexplained(moments, self.line)
 
 
 class Judge(NamedTuple):
-    """All that it takes to judge a row, the same whatever rows come with it."""
+    """Judges rows; the result of a row does not depend on other rows."""
 
     spectral: Any
-    own: LandmarkPlacer  # of the map, before it is turned
+    own: LandmarkPlacer  # of the map, before rotation
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
-    inflation: float  # of the scatter of maps of the same data, to that of maps of other data
+    inflation: float  # factor from the scatter of maps of the same data to that of new data
     legs: Legs
     reference: Taken
-    k: int  # true neighbours
+    k: int  # number of true neighbours
     far: float
-    null: np.ndarray  # (N,) what permuted data leave unexplained, ascending
+    null: np.ndarray  # (N,) fractions of unexplained variance for permuted data, ascending
     loss: float  # of the map
 
     def to_device(self, rows: RowSource) -> Judge:
@@ -110,9 +110,9 @@ class Judge(NamedTuple):
         return self._replace(**moved, maps=tuple(rows.to_device(m) for m in self.maps))
 
     def judged(self, rows: Any, places: Array | None, others: Array | None, start: int) -> Array:
-        """All columns (b x N_COLUMNS) of some rows, the first of them number `start`.
+        """All columns (b x N_COLUMNS) of some rows, the first of which has the index `start`.
 
-        `places` (b x 3) are theirs on the map, `others` (n_maps x b x 3) those on the other maps, if known.
+        `places` (b x 3) are the positions on the map, `others` (n_maps x b x 3) on the other maps, if known.
         """
         with rows_alike():
             X_hat = within_reach(self.spectral, rows)
@@ -163,12 +163,12 @@ class Judge(NamedTuple):
         )
 
     def _other_minimum(self, X_hat: Array, Y: Array) -> Array:
-        """The best minimum of each point's loss that lies elsewhere (b x 3); NaN for none."""
+        """Best minimum of the loss of each point far from Y (b x 3); NaN if there is none."""
         xp = namespace(X_hat)
         there, _ = self.own.place_roughly(X_hat, Y)
         away = geodesic(there, Y) > ELSEWHERE
         (rows,) = xp.nonzero(away)
-        if rows.shape[0] > 0:  # few: most descents lead back
+        if rows.shape[0] > 0:  # few rows: most descents return to Y
             start = xp.take(there, rows, axis=0)[:, None, :]
             there[rows, :] = self.own.place_from(
                 xp.take(X_hat, rows, axis=0), start, _STEPS_ELSEWHERE
@@ -178,9 +178,10 @@ class Judge(NamedTuple):
 
 
 def scatter(found: Array, Y: Array, inflation: float) -> Array:
-    """Axes (b x 2 x 3) of the scatter about places Y (b x 3) of points on other maps (m x b x 3).
+    """Axes (b x 2 x 3) of the scatter of positions on other maps (m x b x 3) about Y (b x 3).
 
-    An axis is a tangent vector at Y as long as the root mean square deviation along it, the longer one first.
+    An axis is a tangent vector at Y whose length is the root mean square deviation along it, longer one
+    first.
     """
     xp = namespace(found)
     frame = tangent_frame(Y)
@@ -196,7 +197,7 @@ def scatter(found: Array, Y: Array, inflation: float) -> Array:
 
 
 def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
-    """The most frequent position of a point on maps where it is far from Y, and the share of these maps.
+    """Most frequent position of each point on maps where it is far from Y, and fraction of these maps.
 
     Of the positions (m x b x 3) far from Y, the one with most others nearby defines a group, whose mean is
     returned (b x 3), NaN if there is none.
@@ -215,7 +216,7 @@ def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
-    """Places Y (.. x b x 3) in the tangent planes (2 x b x 3) at centres (b x 3): 2 x .. x b, in radians."""
+    """Coordinates (2 x .. x b), in radians, of Y (.. x b x 3) in tangent planes (2 x b x 3) at centres."""
     xp = namespace(Y)
     along = xp.stack([row_dot(Y, axis) for axis in unstack(frame)])
     sine = xp.sqrt(xp.sum(along * along, axis=0))
@@ -225,7 +226,7 @@ def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
 
 
 def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far: float) -> Array:
-    """Share of the k nearest reference points that lie far away on the map, as `torn_neighbors` has it."""
+    """Fraction of the k nearest reference points that are far away on the map, as in `torn_neighbors`."""
     xp = namespace(X_hat)
     k = min(k, reference.X.shape[0] - 1)
     near = max(k, int(far * reference.X.shape[0]))
@@ -252,14 +253,14 @@ def _squared_distances(X: Array, P: Array) -> Array:
 
 
 def _smallest(D: Array, k: int) -> Array:
-    """The k smallest entries of each row, in no order."""
+    """The k smallest entries of each row, unordered."""
     if on_host(D):
         return np.partition(D, k - 1, axis=1)[:, :k]
     return D.topk(k, dim=1, largest=False, sorted=False).values
 
 
 def _at_smallest(D: Array, k: int, values: Array) -> Array:
-    """Values in the columns of the k smallest entries of each row, in no order."""
+    """Values in the columns of the k smallest entries of each row, unordered."""
     if on_host(D):
         columns = np.argpartition(D, k - 1, axis=1)[:, :k]
         return np.take_along_axis(values, columns, axis=1)
@@ -275,7 +276,7 @@ def _unexplained(moments: Moments, line: Calibration) -> Array:
 
 
 def p_values(unexplained: Array, null: Array) -> Array:
-    """Share of the points of permuted data, and the point itself, that fit at least as well."""
+    """Fraction of the points of permuted data, and the point itself, that fit at least as well."""
     xp = namespace(unexplained)
     at_least = xp.searchsorted(xp.asarray(null, **like(unexplained)), unexplained, side="right")
     return (xp.astype(at_least, unexplained.dtype) + 1) / (null.shape[0] + 1)
@@ -295,7 +296,7 @@ def _warped(Y: Array, warp: Array) -> Array:
 
 
 def product(A: Array, B: Array) -> Array:
-    """A @ B.T in the precision of A, each row as alone."""
+    """A @ B.T in the precision of A; a row does not depend on other rows."""
     xp = namespace(A)
     B = xp.matrix_transpose(xp.asarray(B, **like(A)))
     return in_tiles(lambda rows: (rows @ B,), A)[0]

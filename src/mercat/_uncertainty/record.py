@@ -38,14 +38,14 @@ class Uncertainty:
         How much worse the point fits there: the difference of its mean squared residuals, relative to the
         mean squared residual of the map. Negative if it fits better.
     alternative_wins : array of shape (n,)
-        Share of the other maps on which the point lies there; 0 for another minimum that none of them chose.
+        Fraction of the other maps on which the point lies there; 0 for a minimum that is on none of them.
     torn : array of shape (n,)
-        Share of the nearest neighbours of each point in the reduced data that are far away on the map, as in
-        :func:`mercat.metrics.torn_neighbors`; for more than 2000 points, among a random sample of at least
+        Fraction of the nearest neighbours of each point in the reduced data that are far away on the map, as
+        in :func:`mercat.metrics.torn_neighbors`; for more than 2000 points, among a random sample of at least
         1000.
     p_value : array of shape (n,)
-        Share of points of data without structure (each column permuted) whose angles a map explains at least
-        as well. Up to 2000 rows beside landmarks are permuted; the p-value is at least 1 over their number.
+        Fraction of points of data without structure (each column permuted) whose angles a map explains at
+        least as well. Up to 2000 such points are used; the p-value is at least 1 / (1 + their number).
     stability : float
         Agreement of the other maps: 1 if they are equal, 0 if they have nothing in common. One minus the mean
         squared distance of a point on two maps over that of two points on one map.
