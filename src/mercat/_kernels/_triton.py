@@ -313,10 +313,10 @@ def angle_force(
 ):  # fmt: skip
     """Forces of angles on points at Y (n x 3) from anchors; see `_detail.terms.AngleTerm`.
 
-    `near` (n x m) are inverse distances, `products` (2 x n x m) those of the sums M at a point with what
-    leads to the anchors, `K` (2 x n x m) those of the sums at the anchors with what leads to the point.
-    `legs_Y` (3 x m) is where the anchors are, `legs` (11 x m) are their frames, S, S12 and t. A block of
-    points and all anchors are one tile.
+    `near` (n x m) are inverse distances, `products` (2 x n x m) the products of the sums M at each point with
+    the differences anchor minus point, `K` (2 x n x m) those of the sums at the anchors with the differences
+    point minus anchor. `legs_Y` (3 x m) are the positions of the anchors, `legs` (11 x m) their frames, S,
+    S12 and t. A block of points and all anchors are one tile.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.arange(0, LEGS)
@@ -403,9 +403,10 @@ def placement_energy(
 ):  # fmt: skip
     """Energy of points at Y (n x 3), and its tangent gradient; see `_solve.placement._Energy`.
 
-    `K` (2 x n x L) and `legs` (9 x L: frames, sigma, sigma12) are those of a leg; `apex_Y` (3 x m) and `near`
-    (n x m) those of an apex, with `products` (2 x n x m) of the sums M at a point with what leads to its legs
-    and `ab` (n), their squared length. Without the gradient, the energy is that without a leg's.
+    `K` (2 x n x L) and `legs` (9 x L: frames, sigma, sigma12) are for points as legs; `apex_Y` (3 x m) and
+    `near` (n x m) for points as apices, with `products` (2 x n x m) of the sums M at each point with the
+    differences leg minus point, and `ab` (n), the squared norm of M. Without GRADIENT, the energy does not
+    include that of the point as a leg.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     there = i < n

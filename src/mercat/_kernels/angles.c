@@ -1,4 +1,4 @@
-/* Directions, their sums and their gradients at a block of apices: `_math/angles.py` defines them. */
+/* Directions, their sums and their gradients at a block of apices; defined in `_math/angles.py`. */
 
 #include "kernels.h"
 

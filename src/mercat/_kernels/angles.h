@@ -1,11 +1,11 @@
-/* The kernels of angles.c in one precision, REAL. There are b apices with m legs each, which they share; what
-   belongs to the two axes of a tangent plane has a first axis of length 2. Legs on the map, `Y_legs`, lie by
-   coordinates (3 x m), so that lanes run along them. */
+/* The kernels of angles.c in one precision, REAL. All b apices share the same m legs; arrays for the two axes of a
+   tangent plane have a first axis of length 2. Legs on the map, `Y_legs`, are stored by coordinates (3 x m), so that
+   SIMD lanes run along the legs. */
 
 #define DOT3(a, x, y, z) ((a)[0] * (x) + (a)[1] * (y) + (a)[2] * (z))
 
-/* From inner products (b x m, overwritten) to inverse distances, zero where points coincide. Where the inner
-   products cancel, the square of the difference is taken instead. */
+/* Replaces inner products (b x m) by inverse distances, 0 for points that coincide. If the inner products cancel, the
+   distance is computed from the difference instead. */
 KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *X_legs, int64_t stride,
                              const REAL *norms_apex, const REAL *norms_legs, double negligible_, double threshold_,
                              REAL *result)
@@ -35,8 +35,8 @@ KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex
     }
 }
 
-/* `bearings`, and of `apex_sums` S, S12, t and the weights that M needs. Mask and inverse distances have a row for
-   each apex, or one for all (then the stride is 0). */
+/* `bearings`, and S, S12, t of `apex_sums` with the weights for M. Mask and inverse distances have one row per apex, or
+   one row for all (stride 0). */
 KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *mask, int64_t mask_stride,
                     double softening_, const REAL *inverse_distance, int64_t distance_stride, REAL *B,
                     REAL *inverse_sine, REAL *frame, REAL *S, REAL *S12, REAL *t, REAL *weights)
@@ -73,8 +73,8 @@ KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs
     }
 }
 
-/* `direction_gradient` from the products of M with the legs (2 x b x m), as far as it turns directions, and the
-   forces: on the apices (b x 3), and on the legs by coordinates (3 x m), to which it is added. */
+/* `direction_gradient` from the products of M with the legs (2 x b x m), its component that rotates directions, and the
+   forces: on the apices (b x 3), and on the legs by coordinates (3 x m), which are added to `to_legs`. */
 KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *inverse_distance,
                           const REAL *B, const REAL *inverse_sine, const REAL *frame, const REAL *S, const REAL *S12,
                           const REAL *t, const REAL *products, double alpha, double beta, REAL *to_apices, REAL *to_legs)
@@ -105,9 +105,9 @@ KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *
     }
 }
 
-/* `data_moments`: of b apices the number, the sum and the sum of squares of the cosines. With A the directions to the
-   legs in the data (m x r), the last is |A'A|^2 = |AA'|^2, whichever is smaller. `scratch` has room for the rows of
-   A, or its columns, padded to `width` >= min(m, r), for `width`^2 sums and for r more. */
+/* `data_moments`: number, sum and sum of squares of the cosines at each of b apices. With A the directions to the legs
+   in the data (m x r), the sum of squares is |A'A|^2 = |AA'|^2; the smaller product is computed. `scratch` holds the
+   rows of A, or its columns, padded to `width` >= min(m, r), `width`^2 sums and r more numbers. */
 KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *X_legs, int64_t stride,
                         const REAL *inverse_distance, int64_t width, REAL *scratch, REAL *count, REAL *sum, REAL *squares)
 {

@@ -1,9 +1,9 @@
-/* The attraction of neighbours and a step, as `_detail/descent.py` defines them; the forces of angles, `_detail/terms.py`. */
+/* Attraction of neighbours and steps, defined in `_detail/descent.py`, and forces of angles, in `_detail/terms.py`. */
 
 #include "kernels.h"
 #include "threads.h"
 
-#define ROWS 512 /* that a thread takes at a time */
+#define ROWS 512 /* per thread at a time */
 
 struct graph {
     const int64_t *ends;
@@ -34,7 +34,7 @@ static void attract(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* -4 s sum_j p_ij y_j / (1 + s |y_i - y_j|^2) over the entries of each row i of a sparse matrix, s = 1 / bandwidth^2. */
+/* -4 s sum_j p_ij y_j / (1 + s |y_i - y_j|^2) for each row i of a sparse matrix, with s = 1 / bandwidth^2. */
 KERNEL(attraction)(int64_t n_threads, int64_t n, const int64_t *ends, const int32_t *columns, const float *weights,
                    const float *Y, double square, float *force)
 {
@@ -67,8 +67,8 @@ static void take_step(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* A step with momentum from Y, along the sphere, against forces over their slopes (see `Forces`): velocities in place, and
-   where the points are after it, no farther away than `longest`. */
+/* A step from Y on the sphere with momentum, down the gradient over the curvature (see `Forces`), of length at most
+   `longest`. Updates the velocities in place and writes the new positions to `moved`. */
 KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, const float *push, const float *far,
              const float *stiffness, const float *far_slope, double of_pull, double of_push, double of_stiffness,
              double momentum, double factor, double longest, float *velocity, float *moved)
@@ -90,11 +90,11 @@ KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, co
     for_rows(n_threads, n, ROWS, take_step, &step);
 }
 
-/* Forces of angles on b points X (b x r) at Y (`AngleTerm`): as apices over pairs of m anchors, and as legs at each anchor
-   with the others. `near` are inverse distances to the anchors (b x m, 0 where points coincide), K the products of the
-   anchors' sums M with what leads from them to the points (b x 2m). `anchors` are 14 rows of m numbers: places, frames
-   (six), S, S12 and t; their data come by rows (`width` numbers each) and by columns (`padded`), filled up with zeros.
-   `scratch` has room for 7 padded + 2 width numbers. */
+/* Forces of angles on b points X (b x r) at Y (`AngleTerm`): as apices over pairs of m anchors, and as legs at each
+   anchor with the others. `near` are inverse distances to the anchors (b x m, 0 for points that coincide), K the
+   products of the sums M of the anchors with the differences point minus anchor (b x 2m). `anchors` are 14 rows of m
+   numbers: positions, frames (six), S, S12 and t. The data of the anchors are given by rows (`width` numbers each) and
+   by columns (`padded`), padded with zeros. `scratch` holds 7 padded + 2 width numbers. */
 KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, const float *X, const float *Y,
                      const float *near_, const float *K, const float *anchors, const float *X_anchors,
                      const float *Xt_anchors, double alpha_, double beta_, double softening_, float *scratch, float *force,

@@ -1,8 +1,8 @@
-/* Arcs beside distances: `_math/distances.py` defines them. */
+/* Residuals of distances against arcs; defined in `_math/distances.py`. */
 
 #include "kernels.h"
 
-/* For b points at Y and m others at Z (by coordinates, 3 x m), `near` their inverse distances (b x m, 0 where they
+/* For b points at Y and m others at Z (by coordinates, 3 x m), with inverse distances `near` (b x m, 0 for points that
    coincide): sums of squared residuals d - p - q arc, their gradients (b x 3), and sums (5 x b) of d, arc, d^2, arc^2
    and d arc. */
 KERNEL(arc_residuals)(int64_t b, int64_t m, const float *near, const float *Y, const float *Z, double p_, double q_,

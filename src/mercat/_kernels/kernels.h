@@ -1,8 +1,8 @@
-/* What all kernels share.
+/* Common definitions of all kernels.
 
-   Every file is compiled once for each level of the processor's instructions (`_build.py`), and LEVEL ends the
-   names of its functions. A row comes out the same to the bit whatever rows come with it, and whatever thread works on
-   it: lanes of a sum run along the row, never across rows. */
+   Every file is compiled once per instruction set level (`_build.py`); LEVEL is the suffix of its function names. The
+   result of a row does not depend on other rows or on the thread, to the bit: SIMD lanes run along a row, never across
+   rows. */
 
 #ifndef MERCAT_KERNELS_H
 #define MERCAT_KERNELS_H
@@ -23,7 +23,7 @@
 #endif
 #define KERNEL(name) EXPORT void JOIN(JOIN(mercat_, name), LEVEL)
 
-/* The angle whose cosine is c, to 2e-8 (Abramowitz and Stegun, 4.4.46); what exceeds 1 counts as 1. */
+/* The angle with cosine c, to 2e-8 (Abramowitz and Stegun, 4.4.46); c is clipped to [-1, 1]. */
 static inline float arc_of(float c)
 {
     float x = fabsf(c) < 1 ? fabsf(c) : 1;
@@ -33,7 +33,7 @@ static inline float arc_of(float c)
     return c < 0 ? 3.14159265f - arc : arc;
 }
 
-/* 1 over the sine of the same angle, whose square is at least `least`. */
+/* 1 / sine of the angle with cosine c; the squared sine is at least `least`. */
 static inline float inverse_sine(float c, float least)
 {
     float square = 1 - c * c;
@@ -42,7 +42,7 @@ static inline float inverse_sine(float c, float least)
 
 static inline float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-/* Tangent vectors U, V at y: see `tangent_frame`. */
+/* Tangent vectors U, V at y, see `tangent_frame`. */
 #define FRAME_AT(REAL) \
     static inline void JOIN(frame_at_, REAL)(const REAL *y, REAL *U, REAL *V) \
     { \
@@ -57,7 +57,8 @@ static inline float dot(const float *a, const float *b) { return a[0] * b[0] + a
 FRAME_AT(float)
 FRAME_AT(double)
 
-/* out1, out2 = sums over rows of A (n x width, with zeros up to multiples of 4 and LANES) with weights w1, w2. */
+/* out1, out2 = sums of the rows of A with weights w1, w2; A (n x width) is padded with zeros to multiples of 4 and
+   LANES. */
 static inline void weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *restrict w1,
                                  const float *restrict w2, float *restrict out1, float *restrict out2)
 {
@@ -76,8 +77,8 @@ static inline void weighted_sums(int64_t n, int64_t width, const float *restrict
     }
 }
 
-/* From weighted sums M of legs, with sums w of the weights, to those of what leads to the legs from x (r numbers). Returns
-   their squared length, and their products with x. */
+/* Turns weighted sums M of legs, with sums w of the weights, into weighted sums of the differences leg minus x (r
+   numbers). Returns their squared norm; m1, m2 are their products with x. */
 static inline float sums_from(int64_t r, const float *x, float w1, float w2, float *restrict M1, float *restrict M2,
                               float *m1, float *m2)
 {

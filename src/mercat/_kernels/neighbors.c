@@ -1,9 +1,9 @@
-/* The nearest of many points: `_detail/neighbors.py` defines it. A heap holds the k nearest so far of a point, the
-   farthest of them first. */
+/* Nearest-neighbour search; defined in `_detail/neighbors.py`. A heap per query holds its k nearest points so far, the
+   farthest first. */
 
 #include "kernels.h"
 
-#define STEP 64 /* columns that are compared at a time with the farthest so far */
+#define STEP 64 /* columns compared at a time with the farthest so far */
 
 /* Whether point i at distance a comes before point j at distance b. */
 static int before(float a, int64_t i, float b, int64_t j) { return a < b || (a == b && i < j); }
@@ -11,7 +11,7 @@ static int before(float a, int64_t i, float b, int64_t j) { return a < b || (a =
 static void push(float value, int64_t index, int64_t k, float *values, int64_t *indices)
 {
     int64_t at = 0;
-    for (int64_t child = 1; child < k; child = 2 * at + 1) { /* in place of the farthest, down to where it belongs */
+    for (int64_t child = 1; child < k; child = 2 * at + 1) { /* replace the farthest, and sift down */
         child += child + 1 < k && before(values[child], indices[child], values[child + 1], indices[child + 1]);
         if (!before(value, index, values[child], indices[child]))
             break;
@@ -23,8 +23,8 @@ static void push(float value, int64_t index, int64_t k, float *values, int64_t *
     indices[at] = index;
 }
 
-/* Offers the columns first, first + 1, ... of each row of D (rows x columns) to the row's heap (k values and
-   indices), which begins with infinities; all but the column `itself`. */
+/* Adds the columns first, first + 1, ... of each row of D (rows x columns), except `itself`, to the heap of the row (k
+   values and indices), which is initialized with infinities. */
 KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, const int64_t *itself, int64_t k,
                  float *values, int64_t *indices)
 {
@@ -54,7 +54,7 @@ static float squared_distance(const float *x, const float *y, int64_t r)
     return sum;
 }
 
-/* Sorts the points found (rows x k indices into X) of each query by their distance, then by their index. */
+/* Sorts the points found for each query (rows x k indices into X) by distance, then by index. */
 KERNEL(in_order)(int64_t rows, int64_t k, int64_t r, const float *X, const float *queries, int64_t *found,
                  float *distances)
 {

@@ -1,18 +1,19 @@
-/* Placing points against landmarks: `_solve/placement.py` defines it. One point after the other, each from the best
-   candidate to the minimum of its energy. */
+/* Placement of points against landmarks; defined in `_solve/placement.py`. Each point descends from its best candidate
+   to a minimum of its energy. */
 
 #include <float.h>
 
 #include "kernels.h"
 
-/* A point as a leg at L landmarks: rows of `legs` are the coordinates of their frames U and V, then sigma (two) and
-   sigma12; K1 and K2 are its own. As an apex over m legs: rows of `Y` are their coordinates, of `X` the data
-   (m rows of `width` numbers, zeros at the end), of `Xt` the same by columns (`padded` numbers each). */
+/* A point as a leg at L landmarks: the rows of `legs` are the coordinates of the frames U and V of the landmarks, then
+   sigma (two) and sigma12; K1 and K2 belong to the point. A point as an apex over m legs: the rows of `Y` are the
+   coordinates of the legs, those of `X` their data (m rows of `width` numbers, padded with zeros); `Xt` is the
+   transpose of `X` (rows of `padded` numbers). */
 struct landmarks {
     int64_t L, m, r, width, padded;
     const float *legs, *Y, *X, *Xt;
     float softening, alpha, beta, apex_weight;
-    float pair_weight, p, q, least_sine; /* of distances to the legs of an apex */
+    float pair_weight, p, q, least_sine; /* for distances to the legs of an apex */
 };
 
 struct point {
@@ -20,7 +21,7 @@ struct point {
     float *scratch; /* 7 padded + 2 width numbers */
 };
 
-/* Energy of a point at y as an apex; its gradient in space is added to g, unless that is NULL. */
+/* Energy of a point at y as an apex; its gradient in R^3 is added to g unless g is NULL. */
 static float as_apex(const struct landmarks *k, const struct point *p, const float y[3], float *g)
 {
     const int64_t m = k->m, r = k->r, width = k->width, padded = k->padded;
@@ -74,7 +75,7 @@ static float as_apex(const struct landmarks *k, const struct point *p, const flo
     return k->apex_weight * energy;
 }
 
-/* Energy of a point at y as a leg, and its gradient in space. */
+/* Energy of a point at y as a leg, and its gradient g in R^3. */
 static float as_leg(const struct landmarks *k, const struct point *p, const float y[3], float g[3])
 {
     const int64_t L = k->L;
@@ -103,7 +104,7 @@ static float as_leg(const struct landmarks *k, const struct point *p, const floa
     return energy / 2;
 }
 
-/* The same for arcs beside distances, to the legs of the point as an apex. */
+/* Energy of the distances to the legs of an apex; its gradient in R^3 is added to g unless g is NULL. */
 static float by_distance(const struct landmarks *k, const struct point *point, const float y[3], float *g)
 {
     const float *Y1 = k->Y, *Y2 = Y1 + k->m, *Y3 = Y2 + k->m, *near = point->near, p = k->p, q = k->q;
@@ -149,7 +150,7 @@ static void newton_step(const float H[9], const float g[3], const float y[3], fl
         step[c] -= out * y[c];
 }
 
-/* A fixed number of BFGS steps from y, as `_bfgs` has them, to an energy; returns whether the point has settled. */
+/* A fixed number of BFGS steps from y, as in `_bfgs`; returns whether the point has converged. */
 static int descend(const struct landmarks *k, const struct point *p, float y[3], int64_t steps, float first_step,
                    const float *limits, float *energy)
 {
@@ -199,7 +200,8 @@ static int descend(const struct landmarks *k, const struct point *p, float y[3],
     return level && sqrtf(dot(step, step)) < settled;
 }
 
-/* The candidate of lowest energy, among the `kept` lowest in leg energy (G numbers, overwritten) that lie apart. */
+/* The candidate with the lowest energy, among the `kept` candidates with the lowest leg energy (G numbers, overwritten)
+   that are not near each other. */
 static void best_candidate(const struct landmarks *k, const struct point *p, int64_t G, const float *candidates,
                            float *legs, int64_t kept, float near, float y[3])
 {
@@ -226,10 +228,10 @@ static void best_candidate(const struct landmarks *k, const struct point *p, int
     }
 }
 
-/* Places b points: K is 2 x b x L, `near` b x m, E the leg energy at the candidates (b x G), overwritten. `settings` are
-   softening, alpha, beta and the weight of the apex, cos of how far candidates lie apart, the longest step, rounding,
-   when a point has settled, and the first steps of both passes (points that have not settled take the second), then
-   the weight of distances, p and q of their line, and the least sine. */
+/* Places b points: K is 2 x b x L, `near` b x m, E the leg energy at the candidates (b x G), overwritten. `settings`:
+   softening, alpha, beta, the weight of the apex, the cosine of the smallest distance between candidates, the longest
+   step, rounding, the step length below which a point has converged, the first step of each pass (the second pass is
+   for points that have not converged), the weight of distances, p and q of their line, and the smallest sine. */
 KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t G, int64_t kept,
               int64_t steps, int64_t more_steps, const float *settings, const float *legs, const float *Y_apex,
               const float *X_apex, const float *Xt_apex, const float *candidates, const float *X, const float *K,
@@ -238,7 +240,7 @@ KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t
     const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
                                 X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
                                 settings[10], settings[11], settings[12], settings[13]};
-    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* what pads rows is zero, and stays so */
+    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* padding is and stays 0 */
     for (int64_t i = 0; i < b; i++) {
         const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
         float *y = Y + 3 * i, energy;
@@ -249,9 +251,9 @@ KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t
     }
 }
 
-/* Places b points from the best of n starts of each (b x n x 3; NaN for none, but the first is one), and their energies
-   there (E). The first and the last four `settings` are as in `place`; between them the longest step, rounding, when a point has
-   settled, and the first step. */
+/* Places b points, each from the best of its n starts (b x n x 3; NaN for none, except the first), and returns their
+   energies E. The first and last four `settings` are as in `place`; between them are the longest step, rounding, the
+   step length below which a point has converged, and the first step. */
 KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n, int64_t steps,
                    const float *settings, const float *legs, const float *Y_apex, const float *X_apex,
                    const float *Xt_apex, const float *X, const float *K, const float *near, const float *starts,

@@ -1,14 +1,14 @@
-/* The field of all points on a grid: `_detail/repulsion.py` defines it. */
+/* The field of all points on a grid; defined in `_detail/repulsion.py`. */
 
 #include "kernels.h"
 #include "threads.h"
 
 #define GHOSTS 2
-#define ROWS 512 /* that a thread takes at a time ... */
+#define ROWS 512 /* per thread at a time ... */
 #define NODES 8192 /* ... or nodes of a grid */
 #define PI 3.14159265358979323846f
 
-/* Within two units of rounding of that of the C library, and without branches (polynomial of the library Cephes). */
+/* atan2 to within 2 ulp of the C library, without branches (polynomial from the Cephes library). */
 static inline float arctan2(float y, float x)
 {
     float u = fabsf(x), v = fabsf(y);
@@ -26,11 +26,11 @@ static inline float arctan2(float y, float x)
 
 static inline float clamped(float value, float low, float high)
 {
-    value = value > low ? value : low; /* also where it is not a number */
+    value = value > low ? value : low; /* NaN becomes low */
     return value < high ? value : high;
 }
 
-/* Weights of the nodes -1, 0, 1, 2 at a place between 0 and 1, of the value and of the slope. */
+/* Weights of the nodes -1, 0, 1, 2 for value and slope at a position t between 0 and 1. */
 static inline void cubic(float t, float value[4], float slope[4])
 {
     float u = 1 - t;
@@ -44,9 +44,9 @@ static inline void cubic(float t, float value[4], float slope[4])
     slope[3] = t * t / 2;
 }
 
-/* Where LANES points fall on the grid. */
+/* Positions of LANES points on the grid. */
 struct places {
-    int32_t row[LANES], column[LANES]; /* the second of four each; rows counted with those beyond the pole */
+    int32_t row[LANES], column[LANES]; /* the second of four each; rows include those beyond the pole */
     float down[LANES], right[LANES];
 };
 
@@ -54,7 +54,7 @@ static void locate(const float *Y, int64_t count, int64_t n_rows, int64_t n_colu
 {
     float x[LANES], y[LANES], z[LANES];
     for (int l = 0; l < LANES; l++) {
-        const float *here = Y + 3 * (l < count ? l : 0); /* always all lanes: each has the same bits then */
+        const float *here = Y + 3 * (l < count ? l : 0); /* always all lanes, for the same bits */
         x[l] = here[0];
         y[l] = here[1];
         z[l] = here[2];
@@ -80,12 +80,12 @@ static inline int64_t around(int64_t column, int64_t n_columns)
 }
 
 struct grid {
-    int64_t n, n_rows, n_columns, size, block; /* points, grid, points of a block */
+    int64_t n, n_rows, n_columns, size, block; /* points, grid, points per block */
     const float *Y;
-    float *values, *charge, *slope; /* `values` are on the grid, or on that of each block */
+    float *values, *charge, *slope; /* `values` are on one grid, or on one grid per block */
 };
 
-/* A unit charge for each point of some blocks, on the grids of these blocks. */
+/* Spreads unit charges of the points of some blocks on the grids of these blocks. */
 static void spread(const void *arguments, int64_t first, int64_t last)
 {
     const struct grid g = *(const struct grid *)arguments;
@@ -111,7 +111,7 @@ static void spread(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* The sum of the grids of all blocks, at some nodes. */
+/* Sums the grids of all blocks at some nodes. */
 static void add_up(const void *arguments, int64_t first, int64_t last)
 {
     const struct grid g = *(const struct grid *)arguments;
@@ -121,7 +121,7 @@ static void add_up(const void *arguments, int64_t first, int64_t last)
             g.charge[i] += g.values[b * g.size + i];
 }
 
-/* A unit charge for each of n points Y on a grid of n_rows + 2 GHOSTS rows; `grids` has room for one for each block. */
+/* Spreads unit charges of n points Y on a grid of n_rows + 2 GHOSTS rows; `grids` holds one grid per block. */
 KERNEL(charge)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, int64_t block, float *grids,
                float *charge)
 {
@@ -172,7 +172,7 @@ static void read_at(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* Value (n) and gradient (n x 3) of a field on such a grid at n points Y. */
+/* Value (n) and gradient (n x 3) at n points Y of a field on such a grid. */
 KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, float *field,
                    float *value, float *slope)
 {
@@ -180,10 +180,10 @@ KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows,
     for_rows(n_threads, n, ROWS, read_at, &grid);
 }
 
-/* The kernel between latitudes, K_m[i][j] for frequency m, falls with m and with the distance of i and j. Of row i < half
-   the table has the entries low <= j < high, from `offset` on; south of the equator the same numbers count from the
-   other end. Fills in rows first <= i < last from power = K_0 and what K_m / K_(m-1) is, rho, with the `alias` that a grid of
-   so many longitudes cannot tell from it; all are half x n, and overwritten. */
+/* The kernel between latitudes i and j for frequency m, K_m[i][j], decreases with m and with |i - j|. The table has the
+   entries low <= j < high of row i < half, from `offset`; rows of the other hemisphere are the same in reverse order.
+   Fills in rows first <= i < last from power = K_0, rho = K_m / K_(m-1), and the `alias` of K_m on a grid of finitely
+   many longitudes; all are half x n. `power` and `alias` are overwritten. */
 KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequencies, const double *rho, double *power,
                    double *alias, const int32_t *low, const int32_t *high, const int64_t *offset, float *table)
 {
@@ -202,8 +202,8 @@ KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequenc
     }
 }
 
-/* Solves the equations of splines along n nodes, 6 x = (1 4 1) y, for LANES frequencies at a time; `factors` come from
-   elimination. */
+/* Solves the spline equations along n nodes, 6 x = (1 4 1) y, for LANES frequencies at a time; `factors` are those of
+   the elimination. */
 static void to_splines(int64_t n, const float *factors, float *x)
 {
     for (int l = 0; l < LANES; l++)
@@ -269,9 +269,9 @@ static void filter_groups(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* Takes the spectrum of a charge (n rows, n_frequencies complex numbers each) to that of its field, in place. Group g has
-   the frequencies starts[g] to starts[g + 1], at most LANES from an even number on. `factors` are n x LANES, `scale` a
-   number for each frequency; `scratch` has room for (2 LANES + 4) n numbers for each group. */
+/* Replaces the spectrum of a charge (n rows of n_frequencies complex numbers) by that of its field. Group g has the
+   frequencies starts[g] to starts[g + 1], at most LANES, and starts at an even number. `factors` are n x LANES, `scale`
+   has one number per frequency; `scratch` holds (2 LANES + 4) n numbers per group. */
 KERNEL(filter)(int64_t n_threads, int64_t n_groups, const int64_t *starts, int64_t half, int64_t n_frequencies,
                const int32_t *low, const int32_t *high, const int64_t *offset, const float *table, const float *factors,
                const float *scale, float *spectrum, float *scratch)

@@ -1,4 +1,4 @@
-/* A loop over rows by several threads, none of which outlives it: Python's lock is not asked for, and a process may be
+/* A loop over rows on several threads, which all end with the loop: the GIL is not needed, and the process may be
    forked at any time. */
 
 #ifndef MERCAT_THREADS_H
@@ -8,7 +8,7 @@
 
 #define MOST_THREADS 256
 
-/* Works on rows first <= i < last. */
+/* Processes rows first <= i < last. */
 typedef void (*rows_function)(const void *arguments, int64_t first, int64_t last);
 
 struct loop {
@@ -31,7 +31,7 @@ static void take_rows(struct loop *loop)
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
-#undef near /* words of this header that are names here */
+#undef near /* macros of this header that are names here */
 #undef far
 typedef HANDLE thread;
 static DWORD WINAPI run_thread(LPVOID loop)
@@ -57,7 +57,7 @@ static int start_thread(thread *t, struct loop *loop) { return pthread_create(t,
 static void end_thread(thread t) { pthread_join(t, NULL); }
 #endif
 
-/* Calls the function for all of n rows, `grain` at a time. Where a thread cannot be started, the others do its work. */
+/* Calls the function for all n rows, `grain` at a time. If a thread cannot be started, the others do its work. */
 static void for_rows(int64_t n_threads, int64_t n, int64_t grain, rows_function function, const void *arguments)
 {
     struct loop loop = {function, arguments, n, grain, 0};
