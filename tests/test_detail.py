@@ -39,17 +39,18 @@ from mercat._detail.neighbors import nearest
 from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import (
     AngleTerm,
-    DistanceTerm,
     FarTerms,
+    PairForces,
     anchors_at,
     angle_term,
-    distance_term,
+    pair_forces,
     pairs_of,
 )
 from mercat._math.angles import ABSOLUTE, Calibration
-from mercat._math.distances import DistanceLine, line_through
+from mercat._math.distances import DistanceTerm
 from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import tangent
+from mercat._math.terms import fitted_to
 from mercat._solve import pipeline
 from mercat._solve.losses import AngleLoss
 
@@ -110,7 +111,7 @@ def test_held_points_stay_and_the_others_settle_at_the_last_bandwidth():
     P, Y, held = weights(X, 5), random_sphere(120), np.arange(0, 120, 3)
     with Workers(1) as workers:
         angles = angle_term(X, ABSOLUTE, True, rng)
-        far_terms = FarTerms(X, angles, [distance_term(X, Y, rng)], rng, workers)
+        far_terms = FarTerms(X, angles, pair_forces(X, Y, rng), rng, workers)
         found = sharpen(
             Y,
             P,
@@ -194,9 +195,9 @@ def test_distance_forces_are_gradients():
     rng = np.random.default_rng(3)
     n = 40
     X, Y = rng.normal(size=(n, 6)), random_sphere(n)
-    line = DistanceLine(0.5, 1.5, 2.0)
+    line = DistanceTerm(0.5, 1.5, 2.0)
     anchors = anchors_at(X, Y, 1e-3)
-    force = tangent(DistanceTerm(line).force(pairs_of(X, anchors), Y, anchors)[0], Y)
+    force = tangent(PairForces(line, 1.0).force(pairs_of(X, anchors), Y, anchors)[0], Y)
     d = np.linalg.norm(X[:, None] - X[None], axis=2)
 
     def loss(Z: np.ndarray) -> float:
@@ -213,15 +214,15 @@ def test_terms_learn_their_lines_on_the_way():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(200, 3)).astype(np.float32), random_sphere(200).astype(np.float32)
     with Workers(1) as workers:
-        wrong = DistanceTerm(DistanceLine(-3.0, 9.0, 1.0))
+        wrong = PairForces(DistanceTerm(-3.0, 9.0, 1.0), 1.0)
         terms = FarTerms(X, angle_term(X, ABSOLUTE, True, rng), [wrong], rng, workers)
         terms.force(Y, 1e-3)
         exact = AngleLoss(X.astype(float), line=None, workers=workers).judge(Y.astype(float))
     assert terms.angles.calibration == pytest.approx(exact.calibration, abs=0.03)
     assert terms.angles.loss == pytest.approx(exact.loss, rel=0.05)
-    (distances,) = terms.others
-    assert distances.line == pytest.approx(line_through(X, Y), abs=0.05)
-    assert distance_term(X, Y, rng).line == pytest.approx(line_through(X, Y), abs=1e-6)
+    (distances,), line = terms.pairs, fitted_to(DistanceTerm(), X, Y)
+    assert distances.term == pytest.approx(line, abs=0.05)
+    assert pair_forces(X, Y, rng)[0].term == pytest.approx(line, abs=1e-6)
 
 
 def test_averages_are_means_over_a_point_and_its_neighbors(monkeypatch):

@@ -8,14 +8,12 @@ from mercat import Mercat
 from mercat import _kernels as kernels
 from mercat._data.threads import Workers
 from mercat._math.angles import inverse_distances
-from mercat._math.distances import DistanceLine, arc_residuals, fit_line, line_through
+from mercat._math.distances import DistanceTerm
 from mercat._math.sphere import from_lonlat, tangent
-from mercat._solve.losses import AngleLoss, DistanceLoss, Objective
-from mercat._solve.placement import (
-    PlacedDistances,
-    _Energy,
-    prepare_landmarks,
-)
+from mercat._math.terms import fitted_to
+from mercat._solve import exact, placement
+from mercat._solve.losses import AngleLoss, Objective, PairLoss
+from mercat._solve.placement import PlacedTerm, _Energy, prepare_landmarks
 
 
 def arcs_of(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -42,12 +40,12 @@ def test_sums_are_those_of_the_definition(native):
     Z[5] = X[2]  # coincide: distance 0
     Y, W = random_sphere(7, 1), random_sphere(33, 2)
     W[3], W[4] = Y[1], -Y[1]  # in one place, and opposite
-    line = DistanceLine(0.3, 0.7, 1.0)
+    line = DistanceTerm(0.3, 0.7, 1.0)
     d, arc = distances_of(X, Z), arcs_of(Y, W)
     residual = d - line.p - line.q * arc
     near = inverse_distances(X, Z).astype(np.float32)
     with kernels.switched(native):
-        squares, _, sums = arc_residuals(near, Y.astype(np.float32), W.astype(np.float32), line)
+        squares, _, sums = line.residuals(near, Y.astype(np.float32), W.astype(np.float32))
     np.testing.assert_allclose(squares, np.sum(residual**2, axis=1), rtol=1e-3)
     expected = [np.sum(v, axis=1) for v in (d, arc, d * d, arc * arc, d * arc)]
     np.testing.assert_allclose(sums, expected, rtol=1e-3)
@@ -60,15 +58,16 @@ def test_line_is_the_least_squares_fit():
     off = ~np.eye(60, dtype=bool)
     d, arc = distances_of(X, X)[off], arcs_of(Y, Y)[off]
     slope, intercept = np.polyfit(arc, d, 1)
-    assert line_through(X, Y) == pytest.approx((intercept, slope, d.var()), rel=1e-3)
+    assert fitted_to(DistanceTerm(), X, Y) == pytest.approx((intercept, slope, d.var()), rel=1e-3)
     sums = [v.sum() for v in (d, arc, d * d, arc * arc, d * arc)]
-    _, share = fit_line(np.array(sums), len(d))
+    _, share = DistanceTerm().fitted(np.array(sums), len(d))
     assert share == pytest.approx(1 - np.corrcoef(d, arc)[0, 1] ** 2, rel=1e-6)
 
 
 def test_arcs_that_fall_with_distances_are_no_line():
     d, arc = np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])
-    line, share = fit_line(np.array([v.sum() for v in (d, arc, d * d, arc * arc, d * arc)]), 3)
+    sums = np.array([v.sum() for v in (d, arc, d * d, arc * arc, d * arc)])
+    line, share = DistanceTerm().fitted(sums, 3)
     assert (line.q, share) == (0, 1)
 
 
@@ -79,7 +78,7 @@ def test_gradient_over_all_pairs_matches_differences():
     X[:, :3] += 2 * Y
     with Workers(2) as workers:
         angles = AngleLoss(X, line=None, workers=workers)
-        objective = Objective(angles, DistanceLoss(angles, 0.4))
+        objective = Objective(angles, [PairLoss(angles, DistanceTerm(), 0.4)])
         value, gradient = objective.evaluate(Y, 1e-9)
         direction = tangent(rng.normal(size=Y.shape), Y)
         found = slope(lambda Z: objective.evaluate(Z, 1e-9)[0], Y, direction)
@@ -98,12 +97,12 @@ def test_energy_of_a_placed_point_is_its_part_of_the_objective():
     X[:, :3] += 2 * Y
     with Workers(1) as workers:
         angles = AngleLoss(X, line=None, workers=workers)
-        weight, line = 0.5, line_through(X, Y)
+        weight, line = 0.5, fitted_to(DistanceTerm(), X, Y)
         calibration = angles.judge(Y).calibration
         fixed = AngleLoss(X, line=calibration, workers=workers, sharing=angles)
-    term = PlacedDistances(line.p, line.q, weight * angles.variance / line.variance)
+    term = PlacedTerm(line, weight * angles.variance)
     landmarks = prepare_landmarks(
-        X[1:], Y[1:], calibration, n_apex_legs=n, rounding=1e-9, distances=term
+        X[1:], Y[1:], calibration, n_apex_legs=n, rounding=1e-9, terms=(term,)
     )
     energy = _Energy(X[:1], landmarks)
 
@@ -128,7 +127,7 @@ def test_points_are_placed_alike_with_and_without_kernels():
     X = rng.normal(size=(300, 8)) * np.linspace(2, 0.3, 8)
     model = Mercat(random_state=0).fit(X)
     placer = model._placer.against
-    assert placer.distances is not None
+    assert [type(t.term) for t in placer.terms] == [DistanceTerm]
     new = rng.normal(size=(80, 8)).astype(np.float32) * np.float32(0.3)
     places = []
     for native in (True, False):
@@ -138,7 +137,7 @@ def test_points_are_placed_alike_with_and_without_kernels():
     assert np.quantile(apart, 0.9) < 0.01
 
 
-def test_the_term_brings_distances_and_costs_few_angles():
+def test_the_term_brings_distances_and_costs_few_angles(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 20)) * np.linspace(3, 0.5, 20)
     X[:8] *= 4  # far points
@@ -146,13 +145,9 @@ def test_the_term_brings_distances_and_costs_few_angles():
     Y = model.embedding_
     off = np.triu_indices(400, 1)
     kept = np.corrcoef(distances_of(X, X)[off], arcs_of(Y, Y)[off])[0, 1]
-    from mercat._solve import exact
-
-    before, exact.DISTANCE_WEIGHT = exact.DISTANCE_WEIGHT, 0.0
-    try:
-        angles = Mercat(random_state=0).fit(X)
-    finally:
-        exact.DISTANCE_WEIGHT = before
+    for module in (exact, placement):
+        monkeypatch.setattr(module, "PAIR_TERMS", [])
+    angles = Mercat(random_state=0).fit(X)
     Y = angles.embedding_
     assert kept > np.corrcoef(distances_of(X, X)[off], arcs_of(Y, Y)[off])[0, 1] + 0.005
     assert model.correlation_ > angles.correlation_ - 0.01
@@ -164,11 +159,11 @@ def test_maps_that_keep_angles_nearly_exactly_are_of_angles_alone():
     truth = from_lonlat(rng.uniform(-0.6, 0.6, 300), rng.uniform(-0.6, 0.6, 300))
     model = Mercat(random_state=0).fit(truth)
     assert model.loss_ < 0.06
-    assert model._placer.against.distances is None
+    assert model._placer.against.terms == ()
 
 
 def test_the_paper_objective_and_few_points_are_of_angles_alone():
     X = np.random.default_rng(0).normal(size=(150, 6))
-    assert Mercat(random_state=0, objective="absolute").fit(X)._placer.against.distances is None
-    assert Mercat(random_state=0).fit(X[:100])._placer.against.distances is None
-    assert Mercat(random_state=0).fit(X)._placer.against.distances is not None
+    assert Mercat(random_state=0, objective="absolute").fit(X)._placer.against.terms == ()
+    assert Mercat(random_state=0).fit(X[:100])._placer.against.terms == ()
+    assert Mercat(random_state=0).fit(X)._placer.against.terms != ()

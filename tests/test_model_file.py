@@ -430,3 +430,28 @@ def test_a_model_file_of_version_0_1_is_loaded_as_it_was(kind):
             new = np.linalg.norm(new[:, None] - expected["X"][None], axis=2)
         # New points end within a fraction of a step of their minimum: that far rounding can move them.
         np.testing.assert_allclose(model.transform(new), expected[f"{kind}_new"], atol=5e-4)
+
+
+@pytest.mark.parametrize("how", [{}, {"detail": 0.3}])
+def test_a_file_that_knows_the_distance_term_alone_is_loaded(how, tmp_path):
+    """The placers had a field `distances` before they had `terms`."""
+    points = np.random.default_rng(0).normal(size=(150, 6))
+    model = Mercat(random_state=0, **how).fit(points)
+    path = mercat.save(model, tmp_path / "m.mercat")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+
+    def before(header):
+        fields = header["state"]["dict"]["_placer"]["Placer"]["against"]
+        (fields,) = fields.values()
+        ((_, entry),) = fields.pop("terms")["tuple"][0].items()
+        line = entry["term"]["DistanceTerm"]
+        fields["distances"] = {"DistanceLine": line}
+        if not how:
+            weight = entry["weight"] / line.pop("variance")
+            fields["distances"] = {"PlacedDistances": line | {"weight": weight}}
+
+    again = mercat.load(write(tmp_path / "old", edited(parts, before)))
+    np.testing.assert_array_equal(
+        again.transform(points[:20] + 0.1), model.transform(points[:20] + 0.1)
+    )

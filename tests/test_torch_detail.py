@@ -22,7 +22,7 @@ from mercat._detail.affinities import affinities, all_edge_shares, edge_lengths,
 from mercat._detail.descent import attraction
 from mercat._detail.graphs import components_of, graph_like, graph_of
 from mercat._detail.repulsion import Kernel
-from mercat._detail.terms import FarTerms, angle_term, distance_term
+from mercat._detail.terms import FarTerms, angle_term, pair_forces
 from mercat._math.angles import Calibration
 from mercat._solve.diagnostics import parts_of
 from mercat._solve.status import Status
@@ -163,7 +163,7 @@ def test_far_terms_are_those_of_numpy(device):
         for X_, Y_ in ((X, Y), (torch.as_tensor(X).to(device), torch.as_tensor(Y).to(device))):
             rng = np.random.default_rng(0)
             angles = angle_term(X_, Calibration(0.3, 0.5), True, rng)
-            terms = FarTerms(X_, angles, [distance_term(X_, Y_, rng)], rng, workers)
+            terms = FarTerms(X_, angles, pair_forces(X_, Y_, rng), rng, workers)
             force, curvature = terms.force(Y_, 1e-4)
             line = terms.others[0].line
             found.append((force, curvature, [*terms.angles.calibration, terms.angles.loss, *line]))

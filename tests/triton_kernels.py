@@ -11,10 +11,10 @@ from mercat._data.torch_source import upload_all
 from mercat._detail.descent import Forces, _moved, attraction
 from mercat._detail.graphs import Graph, graph_of, with_its_transpose
 from mercat._detail.repulsion import Kernel
-from mercat._detail.terms import AngleTerm, DistanceTerm, anchors_at, pairs_of
+from mercat._detail.terms import AngleTerm, PairForces, anchors_at, pairs_of
 from mercat._kernels import device
 from mercat._math.angles import Calibration
-from mercat._math.distances import DistanceLine
+from mercat._math.distances import DistanceTerm
 from mercat._math.sphere import normalize
 from mercat._solve.placement import _Energy
 
@@ -43,7 +43,7 @@ def main() -> None:
     pairs = pairs_of(X, anchors)
     angles, distances = (
         AngleTerm(Calibration(0.3, 0.7), 0.05),
-        DistanceTerm(DistanceLine(0.5, 1.2, 0.3)),
+        PairForces(DistanceTerm(0.5, 1.2, 0.3), 1.0),
     )
     compare("inverse_distances", lambda: [pairs_of(X, anchors).inverse_distance])
     compare("angle_force", lambda: angles.force(pairs, Y, anchors))

@@ -49,7 +49,6 @@ from .._data.source import ROWS_A_BLOCK
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .._math.angles import Calibration
-from .._math.distances import DistanceLine
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
@@ -61,8 +60,8 @@ from .repulsion import Field, Kernel
 from .terms import (
     Anchors,
     AngleTerm,
-    DistanceTerm,
     FarTerms,
+    PairForces,
     Term,
     anchors_at,
     n_anchors,
@@ -347,7 +346,7 @@ class _Surroundings(NamedTuple):
     calibration: Calibration
     variance: float
     weight: float
-    distances: DistanceLine | None = None  # maps of version 0.1 have no distance term ...
+    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles alone ...
     perplexity: float = 0.0  # ... and equal shares
 
 
@@ -355,10 +354,9 @@ class DetailPlacer(_Surroundings):
     """Places new points on a finished map, by its neighbours, anchors and the field of all points."""
 
     @property
-    def terms(self) -> list[Term]:
+    def far_terms(self) -> list[Term]:
         """Terms of the objective that compare a point with the anchors."""
-        angles = AngleTerm(self.calibration, self.variance)
-        return [angles] if self.distances is None else [angles, DistanceTerm(self.distances)]
+        return [AngleTerm(self.calibration, self.variance), *self.terms]
 
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each by its own descent.
@@ -417,7 +415,7 @@ class DetailPlacer(_Surroundings):
         energy = xp.log1p(2 / bandwidth**2 * xp.clip(1 - cosines, 0, None))
         energy = energy @ shares[:, :_FIRST_PLACES, None]
         Y = nearest[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
-        pairs, terms = pairs_of(X, self.anchors), self.terms
+        pairs, terms = pairs_of(X, self.anchors), self.far_terms
         for _ in range(_STEPS_OF_NEW):
             difference = around - Y[:, None, :]
             w = 1 / (1 + xp.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
@@ -463,6 +461,6 @@ def detail_placer(
         far_terms.angles.calibration,
         far_terms.angles.variance,
         weight,
-        next((term.line for term in far_terms.others if isinstance(term, DistanceTerm)), None),
+        far_terms.pairs,
         PERPLEXITY,
     )

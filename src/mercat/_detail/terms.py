@@ -1,13 +1,14 @@
-"""Terms of the objective that compare every point with a few anchors: angles and distances.
+"""Far terms of the descent: angles and terms over pairs, of every point with a few anchors.
 
-A term is a record with two methods, which `FarTerms` and the placement of new points call:
+A far term is a record with two methods, which `FarTerms` and the placement of new points call:
 
 - ``force(pairs, Y, anchors)``: for points at Y, n times the gradient of the term (b x 3), a bound of its
   curvature (b x 1 or a number), and sums for the update of the term.
 - ``learned(sums, n, m)``: the updated term after a step of n points and m anchors with these sums.
 
-In each step, all points are compared with the same random anchors. The noise of the forces is then nearly
-the same for neighbours and moves them together; separate anchors per point would move them apart.
+`PairForces` makes a far term of any term of `_math/terms.py`. In each step, all points are compared with the
+same random anchors. The noise of the forces is then nearly the same for neighbours and moves them together;
+separate anchors per point would move them apart.
 """
 
 from __future__ import annotations
@@ -39,17 +40,16 @@ from .._math.angles import (
     products_with_legs,
     sum_of_legs,
 )
-from .._math.distances import DistanceLine, arc_residuals, fit_line, line_through
 from .._math.sphere import tangent_frame
+from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
 _N_ANCHORS = 48  # minimum; more for few points, up to ...
 _PAIRS = 250_000  # ... this number of pairs of a point and an anchor
 _ROWS_A_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
 _COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
-_LINE_SAMPLE = 256  # points used for the first line through distances and arcs
+_PARAMETER_SAMPLE = 256  # points used to fit the terms over pairs at first
 _NO_VARIANCE = 1e-9
 _ANGLE_CURVATURE = 3.0  # safety factor for the curvature of the angle term
-_DISTANCE_WEIGHT = 1.0  # relative to the angle term; both are fractions of a variance
 
 
 class _Anchors(NamedTuple):
@@ -195,28 +195,30 @@ def angle_term(
     return AngleTerm(calibration, variance if variance > _NO_VARIANCE else np.inf, mean, calibrated)
 
 
-class DistanceTerm(NamedTuple):
-    """Mean squared residual of the distances, as a fraction of their variance."""
+class PairForces(NamedTuple):
+    """A term over pairs of points and anchors."""
 
-    line: DistanceLine
+    term: PairTerm
+    weight: float  # relative to the angle term
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, float, Array]:
-        """Forces from the arcs between points and anchors; the sums are those of `arc_residuals`."""
+        """Forces between points and anchors; the sums are those of `PairTerm.residuals`."""
         m = anchors.X.shape[0]
-        _, gradient, sums = arc_residuals(pairs.inverse_distance, Y, anchors.Y, self.line)
-        share = 2 * _DISTANCE_WEIGHT / self.line.variance
-        xp = namespace(Y)
-        return gradient * (share / m), 2 * share * self.line.q**2, xp.sum(sums, axis=1)
+        _, gradient, sums = self.term.residuals(pairs.inverse_distance, Y, anchors.Y)
+        # A pair is part of the forces on both of its points.
+        share = 2 * self.weight / self.term.variance
+        curvature = share * self.term.curvature
+        return gradient * (share / m), curvature, namespace(Y).sum(sums, axis=1)
 
-    def learned(self, sums: np.ndarray, n: int, m: int) -> DistanceTerm:
-        """The term with updated line through distances and arcs."""
-        return DistanceTerm(fit_line(sums, n * m)[0])
+    def learned(self, sums: np.ndarray, n: int, m: int) -> PairForces:
+        """The term with updated parameters."""
+        return self._replace(term=self.term.fitted(sums, n * m)[0])
 
 
-def distance_term(X: Array, Y: Array, rng: np.random.Generator) -> DistanceTerm:
-    """Distance term for data X (n x r) at Y (n x 3)."""
-    rows = rng.choice(len(X), min(_LINE_SAMPLE, len(X)), replace=False)
-    return DistanceTerm(line_through(X[rows], Y[rows]))
+def pair_forces(X: Array, Y: Array, rng: np.random.Generator) -> list[PairForces]:
+    """All terms over pairs, for data X (n x r) at Y (n x 3)."""
+    rows = rng.choice(len(X), min(_PARAMETER_SAMPLE, len(X)), replace=False)
+    return [PairForces(fitted_to(term, X[rows], Y[rows]), weight) for term, _, weight in PAIR_TERMS]
 
 
 class FarTerms:
@@ -226,11 +228,11 @@ class FarTerms:
         self,
         X: Array,
         angles: AngleTerm,
-        others: Sequence[Term],
+        pairs: Sequence[PairForces],
         rng: np.random.Generator,
         workers: Workers,
     ) -> None:
-        self.X, self.angles, self.others = X, angles, tuple(others)
+        self.X, self.angles, self.pairs = X, angles, tuple(pairs)
         self._rng, self._workers = rng, workers
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
@@ -238,7 +240,7 @@ class FarTerms:
         xp, n, m = namespace(Y), len(Y), n_anchors(len(Y))
         rows = self._rng.choice(n, m, replace=False)
         anchors = anchors_at(self.X[rows], Y[rows], softening)
-        terms = self.angles, *self.others
+        terms: list[Term] = [self.angles, *self.pairs]
 
         def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
             pairs = pairs_of(self.X[block], anchors)
@@ -248,9 +250,9 @@ class FarTerms:
 
         blocks = row_blocks(Y, max(_ROWS_A_BLOCK, -(-n // _N_BLOCKS)), 16 * m)
         forces, curvatures, sums = zip(*self._workers.map(part, blocks), strict=True)
-        of_angles, *of_others = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
+        of_angles, *of_pairs = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
         self.angles = self.angles.learned(of_angles, n, m)
-        self.others = tuple(
-            term.learned(found, n, m) for term, found in zip(self.others, of_others, strict=True)
+        self.pairs = tuple(
+            term.learned(found, n, m) for term, found in zip(self.pairs, of_pairs, strict=True)
         )
         return xp.concat(forces), xp.concat(curvatures)

@@ -54,6 +54,23 @@ class Arrays:
         return {"array": self._names[id(array)]}
 
 
+_TERMS = {"Landmarks": "PlacedTerm", "Surroundings": "PairForces"}
+
+
+def with_terms(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a placer, from those of files that know the distance term alone."""
+    if kind not in _TERMS or "distances" not in content:
+        return content
+    content = dict(content)
+    terms, line = [], content.pop("distances")
+    if isinstance(line, dict) and len(line) == 1:
+        (fields,) = line.values()
+        fields = {"variance": 1.0} | fields
+        weight = fields.pop("weight", 1.0)
+        terms = [{_TERMS[kind]: {"term": {"DistanceTerm": fields}, "weight": weight}}]
+    return content | {"terms": {"tuple": terms}}
+
+
 def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Decode JSON written by `Arrays.encode`; raises ValueError for anything else."""
     if isinstance(value, list):
@@ -78,6 +95,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "tuple" and isinstance(content, list):
         return tuple(decode(content, arrays))
     if kind in TUPLES and isinstance(content, dict):
+        content = with_terms(kind, content)
         later = set(TUPLES[kind]._field_defaults)  # fields that older files do not have
         check_names(kind, set(content) | later, set(TUPLES[kind]._fields))
         return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})

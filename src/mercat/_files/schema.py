@@ -16,15 +16,15 @@ from mercat import __version__
 from .._detail.affinities import Strength
 from .._detail.descent import DetailPlacer
 from .._detail.repulsion import Field
-from .._detail.terms import Anchors
+from .._detail.terms import Anchors, PairForces
 from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration
-from .._math.distances import DistanceLine
+from .._math.terms import PAIR_TERMS
 from .._reduce.components import ComponentReducer
 from .._reduce.distances import DistanceReducer
 from .._reduce.metrics import MetricReducer
 from .._solve.fitted_map import FittedMap
-from .._solve.placement import LandmarkPlacer, PlacedDistances
+from .._solve.placement import LandmarkPlacer, PlacedTerm
 from .._solve.status import Status
 
 
@@ -38,7 +38,8 @@ class Shape(NamedTuple):
     unit: bool = False  # rows are of length 1
 
 
-# A field must be an array of a shape, or of one of the types.
+_PAIR_TERMS: tuple[Any, ...] = tuple(type(entry.term) for entry in PAIR_TERMS)
+# A field must be an array of a shape, of one of the types, or a tuple of records of the type in brackets.
 RULES: dict[type, dict[str, Any]] = {
     Mercat: {
         "n_features_in_": int,
@@ -93,9 +94,9 @@ RULES: dict[type, dict[str, Any]] = {
         "calibration": Calibration,
         "softening": float,
         "n_apex_legs": int,
-        "distances": (PlacedDistances, type(None)),
+        "terms": [PlacedTerm],
     },
-    PlacedDistances: {"p": float, "q": float, "weight": float},
+    PlacedTerm: {"term": _PAIR_TERMS, "weight": float},
     Calibration: {"alpha": float, "beta": float},
     DetailPlacer: {
         "X": Shape("N r"),
@@ -108,10 +109,11 @@ RULES: dict[type, dict[str, Any]] = {
         "calibration": Calibration,
         "variance": float,
         "weight": float,
-        "distances": (DistanceLine, type(None)),
+        "terms": [PairForces],
         "perplexity": float,
     },
-    DistanceLine: {"p": float, "q": float, "variance": float},
+    PairForces: {"term": _PAIR_TERMS, "weight": float},
+    **{kind: dict.fromkeys(kind._fields, float) for kind in _PAIR_TERMS},
     Strength: {"unit": float, "factor": float},
     Field: {"values": Shape("F"), "n_rows": int, "n_columns": int},
     Anchors: {
@@ -140,8 +142,8 @@ _MAY_BE_NAN = {  # or infinite
     "loss_",
     "correlation_",
     "_placer.against.variance",
-    "_placer.against.distances.variance",
-}  # or infinite
+    "_placer.against.terms.term.variance",
+}
 
 
 def check_state(model: Mercat, state: dict[str, Any]) -> None:
@@ -166,6 +168,11 @@ def check_names(where: str, got: set[str], expected: set[str]) -> None:
 def _check_value(name: str, value: Any, rule: Any, sizes: dict[str, int]) -> None:
     if isinstance(rule, Shape):
         _check_array(name, value, rule, sizes)
+        return
+    if isinstance(rule, list):
+        _check_value(name, value, tuple, sizes)
+        for record in value:
+            _check_value(name, record, rule[0], sizes)
         return
     if not isinstance(value, rule) or isinstance(value, bool):
         raise ValueError(f"{name} is of the wrong type, {type(value).__name__}.")

@@ -362,7 +362,7 @@ def arc_residuals(
     q: float,
     least_sine: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """See `_math.distances.arc_residuals`."""
+    """See `_math.distances.DistanceTerm.residuals`."""
     b, m = inverse_distance.shape
     found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b,), (b, 3), (5, b)))
     arrays = (_exactly(a, np.float32) for a in (inverse_distance, Y, others.T))

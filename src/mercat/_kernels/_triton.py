@@ -231,7 +231,7 @@ def _arc(cosine):
 
 @triton.jit
 def _by_distance(near, cosine, leg, p, q, least_sine):
-    """Distances, arcs, residuals, and residuals over sines; see `_math.distances.arc_residuals`."""
+    """Distances, arcs, residuals, and residuals over sines; see `_math.distances.DistanceTerm.residuals`."""
     d = tl.where(near > 0, 1.0 / tl.where(near > 0, near, 1.0), 0.0)
     arc = tl.where(leg, _arc(cosine), 0.0)
     residual = tl.where(leg, d - p - q * arc, 0.0)
@@ -245,7 +245,7 @@ def arc_residuals(
     near, Y, n, legs_Y, m, p, q, least_sine, squares, gradient, sums,
     ROWS: tl.constexpr, LEGS: tl.constexpr,
 ):  # fmt: skip
-    """See `_math.distances.arc_residuals`; all others are in one tile."""
+    """See `_math.distances.DistanceTerm.residuals`; all others are in one tile."""
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.arange(0, LEGS)
     there = i < n

@@ -195,7 +195,7 @@ def inverse_distances(X: Any, legs: Any, negligible: float) -> Any:
 def arc_residuals(
     near: Any, Y: Any, others: Any, line: tuple[float, float], least_sine: float
 ) -> tuple[Any, Any, Any]:
-    """See `_math.distances.arc_residuals`."""
+    """See `_math.distances.DistanceTerm.residuals`."""
     n, m = near.shape
     squares, gradient, sums = Y.new_empty(n), Y.new_empty((n, 3)), Y.new_empty((5, n))
     rows = _rows(m)

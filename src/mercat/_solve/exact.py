@@ -12,8 +12,9 @@ from .._data.arrays import Array, namespace, widest
 from .._data.threads import Workers
 from .._math.angles import AngleFit, Calibration, rounded
 from .._math.sphere import normalize
+from .._math.terms import PAIR_TERMS
 from .._progress import Report
-from .losses import AngleLoss, DistanceLoss, Objective
+from .losses import AngleLoss, Objective, PairLoss
 from .status import Status
 
 _WINDOW = 5  # iterations over which the decrease of the loss is measured
@@ -22,7 +23,6 @@ _WINDOW = 5  # iterations over which the decrease of the loss is measured
 _ROUGH, _SMOOTH, _POLISHED = (10.0,), (10.0, 1.0), (10.0, 0.1, 1e-4)
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
-DISTANCE_WEIGHT = 0.2  # relative to the angle term; both are fractions of a variance
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
 # Steps of a line search. The gradient leaves out what shortens softened directions, so that there may be no
@@ -31,15 +31,16 @@ _STEPS_TRIED = 5
 _PERFECT = 1e-6  # loss below which the fit stops
 
 
-def takes_distances(n: int, line: Calibration | None, correlation: float) -> bool:
-    """Whether the objective for n points and this correlation of angles includes the distance term."""
+def takes_pairs(n: int, line: Calibration | None, correlation: float) -> bool:
+    """Whether the objective for n points and this correlation of angles has terms over pairs."""
     return line is None and n > _FEW and correlation < _NEARLY_EXACT
 
 
 def objective_of(angles: AngleLoss) -> Objective:
     """The objective with a given angle loss, before the map is known."""
-    both = takes_distances(len(angles.X), angles.line, 0.0)
-    return Objective(angles, DistanceLoss(angles, DISTANCE_WEIGHT) if both else None)
+    if not takes_pairs(len(angles.X), angles.line, 0.0):
+        return Objective(angles)
+    return Objective(angles, [PairLoss(angles, t.term, t.weight) for t in PAIR_TERMS])
 
 
 class Fit(NamedTuple):
@@ -77,18 +78,18 @@ def solve_exact(
         sharing = loss_of(xp.astype(X, widest(X)))
     angles = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
     judge = angles if X.dtype == angles.X.dtype else loss_of(X, sharing=sharing)
-    if takes_distances(len(X), line, 0.0):
+    if takes_pairs(len(X), line, 0.0):
         for rounding in _SMOOTH if careful else _ROUGH:
             Y, status = _descend(objective_of(angles), rounding, Y, max_iter, tol, history, report)
             found = judge.judge(Y)
             if status in (Status.CALLBACK, Status.MAX_ITER):
                 return Fit(Y, found, history, status)
-        if takes_distances(len(X), line, found.correlation):
+        if takes_pairs(len(X), line, found.correlation):
             return Fit(Y, found, history, status)
     for rounding in _POLISHED if careful else _ROUGH:
         if rounding < _NEEDS_DOUBLE:
             angles = loss_of(xp.astype(X, widest(X)), sharing=single)
-        Y, status = _descend(Objective(angles, None), rounding, Y, max_iter, tol, history, report)
+        Y, status = _descend(Objective(angles), rounding, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
     # With softening, a nearly perfect start may become worse.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,8 +27,8 @@ from .._math.angles import (
     mean_square,
     total,
 )
-from .._math.distances import NO_LINE, DistanceLine, arc_residuals, fit_line
 from .._math.sphere import tangent
+from .._math.terms import PairTerm
 
 T = TypeVar("T")
 _PAIRS_A_BLOCK = 1 << 17  # fits the cache of a core
@@ -157,60 +157,58 @@ class AngleLoss:
         return namespace(self.X).asarray(Y, **like(self.X))
 
 
-class DistanceLoss:
-    """The distance term over all pairs, together with an `AngleLoss` of the same points.
+class PairLoss:
+    """A term over all pairs of points, next to the `AngleLoss` of the same points.
 
-    The term is `weight` times the fraction of the distances' variance that the map does not explain, in units
-    of the variance of the cosines, so that both terms are fractions of a variance.
+    It is in units of the variance of the cosines, so that both are fractions of a variance.
     """
 
-    def __init__(self, angles: AngleLoss, weight: float) -> None:
-        self._angles = angles
+    def __init__(self, angles: AngleLoss, term: PairTerm, weight: float) -> None:
+        self._angles, self._term = angles, term
         self._weight = weight * angles.variance
 
     def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
         """The term at Y (n x 3), and its gradient, tangent to the sphere.
 
-        By the envelope theorem, the best line is held constant in the gradient.
+        By the envelope theorem, the best parameters are held constant in the gradient.
         """
         angles, n = self._angles, len(Y)
         there = angles.beside_data(Y)
-        line, share = self._fit_line(there)
-        scale = 2 * self._weight / (max(n * (n - 1), 1) * line.variance)
+        term, value = self._fitted(there)
+        scale = 2 * self._weight / (max(n * (n - 1), 1) * term.variance)
         parts = angles.each_block(
-            lambda block, near: arc_residuals(near, there[block, ...], there, line)[1]
+            lambda block, near: term.residuals(near, there[block, ...], there)[1]
         )
         gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)
-        return self._weight * share, tangent(gradient, Y)
+        return self._weight * value, tangent(gradient, Y)
 
     def value(self, Y: np.ndarray) -> float:
         """The term at Y (n x 3)."""
-        return self._weight * self._fit_line(self._angles.beside_data(Y))[1]
+        return self._weight * self._fitted(self._angles.beside_data(Y))[1]
 
-    def _fit_line(self, Y: Array) -> tuple[DistanceLine, float]:
-        """Line through all distances and arcs at Y, and the fraction of the variance it leaves."""
+    def _fitted(self, Y: Array) -> tuple[PairTerm, float]:
+        """The term with the best parameters for all pairs at Y, and its value."""
         parts = self._angles.each_block(
-            lambda block, near: to_numpy(arc_residuals(near, Y[block, ...], Y, NO_LINE)[2])
+            lambda block, near: to_numpy(self._term.residuals(near, Y[block, ...], Y)[2])
         )
         sums = np.sum([np.sum(part, axis=1, dtype=np.float64) for part in parts], axis=0)
-        return fit_line(sums, len(Y) * (len(Y) - 1))
+        return self._term.fitted(sums, len(Y) * (len(Y) - 1))
 
 
 class Objective(NamedTuple):
-    """Objective of the exact solver: the angle term, with or without the distance term."""
+    """Objective of the exact solver: the angles, and terms over pairs."""
 
     angles: AngleLoss
-    distances: DistanceLoss | None
+    pairs: Sequence[PairLoss] = ()
 
     def value(self, Y: np.ndarray) -> float:
         """Sum of the terms at Y (n x 3)."""
-        value = self.angles.judge(Y).loss ** 2
-        return value if self.distances is None else value + self.distances.value(Y)
+        return self.angles.judge(Y).loss ** 2 + sum(term.value(Y) for term in self.pairs)
 
     def evaluate(self, Y: np.ndarray, softening: float) -> tuple[float, np.ndarray]:
         """Sum of the terms at Y (n x 3) and its gradient, tangent to the sphere."""
         value, gradient = self.angles.evaluate(Y, softening)
-        if self.distances is None:
-            return value, gradient
-        more, further = self.distances.evaluate(Y)
-        return value + more, gradient + further
+        for term in self.pairs:
+            more, further = term.evaluate(Y)
+            value, gradient = value + more, gradient + further
+        return value, gradient

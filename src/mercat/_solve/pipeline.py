@@ -32,7 +32,7 @@ from .._detail.descent import (
 )
 from .._detail.graphs import graph_like, graph_of
 from .._detail.neighbors import EqualRows, nearest
-from .._detail.terms import FarTerms, angle_term, distance_term
+from .._detail.terms import FarTerms, angle_term, pair_forces
 from .._math.angles import (
     ABSOLUTE,
     AngleFit,
@@ -66,7 +66,7 @@ from .diagnostics import (
     find_dominance,
     parts_of,
 )
-from .exact import DISTANCE_WEIGHT, Fit, solve_exact, takes_distances
+from .exact import Fit, solve_exact, takes_pairs
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .losses import AngleLoss
@@ -76,7 +76,7 @@ from .placement import (
     SMOOTH,
     LandmarkPlacer,
     as_type,
-    placed_distances,
+    placed_terms,
     prepare_landmarks,
 )
 from .starts import best_start
@@ -387,7 +387,7 @@ def _sharpened(
 
     def descend(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
         angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
-        far_terms = FarTerms(X_hat, angles, [distance_term(X_hat, Y, plan.rng)], plan.rng, workers)
+        far_terms = FarTerms(X_hat, angles, pair_forces(X_hat, Y, plan.rng), plan.rng, workers)
         sharp = sharpen(
             Y,
             pulls,
@@ -470,11 +470,11 @@ def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // n), _MOST_LEGS)
         n_apices = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.sampled else None
-    rounding, distances = SHARP, None
-    if takes_distances(len(X_hat), plan.line, fit.correlation):
-        rounding, distances = SMOOTH, placed_distances(X_hat, Y, fit, DISTANCE_WEIGHT)
+    takes = takes_pairs(len(X_hat), plan.line, fit.correlation)
+    rounding = SMOOTH if takes else SHARP
+    terms = placed_terms(X_hat, Y, fit) if takes else ()
     landmarks = prepare_landmarks(
-        X_hat.astype(np.float64), Y, fit.calibration, n_apices, n_legs, rounding, distances
+        X_hat.astype(np.float64), Y, fit.calibration, n_apices, n_legs, rounding, terms
     )
     return as_type(landmarks, np.float32)
 

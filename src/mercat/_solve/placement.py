@@ -9,7 +9,7 @@ squared residuals of the leg's pairs are, up to a constant,
           K_l = -4 \beta\, a^T M_l + 4 \alpha \beta\, t_l
 
 where b is the bearing of y at l, so that a step costs O(1) per landmark. The energy of a point has two
-unknowns. The distance term adds squared residuals of its arcs to landmarks (`_math/distances.py`). The best
+unknowns. Terms over pairs (`_math/terms.py`) add squared residuals of a point and the landmarks. The best
 of several candidates (all leg terms at all candidates are one matrix product) is refined by BFGS. The
 position of a point does not depend on the other points of a block.
 """
@@ -17,7 +17,7 @@ position of a point does not depend on the other points of a block.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .. import _kernels as kernels
@@ -56,8 +56,9 @@ from .._math.angles import (
     rounded,
     sum_of_legs,
 )
-from .._math.distances import LEAST_SINE, DistanceLine, arc_residuals, line_through
+from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
+from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
 N_APEX_LEGS = (
     80  # smallest number of legs of the placed point as an apex, the first of the landmarks
@@ -78,12 +79,11 @@ _LONGEST_STEP = 0.15  # radians
 SMOOTH, SHARP = 30.0, 1.0
 
 
-class PlacedDistances(NamedTuple):
-    """The distance term: the line d = p + q arc, and the weight of a pair."""
+class PlacedTerm(NamedTuple):
+    """A term over the pairs of a placed point and the landmarks."""
 
-    p: float
-    q: float
-    weight: float  # of a squared residual of a distance, relative to that of a triple
+    term: PairTerm
+    weight: float  # in units of a squared residual of a triple
 
 
 class LandmarkPlacer(NamedTuple):
@@ -103,7 +103,7 @@ class LandmarkPlacer(NamedTuple):
     calibration: Calibration
     softening: float
     n_apex_legs: int
-    distances: PlacedDistances | None = None  # None: angles alone
+    terms: tuple[PlacedTerm, ...] = ()  # beside the angles
 
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
@@ -185,8 +185,7 @@ class LandmarkPlacer(NamedTuple):
         X, starts = filled_up(X), filled_up(starts)
         energy = _Energy(X, self)
         limits = _LONGEST_STEP, _ROUNDING, _SETTLED, _FROM_A_PLACE[1]
-        line = energy.pair_weight, energy.line.p, energy.line.q, LEAST_SINE
-        settings = self.softening, *self.calibration, energy.apex_weight, *limits, *line
+        settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
         near = energy.apex_legs.inverse_distance
         Y, E = kernels.place_from(landmarks, X, energy.K, near, starts, settings, steps)
         coincides = energy.nearest == 0
@@ -198,7 +197,13 @@ class LandmarkPlacer(NamedTuple):
         return (there - here) / (3 * int(self.X.shape[0]) ** 2)
 
     def _by_kernels(self, X: Array) -> bool:
-        return on_host(X) and X.dtype == "float32" and kernels.take(X, self.X)
+        fits = on_host(X) and X.dtype == "float32" and kernels.take(X, self.X)
+        return fits and self.kernels_know_terms
+
+    @property
+    def kernels_know_terms(self) -> bool:
+        """Whether the terms are those that the kernels compute: distances or none."""
+        return [type(t.term) for t in self.terms] in ([], [DistanceTerm])
 
     def _placed_in_c(
         self, X: Array, more_steps: int, away_from: Array | None = None
@@ -223,8 +228,7 @@ class LandmarkPlacer(NamedTuple):
             tile = filled_up(X[t, :])
             away = None if away_from is None else filled_up(away_from[t, :])
             energy = _Energy(tile, self, away)
-            line = energy.pair_weight, energy.line.p, energy.line.q, LEAST_SINE
-            settings = self.softening, *self.calibration, energy.apex_weight, *limits, *line
+            settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
             near = energy.apex_legs.inverse_distance
             Y, settled = kernels.place(
                 landmarks, tile, energy.K, near, energy.screen(), settings, steps
@@ -241,7 +245,7 @@ def prepare_landmarks(
     n_apices: int | None = None,
     n_apex_legs: int = N_APEX_LEGS,
     rounding: float | None = None,
-    distances: PlacedDistances | None = None,
+    terms: tuple[PlacedTerm, ...] = (),
 ) -> LandmarkPlacer:
     """Compute the sums over landmarks X (L x r) at Y (L x 3) for placing points.
 
@@ -269,18 +273,16 @@ def prepare_landmarks(
     C0 += sigma12[screen] @ (c1 * c2)
     return LandmarkPlacer(
         X, Y, tangent_frame(Y), sigma, sigma12, P, row_dot(P, X), 4 * alpha * beta * s.t,
-        candidates, c.B, C0, calibration, softening, n_apex_legs, distances,
+        candidates, c.B, C0, calibration, softening, n_apex_legs, terms,
     )  # fmt: skip
 
 
-def placed_distances(X: Array, Y: Array, fit: AngleFit, weight: float) -> PlacedDistances:
-    """The distance term for landmarks X (L x r) at Y (L x 3), given the fit of the angles.
-
-    `weight` is the weight of the fraction of the distances' variance relative to that of the cosines'.
-    """
-    line = line_through(X, Y)
+def placed_terms(X: Array, Y: Array, fit: AngleFit) -> tuple[PlacedTerm, ...]:
+    """The terms over pairs for landmarks X (L x r) at Y (L x 3), given the fit of the angles."""
     variance = fit.loss**2 / (1 - fit.correlation**2)  # of the cosines
-    return PlacedDistances(line.p, line.q, weight * variance / line.variance)
+    return tuple(
+        PlacedTerm(fitted_to(term, X, Y), weight * variance) for term, weight, _ in PAIR_TERMS
+    )
 
 
 def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
@@ -289,7 +291,7 @@ def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
     arrays = {
         name: xp.astype(value, dtype)
         for name, value in landmarks._asdict().items()
-        if name not in ("calibration", "softening", "n_apex_legs", "distances")
+        if name not in ("calibration", "softening", "n_apex_legs", "terms")
     }
     return landmarks._replace(**arrays)
 
@@ -322,10 +324,12 @@ class _Energy:
         # The sampled pairs of the apex represent all pairs of landmarks.
         self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
         # At either end, a pair is part of one triple per other landmark.
-        term = landmarks.distances or PlacedDistances(0.0, 0.0, 0.0)
-        self.pair_weight = 2 * term.weight * n_landmarks * (n_landmarks - 1) / max(m, 1)
-        self.line = DistanceLine(term.p, term.q, 1.0)
-        self._on_gpu = device.take(X, self.K) and device.takes_legs(m)
+        self.terms = [
+            (2 * (weight / term.variance) * n_landmarks * (n_landmarks - 1) / max(m, 1), term)
+            for term, weight in landmarks.terms
+        ]
+        on_device = device.take(X, self.K) and device.takes_legs(m)
+        self._on_gpu = on_device and landmarks.kernels_know_terms
         if self._on_gpu:
             k = landmarks
             self._legs = k.frame.mT.reshape(6, -1)
@@ -353,9 +357,8 @@ class _Energy:
         leg_energy, leg_gradient = self._as_leg(Y)
         apex_energy, apex_gradient = self._as_apex(Y)
         energy, gradient = leg_energy + apex_energy, leg_gradient + apex_gradient
-        if self.pair_weight > 0:
-            squares, pulls = self._by_distance(Y)
-            energy, gradient = energy + squares, gradient + pulls
+        for more, further in self._of_pairs(Y):
+            energy, gradient = energy + more, gradient + further
         return energy, tangent(gradient, Y)
 
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
@@ -378,17 +381,25 @@ class _Energy:
         gradient = force_on_apices(b.frame, pulls, Y @ Y_legs.T)
         return energy, self.apex_weight * gradient
 
-    def _by_distance(self, Y: Array) -> tuple[Array, Array]:
+    def _of_pairs(self, Y: Array) -> Iterator[tuple[Array, Array]]:
+        """Energy and gradient of each term over pairs."""
         near = self.apex_legs.inverse_distance
-        found = arc_residuals(near, Y, self.landmarks.Y[: near.shape[1], :], self.line)
-        return self.pair_weight * found[0], self.pair_weight * found[1]
+        for weight, term in self.terms:
+            squares, gradient, _ = term.residuals(near, Y, self.landmarks.Y[: near.shape[1], :])
+            yield weight * squares, weight * gradient
+
+    @property
+    def line(self) -> tuple[float, float, float, float]:
+        """The distance term for the kernels: weight, line and smallest sine."""
+        weight, term = self.terms[0] if self.terms else (0.0, DistanceTerm())
+        assert isinstance(term, DistanceTerm)
+        return weight, term.p, term.q, LEAST_SINE
 
     def beside_legs(self, Y: Array) -> Array:
         """Energy (b) of the points without the leg terms."""
         if self._on_gpu:
             return self._by_kernel(Y, gradient=False)[0]
-        energy = self._apex_state(Y)[0]
-        return energy + self._by_distance(Y)[0] if self.pair_weight > 0 else energy
+        return sum((energy for energy, _ in self._of_pairs(Y)), self._apex_state(Y)[0])
 
     def _by_kernel(self, Y: Array, *, gradient: bool) -> tuple[Array, Array]:
         """Energy and gradient; without the gradient, the energy `beside_legs`."""
@@ -397,8 +408,7 @@ class _Energy:
         weights = device.weights(Y, near, k.Y[: near.shape[1], :], k.softening)
         M = sum_of_legs(weights, legs)
         products = products_with_legs(M, legs) if gradient else None
-        line = self.pair_weight, self.line.p, self.line.q, LEAST_SINE
-        settings = (k.softening, *k.calibration, self.apex_weight, *line)
+        settings = (k.softening, *k.calibration, self.apex_weight, *self.line)
         ab = namespace(M).sum(row_dot(M, M), axis=0)
         apex = self._others, near, products, ab
         return device.placement_energy(Y, self.K, self._legs, *apex, settings)

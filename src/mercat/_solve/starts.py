@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from .._data.threads import Workers
-from .exact import DISTANCE_WEIGHT, Fit, objective_of, takes_distances
+from .exact import Fit, objective_of, takes_pairs
 from .initial import many_positions, pca_positions, resized
 from .losses import AngleLoss
-from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_distances, prepare_landmarks
+from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_terms, prepare_landmarks
 
 _VERY_FEW = (
     20  # points up to which each start is solved completely; one may have all angles reversed
@@ -65,15 +65,13 @@ def best_start(
 
     def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
         fit = rough(start)
-        distances = None
-        if takes_distances(len(few), about_all.line, fit.angle_fit.correlation):
-            distances = placed_distances(few, fit.Y, fit.angle_fit, DISTANCE_WEIGHT)
+        takes = takes_pairs(len(few), about_all.line, fit.angle_fit.correlation)
         landmarks = prepare_landmarks(
             few.astype(np.float64),
             fit.Y,
             fit.angle_fit.calibration,
             rounding=rounding,
-            distances=distances,
+            terms=placed_terms(few, fit.Y, fit.angle_fit) if takes else (),
         )
         landmarks = as_type(landmarks, np.float32)
         judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)

@@ -1,0 +1,67 @@
+"""Terms of the objective over pairs of points, beside the angles.
+
+A term compares the arcs between points on the map with the distances in the data. The exact solver takes it
+over all pairs, the placement of points over pairs with a landmark, and the descent of maps with detail over
+pairs with an anchor. They know terms only by the methods of `PairTerm`: a new term is a record of numbers
+with these methods, in a file of its own, and a line in `PAIR_TERMS`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from .._data.arrays import Array, blocks, namespace, to_numpy, widest
+from .angles import inverse_distances
+from .distances import DistanceTerm
+
+_ROWS_A_BLOCK = 256
+
+
+class PairTerm(Protocol):
+    """Squared residuals of pairs of points, divided by a variance of the data."""
+
+    @property
+    def variance(self) -> float:
+        """Variance by which squared residuals are divided; infinite if there is nothing to explain."""
+
+    @property
+    def curvature(self) -> float:
+        """Approximate second derivative of a squared residual with respect to a position."""
+
+    def residuals(
+        self, inverse_distance: Array, Y: Array, others: Array
+    ) -> tuple[Array, Array, Array]:
+        """Sum of squared residuals of each point at Y (b) over m others, and its gradient (b x 3).
+
+        Also returns the sums over the others (any number x b) from which `fitted` computes the parameters. An
+        inverse distance (b x m) of zero means that the points coincide in the data.
+        """
+
+    def fitted(self, sums: np.ndarray, count: float) -> tuple[PairTerm, float]:
+        """The term with the best parameters for these sums over `count` pairs, and its smallest value."""
+
+
+class Weighted(NamedTuple):
+    """A term with its weights, relative to that of the angle term; all are fractions of a variance."""
+
+    term: PairTerm
+    weight: float
+    weight_with_detail: float
+
+
+PAIR_TERMS = [
+    Weighted(DistanceTerm(), weight=0.2, weight_with_detail=1.0),
+]
+
+
+def fitted_to(term: PairTerm, X: Array, Y: Array) -> PairTerm:
+    """The term with the best parameters for all pairs of points X (n x r) at Y (n x 3)."""
+    xp = namespace(X)
+    X, Y = xp.astype(X, xp.float32), xp.astype(Y, xp.float32)
+    n, parts = len(X), []
+    for block in blocks(n, _ROWS_A_BLOCK):
+        found = term.residuals(inverse_distances(X[block], X), Y[block], Y)[2]
+        parts.append(to_numpy(xp.sum(found, axis=1, dtype=widest(found))))
+    return term.fitted(np.sum(parts, axis=0), n * (n - 1))[0]
