@@ -56,7 +56,7 @@ def test_what_computes_knows_nothing_of_what_shows(part):
 )
 def test_maths_needs_no_library_beyond_numpy(name):
     outside = {found for found in imports(modules()[name]) if not found.startswith(".")}
-    assert outside <= {"__future__", "collections", "math", "typing", "numpy"}
+    assert outside <= {"__future__", "collections", "functools", "math", "typing", "numpy"}
 
 
 @pytest.mark.parametrize("name", sorted(modules()))

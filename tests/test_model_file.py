@@ -325,9 +325,9 @@ def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
         ("history_", np.ones(2), "must have n_iter_ entries"),
         ("_placer.against.X", np.ones((60, 3), np.float32), "must be"),
         ("_placer.against.Y", np.ones((60, 3), np.float32), "rows of length 1"),
-        ("_placer.against.frame", np.zeros((2, 60, 3), np.float32), "rows of length 1"),
+        ("_placer.against.sigma12", np.ones(4, np.float32), "must be"),
         ("_placer.against.candidates", np.ones((512, 3), np.float32), "rows of length 1"),
-        ("_placer.against.C", np.ones((2, 60, 4), np.float32), "must be"),
+        ("_placer.against.P", np.ones((2, 60, 4), np.float32), "must be"),
     ],
 )
 def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):

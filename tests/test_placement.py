@@ -228,7 +228,11 @@ def test_screened_landmarks_stand_for_all(monkeypatch):
 def test_many_landmarks_are_sampled(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
-    assert landmarks.C.shape == (2, _placement._N_SCREEN, len(landmarks.candidates))
+    assert landmarks.at_candidates[0].shape == (
+        2,
+        _placement._N_SCREEN,
+        len(landmarks.candidates),
+    )
     energy = _Energy(new[:9], landmarks)
     assert energy.apex_legs.inverse_distance.shape == (9, _placement.N_APEX_LEGS)
 

@@ -54,21 +54,28 @@ class Arrays:
         return {"array": self._names[id(array)]}
 
 
-_TERMS = {"Landmarks": "PlacedTerm", "Surroundings": "PairForces"}
+_COMPUTED = {"frame", "p", "C", "C0"}  # fields of landmarks in older files, computed now
 
 
-def with_terms(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+def _of_today(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a placer, from those of files that know the distance term alone."""
-    if kind not in _TERMS or "distances" not in content:
-        return content
-    content = dict(content)
-    terms, line = [], content.pop("distances")
-    if isinstance(line, dict) and len(line) == 1:
-        (fields,) = line.values()
-        fields = {"variance": 1.0} | fields
-        weight = fields.pop("weight", 1.0)
-        terms = [{_TERMS[kind]: {"term": {"DistanceTerm": fields}, "weight": weight}}]
-    return content | {"terms": {"tuple": terms}}
+    record = {"Landmarks": "PlacedTerm", "Surroundings": "PairForces"}.get(kind)
+    if record is None:
+        return fields
+    if kind == "Landmarks":
+        fields = {name: value for name, value in fields.items() if name not in _COMPUTED}
+    if "distances" not in fields:
+        return fields
+    line = fields["distances"]
+    fields = {name: value for name, value in fields.items() if name != "distances"}
+    if line is None:
+        return fields
+    if not isinstance(line, dict) or not all(isinstance(v, dict) for v in line.values()):
+        raise ValueError("its header is malformed.")
+    (line,) = line.values()
+    term = {"DistanceTerm": {"variance": 1.0} | {k: v for k, v in line.items() if k != "weight"}}
+    entry = {record: {"term": term, "weight": line.get("weight", 1.0)}}
+    return fields | {"terms": {"tuple": [entry]}}
 
 
 def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -95,7 +102,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "tuple" and isinstance(content, list):
         return tuple(decode(content, arrays))
     if kind in TUPLES and isinstance(content, dict):
-        content = with_terms(kind, content)
+        content = _of_today(kind, content)
         later = set(TUPLES[kind]._field_defaults)  # fields that older files do not have
         check_names(kind, set(content) | later, set(TUPLES[kind]._fields))
         return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})

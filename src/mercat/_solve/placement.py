@@ -16,6 +16,7 @@ position of a point does not depend on the other points of a block.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from .._data.arrays import (
     row_dot,
     row_product,
     unstack,
+    widest,
 )
 from .._kernels import device
 from .._math.angles import (
@@ -86,24 +88,48 @@ class PlacedTerm(NamedTuple):
     weight: float  # in units of a squared residual of a triple
 
 
-class LandmarkPlacer(NamedTuple):
-    """Landmarks and their sums over each other, for placing points."""
+class _Landmarks(NamedTuple):
+    """Fields of a `LandmarkPlacer`."""
 
     X: Array  # (L, r) data
     Y: Array  # (L, 3) positions
-    frame: Array  # (2, L, 3) tangent frames
     sigma: Array  # (2, L) the quadratic part of a leg's energy: on the diagonal ...
     sigma12: Array  # (L,) ... and off it
     P: Array  # (2, L, r) -4 beta M, the data part of its linear part
-    p: Array  # (2, L) P . x_l
     T: Array  # (2, L) 4 alpha beta t, the constant part of its linear part
-    candidates: Array  # (G, 3)
-    C: Array  # (2, screened landmarks, G) bearings of the candidates at the landmarks
-    C0: Array  # (G,) quadratic parts at the candidates
+    candidates: Array  # (G, 3) initial positions
     calibration: Calibration
     softening: float
     n_apex_legs: int
     terms: tuple[PlacedTerm, ...] = ()  # beside the angles
+
+
+class LandmarkPlacer(_Landmarks):
+    """Landmarks and their sums over each other, for placing points."""
+
+    @functools.cached_property
+    def frame(self) -> Array:
+        """Tangent frames (2 x L x 3)."""
+        return tangent_frame(self.Y)
+
+    @functools.cached_property
+    def p(self) -> Array:
+        """Products P . x of each landmark (2 x L)."""
+        xp = namespace(self.X)
+        P, X = (xp.astype(a, widest(a)) for a in (self.P, self.X))
+        return xp.astype(row_dot(P, X), self.X.dtype)
+
+    @functools.cached_property
+    def at_candidates(self) -> tuple[Array, Array]:
+        """Bearings of the candidates at the screening landmarks (2 x S x G), and quadratic parts (G)."""
+        some = slice(0, min(_N_SCREEN, self.X.shape[0]))
+        C = bearings(self.Y[some, :], self.candidates, None, self.softening).B
+        c1, c2 = unstack(C)
+        quadratic = 0.5 * (self.sigma[0, some] @ (c1 * c1) + self.sigma[1, some] @ (c2 * c2))
+        return C, quadratic + self.sigma12[some] @ (c1 * c2)
+
+    def __getstate__(self) -> None:
+        """Exclude cached properties from the state."""
 
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
@@ -266,14 +292,9 @@ def prepare_landmarks(
     quadratic = 4 * beta * beta
     sigma, sigma12 = quadratic * s.S, quadratic * s.S12
     P = -4 * beta * s.M
-    screen = slice(0, min(_N_SCREEN, X.shape[0]))
-    c = bearings(Y[screen, :], candidates, None, softening)
-    c1, c2 = unstack(c.B)
-    C0 = 0.5 * (sigma[0, screen] @ (c1 * c1) + sigma[1, screen] @ (c2 * c2))
-    C0 += sigma12[screen] @ (c1 * c2)
     return LandmarkPlacer(
-        X, Y, tangent_frame(Y), sigma, sigma12, P, row_dot(P, X), 4 * alpha * beta * s.t,
-        candidates, c.B, C0, calibration, softening, n_apex_legs, terms,
+        X, Y, sigma, sigma12, P, 4 * alpha * beta * s.t, candidates,
+        calibration, softening, n_apex_legs, terms,
     )  # fmt: skip
 
 
@@ -339,10 +360,11 @@ class _Energy:
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
         k = self.landmarks
-        m = k.C.shape[1]
-        E = row_product(self.K[0, :, :m], k.C[0, ...])
-        E += row_product(self.K[1, :, :m], k.C[1, ...])
-        E += k.C0
+        C, quadratic = k.at_candidates
+        m = C.shape[1]
+        E = row_product(self.K[0, :, :m], C[0, ...])
+        E += row_product(self.K[1, :, :m], C[1, ...])
+        E += quadratic
         E *= k.X.shape[0] / m
         return E if self.away_from is None else _apart_from(self.away_from, k.candidates, E)
 
