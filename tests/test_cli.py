@@ -954,7 +954,7 @@ def test_compare_gives_all_methods_rows_of_the_metric(data, tmp_path):
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     for title, Y in (
         ("PCA", _peers.attempt(METHODS["pca"], rows, 0, 1).Y),
-        ("Mercat", Mercat(metric="cosine", random_state=0).fit_transform(X)),
+        ("Mercat", Mercat(metric="cosine", random_state=0).fit_transform(rows)),
     ):
         scores = {k: v["score"] for k, v in methods[title]["measures"].items()}
         assert scores == pytest.approx(dict(metrics.report(rows, Y, k=10)), abs=1e-3)

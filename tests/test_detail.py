@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from spheres import random_sphere
+from spheres import random_rows, random_sphere
 
 from mercat import Mercat, Status, metrics
 from mercat._data.threads import Workers
@@ -110,8 +110,8 @@ def test_held_points_stay_and_the_others_settle_at_the_last_bandwidth():
     X = rng.normal(size=(120, 4)).astype(np.float32)
     P, Y, held = weights(X, 5), random_sphere(120), np.arange(0, 120, 3)
     with Workers(1) as workers:
-        angles = angle_term(X, ABSOLUTE, True, rng)
-        far_terms = FarTerms(X, angles, pair_forces(X, Y, rng), rng, workers)
+        angles = angle_term(X, ABSOLUTE, True, random_rows(X))
+        far_terms = FarTerms(X, angles, pair_forces(X, Y, random_rows(X)), random_rows(X), workers)
         found = sharpen(
             Y,
             P,
@@ -180,9 +180,9 @@ def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
     n = 60
     X, Y = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32), random_sphere(n)
     with Workers(1) as workers:
-        rng, softening = np.random.default_rng(0), 0.005
-        angles = angle_term(X, ABSOLUTE, False, rng)
-        terms = FarTerms(X, angles, [], rng, workers)
+        softening = 0.005
+        angles = angle_term(X, ABSOLUTE, False, random_rows(X))
+        terms = FarTerms(X, angles, [], random_rows(X), workers)
         mean = np.mean([terms.force(Y, softening)[0] for _ in range(1500)], axis=0)
         loss = AngleLoss(X.astype(float), line=ABSOLUTE, workers=workers)
         _, gradient = loss.evaluate(Y, softening)
@@ -215,14 +215,16 @@ def test_terms_learn_their_lines_on_the_way():
     X, Y = rng.normal(size=(200, 3)).astype(np.float32), random_sphere(200).astype(np.float32)
     with Workers(1) as workers:
         wrong = PairForces(DistanceTerm(-3.0, 9.0, 1.0), 1.0)
-        terms = FarTerms(X, angle_term(X, ABSOLUTE, True, rng), [wrong], rng, workers)
+        terms = FarTerms(
+            X, angle_term(X, ABSOLUTE, True, random_rows(X)), [wrong], random_rows(X), workers
+        )
         terms.force(Y, 1e-3)
         exact = AngleLoss(X.astype(float), line=None, workers=workers).judge(Y.astype(float))
     assert terms.angles.calibration == pytest.approx(exact.calibration, abs=0.03)
     assert terms.angles.loss == pytest.approx(exact.loss, rel=0.05)
     (distances,), line = terms.pairs, fitted_to(DistanceTerm(), X, Y)
     assert distances.term == pytest.approx(line, abs=0.05)
-    assert pair_forces(X, Y, rng)[0].term == pytest.approx(line, abs=1e-6)
+    assert pair_forces(X, Y, random_rows(X))[0].term == pytest.approx(line, abs=1e-6)
 
 
 def test_averages_are_means_over_a_point_and_its_neighbors(monkeypatch):

@@ -28,7 +28,7 @@ CHUNKS = {"one": (N,), "even": (500,) * 4 + (300,), "odd": (1, 777, 1000, 522), 
 def small_blocks(monkeypatch):
     """So that there are blocks, parts and parts of parts, and more points than are placed at once."""
     monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 100 * D)
-    monkeypatch.setattr(_solvers, "_CROWD", 300)
+    monkeypatch.setattr(_solvers, "CROWD", 300)
 
 
 def data(dtype=np.float64) -> np.ndarray:
@@ -63,7 +63,7 @@ def test_chunks_change_nothing(chunks, dtype):
 
 
 def test_so_few_points_that_all_are_placed_at_once_are_not_placed_again(monkeypatch):
-    monkeypatch.setattr(_solvers, "_CROWD", N)
+    monkeypatch.setattr(_solvers, "CROWD", N)
     X = data()
     here, there = mercat().fit(X), mercat().fit(chunked(X))
     np.testing.assert_array_equal(there.embedding_, here.embedding_)
@@ -94,6 +94,7 @@ def test_parameters_mean_the_same(parameters, monkeypatch):
     np.testing.assert_array_equal(there.embedding_, here.embedding_)
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_sparse_chunks_give_what_sparse_data_in_memory_give():
     X = sp.csr_array(np.maximum(data() - 5, 0))
     lazy = chunked(X.toarray()).map_blocks(sp.csr_array, meta=sp.csr_array((0, D)))
@@ -105,7 +106,7 @@ def test_sparse_chunks_give_what_sparse_data_in_memory_give():
 def test_loss_of_a_large_set_is_that_of_a_sample(monkeypatch):
     from mercat._solve import pipeline as _solvers
 
-    monkeypatch.setattr(_solvers, "_CROWD", 1000)
+    monkeypatch.setattr(_solvers, "CROWD", 1000)
     X = data()
     here, there = mercat().fit(X), mercat().fit(chunked(X))
     np.testing.assert_array_equal(there.embedding_, here.embedding_)  # turned by the same sample

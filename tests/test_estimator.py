@@ -221,8 +221,9 @@ def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
         np.testing.assert_array_equal(model.transform(digits), models[0].transform(digits))
 
 
-def test_another_seed_takes_other_landmarks(digits):
-    one, two = (Mercat(random_state=seed).fit(digits) for seed in (0, 1))
+def test_other_landmarks_give_a_similar_map(digits):
+    """Landmarks are chosen by the values of the rows; another unit gives others."""
+    one, two = (Mercat(random_state=0).fit(unit * digits) for unit in (1, 1.1))
     assert set(one.landmarks_) != set(two.landmarks_)
     assert spearmanr(pdist(one.embedding_[::4]), pdist(two.embedding_[::4])).statistic > 0.9
 
@@ -360,15 +361,15 @@ def test_callback_sees_each_iteration_and_may_stop(solver, digits):
 
     def callback(iteration, loss, Y):
         seen.append((iteration, loss, Y.shape))
-        return iteration == 3
+        return iteration == 2
 
     model = Mercat(
         solver=solver, objective="absolute", n_landmarks=50, callback=callback, random_state=0
     )
     model.fit(digits[:120])
     assert model.status_ is Status.CALLBACK
-    assert [s[0] for s in seen] == [1, 2, 3]
-    assert model.n_iter_ == 3
+    assert [s[0] for s in seen] == [1, 2]
+    assert model.n_iter_ == 2
     np.testing.assert_array_equal([s[1] for s in seen], model.history_)
     assert {s[2] for s in seen} == {(50 if solver == "landmarks" else 120, 3)}
     assert model.embedding_.shape == (120, 3)

@@ -31,9 +31,7 @@ def table(n: int = 120, seed: int = 0) -> np.ndarray:
 
 def reducer(X, metric, n_spectral=None):
     with Workers(1) as workers:
-        return fit_metric(
-            RowSource(X, workers), n_spectral, metric=metric, rng=np.random.default_rng(0)
-        )
+        return fit_metric(RowSource(X, workers), n_spectral, metric=metric)
 
 
 @pytest.mark.parametrize("metric", NAMES)

@@ -104,12 +104,7 @@ def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
             X = cdist(digits[:400], digits[:400])
             few, every = (fit_distances(X, k) for k in (4, 64))
         else:
-            few, every = (
-                fit_components(
-                    RowSource(X, workers), k, metric=metric, rng=np.random.default_rng(0)
-                )
-                for k in (4, 64)
-            )
+            few, every = (fit_components(RowSource(X, workers), k, metric=metric) for k in (4, 64))
         cut = find_cut(few, X, project_all(few, X, workers), np.arange(400))
     variance, rank = every.explained_variance, min(399, X.shape[1])
     assert cut.kept == pytest.approx(variance[:4].sum() / variance.sum(), rel=1e-6)
@@ -120,9 +115,7 @@ def test_rounding_is_not_cut():
     """Rows of rank 2 in three columns: what is left out of them is rounding, on which LAPACK gave up."""
     X = np.random.default_rng(0).normal(size=(60, 2)) @ np.ones((2, 3)) * [1, 2, 3]
     with Workers(1) as workers:
-        few = fit_components(
-            RowSource(X, workers), 2, metric="euclidean", rng=np.random.default_rng(0)
-        )
+        few = fit_components(RowSource(X, workers), 2, metric="euclidean")
         assert few.components.shape[0] < 3
         assert find_cut(few, X, project_all(few, X, workers), np.arange(60)) is None
 

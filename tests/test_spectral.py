@@ -25,8 +25,7 @@ def low_rank(n: int, d: int, rank: int = 6, noise: float = 0.05, seed: int = 0) 
 
 def fit(X, n_spectral=5, metric="euclidean", n_jobs=2):
     with Workers(n_jobs) as workers:
-        rng = np.random.default_rng(0)
-        return fit_components(_rows.RowSource(X, workers), n_spectral, metric=metric, rng=rng)
+        return fit_components(_rows.RowSource(X, workers), n_spectral, metric=metric)
 
 
 SHAPES = {"tall": (300, 40), "wide": (60, 200), "large": (130, 120)}

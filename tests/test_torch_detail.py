@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from spheres import random_sphere
+from spheres import random_rows, random_sphere
 
 from mercat import Mercat, metrics
 from mercat._data.arrays import to_numpy
@@ -161,11 +161,12 @@ def test_far_terms_are_those_of_numpy(device):
     with Workers(1) as workers:
         found = []
         for X_, Y_ in ((X, Y), (torch.as_tensor(X).to(device), torch.as_tensor(Y).to(device))):
-            rng = np.random.default_rng(0)
-            angles = angle_term(X_, Calibration(0.3, 0.5), True, rng)
-            terms = FarTerms(X_, angles, pair_forces(X_, Y_, rng), rng, workers)
+            angles = angle_term(X_, Calibration(0.3, 0.5), True, random_rows(X_))
+            terms = FarTerms(
+                X_, angles, pair_forces(X_, Y_, random_rows(X_)), random_rows(X_), workers
+            )
             force, curvature = terms.force(Y_, 1e-4)
-            line = terms.others[0].line
+            line = terms.pairs[0].term
             found.append((force, curvature, [*terms.angles.calibration, terms.angles.loss, *line]))
     (force, curvature, learned), there = found
     np.testing.assert_allclose(to_numpy(there[0]), force, atol=1e-3 * abs(force).max())

@@ -191,6 +191,7 @@ def test_data_without_structure_have_uniform_p_values_and_clusters_low_ones(bars
     np.testing.assert_allclose(np.quantile(p, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.2)
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_an_isolated_cluster_is_certain_and_a_symmetric_one_is_not():
     """Points in the middle of three clusters along an axis; a ball has no axis to hold it."""
     rng = np.random.default_rng(0)

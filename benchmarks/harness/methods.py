@@ -37,7 +37,7 @@ def _algorithm1(X, seed, n_jobs, max_iter=1000, milestones=(350,), batch_size=No
 
     rng = np.random.default_rng(seed)
     with Workers(n_threads(n_jobs)) as workers:
-        X_hat = denoise(X, 50, rng)
+        X_hat = denoise(X, 50)
         Y, _, _ = solve_algorithm1(
             X_hat,
             pca_positions(principal_scores(X_hat, 2)),

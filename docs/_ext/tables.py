@@ -530,7 +530,10 @@ def calibration_table(found: Mapping[str, Any]) -> str:
     """Mean coverage of regions over fresh maps, by kind of map, and its range over distributions."""
     rows = []
     for setting, title_ in _MAPS_OF.items():
-        for kind, words in (("draws", "data drawn anew"), ("seeds", "the same data, other seeds")):
+        for kind, words in (
+            ("draws", "data drawn anew"),
+            ("landmarks", "the same data, other landmarks"),
+        ):
             shares = [
                 _column_means(record["coverage"][kind])
                 for record in found.values()

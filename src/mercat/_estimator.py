@@ -104,10 +104,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Stop when the loss in `history_` decreases by less than this fraction of itself (or of 0.1, if that is
         more) per iteration. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of everything random: the landmarks, the sample on which initial positions are compared,
-        components of more than 1500 rows and columns, the draws of "algorithm1", and with `detail` the
-        search for neighbours and the sampled angles. The same seed gives the same bits on any number of
-        threads.
+        Seed of what is random: the approximate search for neighbours in large data (with `detail`), the
+        choice of rows with `align_to`, and "algorithm1". All other samples, such as the landmarks, depend on
+        the values of the rows alone. The same seed gives the same bits on any number of threads.
     device : str, torch.device or None, default=None
         Where to compute, through torch: "cuda", "cuda:1", "mps" or "cpu". None means NumPy on threads, or
         the device of X if X is a torch tensor on one. Data in host memory are streamed to the device.
@@ -392,8 +391,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             init = check_init(self.init, source.shape[0])
             anchors = anchors_of(align_to, source)
             progress.phase("denoising", None, "")
-            reducer = fit_reducer(source, self.n_spectral, metric=self.metric, rng=rng)
-            part, chosen = source, sharpened_rows(self, source, rng)
+            reducer = fit_reducer(source, self.n_spectral, metric=self.metric)
+            part, chosen = source, sharpened_rows(self, source)
             if self.detail > 0:
                 part = source.part(chosen)
             if chosen is not None:

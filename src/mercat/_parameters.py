@@ -212,8 +212,8 @@ PARAMETERS: dict[str, Parameter] = {
     "random_state": Parameter(
         default=None,
         rule="a non-negative integer, a numpy Generator or RandomState, or None",
-        none="a different map in each fit",
-        help="The same seed gives the same map.",
+        none="not reproducible where something is random",
+        help="Seed of the search for neighbours in large data, and of 'algorithm1'.",
     ),
     "device": Parameter(
         default=None,

@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from ._data.checks import LEAST_POINTS, check_distances, check_unit
+from ._data.sampling import sample_of
 from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
 from ._math.sphere import normalize
@@ -116,7 +117,7 @@ def check_positions(align_to: Any, n: int) -> np.ndarray:
     return given
 
 
-def sharpened_rows(model: Any, source: RowSource, rng: np.random.Generator) -> np.ndarray | None:
+def sharpened_rows(model: Any, source: RowSource) -> np.ndarray | None:
     """Rows that `detail` sharpens together, or None for all of them."""
     n, size = source.shape[0], model.n_detail
     if size is None:
@@ -132,7 +133,7 @@ def sharpened_rows(model: Any, source: RowSource, rng: np.random.Generator) -> n
         raise ValueError(
             f"n_detail must be at least the number of rows, {n}, with {given}, got {size}."
         )
-    return np.sort(rng.choice(n, size, replace=False))
+    return np.sort(sample_of(source, size).rows)
 
 
 def neighbors_of(model: Any, n: int) -> Any:

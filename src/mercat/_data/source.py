@@ -69,6 +69,7 @@ class RowSource:
     device: Any = None  # the torch device that computes, if one does
     lazy = False  # whether results are computed only on request
     on_disk = False  # whether rows are read from a file and need not fit in memory
+    sample: Any = None  # of the rows, see `_data/sampling.py`
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers

@@ -7,8 +7,8 @@ A far term is a record with two methods, which `FarTerms` and the placement of n
 - ``learned(sums, n, m)``: the updated term after a step of n points and m anchors with these sums.
 
 `PairForces` makes a far term of any term of `_math/terms.py`. In each step, all points are compared with the
-same random anchors. The noise of the forces is then nearly the same for neighbours and moves them together;
-separate anchors per point would move them apart.
+same anchors, others in the next. The noise of the forces is then nearly the same for neighbours and moves
+them together; separate anchors per point would move them apart.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from .. import _kernels as kernels
 from .._data.arrays import Array, namespace, row_blocks, row_dot, row_product, to_numpy, widest
+from .._data.sampling import Sample
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .._math.angles import (
@@ -182,13 +183,11 @@ def _products(X: Array, anchors: Anchors) -> Array:
     return products
 
 
-def angle_term(
-    X: Array, calibration: Calibration, calibrated: bool, rng: np.random.Generator
-) -> AngleTerm:
+def angle_term(X: Array, calibration: Calibration, calibrated: bool, sample: Sample) -> AngleTerm:
     """Angle term for data X (n x r), given the calibration of the map of angles."""
-    sample = X[rng.choice(len(X), min(_COSINE_SAMPLE, len(X)), replace=False)]
+    some = X[sample.rows[:_COSINE_SAMPLE]]
     count, a, aa = (
-        float(to_numpy(m).astype(np.float64).sum()) for m in data_moments(legs_of(sample, sample))
+        float(to_numpy(m).astype(np.float64).sum()) for m in data_moments(legs_of(some, some))
     )
     mean = a / max(count, 1.0)
     variance = aa / max(count, 1.0) - mean**2
@@ -215,9 +214,9 @@ class PairForces(NamedTuple):
         return self._replace(term=self.term.fitted(sums, n * m)[0])
 
 
-def pair_forces(X: Array, Y: Array, rng: np.random.Generator) -> list[PairForces]:
+def pair_forces(X: Array, Y: Array, sample: Sample) -> list[PairForces]:
     """All terms over pairs, for data X (n x r) at Y (n x 3)."""
-    rows = rng.choice(len(X), min(_PARAMETER_SAMPLE, len(X)), replace=False)
+    rows = sample.rows[:_PARAMETER_SAMPLE]
     return [PairForces(fitted_to(term, X[rows], Y[rows]), weight) for term, _, weight in PAIR_TERMS]
 
 
@@ -229,16 +228,17 @@ class FarTerms:
         X: Array,
         angles: AngleTerm,
         pairs: Sequence[PairForces],
-        rng: np.random.Generator,
+        sample: Sample,
         workers: Workers,
     ) -> None:
         self.X, self.angles, self.pairs = X, angles, tuple(pairs)
-        self._rng, self._workers = rng, workers
+        self._sample, self._workers, self._step = sample, workers, 0
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
         xp, n, m = namespace(Y), len(Y), n_anchors(len(Y))
-        rows = self._rng.choice(n, m, replace=False)
+        rows = self._sample.part(self._step, m)
+        self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         terms: list[Term] = [self.angles, *self.pairs]
 

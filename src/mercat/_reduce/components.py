@@ -14,6 +14,7 @@ import scipy.linalg
 import scipy.sparse
 
 from .._data.arrays import Array, blocks, like, namespace, to_numpy, widest
+from .._data.sampling import reduce_and_sample, sample_of
 from .._data.source import VALUES_A_BLOCK, RowSource
 from .rank import screenot_rank
 
@@ -221,22 +222,22 @@ class Centred(NamedTuple):
 
 
 def fit_components(
-    rows: RowSource, n_spectral: int | str | None, *, metric: str, rng: np.random.Generator
+    rows: RowSource, n_spectral: int | str | None, *, metric: str
 ) -> ComponentReducer:
     """Principal components: the first `n_spectral`, those above the noise ("auto"), or none (None)."""
     n, d = rows.shape
     dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
     squares = "trace" if n_spectral is None else "matrix" if d <= _SMALL else "none"
     block_scatter = functools.partial(scatter, metric=metric, dtype=dtype, squares=squares)
-    found = rows.reduce(block_scatter, merge_scatter)
+    found = reduce_and_sample(rows, block_scatter, merge_scatter)
     centred = Centred(found.mean, found.unit if found.unit > 0 else 1.0, metric, dtype)
     if n_spectral is None:
         spread = float(np.sqrt(found.squares / n))
         unit = centred.unit * spread if spread > 0 else 1.0
         return ComponentReducer(centred.mean, None, np.empty(0), unit, metric)
     if n_spectral == "auto":
-        n_spectral = _signal_rank(rows, found, centred, rng)
-    values, components = _leading_components(rows, found, centred, int(n_spectral), rng)
+        n_spectral = _signal_rank(rows, found, centred)
+    values, components = _leading_components(rows, found, centred, int(n_spectral))
     # Directions without variance contain only rounding errors.
     kept = max(1, int(np.sum(values > 30 * np.finfo(dtype).eps * values[:1])))
     values, components = values[:kept], components[:kept]
@@ -251,7 +252,7 @@ def fit_components(
 
 
 def _leading_components(
-    rows: RowSource, found: Scatter, centred: Centred, k: int, rng: np.random.Generator
+    rows: RowSource, found: Scatter, centred: Centred, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest squared singular values and their right singular vectors (k x d)."""
     n, d = rows.shape
@@ -270,7 +271,7 @@ def _leading_components(
         return rows.reduce(functools.partial(centred.covariance_times, Q=Q), np.add)
 
     size = min(k + _OVERSAMPLING, n, d)
-    Q = np.linalg.qr(rng.standard_normal((d, size)))[0]
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((d, size)))[0]
     for _ in range(_POWER_ITERATIONS):
         Q = np.linalg.qr(covariance_times(Q))[0]
     small = Q.T @ covariance_times(Q)
@@ -288,9 +289,7 @@ def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
 
-def _signal_rank(
-    rows: RowSource, found: Scatter, centred: Centred, rng: np.random.Generator
-) -> int:
+def _signal_rank(rows: RowSource, found: Scatter, centred: Centred) -> int:
     """Number of components above the noise, by ScreeNOT.
 
     If both sides are large, a sample of the rows is used.
@@ -299,7 +298,7 @@ def _signal_rank(
     if d <= _SMALL:
         values = scipy.linalg.eigvalsh(found.squares)
         return screenot_rank(np.sqrt(np.maximum(values[-min(n, d) :], 0)), (n, d))
-    chosen = np.sort(rng.choice(n, _SMALL, replace=False)) if n > _SMALL else np.arange(n)
+    chosen = np.sort(sample_of(rows, _SMALL).rows) if n > _SMALL else np.arange(n)
     sample = rows.take(chosen)
     mean = scatter(sample, centred.metric, centred.dtype, "none").mean
     values = scipy.linalg.eigvalsh(centred._replace(mean=mean).gram(sample))

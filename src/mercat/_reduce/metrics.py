@@ -19,6 +19,7 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 
 from .._data.arrays import blocks
+from .._data.sampling import sample_of
 from .._data.source import RowSource
 from .distances import DistanceReducer, fit_distances
 
@@ -64,13 +65,12 @@ def fit_metric(
     n_spectral: int | str | None,
     *,
     metric: str | Callable[[np.ndarray, np.ndarray], float],
-    rng: np.random.Generator,
 ) -> MetricReducer:
     """Classical scaling of a sample of the rows, or of all rows if there are few."""
     n, d = rows.shape
     most = _LANDMARKS_OF_FUNCTIONS if callable(metric) else _LANDMARKS
     size = min(n, most, max(100, _MOST_NUMBERS // d))
-    chosen = np.arange(n) if size == n else np.sort(rng.choice(n, size, replace=False))
+    chosen = np.arange(n) if size == n else np.sort(sample_of(rows, size).rows)
     points = _dense(rows.take(chosen))
     distances = root_distances(points, points, metric)
     if callable(metric):

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse
 
 from .._data.arrays import Array, blocks, in_tiles, namespace
-from .._data.checks import generator
 from .._data.source import ROWS_A_BLOCK, RowSource
 from .._data.threads import Workers
 from .components import ComponentReducer, fit_components, prepare_rows
@@ -19,9 +18,7 @@ Reducer = ComponentReducer | DistanceReducer | MetricReducer
 _LINEAR = ("euclidean", "cosine", "correlation")
 
 
-def fit_reducer(
-    rows: RowSource, n_spectral: int | str | None, *, metric: Any, rng: np.random.Generator
-) -> Reducer:
+def fit_reducer(rows: RowSource, n_spectral: int | str | None, *, metric: Any) -> Reducer:
     """Reducer for a metric: principal components of rows, or classical scaling of distances.
 
     Precomputed distances may be to landmarks only; the landmarks are the first rows.
@@ -29,15 +26,14 @@ def fit_reducer(
     if metric == "precomputed":
         return fit_distances(rows.X[: rows.shape[1]], n_spectral)
     if metric not in _LINEAR:
-        return fit_metric(rows, n_spectral, metric=metric, rng=rng)
-    return fit_components(rows, n_spectral, metric=metric, rng=rng)
+        return fit_metric(rows, n_spectral, metric=metric)
+    return fit_components(rows, n_spectral, metric=metric)
 
 
-def denoise(X: Any, n_spectral: int | str | None, random_state: Any = 0) -> np.ndarray:
+def denoise(X: Any, n_spectral: int | str | None) -> np.ndarray:
     """X_hat of all rows, in units of the spread of the data."""
-    rng = generator(random_state)
     with Workers(1) as workers:
-        spectral = fit_components(RowSource(X, workers), n_spectral, metric="euclidean", rng=rng)
+        spectral = fit_components(RowSource(X, workers), n_spectral, metric="euclidean")
         return np.asarray(project_all(spectral, X, workers))
 
 

@@ -28,6 +28,7 @@ SHARED = {
     "hamming": "the distances",
     "jaccard": "the distances",
 }
+_NO_VARIANCE = 1e-6  # of cosines in single precision that are all equal
 _NOTHING = 1e-6  # share of the variance below which what is dropped is rounding
 
 
@@ -157,9 +158,12 @@ def crowding(X_hat: np.ndarray) -> float | None:
 
 
 def correlation_among(X_hat: np.ndarray, Y: np.ndarray, workers: Workers) -> float:
-    """Correlation between the cosines of data and map over all triples of some points."""
+    """Correlation between the cosines of data and map over all triples of some points.
+
+    NaN if the cosines of the data are all equal, as between two distinct points.
+    """
     loss = AngleLoss(X_hat.astype(np.float32), line=None, workers=workers)
-    return loss.judge(Y).correlation
+    return loss.judge(Y).correlation if loss.variance > _NO_VARIANCE else float("nan")
 
 
 def parts_of(affinities: Any) -> Parts:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._data.arrays import TILE, Array, blocks, namespace, on_host, to_numpy, widest
+from .._data.sampling import Sample, sample_of
 from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail import tiles
@@ -85,9 +86,8 @@ from .status import Status
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
 _MAX_ITER = 500
 _FOR_SAMPLES = 3  # factor of the tolerance if a sample is solved
-_CROWD = 10_000  # points that determine the rotation of the map, ...
+CROWD = 10_000  # points that determine the rotation of the map, ...
 _CROWD_VALUES = 4_000_000  # ... fewer if components must be computed from more values than this
-_PERMUTED_UP_TO = 1_000_000
 # Landmarks that a point is compared with (the others contribute through sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
 # How many of these are legs of the placed point as an apex, likewise.
@@ -158,6 +158,7 @@ class Solved(NamedTuple):
     fit: Fit
     placement: ScoredMap
     landmarks: np.ndarray
+    sample: Sample
     crowd: Crowd
     diagnostics: Diagnostics
 
@@ -175,8 +176,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
     """
     rows = plan.source
     n = rows.shape[0]
-    sample = _sample(n, min(n, max(_CROWD, plan.n_landmarks)), plan.rng)
-    n_landmarks = plan.n_landmarks
+    by_values = sample_of(rows, min(n, max(CROWD, plan.n_landmarks)))
+    sample, n_landmarks = by_values.rows, plan.n_landmarks
     if plan.anchors is not None:
         chosen = anchored_sample(plan.anchors, n_landmarks, plan.rng)
         sample, n_landmarks = np.concatenate([chosen, np.setdiff1d(sample, chosen)]), len(chosen)
@@ -203,7 +204,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
         )
         diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
     crowd = _placed_crowd(placed, np.sort(at), fit.Y, plan)
-    return Solved(fit, placement, chosen, crowd, diagnostics)
+    return Solved(fit, placement, chosen, by_values, crowd, diagnostics)
 
 
 def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, ScoredMap]:
@@ -244,12 +245,6 @@ def _projected(near: Any, plan: Plan) -> np.ndarray:
     return to_numpy(project_all(plan.source.to_device(plan.reducer), near, plan.workers))
 
 
-def _sample(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    # A permutation of very many rows would not fit in memory itself.
-    few = n <= _PERMUTED_UP_TO
-    return rng.permutation(n)[:size] if few else rng.choice(n, size, replace=False)
-
-
 def _place_all(
     rows: RowSource,
     placement: ScoredMap,
@@ -282,15 +277,15 @@ def _solve_all(plan: Plan) -> Solved:
     n = given.shape[0]
     X_hat = _projected(given, plan)
     diagnostics = _diagnostics(given, X_hat, np.arange(n), plan)
+    sample = sample_of(plan.source, n)
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:
-        fit = _descend(X_hat, np.arange(n), plan, careful=True)
-    sample = plan.rng.permutation(n)
-    chosen = sample[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
+        fit = _descend(X_hat, np.arange(n), plan, careful=True, sample=sample.rows)
+    chosen = sample.rows[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
     placement = _placement(X_hat[chosen], fit.Y[chosen], fit.angle_fit, plan)
-    crowd = np.sort(sample[:_CROWD])
-    return Solved(fit, placement, chosen, _crowd(fit.Y, X_hat, crowd, plan), diagnostics)
+    crowd = _crowd(fit.Y, X_hat, np.sort(sample.rows[:CROWD]), plan)
+    return Solved(fit, placement, chosen, sample, crowd, diagnostics)
 
 
 def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
@@ -314,9 +309,12 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     Y = None if _begins_at_averages(plan) else plan.source.to_device(fit.Y)
     plan.progress.phase("neighbours", None, "")
     graph, order = _graph(X_hat, plan)
-    back = None if order is None else namespace(order).argsort(order)
+    back, landmarks, sample = None, solved.landmarks, solved.sample
     if order is not None:
         X_hat, Y = X_hat[order], None if Y is None else Y[order]
+        back = namespace(order).argsort(order)
+        landmarks, rows = (to_numpy(back)[rows] for rows in (landmarks, sample.rows))
+        sample = sample._replace(rows=rows)
     lengths = edge_lengths(X_hat, graph, workers)
     shares = all_edge_shares(lengths, graph.indptr, PERPLEXITY, workers)
     radius = radii(lengths, shares, graph.indptr)
@@ -326,9 +324,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
     # belongs together; averages over neighbours have less of it.
     if plan.detail >= _FROM_AVERAGES:
-        landmarks = solved.landmarks if back is None else to_numpy(back)[solved.landmarks]
-        Y = _of_averages(X_hat, graph, landmarks, Y, plan)
-    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, weight, plan)
+        Y = _of_averages(X_hat, graph, landmarks, sample, Y, plan)
+    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, weight, sample, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
     parts = parts_of(pulls)
     del graph, pulls, lengths, shares  # on a device there may be no room for what follows
@@ -347,8 +344,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         fit.history + sharp.history,
         Status.CALLBACK if sharp.stopped else fit.status,
     )
-    n = len(sharp.Y)
-    crowd = np.sort(_sample(n, min(n, _CROWD), plan.rng))
+    crowd = np.sort(solved.sample.rows[:CROWD])
     return solved._replace(
         fit=fit,
         placement=solved.placement._replace(placer=placer),
@@ -358,16 +354,18 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
 
 
 def _of_averages(
-    X_hat: Array, graph: Any, landmarks: np.ndarray, Y: Array | None, plan: Plan
+    X_hat: Array, graph: Any, landmarks: np.ndarray, sample: Sample, Y: Array | None, plan: Plan
 ) -> Array:
     """Positions (n x 3) on a map of averages over neighbours, started at Y if given."""
     averages = averages_over(X_hat, graph, plan.device_workers)
-    rows = landmarks if plan.sampled else np.arange(len(X_hat))
+    rows, order = landmarks, None
+    if not plan.sampled:
+        rows, order = np.arange(len(X_hat)), sample.rows
     # The averages stay near an aligned map or a given start.
     init = plan.init if Y is None else to_numpy(Y)
     plan = plan._replace(init=init, anchors=None, callback=None, max_iter=None)
     few = to_numpy(averages[rows])
-    fit = _descend(few, rows, plan, careful=False)
+    fit = _descend(few, rows, plan, careful=False, sample=order)
     if not plan.sampled:
         return plan.source.to_device(fit.Y)
     placer = plan.source.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
@@ -377,7 +375,7 @@ def _of_averages(
 
 
 def _sharpened(
-    X_hat: Array, start: Array, fit: Fit, pulls: Any, weight: float, plan: Plan
+    X_hat: Array, start: Array, fit: Fit, pulls: Any, weight: float, sample: Sample, plan: Plan
 ) -> tuple[Sharpened, FarTerms]:
     """The end of the descent, or a map near another one that is about as good; and its far terms."""
     workers, before = plan.device_workers, len(fit.history)
@@ -386,8 +384,8 @@ def _sharpened(
     report = reporter(plan.progress, plan.callback)
 
     def descend(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
-        angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, plan.rng)
-        far_terms = FarTerms(X_hat, angles, pair_forces(X_hat, Y, plan.rng), plan.rng, workers)
+        angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, sample)
+        far_terms = FarTerms(X_hat, angles, pair_forces(X_hat, Y, sample), sample, workers)
         sharp = sharpen(
             Y,
             pulls,
@@ -405,9 +403,9 @@ def _sharpened(
         return free
     near_other, rows = settled_start(plan.anchors, X_hat, workers), plan.anchors.known
     held = descend(near_other, settled=True, held=rows)
-    sample = np.sort(_sample(len(X_hat), min(len(X_hat), _COMPARED), plan.rng))
+    some = np.sort(sample.rows[:_COMPARED])
     near, far = (
-        (correlation_among(X_hat[sample], Y[sample], workers), settled_loss(pulls, Y, workers))
+        (correlation_among(X_hat[some], Y[some], workers), settled_loss(pulls, Y, workers))
         for Y in (held[0].Y, free[0].Y)
     )
     return held if stays(near, far) else free
@@ -479,10 +477,18 @@ def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan
     return as_type(landmarks, np.float32)
 
 
-def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) -> Fit:
+def _descend(
+    X_hat: np.ndarray,
+    rows: np.ndarray,
+    plan: Plan,
+    *,
+    careful: bool,
+    sample: np.ndarray | None = None,
+) -> Fit:
     """Solve rows exactly, from the given start or the best one found.
 
-    A sample is solved less carefully than all data, since another sample would differ by more.
+    `sample` is an order of the rows whose first ones are a random sample; by default their own. A sample is
+    solved less carefully than all data, since another sample would differ by more.
     """
     plan.progress.phase("solving", None, "iteration")
     descend = functools.partial(
@@ -508,7 +514,7 @@ def _descend(X_hat: np.ndarray, rows: np.ndarray, plan: Plan, *, careful: bool) 
             about_all,
             descend,
             tol=plan.tol,
-            rng=plan.rng,
+            sample=np.arange(len(X_hat)) if sample is None else sample,
             workers=plan.workers,
         )
     report = reporter(plan.progress, plan.callback)

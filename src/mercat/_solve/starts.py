@@ -35,7 +35,7 @@ def best_start(
     descend: Callable[..., Fit],
     *,
     tol: float,
-    rng: np.random.Generator,
+    sample: np.ndarray,
     workers: Workers,
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
@@ -49,7 +49,7 @@ def best_start(
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
         return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
-    sample = rng.permutation(len(X_hat))[:_JUDGED_BY]
+    sample = sample[:_JUDGED_BY]
     few, many = X_hat[sample[:_START_SAMPLE]], X_hat
     about_few = AngleLoss(few, line=about_all.line, workers=workers)
     about_many = about_all

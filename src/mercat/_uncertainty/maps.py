@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from .._data.arrays import TILE, blocks, rows_alike, to_numpy
+from .._data.sampling import random_sample
 from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail.graphs import graph_of
@@ -28,6 +29,7 @@ from .._solve.diagnostics import Diagnostics
 from .._solve.exact import Fit
 from .._solve.fitted_map import ScoredMap
 from .._solve.pipeline import (
+    CROWD,
     Crowd,
     Plan,
     Solved,
@@ -140,7 +142,8 @@ def with_detail(
         graph = graph_of(nearest(X_hat, graph, samples.generators[-1], plan.workers))
     for rows, rng, made in zip(samples.maps, samples.generators, maps, strict=False):
         fit = _place_all(plan.source, made.scored, made.fit, Progress(False))
-        solved = Solved(fit, made.scored, rows, Crowd(fit.Y, fit.Y), Diagnostics())
+        sample = random_sample(len(Y), min(len(Y), CROWD), rng)
+        solved = Solved(fit, made.scored, rows, sample, Crowd(fit.Y, fit.Y), Diagnostics())
         own_plan = plan._replace(neighbors=graph, rng=rng, progress=Progress(False))
         there = to_numpy(add_detail(solved, own_plan).fit.Y).astype(np.float64)
         yield (there @ orthogonal_onto(there, Y).T).astype(np.float32)
@@ -167,12 +170,12 @@ def null_distribution(
     """
     if isinstance(plan.reducer, DistanceReducer):
         source = RowSource(rng.permuted(X_hat.astype(np.float64), axis=0), plan.workers)
-        spectral: Reducer = fit_reducer(source, None, metric="euclidean", rng=rng)
+        spectral: Reducer = fit_reducer(source, None, metric="euclidean")
     else:
         source = RowSource(_permuted(rows, rng), plan.workers)
         whole = isinstance(plan.reducer, ComponentReducer) and plan.reducer.components is None
         n_spectral = None if whole else X_hat.shape[1]
-        spectral = fit_reducer(source, n_spectral, metric=plan.reducer.metric, rng=rng)
+        spectral = fit_reducer(source, n_spectral, metric=plan.reducer.metric)
     default = check_neighbors(None, source.shape[0])
     k = min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
     own_plan = plan._replace(

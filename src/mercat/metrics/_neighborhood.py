@@ -84,7 +84,7 @@ def neighborhood_preservation(
     if n_spectral is not None:
         from .._reduce.reducer import denoise
 
-        denoised = denoise(to_numpy(data.coordinates), n_spectral, random_state)
+        denoised = denoise(to_numpy(data.coordinates), n_spectral)
         data = check_points(brought_to(denoised, data.coordinates), "X")
     queries = sample_points(len(data), n_points, generator(random_state))
     return shared_neighbors(nearest(data, queries, k), nearest(embedding, queries, k), len(data))

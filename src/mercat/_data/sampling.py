@@ -1,0 +1,157 @@
+"""Random samples of the rows that depend on their values alone.
+
+Each row gets a pseudo-random key from its values, and the rows with the smallest keys are the sample. So the
+sample is the same for any seed and any order of the rows, a smaller sample is part of a larger one, and
+samples of two overlapping sets have most rows in common. Maps of the same or nearly the same data are then
+alike. Equal rows have different keys within a block of rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse
+
+from .arrays import Array, beside, namespace, on_host, to_numpy
+from .source import RowSource
+
+T = TypeVar("T")
+_KEPT = 10_000  # rows of a sample that is taken on the way
+_GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # constants of SplitMix64, as signed integers
+_EXPONENT, _ONE = 0x7F800000, 0x3F800000  # bits of the exponent, and of 1, in single precision
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
+
+
+class Sample(NamedTuple):
+    """The rows with the smallest keys, in this order."""
+
+    rows: np.ndarray  # indices
+    keys: np.ndarray  # 64-bit integers
+    n: int  # number of rows sampled from
+
+    def part(self, step: int, size: int) -> np.ndarray:
+        """Some of the rows, others in each step; of overlapping sets, mostly the same ones."""
+        keys = _mixed(self.keys ^ _mixed(np.array([step + 1])))
+        return self.rows[np.argsort(keys, kind="stable")[:size]]
+
+
+def sample_of(source: RowSource, size: int) -> Sample:
+    """Sample of the rows by their values."""
+    kept: Sample | None = source.sample
+    if kept is None or len(kept.rows) < min(size, source.shape[0]):
+        lowest, merge = (functools.partial(f, size=size) for f in (_lowest_of, _merged))
+        kept = source.reduce(lowest, merge)
+    return Sample(kept.rows[:size], kept.keys[:size], kept.n)
+
+
+def reduce_and_sample(
+    source: RowSource, function: Callable[[Any], T], merge: Callable[[T, T], T]
+) -> T:
+    """`source.reduce`; in the same pass over the rows, a sample for `sample_of`."""
+    both = functools.partial(_with_lowest, function=function)
+    found: tuple[T, Sample] = source.reduce(both, functools.partial(_merged_both, merge=merge))
+    source.sample = found[1]
+    return found[0]
+
+
+def _with_lowest(rows: Any, function: Callable[[Any], T]) -> tuple[T, Sample]:
+    return function(rows), _lowest_of(rows, _KEPT)
+
+
+def _merged_both(
+    one: tuple[T, Sample], other: tuple[T, Sample], merge: Callable[[T, T], T]
+) -> tuple[T, Sample]:
+    return merge(one[0], other[0]), _merged(one[1], other[1], _KEPT)
+
+
+def random_sample(n: int, size: int, rng: np.random.Generator) -> Sample:
+    """Sample of n rows by random keys."""
+    return Sample(rng.permutation(n)[:size], rng.integers(1 << 63, size=size), n)
+
+
+def _merged(one: Sample, other: Sample, size: int) -> Sample:
+    keys = np.concatenate([one.keys, other.keys])
+    order = np.argsort(keys, kind="stable")[:size]
+    rows = np.concatenate([one.rows, other.rows + one.n])
+    return Sample(rows[order], keys[order], one.n + other.n)
+
+
+def _lowest_of(rows: Any, size: int) -> Sample:
+    keys = row_keys(rows)
+    xp = namespace(keys)
+    order = xp.argsort(keys, stable=True)
+    keys = keys[order]
+    n = keys.shape[0]
+    # Number of equal rows before each row.
+    position = xp.arange(n, dtype=xp.int64, **beside(keys))
+    first = xp.where(_differs(keys), position, xp.zeros_like(position))
+    before = position - _running_maximum(first)
+    keys = _mixed(keys + before * _GOLDEN)
+    chosen = xp.argsort(keys, stable=True)[:size]
+    return Sample(to_numpy(order[chosen]), to_numpy(keys[chosen]), n)
+
+
+def _differs(keys: Array) -> Array:
+    xp = namespace(keys)
+    new = xp.ones(keys.shape, dtype=xp.bool, **beside(keys))
+    new[1:] = keys[1:] != keys[:-1]
+    return new
+
+
+def _running_maximum(values: Array) -> Array:
+    if on_host(values):
+        return np.maximum.accumulate(values)
+    return values.cummax(dim=0).values
+
+
+def row_keys(rows: Any) -> Array:
+    """Key of each row: a hash of its values in single precision, in any unit that is a power of two.
+
+    Equal rows have equal keys.
+    """
+    if scipy.sparse.issparse(rows):
+        return _keys_of_sparse(rows)
+    xp = namespace(rows)
+    bits = _bits(rows)
+    largest = xp.max(bits & _EXPONENT, axis=1)[:, None] if rows.shape[1] else bits[:, :1]
+    bits = xp.where(bits == 0, bits, bits - largest + _ONE)
+    factors = _column_factors(rows.shape[1], xp, beside(rows))
+    return bits @ factors if on_host(rows) else xp.sum(bits * factors, axis=1)
+
+
+def _keys_of_sparse(rows: Any) -> np.ndarray:
+    bits, filled = _bits(rows.data), np.diff(rows.indptr) > 0
+    starts, keys = rows.indptr[:-1][filled], np.zeros(rows.shape[0], dtype=np.int64)
+    if len(starts):
+        largest = np.maximum.reduceat(bits & _EXPONENT, starts)
+        largest = np.repeat(largest, np.diff(rows.indptr)[filled])
+        bits = np.where(bits == 0, bits, bits - largest + _ONE)
+        factors = _column_factors(rows.shape[1], np, {})
+        keys[filled] = np.add.reduceat(bits * factors[rows.indices], starts)
+    return keys
+
+
+def _bits(values: Array) -> Array:
+    """The bits of values in single precision, as 64-bit integers; 0 for 0."""
+    if on_host(values):
+        with np.errstate(over="ignore", under="ignore"):
+            return (values.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
+    import torch
+
+    return (values.to(torch.float32) + 0.0).view(torch.int32).to(torch.int64)
+
+
+def _column_factors(d: int, xp: Any, where: dict[str, Any]) -> Array:
+    """A pseudo-random odd factor for each column."""
+    return _mixed(xp.arange(1, d + 1, dtype=xp.int64, **where) * _GOLDEN) | 1
+
+
+def _mixed(keys: Array) -> Array:
+    """SplitMix64's function of 64-bit integers; products overflow on purpose."""
+    with np.errstate(over="ignore"):
+        keys = (keys ^ ((keys >> 30) & ((1 << 34) - 1))) * _FIRST
+        keys = (keys ^ ((keys >> 27) & ((1 << 37) - 1))) * _SECOND
+    return keys ^ ((keys >> 31) & ((1 << 33) - 1))
