@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .. import _kernels as kernels
 from .._data.arrays import Array, beside, blocks, like, namespace, on_host, to_numpy, widest
 from .._data.threads import Workers
 from .._math.angles import (
@@ -22,6 +23,7 @@ from .._math.angles import (
     calibrate,
     data_moments,
     directions,
+    inverse_distances,
     legs_of,
     map_moments,
     mean_square,
@@ -47,7 +49,7 @@ class AngleLoss:
         (alpha, beta) of the residuals; None for the best ones at each evaluation. By the envelope theorem,
         they can be held constant in the gradient.
     sharing : AngleLoss, optional
-        Another loss for the same data, whose sums over the data's cosines are reused.
+        Another loss for the same data, whose constants are reused if they are precise enough.
     """
 
     def __init__(
@@ -67,29 +69,48 @@ class AngleLoss:
         self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
         self._indices = range(len(self._blocks))
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
+        self._n_threads = workers.n_jobs
         self._legs: list[Legs] | None = None
+        self._apices: kernels.Apices | None = None  # instead, if compiled kernels do all blocks
         if sharing is not None and sharing.X.dtype == X.dtype:
-            self._legs = sharing._legs  # constants of the data
+            self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
+        elif self._keep and n <= kernels.MOST_APICES and X.dtype == "float32" and kernels.take(X):
+            near = np.concatenate(list(self._map(self._inverse_distances, self._blocks)))
+            self._apices = kernels.apices_of(X, near)
         elif self._keep:
             self._legs = list(self._map(self._prepare, self._blocks))
         # Count, sum and sum of squares of the data's cosines at each apex.
-        self._data_sums: tuple[Any, ...] = (
-            self._sum_up_data() if sharing is None else sharing._data_sums
-        )
+        if sharing is None or sharing.X.dtype.itemsize < X.dtype.itemsize:
+            self._data_sums: tuple[Any, ...] = self._sum_up_data()
+        else:
+            self._data_sums = sharing._data_sums
 
     def _sum_up_data(self) -> tuple[np.ndarray, ...]:
         n, r = self.X.shape
         parts = list(self._map(self._sum_up_block, blocks(n, max(1, 8 * self._pairs // (n * r)))))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
+    def _inverse_distances(self, block: slice) -> Array:
+        return inverse_distances(self.X[block], self.X)
+
     def _prepare(self, block: slice) -> Legs:
         return legs_of(self.X[block], self.X)
 
     def _sum_up_block(self, block: slice) -> tuple[np.ndarray, ...]:
-        return tuple(to_numpy(m).astype(np.float64) for m in data_moments(self._prepare(block)))
+        if self._apices is None:
+            found = data_moments(self._prepare(block))
+        else:
+            near = self._apices.inverse_distance[block]
+            found = kernels.data_moments(self.X[block], self.X, near)
+        return tuple(to_numpy(m).astype(np.float64) for m in found)
 
     def _block_legs(self, k: int) -> Legs:
         return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
+
+    def _block_distances(self, k: int) -> Array:
+        if self._apices is not None:
+            return self._apices.inverse_distance[self._blocks[k]]
+        return self._block_legs(k).inverse_distance
 
     def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, ApexSums]:
         legs = self._block_legs(k)
@@ -119,6 +140,8 @@ class AngleLoss:
     def judge(self, Y: np.ndarray, softening: float | None = None) -> AngleFit:
         """Quality of the angles at Y (n x 3), over all triples."""
         Y = self.beside_data(Y)
+        if self._apices is not None:
+            return angle_fit(self._moments_by_kernel(self._apices, Y, softening)[0], self.line)
         found = self._map(lambda k: self._sums(Y, k, softening), self._indices)
         return angle_fit(self._moments(s for _, s in found), self.line)
 
@@ -128,6 +151,8 @@ class AngleLoss:
         `softening`: see `bearings`.
         """
         Y = self.beside_data(Y)
+        if self._apices is not None:
+            return self._evaluated_by_kernel(self._apices, Y, softening)
         xp = namespace(Y)
         found = list(self._map(lambda k: self._sums(Y, k, softening), self._indices))
         moments = total(self._moments(s for _, s in found))
@@ -140,6 +165,24 @@ class AngleLoss:
         gradient /= max(moments.count, 1.0)
         return float(mean_square(moments, line)), to_numpy(gradient)
 
+    def _moments_by_kernel(
+        self, apices: kernels.Apices, Y: np.ndarray, softening: float | None
+    ) -> tuple[Moments, tuple[np.ndarray, ...]]:
+        """Moments of each apex, and sums for the gradient."""
+        softening = float(np.finfo(Y.dtype).eps) if softening is None else softening
+        moments, *sums = kernels.loss_sums(apices, Y, softening, self._n_threads)
+        return Moments(*self._data_sums, *moments.astype(np.float64)), tuple(sums)
+
+    def _evaluated_by_kernel(
+        self, apices: kernels.Apices, Y: np.ndarray, softening: float | None
+    ) -> tuple[float, np.ndarray]:
+        softening = float(np.finfo(Y.dtype).eps) if softening is None else softening
+        of_apices, sums = self._moments_by_kernel(apices, Y, softening)
+        moments = total(of_apices)
+        line = calibrate(moments)[0] if self.line is None else self.line
+        gradient = kernels.loss_forces(apices, sums, softening, line, self._n_threads)
+        return float(mean_square(moments, line)), gradient / max(moments.count, 1.0)
+
     @property
     def variance(self) -> float:
         """Variance of the data's cosines."""
@@ -149,7 +192,7 @@ class AngleLoss:
     def each_block(self, function: Callable[[slice, Array], T]) -> Iterator[T]:
         """Apply a function to blocks of points and their inverse distances to all points (b x n)."""
         return self._map(
-            lambda k: function(self._blocks[k], self._block_legs(k).inverse_distance), self._indices
+            lambda k: function(self._blocks[k], self._block_distances(k)), self._indices
         )
 
     def beside_data(self, Y: np.ndarray) -> Array:
