@@ -208,3 +208,14 @@ def test_maps_of_data_that_prefer_a_plane_have_one_size():
 def test_data_on_a_sphere_fill_the_sphere():
     Y = random_sphere(300, 0)
     assert rms_arc(Mercat(random_state=0).fit_transform(Y)) > 1.4
+
+
+def test_sums_of_a_part_are_estimated_from_all():
+    X, Y = np.random.default_rng(0).normal(size=(300, 4)), random_sphere(300, 1)
+    rows = np.random.default_rng(1).permutation(300)[:200]
+    whole = AngleLoss(X, line=None, workers=Workers(1))
+    part = AngleLoss(X[rows], line=None, workers=Workers(1), sharing=whole, rows=rows)
+    alone = AngleLoss(X[rows], line=None, workers=Workers(1))
+    assert part.variance == pytest.approx(alone.variance, rel=0.04)
+    assert part.judge(Y[rows]).loss == pytest.approx(alone.judge(Y[rows]).loss, rel=0.02)
+    assert part.judge(Y[rows]).loss != alone.judge(Y[rows]).loss

@@ -23,6 +23,7 @@ from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
 from mercat._kernels import _build
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.sphere import normalize
+from mercat._solve.losses import AngleLoss
 from mercat._solve.placement import _Energy, as_type, prepare_landmarks
 
 LIBRARY = kernels._load()
@@ -308,6 +309,42 @@ def test_an_apex_does_not_depend_on_others(level, dtype):
         return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments])
 
     by_any_split(part, 60)
+
+
+@pytest.mark.parametrize("line", [None, Calibration(0.1, 0.8)])
+@pytest.mark.parametrize(
+    ("n", "r"), [(3, 1), (4, 50), (17, 3), (33, 16), (64, 7), (65, 17), (101, 50), (300, 2)]
+)
+def test_loss_of_all_points(level, n, r, line):
+    X, more_X, Y, more_Y = awkward(n // 2, n - n // 2, r, np.float32)
+    X, Y = np.concatenate([X, more_X]), np.concatenate([Y, more_Y])
+
+    def evaluated(X, Y, n_jobs=1):
+        with Workers(n_jobs) as workers:
+            loss = AngleLoss(X, line=line, workers=workers)
+            return loss.evaluate(Y, 1e-3), loss.judge(Y, 1e-3)
+
+    (value, gradient), fit = evaluated(X, Y)
+    (wanted, slope), wanted_fit = by_numpy(evaluated, X.astype(np.float64), Y.astype(np.float64))
+    assert value == pytest.approx(wanted, rel=2e-4, abs=1e-6)
+    assert np.abs(gradient - slope).max() <= 1e-4 * (1 / n + np.abs(slope).max())
+    assert fit.loss == pytest.approx(wanted_fit.loss, rel=2e-4, abs=1e-3)
+    assert fit.correlation == pytest.approx(wanted_fit.correlation, abs=2e-4)
+    np.testing.assert_allclose(fit.point_loss, wanted_fit.point_loss, atol=2e-3)
+
+    def on_threads(n_threads: int) -> np.ndarray:
+        (value, gradient), fit = evaluated(X, Y, n_threads)
+        return np.column_stack([gradient, fit.point_loss, np.full(n, value)])
+
+    by_any_number_of_threads(on_threads)
+
+
+def test_more_points_than_the_kernel_has_room_for(level):
+    n = kernels.MOST_APICES + 1
+    X, Y = random_sphere(n, 0).astype(np.float32), random_sphere(n, 1).astype(np.float32)
+    loss = AngleLoss(X, line=None, workers=Workers(1))
+    all_but_one = AngleLoss(X[1:], line=None, workers=Workers(1))
+    assert loss.judge(Y).loss == pytest.approx(all_but_one.judge(Y[1:]).loss, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 #include "kernels.h"
 #include "threads.h"
 
-#define ROWS 512 /* per thread at a time */
-
 struct graph {
     const int64_t *ends;
     const int32_t *columns;

@@ -77,6 +77,29 @@ static inline void weighted_sums(int64_t n, int64_t width, const float *restrict
     }
 }
 
+/* The same for four weights, which takes less than twice the time. */
+static inline void four_weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *const w[4],
+                                      float *const out[4])
+{
+    float *restrict o0 = out[0], *restrict o1 = out[1], *restrict o2 = out[2], *restrict o3 = out[3];
+    for (int k = 0; k < 4; k++)
+        memset(out[k], 0, sizeof(float) * width);
+    for (int64_t i = 0; i < n; i += 4) {
+        const float *a = A + i * width, *b = a + width, *c = b + width, *d = c + width;
+        const float *s = w[0] + i, *t = w[1] + i, *u = w[2] + i, *v = w[3] + i;
+        const float s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3], t0 = t[0], t1 = t[1], t2 = t[2], t3 = t[3];
+        const float u0 = u[0], u1 = u[1], u2 = u[2], u3 = u[3], v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
+        for (int64_t from = 0; from < width; from += LANES)
+#pragma omp simd
+            for (int64_t k = from; k < from + LANES; k++) {
+                o0[k] += s0 * a[k] + s1 * b[k] + s2 * c[k] + s3 * d[k];
+                o1[k] += t0 * a[k] + t1 * b[k] + t2 * c[k] + t3 * d[k];
+                o2[k] += u0 * a[k] + u1 * b[k] + u2 * c[k] + u3 * d[k];
+                o3[k] += v0 * a[k] + v1 * b[k] + v2 * c[k] + v3 * d[k];
+            }
+    }
+}
+
 /* Turns weighted sums M of legs, with sums w of the weights, into weighted sums of the differences leg minus x (r
    numbers). Returns their squared norm; m1, m2 are their products with x. */
 static inline float sums_from(int64_t r, const float *x, float w1, float w2, float *restrict M1, float *restrict M2,

@@ -13,6 +13,9 @@ struct points {
     float *M, *sums, *moments, *to_apices, *to_legs;
 };
 
+/* A number per point, from the beginning of a cache line. */
+typedef float row[MOST_POINTS] __attribute__((aligned(64)));
+
 /* Directions from point i to all points (0 where they coincide in the data), and inverse sines. */
 static void look_around(const struct points *p, int64_t i, float *U, float *V, float *restrict B1, float *restrict B2,
                         float *restrict sine)
@@ -34,34 +37,53 @@ static void look_around(const struct points *p, int64_t i, float *U, float *V, f
 static void sum_up(const void *arguments, int64_t first, int64_t last)
 {
     const struct points *p = arguments;
-    float B1[MOST_POINTS], B2[MOST_POINTS], sine[MOST_POINTS], W1[MOST_POINTS], W2[MOST_POINTS], U[3], V[3], m1, m2;
-    for (int64_t j = p->n; j < p->padded; j++)
-        W1[j] = W2[j] = 0;
-    for (int64_t i = first; i < last; i++) {
-        const float *near = p->near + i * p->n;
-        float s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, w1 = 0, w2 = 0;
-        look_around(p, i, U, V, B1, B2, sine);
+    row W[4], sine;
+    float U[3], V[3], sums_of_weights[4], m1, m2;
+    memset(W, 0, sizeof W);
+    for (int64_t pair = first; pair < last; pair += 2) {
+        const int two = pair + 1 < last;
+        for (int l = 0; l <= two; l++) {
+            const int64_t i = pair + l;
+            const float *near = p->near + i * p->n;
+            float *W1 = W[2 * l], *W2 = W[2 * l + 1], s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, w1 = 0, w2 = 0;
+            look_around(p, i, U, V, W1, W2, sine);
 #pragma omp simd reduction(+ : s1, s2, s12, t1, t2, w1, w2)
-        for (int64_t j = 0; j < p->n; j++) {
-            const float c1 = B1[j], c2 = B2[j];
-            W1[j] = c1 * near[j];
-            W2[j] = c2 * near[j];
-            s1 += c1 * c1;
-            s2 += c2 * c2;
-            s12 += c1 * c2;
-            t1 += c1;
-            t2 += c2;
-            w1 += W1[j];
-            w2 += W2[j];
+            for (int64_t j = 0; j < p->n; j++) {
+                const float c1 = W1[j], c2 = W2[j];
+                W1[j] = c1 * near[j];
+                W2[j] = c2 * near[j];
+                s1 += c1 * c1;
+                s2 += c2 * c2;
+                s12 += c1 * c2;
+                t1 += c1;
+                t2 += c2;
+                w1 += c1 * near[j];
+                w2 += c2 * near[j];
+            }
+            const float found[5] = {s1, s2, s12, t1, t2};
+            memcpy(p->sums + 7 * i, found, sizeof found);
+            sums_of_weights[2 * l] = w1;
+            sums_of_weights[2 * l + 1] = w2;
         }
-        float *M1 = p->M + 2 * i * p->width, *M2 = M1 + p->width, *sums = p->sums + 7 * i;
-        weighted_sums(p->n, p->width, p->X, W1, W2, M1, M2);
-        const float ab = sums_from(p->r, p->X + i * p->width, w1, w2, M1, M2, &m1, &m2);
-        const float all[7] = {s1, s2, s12, t1, t2, m1, m2};
-        memcpy(sums, all, sizeof all);
-        p->moments[i] = t1 * t1 + t2 * t2 - s1 - s2;
-        p->moments[p->n + i] = s1 * s1 + s2 * s2 + 2 * s12 * s12 - s1 - s2;
-        p->moments[2 * p->n + i] = ab - s1 - s2;
+        float *M = p->M + 2 * pair * p->width;
+        if (two) {
+            const float *const weights[4] = {W[0], W[1], W[2], W[3]};
+            float *const out[4] = {M, M + p->width, M + 2 * p->width, M + 3 * p->width};
+            four_weighted_sums(p->n, p->width, p->X, weights, out);
+        } else
+            weighted_sums(p->n, p->width, p->X, W[0], W[1], M, M + p->width);
+        for (int l = 0; l <= two; l++) {
+            const int64_t i = pair + l;
+            const float *x = p->X + i * p->width, *w = sums_of_weights + 2 * l;
+            float *M1 = p->M + 2 * i * p->width, *sums = p->sums + 7 * i;
+            const float ab = sums_from(p->r, x, w[0], w[1], M1, M1 + p->width, &m1, &m2);
+            const float s1 = sums[0], s2 = sums[1], s12 = sums[2], t1 = sums[3], t2 = sums[4];
+            sums[5] = m1;
+            sums[6] = m2;
+            p->moments[i] = t1 * t1 + t2 * t2 - s1 - s2;
+            p->moments[p->n + i] = s1 * s1 + s2 * s2 + 2 * s12 * s12 - s1 - s2;
+            p->moments[2 * p->n + i] = ab - s1 - s2;
+        }
     }
 }
 
@@ -71,17 +93,23 @@ static void turn(const void *arguments, int64_t first, int64_t last)
     const float four = 4 * p->beta, quadratic = four * p->beta, own = four * (1 - p->alpha - p->beta / 2);
     const float *x = p->Y, *y = x + p->padded, *z = y + p->padded;
     float *fx = p->to_legs + first / APICES * 3 * p->padded, *fy = fx + p->padded, *fz = fy + p->padded, U[3], V[3];
-    float B1[MOST_POINTS], B2[MOST_POINTS], sine[MOST_POINTS], P1[MOST_POINTS], P2[MOST_POINTS];
+    row B1, B2, sine, P[4];
     memset(fx, 0, sizeof(float) * 3 * p->padded);
     for (int64_t i = first; i < last; i++) {
-        const float *near = p->near + i * p->n, *M1 = p->M + 2 * i * p->width, *M2 = M1 + p->width;
-        const float *sums = p->sums + 7 * i, y0 = x[i], y1 = y[i], y2 = z[i];
+        const float *near = p->near + i * p->n, *M = p->M + 2 * i * p->width, *sums = p->sums + 7 * i;
+        const int64_t second = (i - first) % 2;
+        if (!second && i + 1 < last) {
+            const float *const weights[4] = {M, M + p->width, M + 2 * p->width, M + 3 * p->width};
+            float *const out[4] = {P[0], P[1], P[2], P[3]};
+            four_weighted_sums(p->r, p->padded, p->Xt, weights, out);
+        } else if (!second)
+            weighted_sums(p->r, p->padded, p->Xt, M, M + p->width, P[0], P[1]);
+        const float *P1 = P[2 * second], *P2 = P[2 * second + 1], y0 = x[i], y1 = y[i], y2 = z[i];
         const float q1 = quadratic * sums[0] + own, q2 = quadratic * sums[1] + own, q12 = quadratic * sums[2];
         const float d1 = four * p->alpha * sums[3], d2 = four * p->alpha * sums[4], m1 = sums[5], m2 = sums[6];
         float along_U = 0, along_V = 0;
         look_around(p, i, U, V, B1, B2, sine);
         const float u0 = U[0], u1 = U[1], u2 = U[2], v0 = V[0], v1 = V[1], v2 = V[2];
-        weighted_sums(p->r, p->padded, p->Xt, M1, M2, P1, P2);
 #pragma omp simd reduction(+ : along_U, along_V)
         for (int64_t j = 0; j < p->n; j++) {
             const float g1 = q1 * B1[j] + q12 * B2[j] + d1 - four * near[j] * (P1[j] - m1);

@@ -4,8 +4,7 @@
 #include "threads.h"
 
 #define GHOSTS 2
-#define ROWS 512 /* per thread at a time ... */
-#define NODES 8192 /* ... or nodes of a grid */
+#define NODES 8192 /* of a grid, per thread at a time */
 #define PI 3.14159265358979323846f
 
 /* atan2 to within 2 ulp of the C library, without branches (polynomial from the Cephes library). */

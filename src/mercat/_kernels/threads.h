@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define MOST_THREADS 256
+#define ROWS 512 /* per thread at a time, if they take little time each */
 
 /* Processes rows first <= i < last. */
 typedef void (*rows_function)(const void *arguments, int64_t first, int64_t last);

@@ -74,21 +74,19 @@ def solve_exact(
     history: list[float] = []
     start, xp = Y, namespace(X)
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
-    if sharing is None:
-        sharing = loss_of(xp.astype(X, widest(X)))
     angles = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
-    judge = angles if X.dtype == angles.X.dtype else loss_of(X, sharing=sharing)
     if takes_pairs(len(X), line, 0.0):
         for rounding in _SMOOTH if careful else _ROUGH:
             Y, status = _descend(objective_of(angles), rounding, Y, max_iter, tol, history, report)
-            found = judge.judge(Y)
+            found = single.judge(Y)
             if status in (Status.CALLBACK, Status.MAX_ITER):
                 return Fit(Y, found, history, status)
         if takes_pairs(len(X), line, found.correlation):
             return Fit(Y, found, history, status)
+    judge = loss_of(X, sharing=single if sharing is None else sharing)
     for rounding in _POLISHED if careful else _ROUGH:
         if rounding < _NEEDS_DOUBLE:
-            angles = loss_of(xp.astype(X, widest(X)), sharing=single)
+            angles = loss_of(xp.astype(X, widest(X)), sharing=judge)
         Y, status = _descend(Objective(angles), rounding, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break

@@ -50,6 +50,8 @@ class AngleLoss:
         they can be held constant in the gradient.
     sharing : AngleLoss, optional
         Another loss for the same data, whose constants are reused if they are precise enough.
+    rows : (n,) array, optional
+        X are these rows of the data of `sharing`. Sums over their cosines are estimated from those of all.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class AngleLoss:
         line: Calibration | None,
         workers: Workers,
         sharing: AngleLoss | None = None,
+        rows: np.ndarray | None = None,
     ) -> None:
         n = len(X)
         self.X = X
@@ -72,7 +75,7 @@ class AngleLoss:
         self._n_threads = workers.n_jobs
         self._legs: list[Legs] | None = None
         self._apices: kernels.Apices | None = None  # instead, if compiled kernels do all blocks
-        if sharing is not None and sharing.X.dtype == X.dtype:
+        if sharing is not None and rows is None and sharing.X.dtype == X.dtype:
             self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
         elif self._keep and n <= kernels.MOST_APICES and X.dtype == "float32" and kernels.take(X):
             near = np.concatenate(list(self._map(self._inverse_distances, self._blocks)))
@@ -82,8 +85,12 @@ class AngleLoss:
         # Count, sum and sum of squares of the data's cosines at each apex.
         if sharing is None or sharing.X.dtype.itemsize < X.dtype.itemsize:
             self._data_sums: tuple[Any, ...] = self._sum_up_data()
-        else:
+        elif rows is None:
             self._data_sums = sharing._data_sums
+        else:
+            whole = len(sharing.X)
+            share = (n - 1) * (n - 2) / max((whole - 1) * (whole - 2), 1)  # of the pairs of legs
+            self._data_sums = tuple(share * m[rows] for m in sharing._data_sums)
 
     def _sum_up_data(self) -> tuple[np.ndarray, ...]:
         n, r = self.X.shape

@@ -500,7 +500,12 @@ def _descend(
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     there = plan.source.to_device(X_hat)
-    about_all = AngleLoss(there, line=plan.line, workers=plan.workers)
+    # Only maps that may fit nearly exactly, or lie near another one that does, need more than this.
+    single = plan.anchors is None and takes_pairs(len(X_hat), plan.line, 0.0)
+    xp = namespace(there)
+    about_all = AngleLoss(
+        xp.astype(there, xp.float32) if single else there, line=plan.line, workers=plan.workers
+    )
     if plan.anchors is not None:
         start = anchored_start(X_hat, plan.anchors.positions[rows], plan.line, plan.workers)
     elif not isinstance(plan.init, str):

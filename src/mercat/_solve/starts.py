@@ -50,13 +50,15 @@ def best_start(
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
         return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
     sample = sample[:_JUDGED_BY]
-    few, many = X_hat[sample[:_START_SAMPLE]], X_hat
+    single = X_hat.astype(np.float32)
+    few, many = single[sample[:_START_SAMPLE]], single
     about_few = AngleLoss(few, line=about_all.line, workers=workers)
     about_many = about_all
     if len(X_hat) > _JUDGED_BY:
-        many = X_hat[sample]
-        about_many = AngleLoss(many, line=about_all.line, workers=workers)
-    many = many.astype(np.float32)
+        many = single[sample]
+        about_many = AngleLoss(
+            many, line=about_all.line, workers=workers, sharing=about_all, rows=sample
+        )
     rough = functools.partial(
         quietly, few, careful=False, tol=max(tol, _ROUGHLY), sharing=about_few
     )
@@ -85,7 +87,7 @@ def best_start(
     # Favour the paper's start a little.
     handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
     _, landmarks = found[np.argmin([value for value, _ in found] * handicap)]
-    placed = np.asarray(landmarks.place(X_hat.astype(np.float32)))
+    placed = np.asarray(landmarks.place(single))
     value = objective_of(about_all).value
     # The paper's start may be perfect, as for points on a line.
     judged = ((start, value(start)) for start in (pca_positions(scores), placed))
