@@ -218,11 +218,11 @@ def _by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return by_rows, by_columns
 
 
-def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
-    """Zeros in single precision from the beginning of a cache line, where instructions read them faster."""
-    size = math.prod(shape)
-    buffer = np.zeros(size + _CACHE_LINE // 4, dtype=np.float32)
-    start = -_address(buffer) % _CACHE_LINE // 4
+def aligned_zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """Zeros from the beginning of a cache line on, where instructions read them faster."""
+    size, width = math.prod(shape), np.dtype(dtype).itemsize
+    buffer = np.zeros(size + _CACHE_LINE // width, dtype=dtype)
+    start = -_address(buffer) % _CACHE_LINE // width
     return buffer[start : start + size].reshape(shape)
 
 
@@ -359,7 +359,7 @@ def data_moments(
     _load()(
         f"data_moments_{dtype}",
         b, m, r, _exactly(X_apex, dtype), _exactly(X_legs, dtype), stride,
-        _exactly(inverse_distance, dtype), width, np.empty(size, dtype=dtype), *found,
+        _exactly(inverse_distance, dtype), width, aligned_zeros((size,), dtype), *found,
     )  # fmt: skip
     return found[0], found[1], found[2]
 

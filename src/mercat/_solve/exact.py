@@ -25,9 +25,9 @@ _ROUGH, _SMOOTH, _POLISHED = (10.0,), (10.0, 1.0), (10.0, 0.1, 1e-4)
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
-# Steps of a line search. The gradient leaves out what shortens softened directions, so that there may be no
-# lower loss.
-_STEPS_TRIED = 5
+# Steps of a line search, and for polished maps. The gradient leaves out what shortens softened directions, so
+# that there may be no lower loss.
+_STEPS_TRIED, _STEPS_TRIED_POLISHING = 3, 5
 _PERFECT = 1e-6  # loss below which the fit stops
 
 
@@ -74,16 +74,20 @@ def solve_exact(
     history: list[float] = []
     start, xp = Y, namespace(X)
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
-    angles = single = loss_of(xp.astype(X, xp.float32), sharing=sharing)
     if takes_pairs(len(X), line, 0.0):
+        angles = loss_of(xp.astype(X, xp.float32), sharing=sharing)
         for rounding in _SMOOTH if careful else _ROUGH:
             Y, status = _descend(objective_of(angles), rounding, Y, max_iter, tol, history, report)
-            found = single.judge(Y)
             if status in (Status.CALLBACK, Status.MAX_ITER):
-                return Fit(Y, found, history, status)
-        if takes_pairs(len(X), line, found.correlation):
+                break
+        found = loss_of(X, sharing=angles).judge(Y)
+        stopped = status in (Status.CALLBACK, Status.MAX_ITER)
+        if stopped or takes_pairs(len(X), line, found.correlation):
             return Fit(Y, found, history, status)
-    judge = loss_of(X, sharing=single if sharing is None else sharing)
+        # Single precision is too coarse for maps that fit nearly exactly.
+        sharing = angles if X.dtype == angles.X.dtype else None
+    judge = loss_of(X, sharing=sharing)
+    angles = loss_of(xp.astype(X, xp.float32), sharing=judge)
     for rounding in _POLISHED if careful else _ROUGH:
         if rounding < _NEEDS_DOUBLE:
             angles = loss_of(xp.astype(X, widest(X)), sharing=judge)
@@ -143,7 +147,7 @@ def _descend(
     limits = {
         "maxiter": max_iter - start,
         "maxfun": 20 * max_iter,
-        "maxls": _STEPS_TRIED,
+        "maxls": _STEPS_TRIED if objective.pairs else _STEPS_TRIED_POLISHING,
         "ftol": 0.0,
         "gtol": 0.0,
     }

@@ -49,7 +49,7 @@ class AngleLoss:
         (alpha, beta) of the residuals; None for the best ones at each evaluation. By the envelope theorem,
         they can be held constant in the gradient.
     sharing : AngleLoss, optional
-        Another loss for the same data, whose constants are reused if they are precise enough.
+        Another loss for the same data, whose sums over the data's cosines are reused.
     rows : (n,) array, optional
         X are these rows of the data of `sharing`. Sums over their cosines are estimated from those of all.
     """
@@ -83,7 +83,7 @@ class AngleLoss:
         elif self._keep:
             self._legs = list(self._map(self._prepare, self._blocks))
         # Count, sum and sum of squares of the data's cosines at each apex.
-        if sharing is None or sharing.X.dtype.itemsize < X.dtype.itemsize:
+        if sharing is None:
             self._data_sums: tuple[Any, ...] = self._sum_up_data()
         elif rows is None:
             self._data_sums = sharing._data_sums
