@@ -38,6 +38,9 @@ class ComponentReducer(NamedTuple):
 
     def project(self, X: Any) -> Array:
         """X_hat (b x r) of the rows of X (b x d), in double precision if the device supports it."""
+        if self.metric == "euclidean" and not scipy.sparse.issparse(X):
+            dense = X - self.mean  # in one pass
+            return (dense if self.components is None else dense @ self.components.T) / self.unit
         rows, offset = prepare_rows(X, self.metric)
         if scipy.sparse.issparse(rows) and self.components is not None:
             product = rows @ self.components.T

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from .._data.arrays import to_numpy
+from .._data.arrays import blocks, to_numpy
 from .._data.threads import Workers
 from .._detail.graphs import Graph, components_of
 from .._reduce.components import largest_eigenvectors, prepare_rows
@@ -18,6 +18,7 @@ from .losses import AngleLoss
 
 _FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
 _FEW_FAR = 0.05  # ... and at most this share of the points is
+_COLUMNS_A_BLOCK = 128  # of which some rows fit the cache of a core
 _ROWS_FOR_CUT = 500  # rows used to estimate what the components drop
 # What a column can dominate, by metric.
 SHARED = {
@@ -119,6 +120,8 @@ def _column_sizes(rows: Any, metric: str) -> np.ndarray:
     if metric in ("manhattan", "hamming", "jaccard"):
         dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows, np.float64)
         return _column_distances(dense, metric)
+    if metric == "euclidean" and not scipy.sparse.issparse(rows):
+        return _column_variances(to_numpy(rows))
     prepared, offset = prepare_rows(rows, metric)
     if scipy.sparse.issparse(prepared):
         mean = np.asarray(prepared.mean(axis=0)).ravel()
@@ -127,11 +130,18 @@ def _column_sizes(rows: Any, metric: str) -> np.ndarray:
             return np.asarray(np.maximum(squares - mean**2, 0))
         return np.asarray(squares - 2 * (prepared.T @ offset) / len(offset) + np.mean(offset**2))
     dense = to_numpy(prepared - offset[:, None]).astype(np.float64)
-    largest = float(np.abs(dense).max(initial=0)) or 1.0  # its square may not be representable
-    dense /= largest
-    if metric == "euclidean":
-        dense -= dense.mean(axis=0)
     return np.asarray(np.mean(dense * dense, axis=0))
+
+
+def _column_variances(rows: np.ndarray) -> np.ndarray:
+    """Variance of each column, up to a factor."""
+    largest = max(float(rows.max(initial=0)), -float(rows.min(initial=0))) or 1.0
+    variances = []
+    for some in blocks(rows.shape[1], _COLUMNS_A_BLOCK):
+        dense = rows[:, some] / np.float64(largest)  # whose square may not be representable
+        dense -= dense.mean(axis=0)
+        variances.append(np.mean(dense * dense, axis=0))
+    return np.concatenate(variances)
 
 
 def _column_distances(rows: np.ndarray, metric: str) -> np.ndarray:
