@@ -105,6 +105,7 @@ class Kernel:
         for j in range(1, self.n_rows):
             factors[j] = 1 / (4 - factors[j - 1] + (sign if j == self.n_rows - 1 else 0))
         overlap_of_columns = (2 + np.cos(2 * np.pi * frequencies / self.n_columns)) / 3
+        starts = _starts((high - low).sum(axis=1))
         table = Table(
             low,
             high,
@@ -112,7 +113,8 @@ class Kernel:
             np.empty(size, dtype=np.float32),
             factors.astype(np.float32),
             (1 / overlap_of_columns**2).astype(np.float32),
-            _starts((high - low).sum(axis=1)),
+            starts,
+            kernels.aligned_zeros((len(starts) - 1, 2 * kernels.LANES + 4, self.n_rows)),
         )
         alias = power * rho**self.n_columns
         rows = blocks(half, 8)
@@ -218,7 +220,7 @@ class Table(NamedTuple):
 
     Row i of frequency m has the entries `low` to `high` (frequency x latitude each), stored in `values` from
     `offset`. `factors` and `scale` convert a field at the nodes into spline coefficients. `starts` are the
-    starts of groups of frequencies with about equal work.
+    starts of groups of frequencies with about equal work; `scratch` is memory for each.
     """
 
     low: np.ndarray
@@ -228,6 +230,7 @@ class Table(NamedTuple):
     factors: np.ndarray
     scale: np.ndarray
     starts: np.ndarray
+    scratch: np.ndarray
 
 
 class Field(NamedTuple):

@@ -170,10 +170,11 @@ def filter_spectrum(table: Any, spectrum: np.ndarray, n_threads: int) -> None:
     """Convert the spectrum of a charge to that of its field, in place; see repulsion.c."""
     n_frequencies, half = table.low.shape
     n_groups = len(table.starts) - 1
-    scratch = np.empty(n_groups * (2 * LANES + 4) * 2 * half, dtype=np.float32)
+    assert table.scratch.size >= n_groups * (2 * LANES + 4) * 2 * half, table.scratch.size
     _load()(
         "filter", n_threads, n_groups, table.starts, half, n_frequencies, table.low, table.high,
-        table.offset, table.values, table.factors, table.scale, spectrum.view(np.float32), scratch,
+        table.offset, table.values, table.factors, table.scale, spectrum.view(np.float32),
+        table.scratch,
     )  # fmt: skip
 
 
@@ -200,7 +201,7 @@ def angle_forces(
     Also returns the sums of squared inverse sines (b) and the moments (3 x b).
     """
     (b, m), r, (padded, width) = near.shape, X.shape[1], anchors.X.shape
-    scratch = aligned_zeros((7 * padded + 2 * width,))
+    scratch = aligned_zeros((14 * padded + 4 * width,))
     found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b, 3), (b,), (3, b)))
     arrays = (_exactly(a, np.float32) for a in (X, Y, near, K))
     settings = float(alpha), float(beta), float(softening)

@@ -92,7 +92,8 @@ KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, co
    anchor with the others. `near` are inverse distances to the anchors (b x m, 0 for points that coincide), K the
    products of the sums M of the anchors with the differences point minus anchor (b x 2m). `anchors` are 14 rows of m
    numbers: positions, frames (six), S, S12 and t. The data of the anchors are given by rows (`width` numbers each) and
-   by columns (`padded`), padded with zeros. `scratch` holds 7 padded + 2 width numbers. */
+   by columns (`padded`), padded with zeros. `scratch` holds 14 padded + 4 width numbers. Two points are processed at a
+   time, with the same bits as one. */
 KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, const float *X, const float *Y,
                      const float *near_, const float *K, const float *anchors, const float *X_anchors,
                      const float *Xt_anchors, double alpha_, double beta_, double softening_, float *scratch, float *force,
@@ -102,68 +103,94 @@ KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t pad
     const float four = 4 * beta, quadratic = four * beta, own = four * (1 - alpha - beta / 2), shift = four * alpha;
     const float *Zx = anchors, *Zy = Zx + m, *Zz = Zy + m, *Ux = Zz + m, *Uy = Ux + m, *Uz = Uy + m, *Vx = Uz + m;
     const float *Vy = Vx + m, *Vz = Vy + m, *S1 = Vz + m, *S2 = S1 + m, *S12 = S2 + m, *t1 = S12 + m, *t2 = t1 + m;
-    float *B1 = scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
-    float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
-    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width));
-    for (int64_t i = 0; i < b; i++) {
-        const float *x = X + i * r, *near = near_ + i * m, *K1 = K + 2 * i * m, *K2 = K1 + m;
-        const float y0 = Y[3 * i], y1 = Y[3 * i + 1], y2 = Y[3 * i + 2];
-        float U[3], V[3], s1 = 0, s2 = 0, s12 = 0, sum1 = 0, sum2 = 0, w1 = 0, w2 = 0, steep = 0;
-        frame_at_float(Y + 3 * i, U, V);
-        const float u0 = U[0], u1 = U[1], u2 = U[2], v0 = V[0], v1 = V[1], v2 = V[2];
+    float *W = scratch, *P = W + 4 * padded, *M = P + 4 * padded, *bearings = M + 4 * width, sums[2][7];
+    const float *const weights[4] = {W, W + padded, W + 2 * padded, W + 3 * padded};
+    const float *const vectors[4] = {M, M + width, M + 2 * width, M + 3 * width};
+    float *const sums_of_legs[4] = {M, M + width, M + 2 * width, M + 3 * width};
+    float *const products[4] = {P, P + padded, P + 2 * padded, P + 3 * padded};
+    memset(scratch, 0, sizeof(float) * (14 * padded + 4 * width));
+    for (int64_t pair = 0; pair < b; pair += 2) {
+        const int count = pair + 1 < b ? 2 : 1;
+        for (int l = 0; l < count; l++) {
+            const int64_t i = pair + l;
+            const float *near = near_ + i * m;
+            float *B1 = bearings + 3 * l * padded, *B2 = B1 + padded, *sine = B2 + padded, *W1 = W + 2 * l * padded;
+            float *W2 = W1 + padded, U[3], V[3], s1 = 0, s2 = 0, s12 = 0, sum1 = 0, sum2 = 0, w1 = 0, w2 = 0, steep = 0;
+            frame_at_float(Y + 3 * i, U, V);
+            const float u0 = U[0], u1 = U[1], u2 = U[2], v0 = V[0], v1 = V[1], v2 = V[2];
 #pragma omp simd reduction(+ : s1, s2, s12, sum1, sum2, w1, w2, steep)
-        for (int64_t j = 0; j < m; j++) {
-            float c1 = u0 * Zx[j] + u1 * Zy[j] + u2 * Zz[j], c2 = v0 * Zx[j] + v1 * Zy[j] + v2 * Zz[j];
-            const float inverse = (near[j] > 0 ? 1.0f : 0.0f) / sqrtf(c1 * c1 + c2 * c2 + softening);
-            c1 *= inverse;
-            c2 *= inverse;
-            sine[j] = inverse;
-            B1[j] = c1;
-            B2[j] = c2;
-            W1[j] = c1 * near[j];
-            W2[j] = c2 * near[j];
-            s1 += c1 * c1;
-            s2 += c2 * c2;
-            s12 += c1 * c2;
-            sum1 += c1;
-            sum2 += c2;
-            w1 += c1 * near[j];
-            w2 += c2 * near[j];
-            steep += inverse * inverse;
+            for (int64_t j = 0; j < m; j++) {
+                float c1 = u0 * Zx[j] + u1 * Zy[j] + u2 * Zz[j], c2 = v0 * Zx[j] + v1 * Zy[j] + v2 * Zz[j];
+                const float inverse = (near[j] > 0 ? 1.0f : 0.0f) / sqrtf(c1 * c1 + c2 * c2 + softening);
+                c1 *= inverse;
+                c2 *= inverse;
+                sine[j] = inverse;
+                B1[j] = c1;
+                B2[j] = c2;
+                W1[j] = c1 * near[j];
+                W2[j] = c2 * near[j];
+                s1 += c1 * c1;
+                s2 += c2 * c2;
+                s12 += c1 * c2;
+                sum1 += c1;
+                sum2 += c2;
+                w1 += c1 * near[j];
+                w2 += c2 * near[j];
+                steep += inverse * inverse;
+            }
+            const float found[7] = {s1, s2, s12, sum1, sum2, w1, w2};
+            memcpy(sums[l], found, sizeof found);
+            steepness[i] = steep;
         }
-        weighted_sums(m, width, X_anchors, W1, W2, M1, M2);
-        float m1, m2;
-        const float ab = sums_from(r, x, w1, w2, M1, M2, &m1, &m2);
-        weighted_sums(r, padded, Xt_anchors, M1, M2, P1, P2);
-        const float q1 = quadratic * s1 + own, q2 = quadratic * s2 + own, q12 = quadratic * s12;
-        const float d1 = shift * sum1, d2 = shift * sum2;
-        float along_U = 0, along_V = 0, fx = 0, fy = 0, fz = 0;
+        float m1[2], m2[2], ab[2];
+        if (count == 2)
+            four_weighted_sums(m, width, X_anchors, weights, sums_of_legs);
+        else
+            weighted_sums(m, width, X_anchors, W, W + padded, M, M + width);
+        for (int l = 0; l < count; l++) {
+            float *M1 = M + 2 * l * width;
+            ab[l] = sums_from(r, X + (pair + l) * r, sums[l][5], sums[l][6], M1, M1 + width, m1 + l, m2 + l);
+        }
+        if (count == 2)
+            four_weighted_sums(r, padded, Xt_anchors, vectors, products);
+        else
+            weighted_sums(r, padded, Xt_anchors, M, M + width, P, P + padded);
+        for (int l = 0; l < count; l++) {
+            const int64_t i = pair + l;
+            const float *near = near_ + i * m, *K1 = K + 2 * i * m, *K2 = K1 + m, *B1 = bearings + 3 * l * padded;
+            const float *B2 = B1 + padded, *sine = B2 + padded, *P1 = P + 2 * l * padded, *P2 = P1 + padded;
+            const float s1 = sums[l][0], s2 = sums[l][1], s12 = sums[l][2], sum1 = sums[l][3], sum2 = sums[l][4];
+            const float q1 = quadratic * s1 + own, q2 = quadratic * s2 + own, q12 = quadratic * s12;
+            const float d1 = shift * sum1, d2 = shift * sum2, o1 = m1[l], o2 = m2[l];
+            const float y0 = Y[3 * i], y1 = Y[3 * i + 1], y2 = Y[3 * i + 2];
+            float U[3], V[3], along_U = 0, along_V = 0, fx = 0, fy = 0, fz = 0;
+            frame_at_float(Y + 3 * i, U, V);
 #pragma omp simd reduction(+ : along_U, along_V, fx, fy, fz)
-        for (int64_t j = 0; j < m; j++) {
-            /* as an apex */
-            float g1 = q1 * B1[j] + q12 * B2[j] + d1 - four * near[j] * (P1[j] - m1);
-            float g2 = q2 * B2[j] + q12 * B1[j] + d2 - four * near[j] * (P2[j] - m2);
-            float across = (g2 * B1[j] - g1 * B2[j]) * sine[j] * (y0 * Zx[j] + y1 * Zy[j] + y2 * Zz[j]);
-            along_U -= B2[j] * across;
-            along_V += B1[j] * across;
-            /* as a leg */
-            float c1 = y0 * Ux[j] + y1 * Uy[j] + y2 * Uz[j], c2 = y0 * Vx[j] + y1 * Vy[j] + y2 * Vz[j];
-            const float inverse = (near[j] > 0 ? 1.0f : 0.0f) / sqrtf(c1 * c1 + c2 * c2 + softening);
-            c1 *= inverse;
-            c2 *= inverse;
-            g1 = (quadratic * S1[j] + own) * c1 + quadratic * S12[j] * c2 + shift * t1[j] - four * near[j] * K1[j];
-            g2 = (quadratic * S2[j] + own) * c2 + quadratic * S12[j] * c1 + shift * t2[j] - four * near[j] * K2[j];
-            across = (g2 * c1 - g1 * c2) * inverse;
-            fx += across * (c1 * Vx[j] - c2 * Ux[j]);
-            fy += across * (c1 * Vy[j] - c2 * Uy[j]);
-            fz += across * (c1 * Vz[j] - c2 * Uz[j]);
+            for (int64_t j = 0; j < m; j++) {
+                /* as an apex */
+                float g1 = q1 * B1[j] + q12 * B2[j] + d1 - four * near[j] * (P1[j] - o1);
+                float g2 = q2 * B2[j] + q12 * B1[j] + d2 - four * near[j] * (P2[j] - o2);
+                float across = (g2 * B1[j] - g1 * B2[j]) * sine[j] * (y0 * Zx[j] + y1 * Zy[j] + y2 * Zz[j]);
+                along_U -= B2[j] * across;
+                along_V += B1[j] * across;
+                /* as a leg */
+                float c1 = y0 * Ux[j] + y1 * Uy[j] + y2 * Uz[j], c2 = y0 * Vx[j] + y1 * Vy[j] + y2 * Vz[j];
+                const float inverse = (near[j] > 0 ? 1.0f : 0.0f) / sqrtf(c1 * c1 + c2 * c2 + softening);
+                c1 *= inverse;
+                c2 *= inverse;
+                g1 = (quadratic * S1[j] + own) * c1 + quadratic * S12[j] * c2 + shift * t1[j] - four * near[j] * K1[j];
+                g2 = (quadratic * S2[j] + own) * c2 + quadratic * S12[j] * c1 + shift * t2[j] - four * near[j] * K2[j];
+                across = (g2 * c1 - g1 * c2) * inverse;
+                fx += across * (c1 * Vx[j] - c2 * Ux[j]);
+                fy += across * (c1 * Vy[j] - c2 * Uy[j]);
+                fz += across * (c1 * Vz[j] - c2 * Uz[j]);
+            }
+            force[3 * i] = fx - along_U * U[0] - along_V * V[0];
+            force[3 * i + 1] = fy - along_U * U[1] - along_V * V[1];
+            force[3 * i + 2] = fz - along_U * U[2] - along_V * V[2];
+            moments[i] = sum1 * sum1 + sum2 * sum2 - s1 - s2;
+            moments[b + i] = s1 * s1 + s2 * s2 + 2 * s12 * s12 - s1 - s2;
+            moments[2 * b + i] = ab[l] - s1 - s2;
         }
-        force[3 * i] = fx - along_U * u0 - along_V * v0;
-        force[3 * i + 1] = fy - along_U * u1 - along_V * v1;
-        force[3 * i + 2] = fz - along_U * u2 - along_V * v2;
-        steepness[i] = steep;
-        moments[i] = sum1 * sum1 + sum2 * sum2 - s1 - s2;
-        moments[b + i] = s1 * s1 + s2 * s2 + 2 * s12 * s12 - s1 - s2;
-        moments[2 * b + i] = ab - s1 - s2;
     }
 }
