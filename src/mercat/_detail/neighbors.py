@@ -66,7 +66,7 @@ class Search:
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
         """Indices (q x k) of the points nearest to each query, unordered.
 
-        `itself` is the index of each query among the points, which is excluded.
+        `itself` is the index of each query among the points, which is excluded, or -1 for other queries.
         """
         with_one = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1)
         if kernels.available():
@@ -75,7 +75,8 @@ class Search:
                 return found
         D = row_product(with_one, self._columns.T)
         if itself is not None:
-            D[np.arange(len(D)), itself] = np.inf
+            (known,) = np.nonzero(itself >= 0)
+            D[known, itself[known]] = np.inf
         grouped = D.reshape(len(D), _GROUP, self.n_groups)
         k_groups = min(k, self.n_groups)
         groups = np.argpartition(grouped.min(axis=1), k_groups - 1, axis=1)[:, :k_groups]
@@ -164,12 +165,14 @@ def _nearest_in_cells(
         if not len(own):
             return own, np.empty((0, k), dtype=np.intp)
         while True:  # cells may be small: add cells until they hold k other points
-            near = near_cells(centres[c : c + 1], min(reach, len(centres)))[0]
-            pool = np.concatenate([members[c] for c in np.sort(near)])
+            near = near_cells(centres[c : c + 1], min(reach, len(centres)))
+            near = in_order(centres, centres[c : c + 1], near)[0][0]
+            # The nearest cells first: then few points replace others in the selection.
+            pool = np.concatenate([own, *(members[other] for other in near if other != c)])
             if len(pool) > k:
                 break
             reach *= 2
-        among, at = search.among(pool), np.searchsorted(pool, own)
+        among, at = search.among(pool), np.arange(len(own))
         rows = order[own]
         found = [
             in_order(X, X[rows[b]], order[pool[among(X[rows[b]], k, at[b])]])[0]

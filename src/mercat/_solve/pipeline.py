@@ -99,6 +99,7 @@ _FULL_BATCH_UP_TO = (
 _BATCH_SIZE = 64
 _FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
 _COMPARED = 1000  # points used to compare the angles of two maps
+_PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
 
 
@@ -178,6 +179,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
     n = rows.shape[0]
     by_values = sample_of(rows, min(n, max(CROWD, plan.n_landmarks)))
     sample, n_landmarks = by_values.rows, plan.n_landmarks
+    if _begins_at_averages(plan):
+        sample = sample[: max(_PLACED_BEFORE_DETAIL, n_landmarks + _UNSEEN)]
     if plan.anchors is not None:
         chosen = anchored_sample(plan.anchors, n_landmarks, plan.rng)
         sample, n_landmarks = np.concatenate([chosen, np.setdiff1d(sample, chosen)]), len(chosen)

@@ -128,6 +128,13 @@ class LandmarkPlacer(_Landmarks):
         quadratic = 0.5 * (self.sigma[0, some] @ (c1 * c1) + self.sigma[1, some] @ (c2 * c2))
         return C, quadratic + self.sigma12[some] @ (c1 * c2)
 
+    @functools.cached_property
+    def for_kernels(self) -> kernels.Landmarks:
+        """The landmarks in the layout of the kernels in C."""
+        m = self.n_apex_legs
+        legs = self.X[:m, :], self.Y[:m, :]
+        return kernels.landmarks_of(self.frame, self.sigma, self.sigma12, *legs, self.candidates)
+
     def __getstate__(self) -> None:
         """Exclude cached properties from the state."""
 
@@ -170,9 +177,11 @@ class LandmarkPlacer(_Landmarks):
     ) -> tuple[Array, Array]:
         """Give points that coincide with a landmark in the data the position of that landmark."""
         xp = namespace(X)
-        if bool(xp.any(coincides)):
-            twin = xp.argmin(inverse_distances(X, self.X), axis=1)
-            Y = xp.where(coincides[:, None], xp.take(self.Y, twin, axis=0), Y)
+        (rows,) = xp.nonzero(coincides)
+        if rows.shape[0] > 0:
+            twin = xp.argmin(inverse_distances(xp.take(X, rows, axis=0), self.X), axis=1)
+            Y = xp.asarray(Y, copy=True)
+            Y[rows, :] = xp.take(self.Y, twin, axis=0)
         return Y, settled | coincides
 
     def place_from(
@@ -203,17 +212,13 @@ class LandmarkPlacer(_Landmarks):
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
     def _placed_from_in_c(self, X: Array, starts: Array, steps: int) -> tuple[Array, Array]:
-        n, m = X.shape[0], min(self.n_apex_legs, self.X.shape[0])
-        legs = self.X[:m, :], self.Y[:m, :]
-        landmarks = kernels.landmarks_of(
-            self.frame, self.sigma, self.sigma12, *legs, self.candidates
-        )
+        n = X.shape[0]
         X, starts = filled_up(X), filled_up(starts)
         energy = _Energy(X, self)
         limits = _LONGEST_STEP, _ROUNDING, _SETTLED, _FROM_A_PLACE[1]
         settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
         near = energy.apex_legs.inverse_distance
-        Y, E = kernels.place_from(landmarks, X, energy.K, near, starts, settings, steps)
+        Y, E = kernels.place_from(self.for_kernels, X, energy.K, near, starts, settings, steps)
         coincides = energy.nearest == 0
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
@@ -235,11 +240,7 @@ class LandmarkPlacer(_Landmarks):
         self, X: Array, more_steps: int, away_from: Array | None = None
     ) -> tuple[Array, Array]:
         """Like `place_roughly`, with more steps for points that have not converged."""
-        xp, n, m = namespace(X), X.shape[0], min(self.n_apex_legs, self.X.shape[0])
-        legs = self.X[:m, :], self.Y[:m, :]
-        landmarks = kernels.landmarks_of(
-            self.frame, self.sigma, self.sigma12, *legs, self.candidates
-        )
+        xp, n = namespace(X), X.shape[0]
         limits = (
             math.cos(_APART),
             _LONGEST_STEP,
@@ -257,7 +258,7 @@ class LandmarkPlacer(_Landmarks):
             settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
             near = energy.apex_legs.inverse_distance
             Y, settled = kernels.place(
-                landmarks, tile, energy.K, near, energy.screen(), settings, steps
+                self.for_kernels, tile, energy.K, near, energy.screen(), settings, steps
             )
             found.append(self._join_twins(tile, energy.nearest == 0, Y, settled))
         Y, settled = (xp.concat(parts)[:n, ...] for parts in zip(*found, strict=True))

@@ -113,7 +113,7 @@ def _turned_onto(
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
     other, turned = OtherMap(placer, rotation, warp, False), there @ rotation.T
     with rows_alike():
-        near = other.place(X, Y[:, None, :])
+        near = other.place(X, monomials(Y)[:, None, :])
     missed = np.mean(geodesic(near.astype(np.float64), turned) > _REARRANGED)
     return other._replace(search=bool(missed > _MOST_MISSED)), turned
 

@@ -26,6 +26,7 @@ from .._data.arrays import (
     widest,
 )
 from .._data.source import RowSource
+from .._detail.neighbors import Search
 from .._math.angles import Calibration, Moments, mean_square
 from .._math.sphere import geodesic, normalize, tangent_frame
 from .._solve.fitted_map import within_reach
@@ -54,13 +55,14 @@ class OtherMap(NamedTuple):
     search: bool  # whether points are placed by a full search
 
     def place(self, X_hat: Array, starts: Array) -> Array:
-        """Rotated positions of points, from possible positions on the map (b x n x 3)."""
+        """Rotated positions of points, from `monomials` of possible positions on the map (b x n x 20)."""
         if self.search:
             Y = self.placer.place(X_hat)
         else:
             xp = namespace(X_hat)
-            warped = [_warped(starts[:, k, :], self.warp) for k in range(starts.shape[1])]
-            Y, _ = self.placer.place_from(X_hat, xp.stack(warped, axis=1))
+            rows = xp.reshape(starts, (-1, starts.shape[2]))
+            warped = normalize(product(rows, xp.matrix_transpose(self.warp)))
+            Y, _ = self.placer.place_from(X_hat, xp.reshape(warped, (*starts.shape[:2], 3)))
         return product(Y, self.rotation)
 
 
@@ -137,7 +139,7 @@ class Judge(NamedTuple):
         raw = product(Y, turned)
         other_minimum = product(self._other_minimum(X_hat, raw), self.rotation)
         if others is None:
-            starts = xp.stack([Y, other_minimum], axis=1)
+            starts = xp.stack([monomials(Y), monomials(other_minimum)], axis=1)
             found = xp.stack([m.place(X_hat, starts) for m in self.maps])
         else:
             found = xp.asarray(others, **single)
@@ -232,11 +234,20 @@ def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far
     near = max(k, int(far * reference.X.shape[0]))
     rows = start + xp.arange(X_hat.shape[0], **beside(X_hat))
 
+    search = Search(reference.X) if on_host(X_hat) else None
+
     def torn(X: Array, Y: Array, rows: Array) -> tuple[Array]:
-        itself = xp.nonzero(rows[:, None] == reference.rows[None, :])
-        D, D_map = _squared_distances(X, reference.X), _squared_distances(Y, reference.Y)
-        D[itself] = D_map[itself] = xp.inf
-        there = _at_smallest(D, k, D_map)
+        found, itself = xp.nonzero(rows[:, None] == reference.rows[None, :])
+        D_map = _squared_distances(Y, reference.Y)
+        D_map[found, itself] = xp.inf
+        if search is None:
+            D = _squared_distances(X, reference.X)
+            D[found, itself] = xp.inf
+            there = D_map.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
+        else:
+            own = np.full(len(X), -1)
+            own[found] = itself
+            there = np.take_along_axis(D_map, search(X, k, own), axis=1)
         limit = xp.max(_smallest(D_map, near), axis=1)
         return (xp.mean(xp.astype(there > limit[:, None], X.dtype), axis=1),)
 
@@ -257,14 +268,6 @@ def _smallest(D: Array, k: int) -> Array:
     if on_host(D):
         return np.partition(D, k - 1, axis=1)[:, :k]
     return D.topk(k, dim=1, largest=False, sorted=False).values
-
-
-def _at_smallest(D: Array, k: int, values: Array) -> Array:
-    """Values in the columns of the k smallest entries of each row, unordered."""
-    if on_host(D):
-        columns = np.argpartition(D, k - 1, axis=1)[:, :k]
-        return np.take_along_axis(values, columns, axis=1)
-    return values.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
 
 
 def _unexplained(moments: Moments, line: Calibration) -> Array:
@@ -289,10 +292,6 @@ def monomials(Y: Array) -> Array:
     one, second = xp.ones_like(x), [x * x, y * y, z * z, x * y, x * z, y * z]
     third = [x * s for s in second] + [y * y * y, y * y * z, y * z * z, z * z * z]
     return xp.stack([one, x, y, z, *second, *third], axis=1)
-
-
-def _warped(Y: Array, warp: Array) -> Array:
-    return normalize(product(monomials(Y), namespace(Y).matrix_transpose(warp)))
 
 
 def product(A: Array, B: Array) -> Array:
