@@ -99,7 +99,7 @@ _FULL_BATCH_UP_TO = (
 _BATCH_SIZE = 64
 _FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
 _COMPARED = 1000  # points used to compare the angles of two maps
-_PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
+PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
 
 
@@ -179,8 +179,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
     n = rows.shape[0]
     by_values = sample_of(rows, min(n, max(CROWD, plan.n_landmarks)))
     sample, n_landmarks = by_values.rows, plan.n_landmarks
-    if _begins_at_averages(plan):
-        sample = sample[: max(_PLACED_BEFORE_DETAIL, n_landmarks + _UNSEEN)]
+    if begins_at_averages(plan):
+        sample = sample[: max(PLACED_BEFORE_DETAIL, n_landmarks + _UNSEEN)]
     if plan.anchors is not None:
         chosen = anchored_sample(plan.anchors, n_landmarks, plan.rng)
         sample, n_landmarks = np.concatenate([chosen, np.setdiff1d(sample, chosen)]), len(chosen)
@@ -192,7 +192,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
     placed, at = rows, sample  # `at` is where the sample is among the rows that are placed
     if rows.lazy:
         placed = RowSource(near[np.argsort(sample)], plan.workers)
-    elif _begins_at_averages(plan) and fit.status is not Status.CALLBACK:
+    elif begins_at_averages(plan) and fit.status is not Status.CALLBACK:
         placed = rows.part(np.sort(sample))
     if placed is not rows:
         at = np.argsort(np.argsort(sample))
@@ -297,7 +297,7 @@ def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
     return Crowd(to_numpy(Y[rows]), _scores(some, plan.reducer), _plane(some, plan.reducer))
 
 
-def _begins_at_averages(plan: Plan) -> bool:
+def begins_at_averages(plan: Plan) -> bool:
     """Whether the descent with detail starts from a map of averages, and not from the plain map."""
     free = plan.anchors is None and isinstance(plan.init, str)
     return plan.detail >= _FROM_AVERAGES and free
@@ -309,7 +309,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         return solved
     fit, workers = solved.fit, plan.device_workers
     X_hat = _all_projected(plan)
-    Y = None if _begins_at_averages(plan) else plan.source.to_device(fit.Y)
+    Y = None if begins_at_averages(plan) else plan.source.to_device(fit.Y)
     plan.progress.phase("neighbours", None, "")
     graph, order = _graph(X_hat, plan)
     back, landmarks, sample = None, solved.landmarks, solved.sample

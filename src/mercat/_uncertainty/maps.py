@@ -30,12 +30,14 @@ from .._solve.exact import Fit
 from .._solve.fitted_map import ScoredMap
 from .._solve.pipeline import (
     CROWD,
+    PLACED_BEFORE_DETAIL,
     Crowd,
     Plan,
     Solved,
     _place_all,
     _placement,
     add_detail,
+    begins_at_averages,
     solve,
     solve_sample,
 )
@@ -141,8 +143,10 @@ def with_detail(
         X_hat = projected(plan.source.take_all(), plan).astype(np.float32)
         graph = graph_of(nearest(X_hat, graph, samples.generators[-1], plan.workers))
     for rows, rng, made in zip(samples.maps, samples.generators, maps, strict=False):
-        fit = _place_all(plan.source, made.scored, made.fit, Progress(False))
-        sample = random_sample(len(Y), min(len(Y), CROWD), rng)
+        placed, sample = plan.source, random_sample(len(Y), min(len(Y), CROWD), rng)
+        if begins_at_averages(plan):  # positions are not needed, only how well angles fit
+            placed = placed.part(np.sort(sample.rows[:PLACED_BEFORE_DETAIL]))
+        fit = _place_all(placed, made.scored, made.fit, Progress(False))
         solved = Solved(fit, made.scored, rows, sample, Crowd(fit.Y, fit.Y), Diagnostics())
         own_plan = plan._replace(neighbors=graph, rng=rng, progress=Progress(False))
         there = to_numpy(add_detail(solved, own_plan).fit.Y).astype(np.float64)
