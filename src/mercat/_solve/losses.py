@@ -51,7 +51,8 @@ class AngleLoss:
     sharing : AngleLoss, optional
         Another loss for the same data, whose sums over the data's cosines are reused.
     rows : (n,) array, optional
-        X are these rows of the data of `sharing`. Sums over their cosines are estimated from those of all.
+        Rows of the data of `sharing` that X are, or that are like them. Sums over the cosines of X are
+        estimated from theirs.
     """
 
     def __init__(

@@ -120,6 +120,7 @@ class Plan(NamedTuple):
     detail: float
     neighbors: Any
     anchors: Anchors | None = None
+    similar: AngleLoss | None = None  # of another sample of the data, whose sums serve for this one
 
     @property
     def workers(self) -> Workers:
@@ -507,7 +508,11 @@ def _descend(
     single = plan.anchors is None and takes_pairs(len(X_hat), plan.line, 0.0)
     xp = namespace(there)
     about_all = AngleLoss(
-        xp.astype(there, xp.float32) if single else there, line=plan.line, workers=plan.workers
+        xp.astype(there, xp.float32) if single else there,
+        line=plan.line,
+        workers=plan.workers,
+        sharing=plan.similar,
+        rows=None if plan.similar is None else np.arange(len(rows)) % len(plan.similar.X),
     )
     if plan.anchors is not None:
         start = anchored_start(X_hat, plan.anchors.positions[rows], plan.line, plan.workers)

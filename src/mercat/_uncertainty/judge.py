@@ -132,7 +132,7 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
     taken = _taken(model, plan, np.union1d(samples.all, model.landmarks_))
     reference, landmarks = taken.some(samples.reference), taken.some(model.landmarks_)
     plan.progress.phase("other maps", n_maps, "map")
-    made = other_maps(plan, samples, taken, reference)
+    made = other_maps(plan, samples, taken, reference, model.correlation_)
     if model.detail > 0:
         Y = np.asarray(model.embedding_, dtype=np.float64)
         maps, placed = [], np.stack(list(with_detail(plan, samples, made, Y)))

@@ -28,6 +28,7 @@ from .._reduce.reducer import Reducer, fit_reducer, project_all
 from .._solve.diagnostics import Diagnostics
 from .._solve.exact import Fit
 from .._solve.fitted_map import ScoredMap
+from .._solve.losses import AngleLoss
 from .._solve.pipeline import (
     CROWD,
     PLACED_BEFORE_DETAIL,
@@ -52,6 +53,9 @@ _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
 # Largest distance, in radians, between the position from a start on the map and that from a full search, and
 # the fraction of points above it from which the full search is used.
 _REARRANGED, _MOST_MISSED = 0.1, 0.02
+_FAR_FROM_EXACT = (
+    0.95  # correlation of the angles below which all samples share their sums over the data
+)
 _SINGULAR = 1e-6  # relative cutoff for small singular values
 
 
@@ -96,9 +100,18 @@ class Made(NamedTuple):
     witnesses: np.ndarray
 
 
-def other_maps(plan: Plan, samples: Samples, taken: Taken, reference: Taken) -> Iterator[Made]:
-    """Other maps without detail, each from its own rows and start, rotated onto the map."""
+def other_maps(
+    plan: Plan, samples: Samples, taken: Taken, reference: Taken, correlation: float
+) -> Iterator[Made]:
+    """Other maps without detail, each from its own rows and start, rotated onto the map.
+
+    `correlation` is that of the map's angles with those of the data.
+    """
     X, Y = reference.X[:N_WITNESSES], reference.Y[:N_WITNESSES]
+    if correlation < _FAR_FROM_EXACT:
+        first = plan.source.to_device(taken.some(samples.maps[0]).X)
+        similar = AngleLoss(first, line=plan.line, workers=plan.workers)
+        plan = plan._replace(similar=similar)
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
         fit, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
         placer: Any = scored.placer.against
