@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse
 
-from .arrays import Array, beside, namespace, on_host, to_numpy
+from .arrays import Array, beside, blocks, namespace, on_host, to_numpy
 from .source import RowSource
 
 T = TypeVar("T")
+_VALUES_AT_ONCE = 1 << 15  # which fit the cache of a core
 _KEPT = 10_000  # rows of a sample that is taken on the way
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # constants of SplitMix64, as signed integers
 _EXPONENT, _ONE = 0x7F800000, 0x3F800000  # bits of the exponent, and of 1, in single precision
@@ -114,12 +115,22 @@ def row_keys(rows: Any) -> Array:
     """
     if scipy.sparse.issparse(rows):
         return _keys_of_sparse(rows)
+    factors = _column_factors(rows.shape[1], namespace(rows), beside(rows))
+    if not on_host(rows):
+        return _keys_of_dense(rows, factors)
+    size = max(1, _VALUES_AT_ONCE // max(rows.shape[1], 1))
+    parts = [_keys_of_dense(rows[block], factors) for block in blocks(len(rows), size)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def _keys_of_dense(rows: Array, factors: Array) -> Array:
     xp = namespace(rows)
     bits = _bits(rows)
     largest = xp.max(bits & _EXPONENT, axis=1)[:, None] if rows.shape[1] else bits[:, :1]
-    bits = xp.where(bits == 0, bits, bits - largest + _ONE)
-    factors = _column_factors(rows.shape[1], xp, beside(rows))
-    return bits @ factors if on_host(rows) else xp.sum(bits * factors, axis=1)
+    shifted = bits - (largest - _ONE)
+    shifted *= bits != 0
+    shifted *= factors
+    return xp.sum(shifted, axis=1)
 
 
 def _keys_of_sparse(rows: Any) -> np.ndarray:
