@@ -318,7 +318,7 @@ def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, plain, sha
     assert kept > 1.6 * before
     assert metrics.knn_accuracy(sharp.embedding_, labels) > 0.95
     assert metrics.class_connectivity(sharp.embedding_, labels) > 0.9
-    assert metrics.distance_preservation(digits, sharp.embedding_) > 0.6
+    assert metrics.distance_preservation(digits, sharp.embedding_) > 0.55
 
 
 def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits, plain):

@@ -79,7 +79,7 @@ def test_three_places_are_no_reason_for_doubt():
 
 def test_components_that_cut_most_of_the_variance(digits):
     (message,) = warned(digits, n_spectral=2)
-    assert message.startswith("n_spectral=2 keeps 29% of the variance")
+    assert re.match("n_spectral=2 keeps 2[89]% of the variance", message)  # 28.5 %, of a sample
     assert "Raise n_spectral" in message
     distances = cdist(digits[:300], digits[:300])
     assert "n_spectral=2 keeps" in warned(distances, metric="precomputed", n_spectral=2)[0]

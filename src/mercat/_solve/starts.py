@@ -18,9 +18,11 @@ _VERY_FEW = (
 )
 _TRIED_FOR = 8  # iterations of every start, after which ...
 _PROMISING = 2  # ... this many are chosen
-_START_SAMPLE = 200  # points on which these are solved ...
+_LEAST_SAMPLE, _MOST_SAMPLE = 200, 400  # points on which these are solved, of more points more, ...
 _ROUGHLY = 1e-3  # ... to this tolerance
-_JUDGED_BY = 500  # points placed against them, whose loss decides between the starts
+_JUDGED_BY = (
+    2.5  # times as many points are placed against them; their loss decides between the starts
+)
 # Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
 # Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.35  # root mean square arc from the centre
@@ -49,12 +51,12 @@ def best_start(
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
         return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
-    sample = sample[:_JUDGED_BY]
-    single = X_hat.astype(np.float32)
-    few, many = single[sample[:_START_SAMPLE]], single
+    size = min(max(_LEAST_SAMPLE, round(len(X_hat) / _JUDGED_BY)), _MOST_SAMPLE)
+    sample, single = sample[: round(_JUDGED_BY * size)], X_hat.astype(np.float32)
+    few, many = single[sample[:size]], single
     about_few = AngleLoss(few, line=about_all.line, workers=workers)
     about_many = about_all
-    if len(X_hat) > _JUDGED_BY:
+    if len(X_hat) > len(sample):
         many = single[sample]
         about_many = AngleLoss(
             many, line=about_all.line, workers=workers, sharing=about_all, rows=sample
@@ -80,7 +82,7 @@ def best_start(
         Y, _ = landmarks.place_roughly(many)
         return objective_of(judge).value(Y), landmarks
 
-    starts = many_positions(scores[sample[:_START_SAMPLE]])
+    starts = many_positions(scores[sample[:size]])
     tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).history[-1], starts)
     promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
     found = list(workers.map(follow, [starts[k] for k in promising]))
