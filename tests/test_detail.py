@@ -139,8 +139,8 @@ def test_neighbor_forces_are_gradients():
     Y = random_sphere(n)
     with Workers(1) as workers:
         pull = attraction(P, Y, bandwidth, workers)
-        slopes, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
-    push = 2 * n / pairs * slopes
+        gradient, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
+    push = 2 * n / pairs * gradient
     w = 1 / (1 + np.sum((Y[:, None] - Y[None]) ** 2, axis=2) / bandwidth**2)
     assert pairs == pytest.approx(w.sum() - n, rel=0.01)
     force = tangent(pull + push, Y) / n

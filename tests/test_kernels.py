@@ -109,8 +109,8 @@ def test_steps(level, n, longest):
     velocity, *forces = (rng.normal(size=(n, 3)).astype(np.float32) for _ in range(4))
     for array in (velocity, *forces):
         array[0] = 0  # stays
-    slopes = (np.exp(rng.normal(size=(n, 1))).astype(np.float32) for _ in range(2))
-    forces = Forces(*forces, *slopes, (0.3, 2.0, 0.1))
+    curvatures = (np.exp(rng.normal(size=(n, 1))).astype(np.float32) for _ in range(2))
+    forces = Forces(*forces, *curvatures, (0.3, 2.0, 0.1))
     arguments = Y, velocity, forces, 0.7, longest, Workers(1)
     expected = by_numpy(_moved, *arguments)
 

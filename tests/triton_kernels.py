@@ -51,8 +51,10 @@ def main() -> None:
     graph = graph_of(torch.as_tensor(rng.integers(0, n, size=(n, 9))))
     graph = with_its_transpose(Graph(graph.indices, graph.indptr, torch.rand(9 * n)))
     velocity, pull, push, far = (0.01 * torch.randn(n, 3) for _ in range(4))
-    slopes = torch.rand(n, 1) + 0.5, torch.rand(n, 1)
-    forces = Forces(pull, push, far, *slopes, (0.3, torch.tensor(2.0, dtype=torch.float64), 0.1))
+    curvatures = torch.rand(n, 1) + 0.5, torch.rand(n, 1)
+    forces = Forces(
+        pull, push, far, *curvatures, (0.3, torch.tensor(2.0, dtype=torch.float64), 0.1)
+    )
     with Workers(1) as workers:
         compare("attraction", lambda: [attraction(graph, Y, 0.1, workers)])
         compare("move", lambda: _moved(Y, velocity, forces, 0.5, 0.05, workers))

@@ -153,14 +153,14 @@ def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
     """
     n, xp = len(Y), namespace(Y)
     if on_host(Y) and kernels.available():
-        values, slopes = field.at(Y, workers.n_jobs)
+        values, gradient = field.at(Y, workers.n_jobs)
     else:
         parts = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
         found = list(workers.map(lambda b: field.at(Y[b]), parts))
-        values, slopes = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
+        values, gradient = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
     # An array, not a float: conversion would wait for the device. The lower bound covers interpolation
     # errors when all points are far from each other.
-    return slopes, xp.clip(xp.sum(values, dtype=widest(Y)) - n, 1e-3 * n, None)
+    return gradient, xp.clip(xp.sum(values, dtype=widest(Y)) - n, 1e-3 * n, None)
 
 
 # ------------------------------------------------------------------ descent
@@ -234,7 +234,7 @@ def sharpen(
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers, Y)
         if len(history) % _FAR_TERMS_EVERY == 0:
-            far, far_slope = far_terms.force(Y, softening_of(n))
+            far, far_curvature = far_terms.force(Y, softening_of(n))
         pull = attraction(P, Y, bandwidth, workers)
         push, pairs = repulsion(kernel.field(Y), Y, workers)
         factors = (
@@ -242,7 +242,7 @@ def sharpen(
             weight * 2 * n / pairs,
             4 * weight * exaggeration / bandwidth**2,
         )
-        forces = Forces(pull, push, far, stiffness, far_slope, factors)
+        forces = Forces(pull, push, far, stiffness, far_curvature, factors)
         factor *= weight / (weight + _TIMID)
         before = Y
         Y, velocity = _moved(Y, velocity, forces, factor, _LONGEST_STEP * bandwidth, workers)
@@ -291,15 +291,15 @@ class Forces(NamedTuple):
     pull: Array  # (n, 3), from `attraction`
     push: Array  # (n, 3), from `repulsion`
     far: Array  # (n, 3), from `FarTerms`
-    stiffness: Array  # (n, 1), curvature of the attraction
-    far_slope: Array  # (n, 1), curvature of the far terms
+    stiffness: Array  # (n, 1), curvature of the attraction, without its factor
+    far_curvature: Array  # (n, 1), curvature of the far terms
     factors: tuple[float, Any, float]  # of pull, push and stiffness
 
     def at(self, rows: slice) -> tuple[Array, Array]:
         """Sum of the forces (b x 3), and its curvature (b x 1)."""
         of_pull, of_push, of_stiffness = self.factors
         force = of_pull * self.pull[rows] + of_push * self.push[rows] + self.far[rows]
-        return force, of_stiffness * self.stiffness[rows] + self.far_slope[rows]
+        return force, of_stiffness * self.stiffness[rows] + self.far_curvature[rows]
 
 
 def _moved(
@@ -314,8 +314,8 @@ def _moved(
         return device_kernels.move(Y, velocity, *forces.at(slice(0, len(Y))), *step)
 
     def part(b: slice) -> tuple[Array, Array]:
-        force, slope = forces.at(b)
-        faster = _MOMENTUM * tangent(velocity[b], Y[b]) - factor * tangent(force, Y[b]) / slope
+        force, curvature = forces.at(b)
+        faster = _MOMENTUM * tangent(velocity[b], Y[b]) - factor * tangent(force, Y[b]) / curvature
         faster = xp.astype(faster, xp.float32)
         return normalize(Y[b] + _limited(faster, longest)), faster
 

@@ -156,10 +156,9 @@ def move(
     f = tl.load(force + 3 * i, mask=there, other=0.0)
     g = tl.load(force + 3 * i + 1, mask=there, other=0.0)
     h = tl.load(force + 3 * i + 2, mask=there, other=0.0)
-    slope = tl.load(curvature + i, mask=there, other=1.0)
     along = u * x + v * y + w * z
     out = f * x + g * y + h * z
-    step = factor / slope
+    step = factor / tl.load(curvature + i, mask=there, other=1.0)
     u = momentum * (u - along * x) - step * (f - out * x)
     v = momentum * (v - along * y) - step * (g - out * y)
     w = momentum * (w - along * z) - step * (h - out * z)

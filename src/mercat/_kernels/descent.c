@@ -41,7 +41,7 @@ KERNEL(attraction)(int64_t n_threads, int64_t n, const int64_t *ends, const int3
 }
 
 struct step {
-    const float *Y, *pull, *push, *far, *stiffness, *far_slope;
+    const float *Y, *pull, *push, *far, *stiffness, *far_curvature;
     float of_pull, of_push, of_stiffness, momentum, factor, longest, *velocity, *moved;
 };
 
@@ -49,13 +49,13 @@ static void take_step(const void *arguments, int64_t first, int64_t last)
 {
     const struct step s = *(const struct step *)arguments;
     for (int64_t i = first; i < last; i++) {
-        const float *y = s.Y + 3 * i, slope = s.of_stiffness * s.stiffness[i] + s.far_slope[i];
+        const float *y = s.Y + 3 * i, curvature = s.of_stiffness * s.stiffness[i] + s.far_curvature[i];
         float *v = s.velocity + 3 * i, *to = s.moved + 3 * i, f[3];
         for (int c = 0; c < 3; c++)
             f[c] = s.of_pull * s.pull[3 * i + c] + s.of_push * s.push[3 * i + c] + s.far[3 * i + c];
         const float out = dot(v, y), pushed_out = dot(f, y);
         for (int c = 0; c < 3; c++)
-            v[c] = s.momentum * (v[c] - out * y[c]) - s.factor * (f[c] - pushed_out * y[c]) / slope;
+            v[c] = s.momentum * (v[c] - out * y[c]) - s.factor * (f[c] - pushed_out * y[c]) / curvature;
         float length = sqrtf(dot(v, v)), shorten = length > s.longest ? s.longest / length : 1;
         for (int c = 0; c < 3; c++)
             to[c] = y[c] + shorten * v[c];
@@ -68,7 +68,7 @@ static void take_step(const void *arguments, int64_t first, int64_t last)
 /* A step from Y on the sphere with momentum, down the gradient over the curvature (see `Forces`), of length at most
    `longest`. Updates the velocities in place and writes the new positions to `moved`. */
 KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, const float *push, const float *far,
-             const float *stiffness, const float *far_slope, double of_pull, double of_push, double of_stiffness,
+             const float *stiffness, const float *far_curvature, double of_pull, double of_push, double of_stiffness,
              double momentum, double factor, double longest, float *velocity, float *moved)
 {
     struct step step = {Y,
@@ -76,7 +76,7 @@ KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, co
                         push,
                         far,
                         stiffness,
-                        far_slope,
+                        far_curvature,
                         (float)of_pull,
                         (float)of_push,
                         (float)of_stiffness,
