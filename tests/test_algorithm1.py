@@ -75,7 +75,7 @@ def test_blocks_of_apices_add_up(problem, monkeypatch):
     X, angles, apices, legs = problem
     with Workers(2) as workers:
         whole = batch_loss(X, _positions(angles), apices, legs, workers)
-        monkeypatch.setattr(_algorithm1, "_APICES_A_BLOCK", 3)
+        monkeypatch.setattr(_algorithm1, "_APICES_PER_BLOCK", 3)
         parts = batch_loss(X, _positions(angles), apices, legs, workers)
     assert parts[0] == pytest.approx(whole[0])
     np.testing.assert_allclose(parts[1], whole[1], atol=1e-12)

@@ -27,7 +27,7 @@ CHUNKS = {"one": (N,), "even": (500,) * 4 + (300,), "odd": (1, 777, 1000, 522), 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """So that there are blocks, parts and parts of parts, and more points than are placed at once."""
-    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 100 * D)
+    monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 100 * D)
     monkeypatch.setattr(_solvers, "CROWD", 300)
 
 
@@ -184,7 +184,7 @@ def test_what_is_shared_is_not_copied_into_each_task():
 
 def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
     X = data(np.float32)
-    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 1 << 21)  # workers have the usual blocks
+    monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 1 << 21)  # workers have the usual blocks
     here = mercat().fit(X)
     with (
         distributed.LocalCluster(

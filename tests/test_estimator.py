@@ -194,7 +194,7 @@ def test_points_beyond_all_measure_are_refused(fitted):
 
 def test_transform_puts_every_block_in_its_place(monkeypatch, fitted, digits):
     whole = fitted.transform(digits)
-    monkeypatch.setattr(_rows, "ROWS_A_BLOCK", 512)
+    monkeypatch.setattr(_rows, "ROWS_PER_BLOCK", 512)
     assert len(digits) > 2 * 512
     np.testing.assert_array_equal(fitted.transform(digits), whole)
     np.testing.assert_array_equal(whole[-3:], fitted.transform(digits[-3:]))
@@ -281,7 +281,7 @@ def test_memmap_is_read_from_disk(digits, tmp_path):
 @pytest.mark.parametrize("dtype", [np.float32, np.bool_])
 def test_memmap_stays_on_disk(dtype, tmp_path, monkeypatch):
     """What is held in memory is bounded by blocks and by the result, whatever the size of the file."""
-    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 1 << 16)
+    monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 1 << 16)
     shape = (60_000, 200)
     X = np.memmap(tmp_path / "X", dtype, mode="w+", shape=shape)
     for block in np.array_split(X, 20):

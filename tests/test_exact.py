@@ -46,7 +46,7 @@ def solve(X, Y=None, **changes):
 def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrated, pairs_kept):
     """In several blocks, with distances and bearings kept or computed anew."""
     monkeypatch.setattr(_losses, "_PAIRS_KEPT", pairs_kept)
-    monkeypatch.setattr(_losses, "_PAIRS_A_BLOCK", 1)
+    monkeypatch.setattr(_losses, "_PAIRS_PER_BLOCK", 1)
     X, Y = np.random.default_rng(0).normal(size=(40, 6)), random_sphere(40)
     triples = np.array(list(itertools.permutations(range(40), 3)))
     with Workers(2) as workers:

@@ -82,7 +82,7 @@ def test_cells_find_nearly_all_and_repeat(monkeypatch):
 def test_noise_is_looked_for_in_as_many_cells_as_it_takes(monkeypatch, most):
     """One cluster of 30 dimensions: the neighbours of a point lie in many cells."""
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
-    monkeypatch.setattr("mercat._detail.neighbors._POINTS_A_CELL", (50, 50))
+    monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (50, 50))
     monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 3)
     monkeypatch.setattr("mercat._detail.neighbors._MOST_CELLS", most)
     X = np.random.default_rng(0).normal(size=(4000, 30)).astype(np.float32)
@@ -93,7 +93,7 @@ def test_noise_is_looked_for_in_as_many_cells_as_it_takes(monkeypatch, most):
 
 def test_cells_that_are_too_small_look_further(monkeypatch):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
-    monkeypatch.setattr("mercat._detail.neighbors._POINTS_A_CELL", (2, 2))
+    monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (2, 2))
     monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 1)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
     found = run(nearest, X, 8, np.random.default_rng(1))

@@ -98,7 +98,7 @@ def test_kernel_is_symmetric_about_turns_around_the_axis():
 
 
 def test_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mercat._detail.repulsion._POINTS_A_BLOCK", (100, 100))
+    monkeypatch.setattr("mercat._detail.repulsion._POINTS_PER_BLOCK", (100, 100))
     Y = random_sphere(1000)
     found = []
     for n_jobs in (1, 2, 4):

@@ -37,7 +37,7 @@ def test_components_equal_those_of_pca(shape, kind, monkeypatch):
     """Over the three ways: covariance, Gram matrix, randomised (made to happen by a low limit)."""
     if shape == "large":
         monkeypatch.setattr(components, "_SMALL", 30)
-    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 4000)
+    monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 4000)
     X = low_rank(*SHAPES[shape])
     if kind == "uint8":
         X = np.clip(4 * X + 100, 0, 255).astype(np.uint8)
@@ -147,7 +147,7 @@ def test_projection_of_a_row_does_not_depend_on_the_others(n):
 
 
 def test_threads_do_not_change_the_bits(monkeypatch):
-    monkeypatch.setattr(_rows, "VALUES_A_BLOCK", 2000)
+    monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 2000)
     X = low_rank(500, 30)
     one, four = fit(X, n_jobs=1), fit(X, n_jobs=4)
     np.testing.assert_array_equal(one.components, four.components)

@@ -327,7 +327,7 @@ def test_what_is_measured_goes_to_where_one_of_the_two_lives(device, fitted, mea
 def test_nearest_points_and_counts_do_not_depend_on_the_block_of_a_device(
     device, fitted, monkeypatch, rows
 ):
-    monkeypatch.setattr("mercat.metrics._nearest.NUMBERS_THERE", rows * 2500)
+    monkeypatch.setattr("mercat.metrics._nearest.NUMBERS_ON_DEVICE", rows * 2500)
     X = torch.tensor(data(), device=device)
     found = metrics.density_preservation(X, fitted.embedding_, n_points=50)
     expected = metrics.density_preservation(data(), fitted.embedding_, n_points=50)

@@ -67,7 +67,7 @@ def test_all_pairs_give_the_nearest_points(device):
 
 def test_cells_give_nearly_all_of_the_nearest_points(device, monkeypatch):
     monkeypatch.setattr(tiles, "_ALL_PAIRS_UP_TO", 100)
-    monkeypatch.setattr(tiles, "_POINTS_A_CELL", 100)
+    monkeypatch.setattr(tiles, "_POINTS_PER_CELL", 100)
     monkeypatch.setattr(tiles, "_FEWEST_TILES", 1)
     X = data(4000)
     found = tiles.nearest(torch.as_tensor(X).to(device), 15, np.random.default_rng(0))
@@ -83,7 +83,7 @@ def test_points_in_one_place_have_others_as_neighbours(device, monkeypatch):
     X = np.repeat(data(40), 10, axis=0)
     for up_to in (1000, 100):
         monkeypatch.setattr(tiles, "_ALL_PAIRS_UP_TO", up_to)
-        monkeypatch.setattr(tiles, "_POINTS_A_CELL", 50)
+        monkeypatch.setattr(tiles, "_POINTS_PER_CELL", 50)
         found = tiles.nearest(torch.as_tensor(X).to(device), 20, np.random.default_rng(0))
         indices = to_numpy(found.indices)
         assert not (indices == np.arange(len(X))[:, None]).any()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 Report = Callable[[int, float, Any], bool]  # iteration, loss and positions, to whether to stop
-_SECONDS_A_PULSE = 0.5
+_SECONDS_PER_PULSE = 0.5
 
 
 class Progress:
@@ -49,7 +49,7 @@ class Progress:
 
     def pulse(self) -> None:
         """Update the clock of the bar, at most twice a second."""
-        if self._bar is not None and time.monotonic() - self._shown > _SECONDS_A_PULSE:
+        if self._bar is not None and time.monotonic() - self._shown > _SECONDS_PER_PULSE:
             self._shown = time.monotonic()
             self._bar.refresh()
 

@@ -31,7 +31,7 @@ import scipy.sparse
 from .._progress import Progress
 from .arrays import blocks
 from .checks import check_finite
-from .source import FAN_IN, ROWS_A_BLOCK, RowSource, merged, rows_to_sum
+from .source import FAN_IN, ROWS_PER_BLOCK, RowSource, merged, rows_to_sum
 from .sparse import checked_csr
 from .threads import Workers
 
@@ -165,7 +165,7 @@ def _apply(
     rows = _checked(rows, range(start, start + rows.shape[0]))
     out = np.empty((rows.shape[0], *row_shape), dtype=row_type)
     with Workers(1):
-        for step in blocks(rows.shape[0], ROWS_A_BLOCK):
+        for step in blocks(rows.shape[0], ROWS_PER_BLOCK):
             out[step] = function(rows[step], start + step.start)
     return out
 

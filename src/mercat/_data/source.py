@@ -21,8 +21,8 @@ from .arrays import TILE, blocks
 from .checks import check_finite
 from .threads import Workers
 
-VALUES_A_BLOCK = 1 << 21
-ROWS_A_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
+VALUES_PER_BLOCK = 1 << 21
+ROWS_PER_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
 VALUES_TO_PLACE = 1 << 24  # ... and about the maximum number of values
 FAN_IN = 8  # results merged at a time, in a tree
 T = TypeVar("T")
@@ -30,12 +30,12 @@ T = TypeVar("T")
 
 def rows_to_sum(d: int, sparse: bool) -> int:
     """Number of rows per block for sums: by the number of values, or fixed for sparse data."""
-    return ROWS_A_BLOCK if sparse else max(64, VALUES_A_BLOCK // max(d, 1))
+    return ROWS_PER_BLOCK if sparse else max(64, VALUES_PER_BLOCK // max(d, 1))
 
 
 def rows_to_place(d: int) -> int:
     """Number of rows that a thread places at a time: whole tiles, fewer for wide data."""
-    return min(ROWS_A_BLOCK, max(1, VALUES_TO_PLACE // (TILE * max(d, 1))) * TILE)
+    return min(ROWS_PER_BLOCK, max(1, VALUES_TO_PLACE // (TILE * max(d, 1))) * TILE)
 
 
 def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:

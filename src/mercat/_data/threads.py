@@ -20,8 +20,8 @@ from .arrays import blocks
 
 T = TypeVar("T")
 R = TypeVar("R")
-_SHARES_A_THREAD = 2  # blocks per thread; minimum and maximum of their rows:
-_LEAST_SHARE, _LARGEST_SHARE = 1024, 1 << 14
+_BLOCKS_PER_THREAD = 2
+_FEWEST_ROWS, _MOST_ROWS = 1024, 1 << 14  # per block
 
 
 class _SingleThreadedBlas:
@@ -174,8 +174,8 @@ class Workers:
 
     def shares(self, n: int) -> list[slice]:
         """Blocks of n rows, a few per thread, for functions whose results do not depend on the blocks."""
-        size = -(-n // (_SHARES_A_THREAD * self.n_jobs))
-        return blocks(n, min(max(size, _LEAST_SHARE), _LARGEST_SHARE))
+        size = -(-n // (_BLOCKS_PER_THREAD * self.n_jobs))
+        return blocks(n, min(max(size, _FEWEST_ROWS), _MOST_ROWS))
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item, in order, with a bounded number of pending results."""

@@ -20,7 +20,7 @@ from .arrays import TILE, Array, blocks, is_torch, to_numpy
 from .source import RowSource, merged
 from .threads import Workers
 
-_BYTES_A_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks or more
+_BYTES_PER_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks or more
 _MOST_ROWS = 1 << 18  # rows per block that keep any GPU busy
 _ROWS_ELSEWHERE = 1 << 13
 _VALUES_TO_SUM = 1 << 26
@@ -200,7 +200,7 @@ class TorchSource(RowSource):
         free = torch.cuda.mem_get_info(self.device)[0]
         # Memory cached by torch is free, too.
         free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        fitting = max(1024, int(_SHARE * free / (_BYTES_A_ROW + 4 * self.shape[1])))
+        fitting = max(1024, int(_SHARE * free / (_BYTES_PER_ROW + 4 * self.shape[1])))
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
 
     @contextmanager

@@ -45,7 +45,7 @@ from .._data.arrays import (
     to_numpy,
     widest,
 )
-from .._data.source import ROWS_A_BLOCK
+from .._data.source import ROWS_PER_BLOCK
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .._math.angles import Calibration
@@ -261,7 +261,7 @@ def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
     Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)
     _, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
     pulled = 0.0
-    for block in blocks(len(Y), ROWS_A_BLOCK):
+    for block in blocks(len(Y), ROWS_PER_BLOCK):
         ends = P.indptr[block.start : block.stop + 1]
         edges = slice(ends[0], ends[-1])
         apart = np.repeat(Y[block], np.diff(ends), axis=0) - Y[P.indices[edges]]

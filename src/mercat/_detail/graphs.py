@@ -26,10 +26,10 @@ def graph_of(indices: Array) -> Any:
     """Graph (n x n) with an edge from each point to each of its neighbours (n x k)."""
     n, k = indices.shape
     if on_host(indices):
-        whole = np.int32 if 2 * n * k < 2**31 else np.int64  # with room for the transpose
-        ends = np.arange(0, n * k + 1, k, dtype=whole)
+        dtype = np.int32 if 2 * n * k < 2**31 else np.int64  # with room for the transpose
+        ends = np.arange(0, n * k + 1, k, dtype=dtype)
         data = np.ones(n * k, np.float32)
-        return scipy.sparse.csr_array((data, indices.ravel().astype(whole), ends), shape=(n, n))
+        return scipy.sparse.csr_array((data, indices.ravel().astype(dtype), ends), shape=(n, n))
     import torch
 
     ends = torch.arange(0, n * k + 1, k, device=indices.device)

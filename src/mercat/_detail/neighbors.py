@@ -24,7 +24,7 @@ N_NEIGHBORS = 30
 _GROUP = 32  # columns per group
 _ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
-_POINTS_A_CELL = 250, 500  # minimum and maximum; between them n / 1000
+_POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
 _CELLS_SEARCHED = 20  # minimum
 _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
@@ -148,7 +148,7 @@ def _nearest_in_cells(
 ) -> np.ndarray:
     """Approximate nearest neighbours: the nearest points in the nearest cells."""
     n = len(X)
-    least, most = _POINTS_A_CELL
+    least, most = _POINTS_PER_CELL
     centres = _centres(X, n // min(max(n // 1000, least), most), rng, workers)
     cell = _cells(X, centres, workers)
     # Sorted by cell, so that points near in the data are near in memory.

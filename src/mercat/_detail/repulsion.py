@@ -29,9 +29,9 @@ from .._data.arrays import Array, beside, blocks, device_blocks, like, namespace
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 
-_NODES_A_BANDWIDTH = 2.0  # grid nodes per bandwidth
+_NODES_PER_BANDWIDTH = 2.0  # grid nodes per bandwidth
 _FEWEST_ROWS = 12
-_POINTS_A_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
+_POINTS_PER_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
 _NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
 _LEAST = 1e-10  # relative to the largest coefficient: smaller ones are not in the table
 _N_GROUPS = 32  # of frequencies, for threads
@@ -56,7 +56,7 @@ class Kernel:
         self.bandwidth = bandwidth
         self._workers = workers
         near = np.empty(0, dtype=np.float32) if near is None else near
-        half = max(_FEWEST_ROWS, int(np.ceil(_NODES_A_BANDWIDTH * np.pi / bandwidth))) // 2
+        half = max(_FEWEST_ROWS, int(np.ceil(_NODES_PER_BANDWIDTH * np.pi / bandwidth))) // 2
         self.n_rows = 2 * half
         self.n_columns = scipy.fft.next_fast_len(4 * half, real=True)
         self.n_columns += self.n_columns % 2  # even: opposite meridians are on the grid
@@ -172,7 +172,7 @@ class Kernel:
             charge = _spread_on_device(Y, self.n_rows, self.n_columns, size)
             return namespace(charge).astype(charge, namespace(charge).float32)
 
-        least, most = _POINTS_A_BLOCK
+        least, most = _POINTS_PER_BLOCK
         block = min(max(least, -(-len(Y) // 16)), most)
         if not kernels.available():
             parts = self._workers.map(

@@ -46,7 +46,7 @@ from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
 _N_ANCHORS = 48  # minimum; more for few points, up to ...
 _PAIRS = 250_000  # ... this number of pairs of a point and an anchor
-_ROWS_A_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
+_ROWS_PER_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
 _COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
 _PARAMETER_SAMPLE = 256  # points used to fit the terms over pairs at first
 _NO_VARIANCE = 1e-9
@@ -248,7 +248,7 @@ class FarTerms:
             forces, curvatures, sums = zip(*found, strict=True)
             return sum(forces), sum(curvatures), [to_numpy(s).astype(np.float64) for s in sums]
 
-        blocks = row_blocks(Y, max(_ROWS_A_BLOCK, -(-n // _N_BLOCKS)), 16 * m)
+        blocks = row_blocks(Y, max(_ROWS_PER_BLOCK, -(-n // _N_BLOCKS)), 16 * m)
         forces, curvatures, sums = zip(*self._workers.map(part, blocks), strict=True)
         of_angles, *of_pairs = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
         self.angles = self.angles.learned(of_angles, n, m)

@@ -17,7 +17,7 @@ from .._data.arrays import Array, blocks, device_blocks
 _TILE = 64  # points
 _GROUP = 32  # points represented by their smallest distance in a first selection
 _ALL_PAIRS_UP_TO = 100_000  # largest number of points for the exact search
-_POINTS_A_CELL = 500  # more for very many points, so that there are at most ...
+_POINTS_PER_CELL = 500  # more for very many points, so that there are at most ...
 _MOST_CELLS = 32768  # ... this number of cells
 _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
@@ -186,7 +186,7 @@ def _cells(X: Any, rng: np.random.Generator) -> tuple[_Cells, Any]:
     import torch
 
     n = X.shape[0]
-    centres = _centres(X, min(max(1, n // _POINTS_A_CELL), _MOST_CELLS), rng)
+    centres = _centres(X, min(max(1, n // _POINTS_PER_CELL), _MOST_CELLS), rng)
     cell = _nearest_centres(X, centres)
     order = cell.argsort(stable=True)
     counts = torch.bincount(cell, minlength=len(centres))

@@ -24,7 +24,7 @@ import numpy as np
 FOLD = 200  # tables that people have are packed 2- to 50-fold, an attack 1000-fold
 FREE = 1 << 26  # bytes that even the smallest file may unfold to
 _MOST_MEMBERS = 10_000
-_BYTES_A_SIDE = 400  # that a row or a column of a sparse matrix takes in a map of 50 components
+_BYTES_PER_SIDE = 400  # needed per row or column of a sparse matrix, for a map of 50 components
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -239,7 +239,7 @@ def check_sides(path: str | os.PathLike[str], shape: tuple[int, ...], *beside: P
     Empty rows and columns take no space in the file, but memory in a fit. Files `beside` it, with names of
     rows and columns, count as part of it.
     """
-    most = allowance(path, *filter(None, beside)) // _BYTES_A_SIDE
+    most = allowance(path, *filter(None, beside)) // _BYTES_PER_SIDE
     if sum(shape) > most:
         sizes = " x ".join(f"{size:,}" for size in shape)
         raise ValueError(

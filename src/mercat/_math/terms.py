@@ -16,7 +16,7 @@ from .._data.arrays import Array, blocks, namespace, to_numpy, widest
 from .angles import inverse_distances
 from .distances import DistanceTerm
 
-_ROWS_A_BLOCK = 256
+_ROWS_PER_BLOCK = 256
 
 
 class PairTerm(Protocol):
@@ -61,7 +61,7 @@ def fitted_to(term: PairTerm, X: Array, Y: Array) -> PairTerm:
     xp = namespace(X)
     X, Y = xp.astype(X, xp.float32), xp.astype(Y, xp.float32)
     n, parts = len(X), []
-    for block in blocks(n, _ROWS_A_BLOCK):
+    for block in blocks(n, _ROWS_PER_BLOCK):
         found = term.residuals(inverse_distances(X[block], X), Y[block], Y)[2]
         parts.append(to_numpy(xp.sum(found, axis=1, dtype=widest(found))))
     return term.fitted(np.sum(parts, axis=0), n * (n - 1))[0]

@@ -15,7 +15,7 @@ import scipy.sparse
 
 from .._data.arrays import Array, blocks, like, namespace, to_numpy, widest
 from .._data.sampling import reduce_and_sample, sample_of
-from .._data.source import VALUES_A_BLOCK, RowSource
+from .._data.source import VALUES_PER_BLOCK, RowSource
 from .rank import screenot_rank
 
 _SMALL = 1500  # if n or d is at most this, a Gram matrix is decomposed in full
@@ -138,7 +138,7 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
     centred = Centred(mean, largest if largest > 0 else 1.0, metric, dtype)
     if squares == "trace":
         # Bound the memory for dense blocks with many columns.
-        steps = blocks(n, max(1, VALUES_A_BLOCK // X.shape[1]))
+        steps = blocks(n, max(1, VALUES_PER_BLOCK // X.shape[1]))
         dense_steps = (centred.dense(X[step, :]) for step in steps)
         return Scatter(n, mean, largest, sum(float((d * d).sum()) for d in dense_steps))
     dense = centred.dense(X)

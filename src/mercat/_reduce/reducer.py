@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from .._data.arrays import Array, blocks, in_tiles, namespace
-from .._data.source import ROWS_A_BLOCK, RowSource
+from .._data.source import ROWS_PER_BLOCK, RowSource
 from .._data.threads import Workers
 from .components import ComponentReducer, fit_components, prepare_rows
 from .distances import DistanceReducer, fit_distances
@@ -39,7 +39,7 @@ def denoise(X: Any, n_spectral: int | str | None) -> np.ndarray:
 
 def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
     """X_hat of all rows of X, computed in blocks."""
-    parts = blocks(X.shape[0], ROWS_A_BLOCK)
+    parts = blocks(X.shape[0], ROWS_PER_BLOCK)
     projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
     return namespace(projected[0]).concat(projected)
 

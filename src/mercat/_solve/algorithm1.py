@@ -28,7 +28,7 @@ from .status import Status
 N_LEGS = 64
 LEARNING_RATE = 0.01
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's standard parameters
-_APICES_A_BLOCK = 512
+_APICES_PER_BLOCK = 512
 
 
 def draw_legs(apices: np.ndarray, n: int, n_legs: int, rng: np.random.Generator) -> np.ndarray:
@@ -61,7 +61,7 @@ def batch_loss(
 
     gradient = np.zeros_like(Y)
     squares = count = 0.0
-    parts = blocks(len(apices), _APICES_A_BLOCK)
+    parts = blocks(len(apices), _APICES_PER_BLOCK)
     for block, (s, c, i, to_apices, to_legs) in zip(parts, workers.map(part, parts), strict=True):
         squares, count = squares + s, count + c
         gradient[i] += to_apices

@@ -13,7 +13,7 @@ from .._math.angles import Calibration, Moments, mean_square
 from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments
 
-_LEGS_A_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks used for the loss of placed points
+_LEGS_PER_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks used for the loss of placed points
 _FARTHEST = 1e12  # in units of the spread of the data: squares overflow in single precision beyond
 
 
@@ -66,12 +66,12 @@ class LossSample(NamedTuple):
 
     def share(self, n: int, tile: int = TILE) -> LossSample:
         """The sample for n points in tiles: fewer points get more legs each."""
-        return self._replace(n_legs=max(_LEGS_A_TILE, _LEGS_IN_ALL * tile // n), tile=tile)
+        return self._replace(n_legs=max(_LEGS_PER_TILE, _LEGS_IN_ALL * tile // n), tile=tile)
 
 
 def loss_sample(X_hat: np.ndarray, Y: np.ndarray) -> LossSample:
     """`LossSample` of landmarks at Y for very many points."""
-    return LossSample(X_hat.astype(np.float32), Y.astype(np.float32), _LEGS_A_TILE, TILE)
+    return LossSample(X_hat.astype(np.float32), Y.astype(np.float32), _LEGS_PER_TILE, TILE)
 
 
 class ScoredMap(NamedTuple):

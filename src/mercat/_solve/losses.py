@@ -33,7 +33,7 @@ from .._math.sphere import tangent
 from .._math.terms import PairTerm
 
 T = TypeVar("T")
-_PAIRS_A_BLOCK = 1 << 17  # fits the cache of a core
+_PAIRS_PER_BLOCK = 1 << 17  # fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings of more pairs are recomputed
 _PAIRS_ON_DEVICE = 1 << 26  # both limits on a device
 
@@ -69,7 +69,7 @@ class AngleLoss:
         self.line = line
         host = on_host(X)
         self._map = workers.map if host else Workers(1).map  # a device runs one block at a time
-        self._pairs = _PAIRS_A_BLOCK if host else _PAIRS_ON_DEVICE
+        self._pairs = _PAIRS_PER_BLOCK if host else _PAIRS_ON_DEVICE
         self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
         self._indices = range(len(self._blocks))
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)

@@ -72,7 +72,7 @@ _N_KEPT = 4  # candidates whose full energy is compared ...
 _APART = 0.3  # ... and their smallest distance, in radians
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
-_FROM_A_PLACE = (2, 0.02)  # BFGS steps of points that start near their minimum
+_WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
 _SETTLED = 0.02  # radians
 _ROUNDING = 3e-6  # of an energy in single precision
 _LONGEST_STEP = 0.15  # radians
@@ -185,7 +185,7 @@ class LandmarkPlacer(_Landmarks):
         return Y, settled | coincides
 
     def place_from(
-        self, X: Array, starts: Array, steps: int = _FROM_A_PLACE[0]
+        self, X: Array, starts: Array, steps: int = _WARM_START[0]
     ) -> tuple[Array, Array]:
         """Positions (b x 3) at minima near the best of the starts (b x n x 3), and the energies there.
 
@@ -207,7 +207,7 @@ class LandmarkPlacer(_Landmarks):
             Y = xp.where((lowest > E)[:, None], starts[:, k, :], Y)
             lowest = xp.where(lowest > E, E, lowest)
         if steps:
-            Y, _ = _bfgs(energy, Y, steps, _FROM_A_PLACE[1])
+            Y, _ = _bfgs(energy, Y, steps, _WARM_START[1])
         E, coincides = energy(Y)[0], energy.nearest == 0
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
@@ -215,7 +215,7 @@ class LandmarkPlacer(_Landmarks):
         n = X.shape[0]
         X, starts = filled_up(X), filled_up(starts)
         energy = _Energy(X, self)
-        limits = _LONGEST_STEP, _ROUNDING, _SETTLED, _FROM_A_PLACE[1]
+        limits = _LONGEST_STEP, _ROUNDING, _SETTLED, _WARM_START[1]
         settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
         near = energy.apex_legs.inverse_distance
         Y, E = kernels.place_from(self.for_kernels, X, energy.K, near, starts, settings, steps)

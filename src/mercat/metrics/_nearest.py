@@ -10,14 +10,14 @@ from .._data.threads import Workers, n_threads
 from ._points import Floats, Indices, Points, brought_to
 
 ROWS, COLUMNS = 64, 2**16  # shape of a block of squared distances, 32 MB
-NUMBERS_THERE = 2**28  # size of a block on a device, 2 GB
+NUMBERS_ON_DEVICE = 2**28  # size of a block on a device, 2 GB
 SLACK = 1e-9  # relative tolerance within which distances are equal
 
 
 def nearest(points: Points, queries: Indices, k: int) -> Indices:
     """The k nearest neighbours of each query point (m, k), nearest first, without the point itself."""
     if not points.on_host:
-        return _nearest_there(points, queries, k)
+        return _nearest_on_device(points, queries, k)
     centred = points.coordinates - _centre(points).astype(points.coordinates.dtype)
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
     found = finder.kneighbors(centred[queries], return_distance=False)
@@ -68,12 +68,12 @@ def _squared_distances(Q: Array, P: Array, queries: Indices, columns: slice) -> 
     return D
 
 
-def _nearest_there(points: Points, queries: Indices, k: int) -> Indices:
+def _nearest_on_device(points: Points, queries: Indices, k: int) -> Indices:
     """`nearest` by brute force on the device."""
     centre = _centre(points)
     n = len(points)
     P, found = points.take(slice(0, n)) - centre, []
-    for rows in blocks(len(queries), max(1, NUMBERS_THERE // n)):
+    for rows in blocks(len(queries), max(1, NUMBERS_ON_DEVICE // n)):
         Q = points.take(queries[rows]) - centre
         D = _squared_distances(Q, P, queries[rows], slice(0, n))
         found.append(to_numpy(D.topk(k, largest=False).indices))
@@ -85,7 +85,7 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
     n = len(points)
     n_rows, n_columns, count_each = ROWS, COLUMNS, _count_row_by_row
     if not points.on_host:
-        n_rows, n_columns, count_each = max(1, NUMBERS_THERE // n), n, _count_there
+        n_rows, n_columns, count_each = max(1, NUMBERS_ON_DEVICE // n), n, _count_on_device
 
     # Moved to the centre once where all points are one block, and not for each block of rows.
     whole = points.take(slice(0, n)) - centre if n <= n_columns else None
@@ -114,7 +114,7 @@ def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
     return np.array(found, dtype=np.intp)
 
 
-def _count_there(D: Array, limits: Floats) -> Indices:
+def _count_on_device(D: Array, limits: Floats) -> Indices:
     """The same on a device, with one pass per limit over the whole block."""
     xp = namespace(D)
     each = [xp.sum(column[:, None] >= D, axis=1) for column in brought_to(limits, D).T]
