@@ -688,7 +688,7 @@ def test_transform_says_what_does_not_match(data, tmp_path):
     assert "text.csv, line 2, column 'f2': 'tall' is not a number" in err
     code, _, err = call("transform", data, data)
     assert code == 3
-    assert "not a whole model file" in err
+    assert "not a valid model file" in err
     code, _, err = call("transform", tmp_path / "absent", data)
     assert code == 3
     assert f"{tmp_path / 'absent'} cannot be read: No such file or directory." in err

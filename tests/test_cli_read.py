@@ -300,7 +300,7 @@ def test_matrix_market_of_every_kind_reads_as_scipy_does(read, field, symmetry):
     np.testing.assert_array_equal(read("m.mtx").dense(), X)
     lines = target.read_text().splitlines()
     assert re.search(r"has (\d+) entries", read.error("m.mtx", "\n".join(lines[:-1])))
-    assert "not a whole Matrix Market file" in read.error("m.mtx", "\n".join([*lines, "1 1 1 1"]))
+    assert "not a valid Matrix Market file" in read.error("m.mtx", "\n".join([*lines, "1 1 1 1"]))
 
 
 def test_anndata_is_read(read):
@@ -462,7 +462,7 @@ BROKEN = {
     "mtx": (
         "x.mtx",
         "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1.0\n2 x 1\n",
-        "x.mtx is not a whole Matrix Market file: line 4 must hold 3 numbers, got b'2 x 1'",
+        "x.mtx is not a valid Matrix Market file: line 4 must hold 3 numbers, got b'2 x 1'",
     ),
     "ending": ("x.foo", "a", "x.foo must end in one of"),
 }
@@ -486,7 +486,7 @@ def test_truncated_gzip_and_h5ad_are_refused(read):
     adata = anndata.AnnData(RNG.normal(size=(50, 50)))
     adata.write_h5ad(read.folder / "a.h5ad")
     content = (read.folder / "a.h5ad").read_bytes()
-    assert "not a whole HDF5 file" in read.error("t.h5ad", content[: len(content) // 2])
+    assert "not a valid HDF5 file" in read.error("t.h5ad", content[: len(content) // 2])
 
 
 def test_pickles_are_not_loaded(read):

@@ -323,13 +323,13 @@ HUGE = {
         "table",
         "a.npz",
         sparse("dia", (4, 4), data=np.ones((2, 4)), offsets=[0, 0]),
-        "whole sparse",
+        "valid sparse",
     ),
     "triplets out of range": (
         "table",
         "a.npz",
         sparse("coo", (4, 4), row=[0, 4], col=[0, 1]),
-        "whole sparse",
+        "valid sparse",
     ),
     "diagonals": (
         "table",
@@ -341,13 +341,13 @@ HUGE = {
         "table",
         "a.npz",
         sparse("csr", (2, 4), indices=[0, 10**6], indptr=[0, 1, 2]),
-        "whole sparse",
+        "valid sparse",
     ),
     "row starts": (
         "table",
         "a.npz",
         sparse("csr", (2, 4), indices=[0, 1], indptr=[0, 10**6, 2]),
-        "whole sparse",
+        "valid sparse",
     ),
     "mtx": (
         "table",
@@ -441,7 +441,7 @@ def test_hdf5_with_a_heap_that_never_ends_is_refused(read, samples, tmp_path):
         at += 16 + -(-int.from_bytes(content[at + 8 : at + 16], "little") // 8) * 8
     content[at + 8 : at + 16] = bytes(8)
     (tmp_path / "a.h5ad").write_bytes(content)
-    assert "a heap of texts is broken" in refusal(read, "table", tmp_path / "a.h5ad")
+    assert "a global heap is corrupt" in refusal(read, "table", tmp_path / "a.h5ad")
 
 
 def test_zarr_that_claims_what_it_does_not_hold_is_refused(read, samples, tmp_path):

@@ -282,9 +282,9 @@ def test_other_parameters_or_fields_are_named(saved, tmp_path):
 def test_files_of_other_kinds_are_refused(saved, tmp_path):
     path = tmp_path / "m"
     path.write_bytes(b"")
-    assert "not a whole model file" in refusal(path)
+    assert "not a valid model file" in refusal(path)
     path.write_bytes(pickle.dumps(saved[0].get_params()))
-    assert "not a whole model file" in refusal(path)
+    assert "not a valid model file" in refusal(path)
     np.savez(tmp_path / "data.npz", X=X)
     assert "it has no model.json" in refusal(tmp_path / "data.npz")
     assert "not that of a model" in refusal(write(path, {"model.json": '{"format": "other"}'}))

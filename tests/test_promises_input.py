@@ -117,7 +117,7 @@ try:
 except ValueError as error:
     print(json.dumps(str(error)))
 """)
-    assert told.startswith("X is not a whole sparse matrix")
+    assert told.startswith("X is not a valid sparse matrix")
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])

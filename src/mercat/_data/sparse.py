@@ -36,7 +36,7 @@ def check_sparse(X: Any, name: str) -> None:
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         fault = str(error)
     if fault:
-        raise ValueError(f"{name} is not a whole sparse matrix ({X.format}): {fault}.")
+        raise ValueError(f"{name} is not a valid sparse matrix ({X.format}): {fault}.")
 
 
 def _check_native(X: Any, name: str) -> None:

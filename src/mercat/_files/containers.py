@@ -45,9 +45,9 @@ def check_hdf5(path: Path) -> None:
             _check_kind(path, name, item.id.get_type())
             claims.append(math.prod(item.shape or ()) * item.dtype.itemsize)
 
-    with reading(path, "a whole HDF5 file"):
+    with reading(path, "a valid HDF5 file"):
         _check_heaps(path)
-    with reading(path, "a whole HDF5 file"), h5py.File(path, "r") as file:
+    with reading(path, "a valid HDF5 file"), h5py.File(path, "r") as file:
         external = file.id.links.visit(name_of_external, info=True)
         if external is not None:
             where = external.decode(errors="replace")
@@ -73,7 +73,7 @@ def _check_heaps(path: Path) -> None:
                 size = int.from_bytes(content[at + 8 : at + 16], "little")
                 step = size if number == 0 else 16 + -(-size // 8) * 8
                 if step < 16 or at + step > end:
-                    raise ValueError(f"{path} is not a whole HDF5 file: a heap of texts is broken.")
+                    raise ValueError(f"{path} is not a valid HDF5 file: a global heap is corrupt.")
                 at += step
             start = content.find(b"GCOL\x01\0\0\0", start + 8)
 
@@ -96,7 +96,7 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
 def check_zarr(path: Path) -> None:
     """Raise if a zarr folder declares too much data, refers to other files, or names unknown codecs."""
     claimed = 0
-    with reading(path, "a whole zarr folder", folder=True):
+    with reading(path, "a valid zarr store", folder=True):
         inside = path.resolve()
         for part in path.rglob("*"):
             if not part.resolve().is_relative_to(inside):

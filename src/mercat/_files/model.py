@@ -169,7 +169,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-            raise ValueError(f"{path} is not a whole model file: {short(error)}") from error
+            raise ValueError(f"{path} is not a valid model file: {short(error)}") from error
 
 
 def _read_archive(

@@ -66,7 +66,7 @@ def check_file(path: str | os.PathLike[str], *, folder: bool = False) -> None:
 
 @contextmanager
 def reading(
-    path: str | os.PathLike[str], what: str = "a whole file of its kind", *, folder: bool = False
+    path: str | os.PathLike[str], what: str = "a valid file of its format", *, folder: bool = False
 ) -> Iterator[None]:
     """Context that turns errors about the content of a file into ValueErrors that name the file.
 

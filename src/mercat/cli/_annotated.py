@@ -82,7 +82,7 @@ def load(path: Path) -> Any:
     anndata = require("anndata", f"Reading {path}", "cli,anndata")
     if path.is_dir():
         require("zarr", f"Reading {path}", "cli,anndata")
-    with refusing(), reading(path, "a whole AnnData file", folder=True):
+    with refusing(), reading(path, "a valid AnnData file", folder=True):
         (check_zarr if path.is_dir() else check_hdf5)(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

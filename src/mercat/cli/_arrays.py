@@ -134,7 +134,7 @@ def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
     def parts(*names: str) -> tuple[np.ndarray, ...]:
         return tuple(arrays[name] for name in names)
 
-    with refusing(), _untrusted.reading(path, "a whole sparse matrix"):
+    with refusing(), _untrusted.reading(path, "a valid sparse matrix"):
         kind = str(np.char.decode(arrays["format"].astype("S"), "ascii"))
         n, d = (int(size) for size in arrays["shape"])
         _untrusted.check_sides(path, (n, d))

@@ -36,7 +36,7 @@ class _Header:
 
 def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
     """Read a matrix; in folders of 10x Genomics, cells are the rows, named by their barcodes."""
-    with refusing(), _untrusted.reading(path, "a whole Matrix Market file"):
+    with refusing(), _untrusted.reading(path, "a valid Matrix Market file"):
         X = _matrix(path)
     barcodes, genes = map(_rows, companions(path))
     if options.transpose or not (barcodes or genes):
