@@ -41,9 +41,9 @@ from ._validation import (
     sharpened_rows,
 )
 
-_COMPARED = 200  # rows that must be near their place on another map, ...
-_NOT_THE_SAME = 0.5  # ... nearer than this fraction of the distance of two rows
-_SCORED, _SCORED_AT = 2000, 1000  # rows that are scored, and those of them that angles are taken at
+_COMPARED = 200  # rows that must be near their position on another map, ...
+_NOT_THE_SAME = 0.5  # ... nearer than this fraction of the distance between two rows
+_SCORED, _SCORED_AT = 2000, 1000  # rows that `score` uses, and the number of them used as apices
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -64,7 +64,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         the variance of cosines, plus 0.2 times that of distances, each after the best linear fit. This term
         is left out if angles can be preserved nearly exactly.
     detail : float, default=0.0
-        Weight of neighbourhoods relative to angles; 0 uses angles only. A small value (0.03) costs little
+        Weight of neighbourhoods relative to angles; 0 leaves them out. A small value (0.03) costs little
         angle preservation; 0.3 and 1 draw neighbours together like t-SNE and UMAP, but preserve more of the
         global structure. The trade-off at a given value hardly depends on the data and the number of points.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
@@ -72,7 +72,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
         neighbours; the values are ignored, so distances and connectivities of scanpy both work.
     n_detail : int or None, default=None
-        Number of rows, drawn at random, that `detail` is applied to; the others are placed among them as by
+        Number of sampled rows that `detail` is applied to; the others are placed among them as by
         `transform`. None means all rows of data in memory or on a device, and at most 1,000,000 of a Dask
         array or memory map. The sample must fit in memory.
     n_spectral : int, "auto" or None, default=50
@@ -84,12 +84,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         columns that differ), "jaccard" (of the nonzero entries), "precomputed", or a function of two rows
         that returns their distance. Except for "euclidean", points are represented in a Euclidean space in
         which squared distances are those of the metric (twice those of "cosine" and "correlation"). For
-        "precomputed", X has distances, which are used unchanged: a square matrix, or distances to the first
+        "precomputed", X contains distances, used unchanged: a square matrix, or distances to the first
         w rows as landmarks, of shape (n, w). Parts of given distances that no Euclidean space can represent
         are left out.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
-        "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a random sample and places
-        all other points against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.
+        "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a sample of the points and
+        places all others against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.
         "algorithm1" is the paper's Algorithm 1, for comparison.
     n_landmarks : int, default=1000
         Number of landmarks. More give a slightly better map; time grows linearly with their number.
@@ -104,9 +104,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Stop when the loss in `history_` decreases by less than this fraction of itself (or of 0.1, if that is
         more) per iteration. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of what is random: the approximate search for neighbours in large data (with `detail`), the
-        choice of rows with `align_to`, and "algorithm1". All other samples, such as the landmarks, depend on
-        the values of the rows alone. The same seed gives the same bits on any number of threads.
+        Seed of the approximate search for neighbours in large data (with `detail`), the choice of rows with
+        `align_to`, and "algorithm1". All other samples, such as the landmarks, depend only on the values of
+        the rows. The same seed gives bit-identical results on any number of threads.
     device : str, torch.device or None, default=None
         Where to compute, through torch: "cuda", "cuda:1", "mps" or "cpu". None means NumPy on threads, or
         the device of X if X is a torch tensor on one. Data in host memory are streamed to the device.
@@ -227,11 +227,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
         align_to : Mercat or array of shape (n, 3), optional
-            Another map to stay near, of some of the points: a fitted model whose training points are the
-            first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The
-            fit starts there and goes no farther than angles need; the map is turned onto the other one, or
-            mirrored, and not towards the equator. With `detail`, points of the other map stay where they
-            were and new ones settle among them, unless a fresh map keeps angles or neighbours clearly better.
+            Another map, of some of the points, to stay close to: a fitted model whose training points are
+            the first rows of X, or unit vectors, with NaN in the rows of points that are not on that map.
+            The fit starts there and moves points only as far as the angles require; the result is rotated
+            or mirrored onto the other map, instead of towards the equator. With `detail`, points of the
+            other map stay where they were and new ones are placed among them, unless a new map preserves
+            angles or neighbours clearly better.
 
         Returns
         -------
@@ -249,11 +250,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
         align_to : Mercat or array of shape (n, 3), optional
-            Another map to stay near, of some of the points: a fitted model whose training points are the
-            first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The
-            fit starts there and goes no farther than angles need; the map is turned onto the other one, or
-            mirrored, and not towards the equator. With `detail`, points of the other map stay where they
-            were and new ones settle among them, unless a fresh map keeps angles or neighbours clearly better.
+            Another map, of some of the points, to stay close to: a fitted model whose training points are
+            the first rows of X, or unit vectors, with NaN in the rows of points that are not on that map.
+            The fit starts there and moves points only as far as the angles require; the result is rotated
+            or mirrored onto the other map, instead of towards the equator. With `detail`, points of the
+            other map stay where they were and new ones are placed among them, unless a new map preserves
+            angles or neighbours clearly better.
 
         Returns
         -------
@@ -281,16 +283,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return model._placed(model._open(X, workers, fitting=False), progress)
 
     def turn(self, points: Any, onto: Any) -> Mercat:
-        """Rotate or mirror the fitted map so that given points come close to others.
+        """Rotate or mirror the fitted map so that given points come close to given positions.
 
         This changes `embedding_` and `transform`, but not angles and distances.
 
         Parameters
         ----------
         points : array of shape (k, 3)
-            Points of this map, such as centres of classes; they need not be of length 1.
+            Points of this map, such as centres of classes; they need not have length 1.
         onto : array of shape (k, 3)
-            The corresponding points of another map.
+            Where they should come close to, such as the corresponding points of another map.
 
         Returns
         -------
@@ -322,7 +324,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Y.map_blocks(rotated, R, dtype, dtype=dtype) if is_dask(Y) else rotated(Y, R, dtype)
         )
         after = {"embedding_": turned, "_rotation": R @ self._rotation}
-        self.__dict__ = vars(self) | after  # at one stroke: other threads may look
+        self.__dict__ = vars(self) | after  # in one assignment: other threads may be reading
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -362,7 +364,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ the path
 
     def _fit(self, X: Any, align_to: Any = None) -> Mercat:
-        """Fit a copy and take over what it learned at one stroke; the copy.
+        """Fit a copy, take over what it learned in one assignment, and return the copy.
 
         A fit that fails or is interrupted leaves the model as it was, and other threads see the model before
         the fit or after it, never in between.
@@ -416,7 +418,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _plan(
         self, source: RowSource, reducer: Reducer, rng: np.random.Generator, progress: Progress
     ) -> Plan:
-        """What the parameters ask a solver for, from its own start."""
+        """Plan of a fit with the parameters of this model and the default start."""
         return Plan(
             source=source,
             reducer=reducer,
@@ -434,7 +436,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _open(self, X: Any, workers: Workers, *, fitting: bool) -> RowSource:
-        """The rows of X, where they are, checked."""
+        """Open X as a source of rows, and validate it."""
         source = open_source(X, self.device, workers)
         require_supported(self, source, fitting=fitting)
         check_data(self, X, source, fitting=fitting)
@@ -477,7 +479,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @contextmanager
     def _working(self) -> Iterator[tuple[Workers, Progress]]:
-        """Threads and progress bars for the time of a computation."""
+        """Context with threads and progress bars for a computation."""
         progress = Progress(self.verbose)
         with progress, Workers(n_threads(self.n_jobs), progress.pulse) as workers:
             yield workers, progress
@@ -535,7 +537,7 @@ def embed(X: Any, **parameters: Any) -> Any:
 
 
 def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
-    """Where points are on another map, checked."""
+    """Validate `align_to`, and return the positions of points on the other map."""
     if align_to is None or isinstance(align_to, Anchors):
         return align_to
     n = source.shape[0]

@@ -38,7 +38,7 @@ __all__ = ["NAMES", "equator_rotation", "far_side", "inverse", "project", "scale
 
 Floats = NDArray[np.float64]
 
-# How far over the rim (in radii) a position still counts as on it.
+# Positions at most this far beyond the rim (in radii) count as on it.
 _RIM_TOLERANCE = 1e-9
 
 
@@ -50,8 +50,8 @@ class _Projection(ABC):
     map, None if it has none.
     """
 
-    faces = False  # it looks at a point, rather than along the equator
-    rim_is_point = False  # all of its rim is one point of the sphere
+    faces = False  # an azimuthal projection, whose centre is a point rather than the equator
+    rim_is_point = False  # the whole rim is one point of the sphere
     two_sided = False  # the far side lies under the near one
 
     @property
@@ -249,7 +249,7 @@ _PROJECTIONS: dict[str, _Projection] = {
     "orthographic": _Orthographic(),
 }
 
-#: Names that `project`, `inverse` and `scale_factors` know.
+#: Names of the projections, for `project`, `inverse` and `scale_factors`.
 NAMES = tuple(_PROJECTIONS)
 
 
@@ -263,7 +263,7 @@ def project(
     Y : array-like of shape (n, 3)
         Unit vectors.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
-        See the table of the module.
+        See the table at the top of :mod:`mercat.projections`.
     center : (longitude, latitude)
         Centre of the map in degrees; north is up.
 

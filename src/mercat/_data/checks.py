@@ -13,7 +13,7 @@ from .._parameters import PARAMETERS, Choice, Integer, Number
 from .arrays import blocks
 
 LEAST_POINTS = 4  # minimum number of points of a map
-# Vectors this close to length 1 are accepted: the relative error of half precision is at most 5e-4.
+# Tolerance for the length of unit vectors: the relative error of half precision is at most 5e-4.
 UNIT_TOLERANCE = 2e-3
 
 
@@ -45,7 +45,7 @@ def check_columns(X: Any) -> None:
 
 
 def _holds_numbers(column: Any, dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # of polars
+    if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
     if dtype.kind == "O":
         try:
@@ -58,7 +58,7 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
 def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
     """Raise ValueError for NaN and infinity in a dense or CSR matrix; `rows` and `names` label it."""
     values = X.data if scipy.sparse.issparse(X) else X
-    # The sum is not finite if any value is not, and needs no copy.
+    # The sum needs no copy and is not finite if any value is not.
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype.kind != "f" or np.isfinite(values.sum()):
             return
@@ -96,7 +96,7 @@ def as_floats(values: np.ndarray) -> np.ndarray:
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
     """Raise ValueError for invalid distances from points to the training points, or to landmarks.
 
-    With `square`, the distances of a fit: among all points, or to landmarks, which are the first rows.
+    With `square`, they are the distances of a fit: between all points, or to landmarks, the first rows.
     """
     n, width = distances.shape
     if square and n != width:

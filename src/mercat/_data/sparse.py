@@ -12,8 +12,8 @@ _AT_ONCE = 1 << 22  # entries checked at a time, to bound memory
 def checked_csr(X: Any, name: str) -> Any:
     """Convert a sparse matrix to CSR with sorted indices and without duplicates.
 
-    Raises ValueError that starts with `name` if indices are out of bounds. X is not modified; it is returned
-    itself if it already has this form.
+    Raises a ValueError that starts with `name` if indices are out of bounds. X is not modified; it is
+    returned as it is if it already has this form.
     """
     check_sparse(X, name)
     found = X.tocsr()
@@ -29,7 +29,7 @@ def checked_csr(X: Any, name: str) -> Any:
 
 
 def check_sparse(X: Any, name: str) -> None:
-    """Raise ValueError that starts with `name` if indices of a sparse matrix are out of bounds."""
+    """Raise a ValueError that starts with `name` if the parts of a sparse matrix do not fit together."""
     _check_native(X, name)
     try:
         fault = _FAULTS[X.format](X) if X.format in _FAULTS else None
@@ -40,7 +40,7 @@ def check_sparse(X: Any, name: str) -> None:
 
 
 def _check_native(X: Any, name: str) -> None:
-    """Raise ValueError unless the byte order is native: SciPy misreads others."""
+    """Raise a ValueError unless the byte order is native: SciPy misreads others."""
     if not X.dtype.isnative:
         raise ValueError(
             f"{name} must hold numbers in the byte order of this machine, got a sparse matrix of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Control characters, bidirectional and invisible marks, line ends, lone surrogates.
+# Control characters, bidirectional and invisible marks, line breaks, lone surrogates.
 _COMMANDS = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
@@ -15,7 +15,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def printable(text: str, *, lines: bool = False) -> str:
     r"""Escape control characters, which a terminal could interpret as commands.
 
-    Line ends and tabs are escaped too, unless `lines`.
+    Line breaks and tabs are escaped, too, unless `lines` is true.
 
     >>> print(printable("a\x1b[2J\nb"))
     a\x1b[2J\nb

@@ -37,7 +37,7 @@ def graph_of(indices: Array) -> Any:
 
 
 def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
-    """The graph on the device of an array; unchanged if that is in memory."""
+    """The graph on the device of an array; unchanged if that array is in memory."""
     if on_host(near):
         return graph
     import torch
@@ -49,13 +49,13 @@ def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
 class Rows:
     """Sums and minima over the rows of a ragged array, and repetition of values per row.
 
-    ends: the offsets of the rows (n + 1), as `indptr` in CSR.
+    ends: offsets of the rows (n + 1), like `indptr` of CSR matrices.
     """
 
     def __init__(self, ends: Array) -> None:
         self.ends, self.xp = ends, namespace(ends)
         self.degree = ends[1:] - ends[:-1]
-        self._width = 0  # of all rows of a tensor, if equal
+        self._width = 0  # length of all rows of a tensor, if equal
         if not on_host(ends) and bool((self.degree == self.degree[0]).all()):
             self._width = int(self.degree[0])
 

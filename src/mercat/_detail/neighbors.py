@@ -1,10 +1,10 @@
 """Nearest neighbours in the data.
 
 The search is exact up to twenty thousand points: one matrix product per block of rows, then a selection in
-two steps. The columns are split into groups; the k groups with the smallest minima contain the k nearest
-points, so only these groups are searched. For more points, the search is approximate: points are assigned to
-cells around centres, and only the cells nearest to the point's own are searched. The number of cells depends
-on the data; it is determined by an exact search for a sample of points.
+two steps. The points are split into groups; the k groups with the smallest minimum distances contain the k
+nearest points, so only these groups are searched. For more points, the search is approximate: points are
+assigned to cells around centres, and only the cells nearest to the point's own are searched. The number of
+cells depends on the data; it is determined by an exact search for a sample of points.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
 N_NEIGHBORS = 30
-_GROUP = 32  # columns per group
+_GROUP = 32  # points per group
 _ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
@@ -30,7 +30,9 @@ _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
 _JUDGED_BY = 256  # points with an exact search, which determine the number of cells ...
 _ENOUGH = 0.985  # ... so that this fraction of their neighbours is found
-_MOST_CELLS = 200  # bounds the time; more is missed for, e.g., ten million points of noise
+_MOST_CELLS = (
+    200  # bounds the time; fewer neighbours are found in, e.g., ten million points of noise
+)
 
 
 class Search:
@@ -45,7 +47,7 @@ class Search:
     def __init__(self, X: np.ndarray) -> None:
         n, r = X.shape
         self.n_groups = -(-n // _GROUP)
-        # With |x|^2 / 2 as a further column, one product gives |x|^2 / 2 - x.q, which sorts as distances do.
+        # With |x|^2 / 2 as an extra column, one product gives |x|^2 / 2 - x.q, which sorts like distances.
         self._columns = np.zeros((_GROUP * self.n_groups, r + 1), dtype=np.float32)
         self._columns[:n, :r] = X
         self._columns[:n, r] = 0.5 * np.einsum("ij,ij->i", X, X)

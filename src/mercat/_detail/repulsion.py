@@ -34,9 +34,9 @@ _FEWEST_ROWS = 12
 _POINTS_PER_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
 _NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
 _LEAST = 1e-10  # relative to the largest coefficient: smaller ones are not in the table
-_N_GROUPS = 32  # of frequencies, for threads
+_N_GROUPS = 32  # groups of frequencies, distributed over threads
 _GHOSTS = 2  # rows beyond each pole, used by interpolation
-_FREQUENCIES = 1 << 24  # numbers in the matrices computed at a time
+_FREQUENCIES = 1 << 24  # number of matrix entries computed at a time
 
 
 class Kernel:
@@ -45,11 +45,11 @@ class Kernel:
     Parameters
     ----------
     bandwidth : float
-        The chord at which the kernel equals one half.
+        Chord length at which the kernel equals one half.
     workers : Workers
         Threads.
     near : array, optional
-        The kernel is stored on the device of this array. Default: in memory.
+        The kernel is stored on the device of this array; by default, in memory.
     """
 
     def __init__(self, bandwidth: float, workers: Workers, near: Array | None = None) -> None:

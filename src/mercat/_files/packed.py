@@ -15,7 +15,7 @@ from .model import read_model, write_model
 
 
 def pack(model: Mercat) -> np.ndarray:
-    """The model file as bytes, without parameters that cannot be saved and that `transform` does not need."""
+    """Model file as bytes, without parameters that cannot be saved and are not needed by `transform`."""
     kept = copy.copy(model)
     kept.set_params(callback=None, verbose=False, device=None, init="auto")
     if scipy.sparse.issparse(kept.neighbors):
@@ -27,7 +27,7 @@ def pack(model: Mercat) -> np.ndarray:
 
 
 def unpack(content: Any) -> Mercat:
-    """Read the model of `pack`, with the checks of any model file."""
+    """Read a model written by `pack`, with the same checks as for model files."""
     content = np.asarray(content)
     if content.dtype != np.uint8 or content.ndim != 1:
         raise ValueError(f"a model must be bytes, got {content.dtype} of shape {content.shape}.")

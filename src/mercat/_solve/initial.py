@@ -38,14 +38,14 @@ def pca_positions(scores: np.ndarray) -> np.ndarray:
 
 
 def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
-    """Directions of three components from a point off their centre, along the last component."""
+    """Directions to the points, in three components, from a point shifted along the last component."""
     spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
     unit = scores[:, :3] / (spread if spread > 0 else 1.0)
     return np.asarray(normalize(unit + np.array([0.0, 0.0, bend])))
 
 
 def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
-    """Two components on a cap with this root mean square distance to its centre."""
+    """Two components as a flat map on the sphere, with root mean square arc `radius` from its centre."""
     plane = scores[:, :2] - scores[:, :2].mean(axis=0)
     spread = np.sqrt(np.mean(np.sum(plane**2, axis=1)))
     plane = plane * (radius / (spread if spread > 0 else 1.0))
@@ -61,7 +61,7 @@ def size_of(Y: np.ndarray) -> float:
 
 
 def resized(Y: np.ndarray, size: float) -> np.ndarray:
-    """Scale all arcs from the centre to this size; arcs end at pi."""
+    """Scale all arcs from the centre so that the map has this size; arcs are at most pi."""
     now = size_of(Y)
     if not now > 0:
         return Y

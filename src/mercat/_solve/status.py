@@ -1,4 +1,4 @@
-"""Why a fit ended, as sentences."""
+"""Reasons why a fit ended."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ from .points import N_LEGS, Legs, OtherMap, Taken, monomials
 
 # Points among which neighbours are searched: all points if few, else a sample.
 _LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
-N_WITNESSES = 1000  # number of reference points used to rotate and compare maps
-_N_NULL = 2000  # points of permuted data placed, in addition to landmarks
+N_WITNESSES = 1000  # number of reference points (witnesses) by which maps are rotated and compared
+_N_NULL = 2000  # points of permuted data that are placed, in addition to the landmarks
 _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
 # Largest distance, in radians, between the position from a start on the map and that from a full search, and
 # the fraction of points above it from which the full search is used.
@@ -92,7 +92,7 @@ def draw(plan: Plan, n_maps: int) -> Samples:
 
 
 class Made(NamedTuple):
-    """Another map: its fit, its placer, and the witnesses on it, rotated onto the map."""
+    """Another map: its fit, its placer, and the positions of the witnesses, rotated onto the map."""
 
     fit: Fit
     scored: ScoredMap
@@ -207,7 +207,7 @@ def null_distribution(
     legs = Legs(X[chosen], Y[chosen], solved.fit.angle_fit.calibration)
     judged = np.ones(len(X), dtype=bool)
     if len(solved.landmarks) < len(X):
-        judged[solved.landmarks] = False  # judge placed points only, as most of the map's are
+        judged[solved.landmarks] = False  # only placed points, as most points of the map are
     return np.sort(legs.unexplained(X[judged], Y[judged]).astype(np.float64))
 
 
@@ -225,7 +225,8 @@ def _permuted(rows: Any, rng: np.random.Generator) -> Any:
 def stability(maps: np.ndarray) -> float:
     """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1.
 
-    One minus the mean squared distance of a point on two maps over that of two points.
+    One minus the mean squared distance between the positions of a point on two maps, divided by that between
+    two points of a map.
     """
     m = len(maps)
     between = np.sum((maps - maps.mean(axis=0)) ** 2, axis=2).mean() * m / (m - 1)

@@ -58,7 +58,7 @@ def _read_h5ad(path: Path) -> Cells:
     anndata = require("anndata", "Reading h5ad files", "anndata")
     check_hdf5(path)
     with reading(path), warnings.catch_warnings():
-        # The published file is of 2019; anndata warns about its old format.
+        # The published file is from 2019; anndata warns about its old format.
         warnings.simplefilter("ignore")
         data = anndata.read_h5ad(path)
     X: Any = data.X

@@ -250,7 +250,7 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
     sigma : array-like of shape (r,)
         Strengths of the signal, positive and in descending order.
     U : array-like of shape (n, r), optional
-        Latent factors, with orthonormal columns. Uniformly random by default.
+        Latent factors, with orthonormal columns. By default, drawn from the uniform (Haar) distribution.
     random_state : int, Generator or None, default=0
         Seed.
 
@@ -275,7 +275,7 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
     rng = generator(random_state)
     if U is None:
         Q, R = np.linalg.qr(rng.normal(size=(n, len(sigma))))
-        U = Q * np.sign(np.diag(R))  # makes the factors uniformly distributed
+        U = Q * np.sign(np.diag(R))  # the signs make the distribution uniform
     U = np.asarray(U, dtype=np.float64)
     if U.shape != (n, len(sigma)) or not np.allclose(U.T @ U, np.eye(len(sigma)), atol=1e-8):
         raise ValueError(

@@ -11,7 +11,7 @@ from ._points import Floats, Indices, Points, brought_to
 
 ROWS, COLUMNS = 64, 2**16  # shape of a block of squared distances, 32 MB
 NUMBERS_ON_DEVICE = 2**28  # size of a block on a device, 2 GB
-SLACK = 1e-9  # relative tolerance within which distances are equal
+SLACK = 1e-9  # relative tolerance within which distances count as equal
 
 
 def nearest(points: Points, queries: Indices, k: int) -> Indices:
@@ -22,7 +22,7 @@ def nearest(points: Points, queries: Indices, k: int) -> Indices:
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
     found = finder.kneighbors(centred[queries], return_distance=False)
     itself = found == queries[:, None]
-    # Among more than k duplicates, the query itself may be missing: drop the last one instead.
+    # With more than k duplicates, the query itself may be missing: drop the last neighbour instead.
     itself[~itself.any(axis=1), -1] = True
     return np.asarray(found[~itself].reshape(len(queries), k), dtype=np.intp)
 
@@ -87,7 +87,7 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
     if not points.on_host:
         n_rows, n_columns, count_each = max(1, NUMBERS_ON_DEVICE // n), n, _count_on_device
 
-    # Moved to the centre once where all points are one block, and not for each block of rows.
+    # If all points fit into one block, centre them once instead of once per block of rows.
     whole = points.take(slice(0, n)) - centre if n <= n_columns else None
 
     def count(rows: slice) -> Indices:

@@ -157,8 +157,8 @@ def continuity(
     .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
               \sum_i \sum_{j \in \mathrm{knn}(X, i)} \max(0, r_Y(i, j) - k)
 
-    where :math:`r_Y(i, j)` is the rank of j among the neighbours of i in Y. Torn
-    neighbourhoods lower it.
+    where :math:`r_Y(i, j)` is the rank of j among the neighbours of i in Y. Neighbours that the
+    embedding separates lower it.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def knn_accuracy(
     Returns
     -------
     Score
-        The share, in [0, 1], and its standard error.
+        The accuracy, in [0, 1], and its standard error.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def _rank_score(
 
 
 def excess_rank(ranks: Indices, n: int) -> Score:
-    """One minus the scaled excess of ranks (m, k) in one space of neighbours in the other."""
+    """One minus the scaled excess of the ranks (m, k), in one space, of neighbours in the other."""
     k = ranks.shape[1]
     penalty = np.maximum(ranks - k, 0).sum(axis=1)
     return mean(1 - 2 * penalty / (k * (2 * n - 3 * k - 1)), n)
