@@ -28,7 +28,7 @@ from .._data.arrays import row_product
 LANES = 16  # width of the widest instructions, in numbers
 _PRODUCTS = 1 << 19  # numbers to select from at a time, which fit the cache of a core
 _CACHE_LINE = 64  # bytes
-MOST_APICES, _APICES_A_BLOCK = 2048, 32  # see loss.c
+MOST_APICES, _APICES_PER_BLOCK = 2048, 32  # see loss.c
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
 
 
@@ -403,7 +403,7 @@ def loss_forces(
     """Sum of `_math.angles.apex_gradient` over all points (n x 3), given what `loss_sums` found."""
     n, (padded, width) = len(apices.inverse_distance), apices.X.shape
     to_apices = np.empty((n, 3), dtype=np.float32)
-    to_legs = np.empty((-(-n // _APICES_A_BLOCK), 3, padded), dtype=np.float32)
+    to_legs = np.empty((-(-n // _APICES_PER_BLOCK), 3, padded), dtype=np.float32)
     _load()(
         "loss_forces", n_threads, n, apices.n_components, width, padded, apices.Xt,
         apices.inverse_distance, found[0], softening, float(line[0]), float(line[1]), *found[1:],

@@ -18,7 +18,7 @@ from .losses import AngleLoss
 
 _FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
 _FEW_FAR = 0.05  # ... and at most this share of the points is
-_COLUMNS_A_BLOCK = 128  # of which some rows fit the cache of a core
+_COLUMNS_PER_BLOCK = 128  # of which some rows fit the cache of a core
 _ROWS_FOR_CUT = 500  # rows used to estimate what the components drop
 # What a column can dominate, by metric.
 SHARED = {
@@ -137,7 +137,7 @@ def _column_variances(rows: np.ndarray) -> np.ndarray:
     """Variance of each column, up to a factor."""
     largest = max(float(rows.max(initial=0)), -float(rows.min(initial=0))) or 1.0
     variances = []
-    for some in blocks(rows.shape[1], _COLUMNS_A_BLOCK):
+    for some in blocks(rows.shape[1], _COLUMNS_PER_BLOCK):
         dense = rows[:, some] / np.float64(largest)  # whose square may not be representable
         dense -= dense.mean(axis=0)
         variances.append(np.mean(dense * dense, axis=0))
