@@ -25,9 +25,9 @@ _ROUGH, _SMOOTH, _POLISHED = (10.0,), (10.0, 1.0), (10.0, 0.1, 1e-4)
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
-# Steps of a line search, and for polished maps. The gradient leaves out what shortens softened directions, so
-# that there may be no lower loss.
-_STEPS_TRIED, _STEPS_TRIED_POLISHING = 3, 5
+# Steps of a line search, and if all points are solved. The gradient leaves out what shortens softened
+# directions, so that there may be no lower loss.
+_STEPS_TRIED, _STEPS_OF_ALL = 5, 3
 _PERFECT = 1e-6  # loss below which the fit stops
 
 
@@ -75,11 +75,15 @@ def solve_exact(
     start, xp = Y, namespace(X)
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
     if takes_pairs(len(X), line, 0.0):
-        angles = loss_of(xp.astype(X, xp.float32), sharing=sharing)
+        objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
+        steps = _STEPS_OF_ALL if careful else _STEPS_TRIED
         for rounding in _SMOOTH if careful else _ROUGH:
-            Y, status = _descend(objective_of(angles), rounding, Y, max_iter, tol, history, report)
+            Y, status = _descend(
+                objective, rounding, Y, max_iter, tol, history, report, steps=steps
+            )
             if status in (Status.CALLBACK, Status.MAX_ITER):
                 break
+        angles = objective.angles
         found = loss_of(X, sharing=angles).judge(Y)
         stopped = status in (Status.CALLBACK, Status.MAX_ITER)
         if stopped or takes_pairs(len(X), line, found.correlation):
@@ -108,6 +112,8 @@ def _descend(
     tol: float,
     history: list[float],
     report: Report,
+    *,
+    steps: int = _STEPS_TRIED,
 ) -> tuple[np.ndarray, Status]:
     """Run L-BFGS from Y with softened directions, and append the loss of each iteration to `history`.
 
@@ -147,7 +153,7 @@ def _descend(
     limits = {
         "maxiter": max_iter - start,
         "maxfun": 20 * max_iter,
-        "maxls": _STEPS_TRIED if objective.pairs else _STEPS_TRIED_POLISHING,
+        "maxls": steps,
         "ftol": 0.0,
         "gtol": 0.0,
     }
