@@ -68,7 +68,7 @@ js/node_modules: js/package-lock.json
 # interpreter. (Plain `pip install torch` would fetch gigabytes of CUDA, so `dev` leaves it out.)
 TORCH = torch==2.13.0
 torch: $(VENV)/.dev $(VENV)-torch/.done
-	PYTHONPATH=$(abspath $(VENV)-torch) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_torch.py tests/test_torch_detail.py
+	PYTHONPATH=$(abspath $(VENV)-torch) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_torch*.py
 
 $(VENV)-torch/.done: | $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --target $(VENV)-torch $(TORCH) --retries 0 \

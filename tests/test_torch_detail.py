@@ -19,7 +19,7 @@ from mercat._data.arrays import to_numpy
 from mercat._data.threads import Workers
 from mercat._detail import neighbors
 from mercat._detail.affinities import affinities, all_edge_shares, edge_lengths, radii, strength_of
-from mercat._detail.descent import attraction
+from mercat._detail.descent import N_ITER, attraction
 from mercat._detail.graphs import components_of, graph_like, graph_of
 from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import FarTerms, angle_term, pair_forces
@@ -208,7 +208,7 @@ def test_a_sharpened_map_is_as_good_as_in_memory(here, there):
     )
     assert there.correlation_ == pytest.approx(here.correlation_, abs=0.005)
     assert there.loss_ == pytest.approx(here.loss_, abs=0.005)
-    assert there.n_iter_ == here.n_iter_
+    assert min(there.n_iter_, here.n_iter_) > N_ITER  # the landmarks' starts may differ
     assert isinstance(there.embedding_, np.ndarray)
     assert isinstance(there.point_loss_, np.ndarray)
     assert there.point_loss_.shape == (len(X),)

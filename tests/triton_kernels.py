@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import torch
 
@@ -12,11 +14,11 @@ from mercat._detail.descent import Forces, _moved, attraction
 from mercat._detail.graphs import Graph, graph_of, with_its_transpose
 from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import AngleTerm, PairForces, anchors_at, pairs_of
-from mercat._kernels import device
+from mercat._kernels import _triton, device
 from mercat._math.angles import Calibration
 from mercat._math.distances import DistanceTerm
 from mercat._math.sphere import normalize
-from mercat._solve.placement import _Energy
+from mercat._solve.placement import _energy_of, placed_moments
 
 
 def compare(name, function, tolerance=1e-5):
@@ -31,7 +33,17 @@ def compare(name, function, tolerance=1e-5):
         assert apart < tolerance, (name, apart)
 
 
+def what_is_compiled_ahead_is_what_is_called() -> None:
+    for name, variants in {**device._PLACING, **device._DESCENT}.items():
+        parameters = inspect.signature(getattr(_triton, name).fn).parameters.values()
+        sizes = {p.name for p in parameters if p.annotation is not inspect.Parameter.empty}
+        for signature, given in variants:
+            assert len(signature) == len(parameters) - len(sizes), name
+            assert given.keys() - {"num_warps"} == sizes, name
+
+
 def main() -> None:
+    what_is_compiled_ahead_is_what_is_called()
     rng = np.random.default_rng(0)
     n = 333
     X = torch.as_tensor(rng.normal(size=(n, 13)).astype(np.float32))
@@ -66,11 +78,16 @@ def main() -> None:
         compare("spread and read_field", field)
     data = rng.normal(size=(300, 12)) + 3 * rng.normal(size=(5, 12))[rng.integers(5, size=300)]
     model = Mercat(n_landmarks=100, random_state=0, solver="landmarks").fit(data)
-    X_hat = torch.as_tensor(model._placer.block(data + 0.01)[0])
+    X_hat = torch.as_tensor(model._placer.block(data[:25] + 0.01)[0])
     Y = Y[: len(X_hat)]
     landmarks = upload_all(model._placer.against, torch.device("cpu"))
-    compare("placement_energy", lambda: _Energy(X_hat, landmarks)(Y))
-    compare("placement_energy, no gradient", lambda: [_Energy(X_hat, landmarks).beside_legs(Y)])
+    compare("place, no steps", lambda: _energy_of(X_hat, landmarks)(Y), 1e-4)
+    compare("place", lambda: [landmarks.place(X_hat)], 1e-3)
+    compare("place_roughly", lambda: [P.double() for P in landmarks.place_roughly(X_hat)], 1e-3)
+    starts = torch.stack([Y, Y[torch.randperm(len(Y))]], dim=1)
+    compare("place_from", lambda: landmarks.place_from(X_hat, starts), 1e-3)
+    against = X_hat[3:], Y[3:]
+    compare("moments", lambda: placed_moments(X_hat, Y, *against, 15, 20), 1e-4)
 
 
 if __name__ == "__main__":

@@ -130,8 +130,12 @@ def blocks(n: int, size: int) -> list[slice]:
 
 
 def device_blocks(array: Array, numbers: int) -> list[slice]:
-    """Slices of rows of a tensor, sized for temporary tensors with this many numbers per row."""
-    return blocks(array.shape[0], max(1, _NUMBERS_ON_DEVICE // max(1, numbers)))
+    """Slices of rows of a tensor, sized for temporary tensors with this many numbers per row.
+
+    Large ones start at multiples of `TILE`: Triton compiles a kernel anew for addresses that are not aligned.
+    """
+    size = max(1, _NUMBERS_ON_DEVICE // max(1, numbers))
+    return blocks(array.shape[0], size - size % TILE if size > TILE else size)
 
 
 def row_blocks(array: Array, size: int, numbers: int) -> list[slice]:

@@ -38,8 +38,6 @@ from .._math.angles import (
     legs_with_ones,
     map_moments,
     mean_square,
-    products_with_legs,
-    sum_of_legs,
 )
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
@@ -97,11 +95,14 @@ class Pairs(NamedTuple):
 
     X: Array  # (b, r) points
     inverse_distance: Array  # (b, m) to the anchors, 0 where points coincide
+    squares: Array | None = None  # (b,) squared norms of the points, for kernels on a device
 
 
-def pairs_of(X: Array, anchors: Anchors) -> Pairs:
+def pairs_of(X: Array, anchors: Anchors, squares: Array | None = None) -> Pairs:
     """Pairs of points X (b x r) and anchors."""
-    return Pairs(X, inverse_distances(X, anchors.X))
+    if squares is None and device_kernels.take(X):
+        squares = device_kernels.squared_norms(X)
+    return Pairs(X, inverse_distances(X, anchors.X, squares), squares)
 
 
 class Term(Protocol):
@@ -129,7 +130,7 @@ class AngleTerm(NamedTuple):
         The sums are those of b, b^2 and ab over the triples with points as apices.
         """
         xp, m = namespace(Y), anchors.X.shape[0]
-        X, near = pairs
+        X, near, squares = pairs
         count = max(m * (m - 1), 1) * self.variance
         steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
         if kernels.take(X, Y, near) and Y.dtype == "float32":
@@ -144,15 +145,10 @@ class AngleTerm(NamedTuple):
             )
             sums = xp.sum(moments, axis=1, dtype=np.float64)
         elif device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
-            legs = legs_with_ones(X, anchors.X, near)
-            M = sum_of_legs(device_kernels.weights(Y, near, anchors.Y, anchors.softening), legs)
-            K = _products(X, anchors)
-            K = xp.stack([K[:, :m], K[:, m:]])
             force, steepness, moments = device_kernels.angle_force(
-                Y, near, products_with_legs(M, legs), K, anchors, anchors.frame, self.calibration
+                X, squares, Y, near, anchors, anchors.frame, anchors.offset, self.calibration
             )
             sums = xp.sum(moments, axis=1, dtype=widest(moments))
-            sums[2] += xp.sum(M * M, dtype=sums.dtype)
         else:
             mask = xp.astype(near > 0, near.dtype)
             legs = legs_with_ones(X, anchors.X, near)._replace(mask=mask)
@@ -233,6 +229,7 @@ class FarTerms:
     ) -> None:
         self.X, self.angles, self.pairs = X, angles, tuple(pairs)
         self._sample, self._workers, self._step = sample, workers, 0
+        self._squares = device_kernels.squared_norms(X) if device_kernels.take(X) else None
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
@@ -243,7 +240,8 @@ class FarTerms:
         terms: list[Term] = [self.angles, *self.pairs]
 
         def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
-            pairs = pairs_of(self.X[block], anchors)
+            squares = None if self._squares is None else self._squares[block]
+            pairs = pairs_of(self.X[block], anchors, squares)
             found = [term.force(pairs, Y[block], anchors) for term in terms]
             forces, curvatures, sums = zip(*found, strict=True)
             return sum(forces), sum(curvatures), [to_numpy(s).astype(np.float64) for s in sums]

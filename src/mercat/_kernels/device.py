@@ -15,14 +15,17 @@ from __future__ import annotations
 import functools
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._data.arrays import is_torch
 
 UNIT = 2.0**32  # charges are counted in integers of this unit
 _ROWS = 16  # points per program, for kernels with a tile of points and landmarks
+_NUMBERS = 1024  # in a tile of points and all landmarks
 _BLOCK = 256  # points per program, for others
-_MOST_LEGS = 256  # landmarks in one tile
+_MOST_LEGS = 128  # landmarks in one tile
+_ENERGIES = {"ROWS": 1, "num_warps": 1}  # a point is a warp: its sums need no barrier
+_COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about their nodes in all
 _wanted = os.environ.get("MERCAT_TRITON", "1") != "0"
 _interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton itself, in memory: for tests
 
@@ -49,22 +52,25 @@ def take(*tensors: Any) -> bool:
 
 # What `prepare` compiles, by kernel: pointers to numbers (p; i and l of 32 and 64 bits), integers and floats.
 _PLACING = {
-    "inverse_distances": [("pnnpnfp", {"ROWS": 16, "LEGS": 64})],
-    "weights": [("ppnpnfp", {"ROWS": 16, "LEGS": 64})],
-    "placement_energy": [
+    "energy": [
         (
-            "pnppnppppn" + "f" * 8 + "pp",
-            {"ROWS": 8, "LEGS": 64, "APEX_LEGS": 128, "GRADIENT": gradient},
+            "lnnpppnpppnppnn" + "f" * 8 + "pp",
+            {**_ENERGIES, "LEGS": 128, "APEX_LEGS": 128},
         )
-        for gradient in (True, False)
     ],
+    "bfgs": [("nnnffffpppppp", {"BLOCK": 128})],
+    "inverse_distances": [("pnnpnpppffp", {"ROWS": 16, "LEGS": 64})],
+    "linear_parts": [("pnnpnppppffnppp", {"ROWS": 16, "LEGS": 64})],
+    "choose": [("npnpnflp", {"ROWS": 4, "PLACES": 512})],
+    "weights": [("ppnpnfp", {"ROWS": 16, "LEGS": 64})],
+    "moments": [("ppppnppnfp", {"ROWS": 1024 // legs, "LEGS": legs}) for legs in (64, 128)],
 }
 _DESCENT = {
     "attraction": [("lippnfp", {"ROWS": 16, "WIDTH": 32})],
-    "spread": [("ppnnfl", {"BLOCK": 256})],
+    "spread": [("ppnnflnn", {"BLOCK": 256})],
     "read_field": [("ppppnnfffpp", {"BLOCK": 256})],
     "move": [("ppppnfffpp", {"BLOCK": 256})],
-    "angle_force": [("ppppnppnfffppp", {"ROWS": 16, "LEGS": 64})],
+    "angle_force": [("pppppnppnfffppp", {"ROWS": 16, "LEGS": 64})],
     "arc_residuals": [("ppnpnfffppp", {"ROWS": 16, "LEGS": 64})],
 }
 _coming: dict[str, list[Future[None]]] = {}
@@ -128,12 +134,13 @@ def spread(row: Any, column: Any, n_columns: int, size: int) -> Any:
     """Spread a unit charge for each position on a grid, flattened; see `_detail.repulsion`."""
     import torch
 
-    charge = torch.zeros(size, dtype=torch.int64, device=row.device)
+    copies = max(1, min(_COPIES, _NODES // size))
+    charge = torch.zeros((copies, size), dtype=torch.int64, device=row.device)
     _run(
         "spread", _programs(len(row), _BLOCK), row.device,
-        row, column, len(row), n_columns, UNIT, charge, BLOCK=_BLOCK,
+        row, column, len(row), n_columns, UNIT, charge, size, copies, BLOCK=_BLOCK,
     )  # fmt: skip
-    return charge.double() / UNIT
+    return charge.sum(0).double() / UNIT
 
 
 def read_field(
@@ -176,20 +183,61 @@ def _tile(m: int) -> int:
 
 def _rows(m: int) -> int:
     """Number of points per tile with m landmarks."""
-    return max(1, 1024 // _tile(m))
+    return max(1, _NUMBERS // _tile(m))
 
 
-def inverse_distances(X: Any, legs: Any, negligible: float) -> Any:
+def squared_norms(X: Any) -> Any:
+    """|x|^2 of each row (n), in one pass."""
+    import torch
+
+    return torch.linalg.vector_norm(X, dim=1).square_()
+
+
+def inverse_distances(
+    X: Any, legs: Any, trusted: float, negligible: float, x_norms: Any = None
+) -> Any:
     """See `_math.angles.inverse_distances`, for legs (m x r) shared by all points."""
     X = X.contiguous()
     (n, r), m = X.shape, len(legs)
     near = X.new_empty((n, m))
-    grid = (*_programs(n, _ROWS), -(-m // 64))
+    norms = squared_norms(X) if x_norms is None else x_norms, squared_norms(legs)
     _run(
-        "inverse_distances", grid, X.device,
-        X, n, r, legs.T.contiguous(), m, negligible, near, ROWS=_ROWS, LEGS=64,
+        "inverse_distances", (*_programs(n, _ROWS), -(-m // 64)), X.device,
+        X, n, r, legs.T.contiguous(), m, X @ legs.T, *norms, trusted, negligible, near,
+        ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
     return near
+
+
+class Linear(NamedTuple):
+    """What placing needs of points X and landmarks, whatever the positions; see `linear_parts`."""
+
+    K: Any  # (2, n, L)
+    near: Any  # (n, m) inverse distances to the legs of an apex
+    nearest: Any  # (n,) the smallest of all inverse distances
+    products: Any  # (n, 3 L) of points with landmarks, and with both parts of P
+    x_norms: Any  # (n,)
+
+
+def linear_parts(
+    X: Any, legs: Any, P: Any, p: Any, T: Any, m: int, trusted: float, negligible: float
+) -> Linear:
+    """See `_solve.placement._linear_parts`, for landmarks (L x r), P (2 x L x r), p and T (2 x L)."""
+    import torch
+
+    X = X.contiguous()
+    (n, r), n_legs = X.shape, len(legs)
+    products = X @ torch.cat([legs, P[0], P[1]]).T
+    x_norms = squared_norms(X)
+    found = Linear(
+        X.new_empty((2, n, n_legs)), X.new_empty((n, m)), X.new_empty(n), products, x_norms
+    )
+    _run(
+        "linear_parts", _programs(n, _ROWS), X.device,
+        X, n, r, legs.T.contiguous(), n_legs, products, x_norms, squared_norms(legs),
+        torch.cat([p, T]), trusted, negligible, m, *found[:3], ROWS=_ROWS, LEGS=64,
+    )  # fmt: skip
+    return found
 
 
 def arc_residuals(
@@ -213,54 +261,134 @@ def weights(Y: Any, near: Any, others: Any, softening: float) -> Any:
     found = Y.new_empty((2, n, m))
     _run(
         "weights", (*_programs(n, _ROWS), -(-m // 64)), Y.device,
-        Y.contiguous(), near.contiguous(), n, others.T.contiguous(), m, softening, found,
+        Y.contiguous(), near.contiguous(), n, others.T.contiguous(), m, float(softening), found,
         ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
     return found
 
 
 def angle_force(
-    Y: Any, near: Any, products: Any, K: Any, anchors: Any, frame: Any, line: tuple[float, float]
+    X: Any,
+    x_norms: Any,
+    Y: Any,
+    near: Any,
+    anchors: Any,
+    frame: Any,
+    offset: Any,
+    line: tuple[float, float],
 ) -> tuple[Any, Any, Any]:
     """Forces of angles on points at Y (n x 3), summed over triples; see `_detail.terms.AngleTerm`.
 
-    Also returns the sums of squared inverse sines (n) and the moments (3 x n), the last without |M|^2.
+    `offset` (2 m) are the products of the sums M of the anchors with the anchors. Also returns the sums of
+    squared inverse sines (n) and the moments (3 x n).
     """
     import torch
 
-    (n, m), s = near.shape, anchors.sums
-    legs = torch.cat([frame.mT.reshape(6, m), s.S, s.S12[None], s.t]).contiguous()
+    (n, m), s, others = near.shape, anchors.sums, anchors.X
+    legs = torch.cat([frame.mT.reshape(6, m), s.S, s.S12[None], s.t, offset.reshape(2, m)])
+    products = X @ torch.cat([others, s.M[0], s.M[1]]).T
+    W = weights(Y, near, anchors.Y, anchors.softening)
     force, steepness, moments = Y.new_empty((n, 3)), Y.new_empty(n), Y.new_empty((3, n))
     rows = _rows(m)
     _run(
         "angle_force", _programs(n, rows), Y.device,
-        *(a.contiguous() for a in (Y, near, products, K)), n, anchors.Y.T.contiguous(), legs, m,
-        float(anchors.softening), *line, force, steepness, moments, ROWS=rows, LEGS=_tile(m),
+        Y.contiguous(), near.contiguous(), products, W @ (others @ others.T), x_norms, n,
+        anchors.Y.T.contiguous(), legs, m, float(anchors.softening), *line,
+        force, steepness, moments, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
     return force, steepness, moments
 
 
-def placement_energy(
-    Y: Any, K: Any, legs: Any, others: Any, near: Any, products: Any, ab: Any,
-    settings: tuple[float, ...],
-) -> tuple[Any, Any]:  # fmt: skip
-    """Energy (n) of points at Y and its tangent gradient (n x 3); see `_solve.placement._Energy`.
-
-    `legs` (9 x L) are frames, sigma and sigma12 of the landmarks; `others` (3 x m) are the places of the legs
-    of an apex, `near` inverse distances to them (n x m), `products` those of the sums M at an apex with what
-    leads to its legs, `ab` (n) their squared lengths. Without products there is no gradient, and the energy
-    is that without a leg's.
-    """
+def moments(X: Any, Y: Any, legs: Any, others: Any, near: Any, softening: float) -> Any:
+    """See `_solve.placement.placed_moments`: sums (6 x n) of points at Y, over legs (m x r) at others."""
     n, m = near.shape
-    gradient = products is not None
-    energy = Y.new_empty(n)
-    slope = Y.new_empty((n, 3)) if gradient else energy
+    found = Y.new_empty((6, n))
     rows = _rows(m)
     _run(
-        "placement_energy", _programs(n, rows), Y.device,
-        Y.contiguous(), n, K, legs, legs.shape[1], others, near,
-        products.contiguous() if gradient else near, ab, m,
-        *(float(v) for v in settings), energy, slope,
-        ROWS=rows, LEGS=64, APEX_LEGS=_tile(m), GRADIENT=gradient,
+        "moments", _programs(n, rows), Y.device,
+        Y.contiguous(), near, X @ legs.T, squared_norms(X), n, others.T.contiguous(),
+        legs @ legs.T, m, softening, found, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
-    return energy, slope
+    return found
+
+
+class Places(NamedTuple):
+    """Where points may start: positions (G x 3), and their energies as a leg (n x G), times `scale`."""
+
+    Y: Any
+    energies: Any
+    scale: float
+    n_kept: int
+    cos_apart: float
+
+
+class Steps(NamedTuple):
+    """Steps of BFGS, see `_solve.placement`: their numbers and first lengths, and limits."""
+
+    first: tuple[int, float]
+    second: tuple[int, float]
+    longest: float
+    rounding: float
+    short: float
+
+
+def place(
+    linear: Linear, legs: Any, apex: tuple[Any, Any], settings: tuple[float, ...], start: Any,
+    steps: Steps,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """Positions (n x 3) of points, whether each has converged, energies (n), and gradients (n x 3).
+
+    `legs` (9 x L) are frames, sigma and sigma12 of the landmarks, `apex` are data and positions of the legs
+    of an apex. `start` are `Places`, or positions (n x 3). See `_solve.placement._bfgs`.
+    """
+    import torch
+
+    (n, m), n_legs = linear.near.shape, legs.shape[1]
+    X_legs, Y_legs = apex
+    gram, there = X_legs @ X_legs.T, Y_legs.T.contiguous()
+    constant = tuple(float(v) for v in settings)
+
+    def energy(rows: Any, near: Any, Y: Any, as_leg: bool) -> tuple[Any, Any]:
+        found, gradient = Y.new_empty(len(Y)), torch.empty_like(Y)
+        W = weights(Y, near, Y_legs, settings[0])
+        _run(
+            "energy", _programs(len(Y), _ENERGIES["ROWS"]), Y.device,
+            rows, len(Y), n, Y, linear.K, legs, n_legs, there, linear.near, linear.products,
+            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *constant, found, gradient,
+            **_ENERGIES, LEGS=128, APEX_LEGS=_tile(m),
+        )  # fmt: skip
+        return found, gradient
+
+    def descend(rows: Any, near: Any, Y: Any, number: int, first: float) -> tuple[Any, ...]:
+        trial = torch.clone(Y, memory_format=torch.contiguous_format)
+        gradient, state = torch.empty_like(trial), trial.new_empty((8, len(trial)))
+        limits = first, steps.longest, steps.rounding, steps.short
+        Y = torch.empty_like(trial)
+        for step in range(1 + number):
+            _run(
+                "bfgs", _programs(len(Y), 128), Y.device,
+                len(Y), step, number, *limits, trial, *energy(rows, near, trial, True),
+                Y, gradient, state, BLOCK=128,
+            )  # fmt: skip
+        return Y, state[7] > 0, state[0], gradient
+
+    rows = torch.arange(n, device=X_legs.device)
+    if isinstance(start, Places):
+        size = len(start.Y)
+        chosen = rows.new_empty((n, start.n_kept)), X_legs.new_empty((n, start.n_kept))
+        _run(
+            "choose", _programs(n, 4), X_legs.device,
+            n, start.Y.T.contiguous(), size, start.energies, start.n_kept, start.cos_apart,
+            *chosen, ROWS=4, PLACES=_tile(size),
+        )  # fmt: skip
+        energies = [energy(rows, linear.near, start.Y[k], False)[0] for k in chosen[0].T]
+        best = (torch.stack(energies, dim=1) + start.scale * chosen[1]).argmin(1, keepdim=True)
+        start = start.Y[chosen[0].gather(1, best)[:, 0]]
+    found = descend(rows, linear.near, start, *steps.first)
+    if not steps.second[0]:
+        return found
+    Y, settled, E, gradient = found
+    (rows,) = torch.nonzero(~settled, as_tuple=True)
+    more = descend(rows, linear.near[rows], Y[rows], *steps.second)
+    Y[rows], E[rows], gradient[rows] = more[0], more[2], more[3]
+    return Y, settled.index_copy(0, rows, more[1]), E, gradient

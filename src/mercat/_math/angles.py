@@ -92,26 +92,27 @@ def _dot(vectors: Array, P: Array) -> Array:
     return row_product(vectors, P.T) if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
 
 
-def inverse_distances(X_apex: Array, X_legs: Array) -> Array:
+def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None) -> Array:
     """1 / |x_i - x_j| (b x m), zero where the points coincide or differ by no more than rounding.
 
     Distances of shared legs come from inner products, one matrix product. Where these cancel (points much
     closer to each other than to the origin), they are recomputed from the differences, or the products are
-    in double precision from the start.
+    in double precision from the start. `squares` are the squared norms of the apices, for kernels on a
+    device.
     """
     xp = namespace(X_apex)
-    negligible = (_ROUNDED_BY * float(xp.finfo(X_apex.dtype).eps)) ** 2
+    trusted, negligible = rounding(X_apex)
     if X_legs.ndim == 3:
         difference = X_legs - X_apex[:, None, :]
         squared = row_dot(difference, difference)
         squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
     elif kernels.take(X_apex, X_legs):
-        return kernels.inverse_distances(X_apex, X_legs, negligible, _trusted(X_apex))
+        return kernels.inverse_distances(X_apex, X_legs, negligible, trusted)
     elif device_kernels.take(X_apex, X_legs):
-        return device_kernels.inverse_distances(X_apex, X_legs, negligible)
+        return device_kernels.inverse_distances(X_apex, X_legs, trusted, negligible, squares)
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
-        _mend_near(squared, norms, X_apex, X_legs, negligible)
+        _mend_near(squared, norms, X_apex, X_legs)
     else:
         # On a device, looking for near pairs is slow and double precision is fast; products of numbers in
         # single precision are exact there.
@@ -139,19 +140,18 @@ def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
     return squared, norms
 
 
-def _trusted(X: Array) -> float:
-    """Fraction of the norms above which distances from inner products are accurate enough.
+def rounding(X: Array) -> tuple[float, float]:
+    """Fractions of the norms: above the first, squared distances from inner products are accurate enough.
 
-    The relative error is about eps divided by this fraction.
+    The relative error is about eps divided by this fraction. Up to the second, points are taken to coincide.
     """
-    return 3e-3 if namespace(X).finfo(X.dtype).eps > 1e-10 else 1e-8
+    eps = float(namespace(X).finfo(X.dtype).eps)
+    return 3e-3 if eps > 1e-10 else 1e-8, (_ROUNDED_BY * eps) ** 2
 
 
-def _mend_near(
-    squared: Array, norms: Array, X_apex: Array, X_legs: Array, negligible: float
-) -> None:
+def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> None:
     """Replace squared distances where inner products cancel; a negligible fraction of the norms becomes 0."""
-    xp, threshold = namespace(X_apex), _trusted(X_apex)
+    xp, (threshold, negligible) = namespace(X_apex), rounding(X_apex)
     norms *= threshold
     near = squared <= norms
     rows, columns = xp.nonzero(near)

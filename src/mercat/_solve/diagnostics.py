@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from .._data.arrays import blocks, to_numpy
+from .._data.arrays import Array, blocks, namespace, to_numpy
 from .._data.threads import Workers
 from .._detail.graphs import Graph, components_of
 from .._reduce.components import largest_eigenvectors, prepare_rows
@@ -167,12 +167,13 @@ def crowding(X_hat: np.ndarray) -> float | None:
     return float(np.median(distance[distance > 0])) if distance.any() else None
 
 
-def correlation_among(X_hat: np.ndarray, Y: np.ndarray, workers: Workers) -> float:
+def correlation_among(X_hat: Array, Y: Array, workers: Workers) -> float:
     """Correlation between the cosines of data and map over all triples of some points.
 
     NaN if the cosines of the data are all equal, as between two distinct points.
     """
-    loss = AngleLoss(X_hat.astype(np.float32), line=None, workers=workers)
+    xp = namespace(X_hat)
+    loss = AngleLoss(xp.astype(X_hat, xp.float32), line=None, workers=workers)
     return loss.judge(Y).correlation if loss.variance > _NO_VARIANCE else float("nan")
 
 

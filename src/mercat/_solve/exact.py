@@ -20,7 +20,8 @@ from .status import Status
 _WINDOW = 5  # iterations over which the decrease of the loss is measured
 # Softenings of directions, in order: for a sample, for all points, and for polished maps. The square root of
 # the first is three times the spacing of the points.
-_ROUGH, _SMOOTH, _POLISHED = (10.0,), (10.0, 1.0), (10.0, 0.1, 1e-4)
+ROUGH = 10.0
+_ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse

@@ -192,9 +192,15 @@ class AngleLoss:
         return float(mean_square(moments, line)), gradient / max(moments.count, 1.0)
 
     @property
+    def data_totals(self) -> tuple[float, float, float]:
+        """Number, sum and sum of squares of the data's cosines."""
+        count, a, aa = (float(np.sum(m)) for m in self._data_sums)
+        return count, a, aa
+
+    @property
     def variance(self) -> float:
         """Variance of the data's cosines."""
-        count, a, aa = (float(np.sum(m)) for m in self._data_sums)
+        count, a, aa = self.data_totals
         return max(aa / max(count, 1.0) - (a / max(count, 1.0)) ** 2, 0.0)
 
     def each_block(self, function: Callable[[slice, Array], T]) -> Iterator[T]:

@@ -203,9 +203,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
     fit = _place_all(placed, placement, fit, plan.progress, held)
     if len(unseen) >= _FEWEST_UNSEEN:
         others = slice(len(chosen), len(chosen) + len(unseen))
-        found = correlation_among(
-            _projected(near[others], plan), to_numpy(fit.Y[at[others]]), plan.workers
-        )
+        X_hat = project_all(plan.source.to_device(plan.reducer), near[others], plan.workers)
+        found = correlation_among(X_hat, fit.Y[at[others]], plan.workers)
         diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
     crowd = _placed_crowd(placed, np.sort(at), fit.Y, plan)
     return Solved(fit, placement, chosen, by_values, crowd, diagnostics)

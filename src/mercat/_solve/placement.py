@@ -53,10 +53,9 @@ from .._math.angles import (
     legs_of,
     legs_with_ones,
     map_moments,
-    products_with_legs,
     pull_back,
     rounded,
-    sum_of_legs,
+    rounding,
 )
 from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import fibonacci_grid, tangent, tangent_frame
@@ -146,6 +145,8 @@ class LandmarkPlacer(_Landmarks):
         """
         if self._by_kernels(X):
             return self._placed_in_c(X, _SECOND_PASS[0])[0]
+        if self.runs_on_gpu(X):
+            return self._placed_on_gpu(X, _SECOND_PASS[0])[0]
         xp = namespace(X)
         Y, settled = self.place_roughly(X)
         (again,) = xp.nonzero(~settled)
@@ -165,6 +166,8 @@ class LandmarkPlacer(_Landmarks):
         """
         if self._by_kernels(X):
             return self._placed_in_c(X, 0, away_from)
+        if self.runs_on_gpu(X):
+            return self._placed_on_gpu(X, 0, away_from)
         n = X.shape[0]
         X, away_from = filled_up(X), None if away_from is None else filled_up(away_from)
         energy = _energy_of(X, self, away_from)
@@ -235,6 +238,19 @@ class LandmarkPlacer(_Landmarks):
     def kernels_know_terms(self) -> bool:
         """Whether the terms are those that the kernels compute: distances or none."""
         return [type(t.term) for t in self.terms] in ([], [DistanceTerm])
+
+    def runs_on_gpu(self, X: Array) -> bool:
+        """Whether kernels place these points on a GPU."""
+        fits = device.take(X, self.X) and device.takes_legs(min(self.n_apex_legs, len(self.X)))
+        return fits and self.kernels_know_terms
+
+    def _placed_on_gpu(
+        self, X: Array, more_steps: int, away_from: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Like `_placed_in_c`."""
+        energy = _EnergyOnGPU(X, self, away_from)
+        Y, settled = energy.descend(energy.places(), _FIRST_PASS, (more_steps, _SECOND_PASS[1]))
+        return self._join_twins(X, energy.nearest == 0, Y, settled)
 
     def _placed_in_c(
         self, X: Array, more_steps: int, away_from: Array | None = None
@@ -338,11 +354,14 @@ class _Energy:
     """
 
     def __init__(self, X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None) -> None:
+        self._compare_with(landmarks, away_from)
+        self.K, near, self.nearest = _linear_parts(X, landmarks)
+        self.apex_legs = legs_with_ones(X, landmarks.X[: self.n_apex_legs, :], near)
+
+    def _compare_with(self, landmarks: LandmarkPlacer, away_from: Array | None) -> None:
         self.landmarks, self.away_from = landmarks, away_from
         n_landmarks = landmarks.X.shape[0]
-        self.K, near, self.nearest = _linear_parts(X, landmarks)
-        m = near.shape[1]
-        self.apex_legs = legs_with_ones(X, landmarks.X[:m, :], near)
+        self.n_apex_legs = m = min(landmarks.n_apex_legs, n_landmarks)
         # The sampled pairs of the apex represent all pairs of landmarks.
         self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
         # At either end, a pair is part of one triple per other landmark.
@@ -350,13 +369,6 @@ class _Energy:
             (2 * (weight / term.variance) * n_landmarks * (n_landmarks - 1) / max(m, 1), term)
             for term, weight in landmarks.terms
         ]
-        on_device = device.take(X, self.K) and device.takes_legs(m)
-        self._on_gpu = on_device and landmarks.kernels_know_terms
-        if self._on_gpu:
-            k = landmarks
-            self._legs = k.frame.mT.reshape(6, -1)
-            self._legs = namespace(X).concat([self._legs, k.sigma, k.sigma12[None, :]]).contiguous()
-            self._others = k.Y[:m, :].T.contiguous()
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -375,8 +387,6 @@ class _Energy:
 
     def __call__(self, Y: Array) -> tuple[Array, Array]:
         """Energy (b) and its tangent gradient (b x 3)."""
-        if self._on_gpu:
-            return self._by_kernel(Y, gradient=True)
         leg_energy, leg_gradient = self._as_leg(Y)
         apex_energy, apex_gradient = self._as_apex(Y)
         energy, gradient = leg_energy + apex_energy, leg_gradient + apex_gradient
@@ -420,21 +430,7 @@ class _Energy:
 
     def beside_legs(self, Y: Array) -> Array:
         """Energy (b) of the points without the leg terms."""
-        if self._on_gpu:
-            return self._by_kernel(Y, gradient=False)[0]
         return sum((energy for energy, _ in self._of_pairs(Y)), self._apex_state(Y)[0])
-
-    def _by_kernel(self, Y: Array, *, gradient: bool) -> tuple[Array, Array]:
-        """Energy and gradient; without the gradient, the energy `beside_legs`."""
-        k, legs = self.landmarks, self.apex_legs
-        near = legs.inverse_distance
-        weights = device.weights(Y, near, k.Y[: near.shape[1], :], k.softening)
-        M = sum_of_legs(weights, legs)
-        products = products_with_legs(M, legs) if gradient else None
-        settings = (k.softening, *k.calibration, self.apex_weight, *self.line)
-        ab = namespace(M).sum(row_dot(M, M), axis=0)
-        apex = self._others, near, products, ab
-        return device.placement_energy(Y, self.K, self._legs, *apex, settings)
 
     def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, ApexSums]:
         k = self.landmarks
@@ -444,6 +440,50 @@ class _Energy:
         sum_b, sum_bb, sum_ab = map_moments(s)
         energy = beta * beta * sum_bb - 2 * beta * sum_ab + 2 * alpha * beta * sum_b
         return self.apex_weight * energy, Y_legs, b, s
+
+
+class _EnergyOnGPU(_Energy):
+    """The same by kernels, which also choose a candidate and descend."""
+
+    def __init__(self, X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None) -> None:
+        self._compare_with(landmarks, away_from)
+        k = landmarks
+        sums = k.X, k.P, k.p, k.T, self.n_apex_legs
+        self._linear = device.linear_parts(X, *sums, *rounding(X))
+        self.K, self.nearest = self._linear.K, self._linear.nearest
+        frame = k.frame.mT.reshape(6, -1)
+        self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
+
+    def places(self) -> device.Places:
+        """Candidates, and their energies."""
+        k, away_from = self.landmarks, self.away_from
+        C, quadratic = k.at_candidates
+        m = C.shape[1]
+        E = (self.K[0, :, :m] @ C[0, ...] + quadratic).addmm_(self.K[1, :, :m], C[1, ...])
+        E = E if away_from is None else _apart_from(away_from, k.candidates, E)
+        return device.Places(k.candidates, E, k.X.shape[0] / m, _N_KEPT, math.cos(_APART))
+
+    def __call__(self, Y: Array) -> tuple[Array, Array]:
+        """Energy (b) and its tangent gradient (b x 3)."""
+        return self._by_kernel(Y, (0, 0.0), (0, 0.0))[2:]
+
+    def descend(
+        self,
+        start: device.Places | Array,
+        first: tuple[int, float],
+        second: tuple[int, float] = (0, 0.0),
+    ) -> tuple[Array, Array]:
+        """`_bfgs` from the best of the places or from positions; then again for points that need it."""
+        return self._by_kernel(start, first, second)[:2]
+
+    def _by_kernel(
+        self, start: Any, first: tuple[int, float], second: tuple[int, float]
+    ) -> tuple[Array, Array, Array, Array]:
+        k, m = self.landmarks, self.n_apex_legs
+        settings = (k.softening, *k.calibration, self.apex_weight, *self.line)
+        limits = device.Steps(first, second, _LONGEST_STEP, _ROUNDING, _SETTLED)
+        apex = k.X[:m, :], k.Y[:m, :]
+        return device.place(self._linear, self._legs, apex, settings, start, limits)
 
 
 class _Energies:
@@ -479,7 +519,9 @@ def _energy_of(
     X: Array, landmarks: LandmarkPlacer, away_from: Array | None = None
 ) -> _Energy | _Energies:
     """Energy of points; on a device for all at once, since small tiles would leave it idle."""
-    kind = _Energies if on_host(X) else _Energy
+    if on_host(X):
+        return _Energies(X, landmarks, away_from)
+    kind = _EnergyOnGPU if landmarks.runs_on_gpu(X) else _Energy
     return kind(X, landmarks, away_from)
 
 
@@ -520,6 +562,8 @@ def _bfgs(
     Returns the positions, and whether each point has converged: a further step would be short, and the last
     one did not increase the energy by more than rounding.
     """
+    if isinstance(energy, _EnergyOnGPU):
+        return energy.descend(Y, (steps, first_step))
     xp = namespace(Y)
     # A step of length zero: energy and gradient at the point itself.
     E, g = xp.full_like(Y[:, 0], xp.inf), xp.zeros_like(Y)
@@ -589,6 +633,10 @@ def placed_moments(
     chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
     chosen = (chosen + start) % n_landmarks
     X_legs, Y_legs = (xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks))
+    if device.take(X, Y, X_legs, Y_legs) and device.takes_legs(len(chosen)):
+        near = inverse_distances(X, X_legs)
+        softening = float(xp.finfo(Y.dtype).eps)
+        return Moments(*device.moments(X, Y, X_legs, Y_legs, near, softening))
     legs = legs_of(X, X_legs)
     _, s = directions(legs, Y, Y_legs)
     return Moments(*data_moments(legs), *map_moments(s))

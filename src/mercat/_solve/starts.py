@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._data.arrays import beside, namespace, on_host, to_numpy, widest
 from .._data.threads import Workers
-from .exact import Fit, objective_of, takes_pairs
+from . import trials
+from .exact import ROUGH, Fit, objective_of, takes_pairs
 from .initial import many_positions, pca_positions, resized
 from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_terms, prepare_landmarks
@@ -18,6 +20,7 @@ _VERY_FEW = (
 )
 _TRIED_FOR = 8  # iterations of every start, after which ...
 _PROMISING = 2  # ... this many are chosen
+_TRIED_ON_DEVICE = 20  # evaluations of every start on a device
 _LEAST_SAMPLE, _MOST_SAMPLE = 200, 400  # points on which these are solved, of more points more, ...
 _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = (
@@ -46,12 +49,15 @@ def best_start(
     are then placed against the few, and their objective decides, so that the minimum is good for all points
     and not just for the few. The paper's own start is kept unless another one is clearly better.
     """
+    many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
+    if many_there and about_all.line is None and trials.known_terms():
+        return _best_on_device(scores, about_all, sample, workers)
     inline = Workers(1)  # one thread per start, several starts at a time
     quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
         return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
-    size = min(max(_LEAST_SAMPLE, round(len(X_hat) / _JUDGED_BY)), _MOST_SAMPLE)
+    size = _sample_size(len(X_hat))
     sample, single = sample[: round(_JUDGED_BY * size)], X_hat.astype(np.float32)
     few, many = single[sample[:size]], single
     about_few = AngleLoss(few, line=about_all.line, workers=workers)
@@ -89,7 +95,49 @@ def best_start(
     # Favour the paper's start a little.
     handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
     _, landmarks = found[np.argmin([value for value, _ in found] * handicap)]
-    placed = np.asarray(landmarks.place(single))
+    return _of_usual_size(scores, np.asarray(landmarks.place(single)), about_all)
+
+
+def _sample_size(n: int) -> int:
+    """Number of points on which starts are tried, of n."""
+    return min(max(_LEAST_SAMPLE, round(n / _JUDGED_BY)), _MOST_SAMPLE)
+
+
+def _best_on_device(
+    scores: np.ndarray, about_all: AngleLoss, sample: np.ndarray, workers: Workers
+) -> np.ndarray:
+    """The same with all starts at once on the device of the data, for angles along the best line."""
+    xp, line = namespace(about_all.X), None
+    X = xp.astype(about_all.X, xp.float32)
+    size = _sample_size(len(X))
+    sample = sample[: round(_JUDGED_BY * size)]
+    rows = xp.asarray(sample, **beside(X))
+    few, many = X[rows[:size], :], X[rows, :]
+    about_few, about_many = (AngleLoss(P, line=line, workers=workers) for P in (few, many))
+    both = takes_pairs(len(few), line, 0.0)
+    objectives = trials.Objectives(about_few, ROUGH, distances=both)
+    starts = np.stack(many_positions(scores[sample[:size]])).astype(np.float32)
+    trial = trials.begin(objectives, xp.asarray(starts, **beside(X)))
+    # A device takes as long for all of them to the end as for the most promising.
+    trial = trials.descended(objectives, trial, _TRIED_ON_DEVICE)
+    promising = np.argsort(to_numpy(trial.value), kind="stable")[:_PROMISING]
+    found = []
+    for k in range(len(promising)):
+        Y = trial.Y[int(promising[k]), ...]
+        fit = about_few.judge(Y)
+        alone = not takes_pairs(len(few), line, fit.correlation)
+        terms = () if alone else placed_terms(few, Y, fit)
+        X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (few, Y))
+        landmarks = prepare_landmarks(X_wide, Y_wide, fit.calibration, rounding=SMOOTH, terms=terms)
+        landmarks = as_type(landmarks, xp.float32)
+        value = objective_of(about_many).value(landmarks.place_roughly(many)[0])
+        found.append((value * (1 - _CLEARLY if promising[k] == 0 else 1.0), landmarks))
+    _, landmarks = min(found, key=lambda pair: pair[0])
+    return _of_usual_size(scores, to_numpy(landmarks.place(X)), about_all)
+
+
+def _of_usual_size(scores: np.ndarray, placed: np.ndarray, about_all: AngleLoss) -> np.ndarray:
+    """The placed points or the paper's start, whichever is better, at the usual size if that is as good."""
     value = objective_of(about_all).value
     # The paper's start may be perfect, as for points on a line.
     judged = ((start, value(start)) for start in (pca_positions(scores), placed))
