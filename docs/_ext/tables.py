@@ -45,6 +45,7 @@ PAGES = (
     "docs/measurements.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
+_OF_CLASSES = {"label accuracy": "10-NN accuracy", "class connectivity": "class connectivity"}
 
 
 def fragments() -> dict[str, str]:
@@ -211,7 +212,7 @@ def speed_table(core: Mapping[str, Any]) -> str:
         entry = methods[name]
         times = [seconds(entry["seconds"][part]) for part in ("import", "fit")]
         rows.append([title(name), *times, *(shown(entry[m], d) for m, d in measures.items())])
-    heads = {**NAMES, "label accuracy": "10-NN accuracy"}
+    heads = {**NAMES, **_OF_CLASSES}
     return _table(["method", "import", "fit", *(heads[m] for m in measures)], rows)
 
 
@@ -377,7 +378,7 @@ def cores_table(found: Mapping[str, Any]) -> str:
 
 
 def device_table(found: Mapping[str, Any]) -> str:
-    """Seconds, recall, memory and measures of fits on a GPU, and beside the CPU."""
+    """Seconds, recall, memory and measures of fits on a GPU."""
     if not found:
         return NOT_YET
     fits, rows = found["fits"]["results"], []
@@ -437,7 +438,6 @@ def sizes_table(found: Mapping[str, Any]) -> str:
     return _dial_table(found, {sizes[n]: f"{n:,} points" for n in sorted(sizes)})
 
 
-_OF_CLASSES = {"label accuracy": "10-NN accuracy", "class connectivity": "class connectivity"}
 _BESIDE_DIAL = ("umap", "tsne")
 
 
