@@ -183,7 +183,7 @@ def test_other_seeds_landmarks_and_subsamples_give_the_same_picture(detail):
 def test_a_mirrored_map_places_new_points_and_survives_a_file(tmp_path, detail):
     X = skewed_cloud(400)
     handed = set()
-    for mirror in (1, [-1, 1, 1, 1, 1, 1]):
+    for mirror in (1, *(1 - 2 * np.eye(6))):
         few = {"solver": "landmarks", "n_landmarks": 100}
         model = Mercat(random_state=0, detail=detail, **few).fit(X * mirror)
         handed.add(round(np.linalg.det(model._rotation)))
@@ -192,4 +192,4 @@ def test_a_mirrored_map_places_new_points_and_survives_a_file(tmp_path, detail):
         mercat.save(model, tmp_path / "m.mercat")
         again = mercat.load(tmp_path / "m.mercat").transform(X * mirror)
         np.testing.assert_array_equal(again, placed)
-    assert handed == {-1, 1}  # the data and their mirror image have the same map
+    assert handed == {-1, 1}  # some of the maps were mirrored
