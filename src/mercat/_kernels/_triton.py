@@ -726,7 +726,7 @@ def bfgs(
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     there = i < n
     far = n.to(tl.int64)
-    started = there & (step > 0)
+    started = i < tl.where(step > 0, n, 0)
     nx = tl.load(trial + 3 * i, mask=there, other=1.0)
     ny = tl.load(trial + 3 * i + 1, mask=there, other=0.0)
     nz = tl.load(trial + 3 * i + 2, mask=there, other=0.0)
