@@ -79,7 +79,7 @@ class Calibration(NamedTuple):
 
 ABSOLUTE = Calibration(0.0, 1.0)
 _ROUNDED_BY = 4.0  # equal points may differ by this many units of rounding
-_LEAST_SOFTENING = 1e-14  # if all points of a map coincide
+LEAST_SOFTENING = 1e-14  # if all points of a map coincide
 
 
 def _combine(weights: Array, P: Array) -> Array:
@@ -247,7 +247,7 @@ def rounded(Y: Array, fraction: float) -> float:
 
     It is proportional to the spacing, so that a map gains nothing by shrinking.
     """
-    return max(fraction * squared_spacing(Y), _LEAST_SOFTENING)
+    return max(fraction * squared_spacing(Y), LEAST_SOFTENING)
 
 
 def sum_of_legs(weights: Array, legs: Legs) -> Array:

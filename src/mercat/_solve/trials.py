@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._data.arrays import Array, namespace
+from .._math.angles import LEAST_SOFTENING
 from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS
 from .losses import AngleLoss
 
 _FIRST_STEP, _LONGEST_STEP = 0.1, 0.2  # root mean squares over the points, in radians
-_LEAST_SOFTENING = 1e-14
 
 
 def known_terms() -> bool:
@@ -80,7 +80,7 @@ class Objectives:
         frame = tangent_frame(Y.reshape(-1, 3)).reshape(2, s, n, 3)
         B = frame @ Y.mT  # (2, s, n, n)
         softening = Y.var(1, correction=0).sum(1) * (self._fraction / n)
-        softening = softening.clamp_(min=_LEAST_SOFTENING)[:, None, None]
+        softening = softening.clamp_(min=LEAST_SOFTENING)[:, None, None]
         inverse_sine = ((B * B).sum(0) + softening).rsqrt_().mul_(self._mask)
         B *= inverse_sine
         W = B * self._near
