@@ -9,6 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from mercat._data.threads import Workers
 from mercat._detail.affinities import (
+    DECAY,
     affinities,
     edge_lengths,
     edge_shares,
@@ -123,7 +124,7 @@ def test_affinities_by_hand():
     X = np.array([[0.0], [1.0], [3.0]])
     graph = graph_of(run(nearest, X, 1, np.random.default_rng(0)))
     lengths = run(edge_lengths, X, graph)
-    shares = edge_shares(lengths, graph.indptr, 5.0)
+    shares = edge_shares(lengths, graph.indptr, DECAY)
     np.testing.assert_allclose(shares, 1)
     radius = radii(lengths, shares, graph.indptr)
     np.testing.assert_allclose(radius, [1, 1, 2])
@@ -135,29 +136,42 @@ def test_affinities_by_hand():
     assert P.sum() == pytest.approx(3)
 
 
-def test_shares_are_half_equal_and_half_of_the_perplexity():
+def test_shares_decay_with_the_squared_distance_in_units_of_its_mean():
     rng = np.random.default_rng(0)
-    lengths = np.sort(rng.gamma(4, size=(50, 30)), axis=1)
-    shares = edge_shares(lengths.ravel(), np.arange(0, 1501, 30), 5.0).reshape(50, 30)
+    lengths = rng.gamma(4, size=(50, 30))
+    shares = edge_shares(lengths.ravel(), np.arange(0, 1501, 30), 2.0).reshape(50, 30)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    gaussian = 2 * shares - 1 / 30
-    assert (gaussian > -1e-12).all()
-    entropy = -np.sum(gaussian * np.log(np.maximum(gaussian, 1e-300)), axis=1)
-    np.testing.assert_allclose(np.exp(entropy), 5, rtol=1e-3)
-    assert (np.diff(shares, axis=1) <= 0).all()
-    # log g is linear in the squared distance: a Gaussian.
-    slope = np.diff(np.log(gaussian[:, :4]), axis=1) / np.diff(lengths[:, :4] ** 2, axis=1)
-    np.testing.assert_allclose(slope, np.repeat(slope[:, :1], 3, axis=1), rtol=1e-6)
+    squares = lengths**2 / np.mean(lengths**2, axis=1, keepdims=True)
+    by_hand = np.exp(-2 * squares)
+    by_hand /= by_hand.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(shares, by_hand, rtol=1e-12)
+    other_unit = edge_shares(1e3 * lengths.ravel(), np.arange(0, 1501, 30), 2.0).reshape(50, 30)
+    np.testing.assert_allclose(shares, other_unit, rtol=1e-9)
+
+
+def test_shares_adapt_to_the_dimension_of_the_data():
+    """Equal where all neighbours are about as far; of the nearest along a thin structure."""
+    rng = np.random.default_rng(0)
+    line = np.abs(np.arange(-15, 16.0))[np.arange(-15, 16) != 0]
+    cloud = np.linalg.norm(rng.normal(size=(30, 200)), axis=1)
+
+    def nearest_ten(lengths):
+        shares = edge_shares(lengths, np.array([0, 30]), DECAY)
+        return shares[np.argsort(lengths)[:10]].sum()
+
+    assert nearest_ten(line) > 0.6
+    assert nearest_ten(cloud) < 0.45
 
 
 def test_shares_of_rows_of_any_length():
     ends = np.array([0, 1, 3, 7, 17])
     lengths = np.random.default_rng(1).random(17)
-    shares = edge_shares(lengths, ends, 5.0)
+    shares = edge_shares(lengths, ends, DECAY)
     np.testing.assert_allclose(np.add.reduceat(shares, ends[:-1]), 1)
-    one = edge_shares(lengths[7:], np.array([0, 10]), 5.0)
+    one = edge_shares(lengths[7:], np.array([0, 10]), DECAY)
     np.testing.assert_array_equal(shares[7:], one)  # a row does not depend on the others
-    np.testing.assert_allclose(edge_shares(np.zeros(6), np.array([0, 6]), 5.0), 1 / 6)
+    np.testing.assert_allclose(edge_shares(np.zeros(6), np.array([0, 6]), DECAY), 1 / 6)
+    np.testing.assert_allclose(edge_shares(lengths[7:], np.array([0, 10]), 0.0), 1 / 10)
 
 
 def test_strength_of_duplicates_is_bounded():

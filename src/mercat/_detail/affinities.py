@@ -1,8 +1,12 @@
 r"""Affinities: the weight of each edge of the neighbour graph.
 
-The edges of each point get shares that sum to 1: one half equal, one half by a Gaussian of the distance with
-perplexity 5. The equal half keeps the neighbourhood together; the other half keeps the order within it, so
-that thin structures such as loops stay in one piece. With :math:`g_{ij}` the shares,
+The edges of each point get shares that sum to 1 and decay with the distance d,
+
+.. math:: g_{ij} \propto \exp(-2 \, d_{ij}^2 / \langle d_i^2 \rangle)
+
+where :math:`\langle d_i^2 \rangle` is the mean over the neighbours of the point. Where the data have many
+dimensions, all neighbours are about equally far and share equally; along a thin structure, such as a loop,
+distances differ and the nearest neighbours get most. The affinities are
 
 .. math:: p_{ij} = p_{ji} \propto \frac{g_{ij}}{r_i^2} + \frac{g_{ji}}{r_j^2}
 
@@ -21,9 +25,8 @@ from .._data.arrays import Array, namespace, on_host, row_blocks, row_dot, wides
 from .._data.threads import Workers
 from .graphs import Graph, Rows, row_sums, with_its_transpose
 
-PERPLEXITY = 5.0
+DECAY = 2.0  # of the shares, per squared distance in units of its mean over the neighbours
 _AVERAGED = 2  # number of averaging rounds
-_LEAST, _MOST, _HALVINGS = -4.0, 16.0, 16  # bisection for the logarithm of the precision
 _SMALLEST_RADIUS = 0.1  # in units of the mean radius: distances between duplicates are 0
 
 
@@ -66,42 +69,29 @@ def edge_lengths(X: Array, graph: Any, workers: Workers) -> Array:
     return xp.concat(list(workers.map(part, parts)))
 
 
-def edge_shares(lengths: Array, ends: Array, perplexity: float) -> Array:
+def edge_shares(lengths: Array, ends: Array, decay: float) -> Array:
     """Share of each edge in its row, from the edge lengths; the shares of each row sum to 1.
 
-    Row i has the edges ends[i] to ends[i + 1]. A perplexity of 0 means equal shares.
+    Row i has the edges ends[i] to ends[i + 1]. A decay of 0 means equal shares.
     """
     xp, rows = namespace(lengths), Rows(ends)
     degree = rows.degree
     if not on_host(lengths):
         degree = xp.astype(degree, widest(lengths))
-    equal = rows.spread(1 / degree)
-    if perplexity == 0:
-        return equal
     squares = xp.astype(lengths, widest(lengths)) ** 2
     mean = rows.sums(squares) / degree
     squares /= rows.spread(xp.where(mean > 0, mean, xp.ones_like(mean)))
-    squares -= rows.spread(rows.minima(squares))
-    # With few edges, the perplexity is at most half their number.
-    entropy = xp.log(xp.clip(degree / 2, 1, perplexity))
-    low, high = xp.full_like(mean, _LEAST), xp.full_like(mean, _MOST)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        weights = xp.exp(-rows.spread(xp.exp(middle)) * squares)
-        total = rows.sums(weights)
-        found = xp.log(total) + xp.exp(middle) * rows.sums(weights * squares) / total
-        low, high = xp.where(found > entropy, middle, low), xp.where(found > entropy, high, middle)
-    weights = xp.exp(-rows.spread(xp.exp((low + high) / 2)) * squares)
-    return 0.5 * (equal + weights / rows.spread(rows.sums(weights)))
+    weights = xp.exp(-decay * squares)
+    return weights / rows.spread(rows.sums(weights))
 
 
-def all_edge_shares(lengths: Array, ends: Array, perplexity: float, workers: Workers) -> Array:
+def all_edge_shares(lengths: Array, ends: Array, decay: float, workers: Workers) -> Array:
     """`edge_shares` in blocks of rows."""
     xp = namespace(lengths)
 
     def part(rows: slice) -> Array:
         some = ends[rows.start : rows.stop + 1]
-        return edge_shares(lengths[some[0] : some[-1]], some - some[0], perplexity)
+        return edge_shares(lengths[some[0] : some[-1]], some - some[0], decay)
 
     numbers = 16 * (len(lengths) // (len(ends) - 1) + 1)
     return xp.concat(list(workers.map(part, row_blocks(ends[1:], 4096, numbers))))

@@ -9,15 +9,15 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
 
 The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are means over
 the points and dimensionless. The curvature of the angle term is proportional to the variance that the map of
-angles explains, its squared correlation. :math:`\lambda` is `detail` in units of that (`weight_of`), so that
-a value of `detail` means about the same trade-off for few and many points, and for data that fit the sphere
-well or badly.
+angles explains, its squared correlation. :math:`\lambda` is 10 `detail` / (1 + `detail`) in units of that
+(`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and for
+data that fit the sphere well or badly.
 
 Three choices keep the descent short and classes in one piece:
 
-- The bandwidth s decreases from a coarse value to about the distance between points, and attraction is
-  exaggerated at first. Classes form before they separate; with a bandwidth that is small from the start, or
-  optimized, they break up.
+- The bandwidth s decreases from a coarse value to about the distance between points. At first, attraction is
+  exaggerated, and neighbours weigh more than they do in the end. Classes form before they separate; with a
+  bandwidth that is small from the start, or optimized, they break up.
 - In each step, all points are compared with the same few anchors.
 - Step lengths follow from the known curvature of the terms.
 """
@@ -53,7 +53,7 @@ from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
 from . import tiles
-from .affinities import PERPLEXITY, Strength, edge_shares
+from .affinities import DECAY, Strength, edge_shares
 from .graphs import Graph, row_sums
 from .neighbors import EqualRows, Search, in_order
 from .repulsion import Field, Kernel
@@ -75,9 +75,10 @@ SETTLED_AT = round(_SETTLING * N_ITER)
 _FADING = 0.15  # fraction of the iterations, at the end, in which the steps decrease
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
 _NARROWING = 0.23  # final bandwidth times the fourth root of n
-_EXAGGERATION = 40.0  # initial factor of the attraction
+_EXAGGERATION = 40.0  # initial factor of the attraction ...
+_EMPHASIS = 3.0  # ... and of the whole neighbour term
 _MOMENTUM = 0.8
-_WEIGHT, _LEAST_EXPLAINED = 5.0, 0.05  # see `weight_of`
+_WEIGHT, _LEAST_EXPLAINED = 10.0, 0.05  # see `weight_of`
 _TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
 _LONGEST_STEP = 0.5  # in bandwidths
 _FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
@@ -188,11 +189,20 @@ def softening_of(n: int) -> float:
 def weight_of(detail: float, correlation: float) -> float:
     """Factor of the neighbour term, given the correlation of the map of angles with the data."""
     explained = correlation**2 if np.isfinite(correlation) else 0.0
-    return float(_WEIGHT * detail * max(explained, _LEAST_EXPLAINED))
+    return float(_WEIGHT * detail / (1 + detail) * max(explained, _LEAST_EXPLAINED))
 
 
-def _schedule(n: int, settled: bool) -> Iterator[tuple[float, float, float]]:
-    """Bandwidth, exaggeration of the attraction and factor of the step, per iteration.
+class _Stage(NamedTuple):
+    """Settings of an iteration of the descent."""
+
+    bandwidth: float
+    exaggeration: float  # factor of the attraction
+    emphasis: float  # factor of the neighbour term
+    step: float  # factor of the step length
+
+
+def _schedule(n: int, settled: bool) -> Iterator[_Stage]:
+    """Settings of each iteration.
 
     settled: only the last part, with constant bandwidth and attraction.
     """
@@ -201,9 +211,10 @@ def _schedule(n: int, settled: bool) -> Iterator[tuple[float, float, float]]:
         progress = min(i / (_SETTLING * N_ITER), 1.0)
         stage = min(int(progress * _N_STAGES), _N_STAGES - 1) / (_N_STAGES - 1)
         bandwidth = last if stage == 1 else _COARSEST * (last / _COARSEST) ** stage
-        yield (
+        yield _Stage(
             bandwidth,
             _EXAGGERATION ** (1 - progress),
+            _EMPHASIS ** (1 - progress),
             min((N_ITER - i) / (_FADING * N_ITER), 1.0),
         )
 
@@ -230,22 +241,23 @@ def sharpen(
     history: list[float] = []
     kernel = Kernel(_COARSEST, workers, Y)
     stopped = False
-    for bandwidth, exaggeration, factor in _schedule(n, settled):
+    for bandwidth, exaggeration, emphasis, step in _schedule(n, settled):
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers, Y)
         if len(history) % _FAR_TERMS_EVERY == 0:
             far, far_curvature = far_terms.force(Y, softening_of(n))
         pull = attraction(P, Y, bandwidth, workers)
         push, pairs = repulsion(kernel.field(Y), Y, workers)
+        near = emphasis * weight
         factors = (
-            weight * exaggeration,
-            weight * 2 * n / pairs,
-            4 * weight * exaggeration / bandwidth**2,
+            near * exaggeration,
+            near * 2 * n / pairs,
+            4 * near * exaggeration / bandwidth**2,
         )
         forces = Forces(pull, push, far, stiffness, far_curvature, factors)
-        factor *= weight / (weight + _TIMID)
+        step *= weight / (weight + _TIMID)
         before = Y
-        Y, velocity = _moved(Y, velocity, forces, factor, _LONGEST_STEP * bandwidth, workers)
+        Y, velocity = _moved(Y, velocity, forces, step, _LONGEST_STEP * bandwidth, workers)
         if held is not None:
             Y[held], velocity[held] = before[held], 0
         history.append(far_terms.angles.loss)
@@ -347,7 +359,7 @@ class _Surroundings(NamedTuple):
     variance: float
     weight: float
     terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles alone ...
-    perplexity: float = 0.0  # ... and equal shares
+    decay: float = 0.0  # ... and equal shares
 
 
 class DetailPlacer(_Surroundings):
@@ -405,7 +417,7 @@ class DetailPlacer(_Surroundings):
         xp, bandwidth = namespace(X), final_bandwidth(len(self.Y))
         b, k = distances.shape
         ends = xp.arange(0, b * k + 1, k, **beside(X))
-        shares = edge_shares(distances.reshape(-1), ends, self.perplexity).reshape(b, k)
+        shares = edge_shares(distances.reshape(-1), ends, self.decay).reshape(b, k)
         # Twice the strength: affinities are the sum of both directions.
         pull = 2 * self.strength(xp.sum(shares * distances, axis=1))[:, None]
         pull, shares = xp.astype(pull, xp.float32), xp.astype(shares, xp.float32)
@@ -462,5 +474,5 @@ def detail_placer(
         far_terms.angles.variance,
         weight,
         far_terms.pairs,
-        PERPLEXITY,
+        DECAY,
     )

@@ -47,7 +47,7 @@ def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
 
 
 class Rows:
-    """Sums and minima over the rows of a ragged array, and repetition of values per row.
+    """Sums over the rows of a ragged array, and repetition of values per row.
 
     ends: offsets of the rows (n + 1), like `indptr` of CSR matrices.
     """
@@ -64,19 +64,9 @@ class Rows:
             return np.add.reduceat(values, self.ends[:-1])
         if self._width:
             return values.reshape(-1, self._width, *values.shape[1:]).sum(1)
-        return self._reduced(values, "sum")
-
-    def minima(self, values: Array) -> Array:
-        if on_host(values):
-            return np.minimum.reduceat(values, self.ends[:-1])
-        return (
-            values.reshape(-1, self._width).amin(1) if self._width else self._reduced(values, "min")
-        )
-
-    def _reduced(self, values: Array, how: str) -> Array:
         import torch
 
-        return torch.segment_reduce(values, how, offsets=self.ends, axis=0)
+        return torch.segment_reduce(values, "sum", offsets=self.ends, axis=0)
 
     def spread(self, values: Array) -> Array:
         """Repeat the value of each row for each of its entries."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._detail.affinities import DECAY
 from .._solve.status import Status
 from .schema import TAGS, TUPLES, check_names
 
@@ -58,12 +59,15 @@ _COMPUTED = {"frame", "p", "C", "C0"}  # fields of landmarks in older files, com
 
 
 def _of_today(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a placer, from those of files that know the distance term alone."""
+    """The fields of a placer, from those of older files."""
     record = {"Landmarks": "PlacedTerm", "Surroundings": "PairForces"}.get(kind)
     if record is None:
         return fields
     if kind == "Landmarks":
         fields = {name: value for name, value in fields.items() if name not in _COMPUTED}
+    if "perplexity" in fields:  # another form of the shares
+        fields = {name: value for name, value in fields.items() if name != "perplexity"}
+        fields["decay"] = DECAY
     if "distances" not in fields:
         return fields
     line = fields["distances"]

@@ -106,7 +106,7 @@ RULES: dict[type, dict[str, Any]] = {
         "variance": float,
         "weight": float,
         "terms": [PairForces],
-        "perplexity": float,
+        "decay": float,
     },
     PairForces: {"term": _PAIR_TERMS, "weight": float},
     **{kind: dict.fromkeys(kind._fields, float) for kind in _PAIR_TERMS},

@@ -14,7 +14,7 @@ from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail import tiles
 from .._detail.affinities import (
-    PERPLEXITY,
+    DECAY,
     affinities,
     all_edge_shares,
     averages_over,
@@ -319,7 +319,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         landmarks, rows = (to_numpy(back)[rows] for rows in (landmarks, sample.rows))
         sample = sample._replace(rows=rows)
     lengths = edge_lengths(X_hat, graph, workers)
-    shares = all_edge_shares(lengths, graph.indptr, PERPLEXITY, workers)
+    shares = all_edge_shares(lengths, graph.indptr, DECAY, workers)
     radius = radii(lengths, shares, graph.indptr)
     strength = strength_of(radius)
     weight = weight_of(plan.detail, fit.angle_fit.correlation)
