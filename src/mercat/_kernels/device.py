@@ -1,4 +1,4 @@
-"""Inner loops on a GPU in Triton (`_triton.py`), for tensors in single precision.
+"""Inner loops on a GPU in Triton (`_triton`), for tensors in single precision.
 
 Each function has a reference implementation in torch, which is used on other devices, without Triton, or if
 the variable MERCAT_TRITON is 0, and with which tests compare it:

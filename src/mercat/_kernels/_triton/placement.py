@@ -1,0 +1,313 @@
+# mypy: ignore-errors
+"""Placing of points: energies, the choice of a candidate, and BFGS."""
+
+# Triton reads annotations as types: no `from __future__ import annotations` here.
+import triton
+import triton.language as tl
+
+from .angles import directions, frame, over_pairs, pulled_back
+from .distances import by_distance, inverse
+
+
+@triton.jit(do_not_specialize=["n", "r", "n_legs", "m"])
+def linear_parts(
+    X, n, r, legs_X, n_legs, products, x_norms, leg_norms, offsets, trusted, negligible, m,
+    K, near, nearest, ROWS: tl.constexpr, LEGS: tl.constexpr,
+):  # fmt: skip
+    """See `_solve.placement._linear_parts`: `K` (2 x n x L), `near` (n x m) and `nearest` (n).
+
+    `products` (n x 3 L) are those of points with landmarks (r x L) and with both parts of P, `offsets`
+    (4 x L) are p and T.
+    """
+    i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    there = i < n
+    far = n.to(tl.int64) * n_legs
+    x_norm = tl.load(x_norms + i, mask=there, other=0.0)
+    least = tl.full((ROWS,), float("inf"), tl.float32)
+    for first in range(0, n_legs, LEGS):
+        j = first + tl.arange(0, LEGS)
+        leg = j < n_legs
+        both = there[:, None] & leg[None, :]
+        at = i[:, None] * (3 * n_legs) + j[None, :]
+        product = tl.load(products + at, mask=both, other=0.0)
+        leg_norm = tl.load(leg_norms + j, mask=leg, other=0.0)
+        close = inverse(
+            i, j, there, leg, X, r, legs_X, n_legs, product, x_norm, leg_norm, trusted, negligible
+        )
+        least = tl.minimum(least, tl.min(tl.where(leg[None, :], close, float("inf")), axis=1))
+        for part in tl.static_range(2):
+            p = tl.load(offsets + part * n_legs + j, mask=leg, other=0.0)[None, :]
+            t = tl.load(offsets + (2 + part) * n_legs + j, mask=leg, other=0.0)[None, :]
+            value = tl.load(products + at + (1 + part) * n_legs, mask=both, other=0.0)
+            out = K + part * far + i[:, None] * n_legs + j[None, :]
+            tl.store(out, (value - p) * close + t, mask=both)
+        tl.store(near + i[:, None] * m + j[None, :], close, mask=both & (j < m)[None, :])
+    tl.store(nearest + i, least, mask=there)
+
+
+@triton.jit(do_not_specialize=["n", "n_places", "n_kept"])
+def choose(
+    n, places, n_places, screened, n_kept, cos_apart, chosen, lowest,
+    ROWS: tl.constexpr, PLACES: tl.constexpr,
+):  # fmt: skip
+    """The `n_kept` places (3 x G) of lowest energy (n x G), apart from each other, and these energies.
+
+    See `_solve.placement._best_candidate`.
+    """
+    i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    there = i < n
+    at = tl.arange(0, PLACES)
+    one = at < n_places
+    x = tl.load(places + at, mask=one, other=0.0)[None, :]
+    y = tl.load(places + n_places + at, mask=one, other=0.0)[None, :]
+    z = tl.load(places + 2 * n_places + at, mask=one, other=0.0)[None, :]
+    both = there[:, None] & one[None, :]
+    energy = tl.load(screened + i[:, None] * n_places + at[None, :], mask=both, other=float("inf"))
+    for k in range(n_kept):
+        least, which = tl.min(energy, axis=1, return_indices=True)
+        tl.store(chosen + i * n_kept + k, which, mask=there)
+        tl.store(lowest + i * n_kept + k, least, mask=there)
+        u = tl.load(places + which, mask=there, other=0.0)[:, None]
+        v = tl.load(places + n_places + which, mask=there, other=0.0)[:, None]
+        w = tl.load(places + 2 * n_places + which, mask=there, other=0.0)[:, None]
+        energy = tl.where(x * u + y * v + z * w > cos_apart, float("inf"), energy)
+
+
+@triton.jit
+def _energy_as_leg(
+    i, there, x, y, z, n, K, legs, n_legs, softening, ROWS: tl.constexpr, LEGS: tl.constexpr
+):  # fmt: skip
+    """Energy of points as legs at each landmark, and its gradient in space."""
+    far = n.to(tl.int64) * n_legs
+    E = tl.zeros((ROWS,), tl.float32)
+    f = tl.zeros((ROWS,), tl.float32)
+    g = tl.zeros((ROWS,), tl.float32)
+    h = tl.zeros((ROWS,), tl.float32)
+    for first in range(0, n_legs, LEGS):
+        j = first + tl.arange(0, LEGS)
+        leg = j < n_legs
+        ux = tl.load(legs + j, mask=leg, other=0.0)[None, :]
+        uy = tl.load(legs + n_legs + j, mask=leg, other=0.0)[None, :]
+        uz = tl.load(legs + 2 * n_legs + j, mask=leg, other=0.0)[None, :]
+        vx = tl.load(legs + 3 * n_legs + j, mask=leg, other=0.0)[None, :]
+        vy = tl.load(legs + 4 * n_legs + j, mask=leg, other=0.0)[None, :]
+        vz = tl.load(legs + 5 * n_legs + j, mask=leg, other=0.0)[None, :]
+        s1 = tl.load(legs + 6 * n_legs + j, mask=leg, other=0.0)[None, :]
+        s2 = tl.load(legs + 7 * n_legs + j, mask=leg, other=0.0)[None, :]
+        s12 = tl.load(legs + 8 * n_legs + j, mask=leg, other=0.0)[None, :]
+        both = there[:, None] & leg[None, :]
+        at = i[:, None] * n_legs + j[None, :]
+        K1 = tl.load(K + at, mask=both, other=0.0)
+        K2 = tl.load(K + far + at, mask=both, other=0.0)
+        B1 = ux * x[:, None] + uy * y[:, None] + uz * z[:, None]
+        B2 = vx * x[:, None] + vy * y[:, None] + vz * z[:, None]
+        inverse_sine = 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening)
+        B1 *= inverse_sine
+        B2 *= inverse_sine
+        g1 = B1 * s1 + B2 * s12 + K1
+        g2 = B2 * s2 + B1 * s12 + K2
+        E += 0.5 * tl.sum((g1 + K1) * B1 + (g2 + K2) * B2, axis=1)
+        p1, p2 = pulled_back(g1, g2, B1, B2, inverse_sine)
+        f += tl.sum(p1 * ux + p2 * vx, axis=1)
+        g += tl.sum(p1 * uy + p2 * vy, axis=1)
+        h += tl.sum(p1 * uz + p2 * vz, axis=1)
+    return E, f, g, h
+
+
+@triton.jit
+def _energy_as_apex(
+    x, y, z, u, v, w, leg, close, product, q, summed1, summed2, softening, alpha, beta, apex_weight,
+    pair_weight, line_p, line_q, least_sine,
+):  # fmt: skip
+    """Energy of points as apices and of their distances, and its gradient in space."""
+    B1, B2, inverse_sine = directions(x, y, z, u, v, w, close > 0, softening)
+    S1 = tl.sum(B1 * B1, axis=1)
+    S2 = tl.sum(B2 * B2, axis=1)
+    S12 = tl.sum(B1 * B2, axis=1)
+    t1 = tl.sum(B1, axis=1)
+    t2 = tl.sum(B2, axis=1)
+    W1 = B1 * close
+    W2 = B2 * close
+    M1 = over_pairs(W1, product, q, summed1)
+    M2 = over_pairs(W2, product, q, summed2)
+    itself = S1 + S2
+    of_b = t1 * t1 + t2 * t2 - itself
+    of_bb = S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - itself
+    of_ab = tl.sum(W1 * M1 + W2 * M2, axis=1) - itself
+    E = apex_weight * (beta * beta * of_bb - 2.0 * beta * of_ab + 2.0 * alpha * beta * of_b)
+    cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
+    _, _, residual, pull = by_distance(close, cosine, leg[None, :], line_p, line_q, least_sine)
+    E += pair_weight * tl.sum(residual * residual, axis=1)
+    gamma = 1.0 - alpha - beta / 2.0
+    g1 = B1 * (beta * S1 + gamma)[:, None] + beta * B2 * S12[:, None] + alpha * t1[:, None]
+    g2 = B2 * (beta * S2 + gamma)[:, None] + beta * B1 * S12[:, None] + alpha * t2[:, None]
+    p1, p2 = pulled_back(g1 - M1 * close, g2 - M2 * close, B1, B2, inverse_sine)
+    along_U = 4.0 * beta * apex_weight * tl.sum(p1 * cosine, axis=1)
+    along_V = 4.0 * beta * apex_weight * tl.sum(p2 * cosine, axis=1)
+    Ux, Uy, Uz, Vx, Vy, Vz = frame(x, y, z)
+    f = 2.0 * line_q * pair_weight * tl.sum(pull * u, axis=1) - along_U * Ux - along_V * Vx
+    g = 2.0 * line_q * pair_weight * tl.sum(pull * v, axis=1) - along_U * Uy - along_V * Vy
+    h = 2.0 * line_q * pair_weight * tl.sum(pull * w, axis=1) - along_U * Uz - along_V * Vz
+    return E, f, g, h
+
+
+@triton.jit(do_not_specialize=["n_rows", "n", "n_legs", "m", "stride", "as_leg"])
+def energy(
+    rows, n_rows, n, Y, K, legs, n_legs, legs_Y, near, products, stride, x_norms, summed, m, as_leg,
+    softening, alpha, beta, apex_weight, pair_weight, line_p, line_q, least_sine, found, gradient,
+    ROWS: tl.constexpr, LEGS: tl.constexpr, APEX_LEGS: tl.constexpr,
+):  # fmt: skip
+    """Energy of some `rows` of n points at Y (rows x 3), and its tangent gradient.
+
+    See `_solve.placement._Energy`. `K` (2 x n x L) and `legs` (9 x L: frames, sigma, sigma12) are for points
+    as legs, unless `as_leg` is 0. `legs_Y` (3 x m), `near` (n x m), `products` (n rows of `stride`),
+    `x_norms` (n) and `summed` (2 x rows x m, the `weights` times the inner products of the legs) are for
+    points as apices.
+    """
+    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    there = row < n_rows
+    i = tl.load(rows + row, mask=there, other=0)
+    j = tl.arange(0, APEX_LEGS)
+    leg = j < m
+    both = there[:, None] & leg[None, :]
+    at = row[:, None] * m + j[None, :]
+    x = tl.load(Y + 3 * row, mask=there, other=1.0)
+    y = tl.load(Y + 3 * row + 1, mask=there, other=0.0)
+    z = tl.load(Y + 3 * row + 2, mask=there, other=0.0)
+    E, f, g, h = _energy_as_apex(
+        x, y, z,
+        tl.load(legs_Y + j, mask=leg, other=0.0)[None, :],
+        tl.load(legs_Y + m + j, mask=leg, other=0.0)[None, :],
+        tl.load(legs_Y + 2 * m + j, mask=leg, other=0.0)[None, :],
+        leg,
+        tl.load(near + i[:, None] * m + j[None, :], mask=both, other=0.0),
+        tl.load(products + i[:, None] * stride + j[None, :], mask=both, other=0.0),
+        tl.load(x_norms + i, mask=there, other=0.0),
+        tl.load(summed + at, mask=both, other=0.0),
+        tl.load(summed + n_rows.to(tl.int64) * m + at, mask=both, other=0.0),
+        softening, alpha, beta, apex_weight, pair_weight, line_p, line_q, least_sine,
+    )  # fmt: skip
+    if as_leg > 0:
+        more, u, v, w = _energy_as_leg(i, there, x, y, z, n, K, legs, n_legs, softening, ROWS, LEGS)
+        E += more
+        f += u
+        g += v
+        h += w
+    out = f * x + g * y + h * z
+    tl.store(found + row, E, mask=there)
+    tl.store(gradient + 3 * row, f - out * x, mask=there)
+    tl.store(gradient + 3 * row + 1, g - out * y, mask=there)
+    tl.store(gradient + 3 * row + 2, h - out * z, mask=there)
+
+
+@triton.jit
+def _newton(a, b, c, d, e, k, f, g, h, x, y, z):
+    """The step -H g along the sphere, for symmetric H with rows (a, b, c), (b, d, e), (c, e, k)."""
+    u = -(a * f + b * g + c * h)
+    v = -(b * f + d * g + e * h)
+    w = -(c * f + e * g + k * h)
+    out = u * x + v * y + w * z
+    u -= out * x
+    v -= out * y
+    w -= out * z
+    return u, v, w, tl.sqrt(u * u + v * v + w * w)
+
+
+@triton.jit(do_not_specialize=["n", "step", "last"])
+def bfgs(
+    n, step, last, first_step, longest, rounding, short, trial, found, slope,
+    Y, gradient, state, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A step of BFGS of n points, each on its own, see `_solve.placement._advance`.
+
+    At the positions `trial` (n x 3), the energy is `found` (n) and its gradient `slope` (n x 3). Positions Y
+    (n x 3), `gradient` (n x 3) and `state` (8 x n: energy, inverse Hessian, whether the point has converged)
+    are updated, and `trial` is the next position. Step 0 finds energy and gradient of the first position.
+    """
+    i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
+    there = i < n
+    far = n.to(tl.int64)
+    started = i < tl.where(step > 0, n, 0)
+    nx = tl.load(trial + 3 * i, mask=there, other=1.0)
+    ny = tl.load(trial + 3 * i + 1, mask=there, other=0.0)
+    nz = tl.load(trial + 3 * i + 2, mask=there, other=0.0)
+    nf = tl.load(slope + 3 * i, mask=there, other=0.0)
+    ng = tl.load(slope + 3 * i + 1, mask=there, other=0.0)
+    nh = tl.load(slope + 3 * i + 2, mask=there, other=0.0)
+    new = tl.load(found + i, mask=there, other=0.0)
+    x = tl.where(started, tl.load(Y + 3 * i, mask=started, other=1.0), nx)
+    y = tl.where(started, tl.load(Y + 3 * i + 1, mask=started, other=0.0), ny)
+    z = tl.where(started, tl.load(Y + 3 * i + 2, mask=started, other=0.0), nz)
+    f = tl.load(gradient + 3 * i, mask=started, other=0.0)
+    g = tl.load(gradient + 3 * i + 1, mask=started, other=0.0)
+    h = tl.load(gradient + 3 * i + 2, mask=started, other=0.0)
+    E = tl.load(state + i, mask=started, other=float("inf"))
+    a = tl.load(state + far + i, mask=started, other=0.0)
+    b = tl.load(state + 2 * far + i, mask=started, other=0.0)
+    c = tl.load(state + 3 * far + i, mask=started, other=0.0)
+    d = tl.load(state + 4 * far + i, mask=started, other=0.0)
+    e = tl.load(state + 5 * far + i, mask=started, other=0.0)
+    k = tl.load(state + 6 * far + i, mask=started, other=0.0)
+    su = nx - x
+    sv = ny - y
+    sw = nz - z
+    yu = nf - f
+    yv = ng - g
+    yw = nh - h
+    sy = su * yu + sv * yv + sw * yw
+    lengths = tl.sqrt(su * su + sv * sv + sw * sw) * tl.sqrt(yu * yu + yv * yv + yw * yw)
+    curved = started & (sy > 1e-3 * lengths) & (sy > 1.1754944e-32)
+    rho = tl.where(curved, 1.0 / tl.where(curved, sy, 1.0), 0.0)
+    hu = a * yu + b * yv + c * yw
+    hv = b * yu + d * yv + e * yw
+    hw = c * yu + e * yv + k * yw
+    both_ways = (1.0 + (yu * hu + yv * hv + yw * hw) * rho) * rho
+    better = new <= E
+    level = new - E <= rounding * tl.abs(E)
+    stretch = tl.where(better, 2.0, 0.25)
+    a = tl.where(curved, a + both_ways * su * su - 2.0 * rho * su * hu, a * stretch)
+    b = tl.where(curved, b + both_ways * su * sv - rho * (su * hv + hu * sv), b * stretch)
+    c = tl.where(curved, c + both_ways * su * sw - rho * (su * hw + hu * sw), c * stretch)
+    d = tl.where(curved, d + both_ways * sv * sv - 2.0 * rho * sv * hv, d * stretch)
+    e = tl.where(curved, e + both_ways * sv * sw - rho * (sv * hw + hv * sw), e * stretch)
+    k = tl.where(curved, k + both_ways * sw * sw - 2.0 * rho * sw * hw, k * stretch)
+    x = tl.where(better, nx, x)
+    y = tl.where(better, ny, y)
+    z = tl.where(better, nz, z)
+    f = tl.where(better, nf, f)
+    g = tl.where(better, ng, g)
+    h = tl.where(better, nh, h)
+    E = tl.where(better, new, E)
+    # The first step is along the gradient.
+    steep = tl.sqrt(f * f + g * g + h * h)
+    start = tl.where(steep > 0, first_step / tl.where(steep > 0, steep, 1.0), 0.0)
+    a = tl.where(started, a, start)
+    b = tl.where(started, b, 0.0)
+    c = tl.where(started, c, 0.0)
+    d = tl.where(started, d, start)
+    e = tl.where(started, e, 0.0)
+    k = tl.where(started, k, start)
+    u, v, w, length = _newton(a, b, c, d, e, k, f, g, h, x, y, z)
+    done = level & (length < short) & (step == last)
+    shorten = tl.minimum(longest / (length + 1.1754944e-38), 1.0)
+    nx = x + shorten * u
+    ny = y + shorten * v
+    nz = z + shorten * w
+    norm = tl.sqrt(nx * nx + ny * ny + nz * nz)
+    tl.store(trial + 3 * i, nx / norm, mask=there)
+    tl.store(trial + 3 * i + 1, ny / norm, mask=there)
+    tl.store(trial + 3 * i + 2, nz / norm, mask=there)
+    tl.store(Y + 3 * i, x, mask=there)
+    tl.store(Y + 3 * i + 1, y, mask=there)
+    tl.store(Y + 3 * i + 2, z, mask=there)
+    tl.store(gradient + 3 * i, f, mask=there)
+    tl.store(gradient + 3 * i + 1, g, mask=there)
+    tl.store(gradient + 3 * i + 2, h, mask=there)
+    tl.store(state + i, E, mask=there)
+    tl.store(state + far + i, a, mask=there)
+    tl.store(state + 2 * far + i, b, mask=there)
+    tl.store(state + 3 * far + i, c, mask=there)
+    tl.store(state + 4 * far + i, d, mask=there)
+    tl.store(state + 5 * far + i, e, mask=there)
+    tl.store(state + 6 * far + i, k, mask=there)
+    tl.store(state + 7 * far + i, done.to(tl.float32), mask=there)
