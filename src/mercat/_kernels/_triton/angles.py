@@ -5,6 +5,8 @@
 import triton
 import triton.language as tl
 
+from .memory import load_legs, load_points
+
 
 @triton.jit
 def frame(x, y, z):
@@ -40,7 +42,33 @@ def pulled_back(g1, g2, B1, B2, inverse_sine):
 
 
 @triton.jit
-def over_pairs(W, P, q, summed):
+def map_sums(B1, B2):
+    """S, S12 and t of directions to legs; see `_math.angles.apex_sums`."""
+    S1 = tl.sum(B1 * B1, axis=1)
+    S2 = tl.sum(B2 * B2, axis=1)
+    S12 = tl.sum(B1 * B2, axis=1)
+    return S1, S2, S12, tl.sum(B1, axis=1), tl.sum(B2, axis=1)
+
+
+@triton.jit
+def map_moments(S1, S2, S12, t1, t2):
+    """Sums of b and of b^2 over pairs of legs; see `_math.angles.map_moments`."""
+    itself = S1 + S2
+    return t1 * t1 + t2 * t2 - itself, S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - itself
+
+
+@triton.jit
+def mixed_sums(B1, B2, close, product, q, summed1, summed2):
+    """M times the differences in the data, and the sum of a b over pairs of legs, equal ones included."""
+    W1 = B1 * close
+    W2 = B2 * close
+    M1 = _over_pairs(W1, product, q, summed1)
+    M2 = _over_pairs(W2, product, q, summed2)
+    return M1, M2, tl.sum(W1 * M1 + W2 * M2, axis=1)
+
+
+@triton.jit
+def _over_pairs(W, P, q, summed):
     """Sums over legs k of W_k (x_k - x).(x_j - x).
 
     P are the inner products of x with the legs, q is |x|^2, `summed` are the sums of W_k x_k.x_j.
@@ -59,12 +87,8 @@ def weights(
     j = tl.program_id(1) * LEGS + tl.arange(0, LEGS)
     there = i < n
     leg = j < m
-    x = tl.load(Y + 3 * i, mask=there, other=1.0)
-    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
-    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
-    u = tl.load(legs_Y + j, mask=leg, other=0.0)[None, :]
-    v = tl.load(legs_Y + m + j, mask=leg, other=0.0)[None, :]
-    w = tl.load(legs_Y + 2 * m + j, mask=leg, other=0.0)[None, :]
+    x, y, z = load_points(Y, i, there)
+    u, v, w = load_legs(legs_Y, j, m, leg)
     both = there[:, None] & leg[None, :]
     at = i[:, None] * m + j[None, :]
     close = tl.load(near + at, mask=both, other=0.0)
@@ -92,12 +116,8 @@ def moments(
     close = tl.load(near + at, mask=both, other=0.0)
     product = tl.load(products + at, mask=both, other=0.0)
     q = tl.load(x_norms + i, mask=there, other=0.0)
-    x = tl.load(Y + 3 * i, mask=there, other=1.0)
-    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
-    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
-    u = tl.load(legs_Y + j, mask=leg, other=0.0)[None, :]
-    v = tl.load(legs_Y + m + j, mask=leg, other=0.0)[None, :]
-    w = tl.load(legs_Y + 2 * m + j, mask=leg, other=0.0)[None, :]
+    x, y, z = load_points(Y, i, there)
+    u, v, w = load_legs(legs_Y, j, m, leg)
     B1, B2, _ = directions(x, y, z, u, v, w, close > 0, softening)
     all_a = tl.zeros((ROWS, LEGS), tl.float32)
     all_aa = tl.zeros((ROWS, LEGS), tl.float32)
@@ -121,16 +141,12 @@ def moments(
     a = tl.sum(all_a, axis=1)
     aa = tl.sum(all_aa, axis=1)
     ab = tl.sum(all_ab, axis=1)
-    S1 = tl.sum(B1 * B1, axis=1)
-    S2 = tl.sum(B2 * B2, axis=1)
-    S12 = tl.sum(B1 * B2, axis=1)
-    t1 = tl.sum(B1, axis=1)
-    t2 = tl.sum(B2, axis=1)
-    itself = S1 + S2
+    S1, S2, S12, t1, t2 = map_sums(B1, B2)
+    of_b, of_bb = map_moments(S1, S2, S12, t1, t2)
     number = tl.sum((close > 0).to(tl.float32), axis=1)
     tl.store(found + i, number * (number - 1.0), mask=there)
     tl.store(found + far + i, a - number, mask=there)
     tl.store(found + 2 * far + i, aa - number, mask=there)
-    tl.store(found + 3 * far + i, t1 * t1 + t2 * t2 - itself, mask=there)
-    tl.store(found + 4 * far + i, S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - itself, mask=there)
-    tl.store(found + 5 * far + i, ab - itself, mask=there)
+    tl.store(found + 3 * far + i, of_b, mask=there)
+    tl.store(found + 4 * far + i, of_bb, mask=there)
+    tl.store(found + 5 * far + i, ab - (S1 + S2), mask=there)

@@ -5,7 +5,8 @@
 import triton
 import triton.language as tl
 
-from .angles import directions, frame, over_pairs, turned
+from .angles import directions, frame, map_moments, map_sums, mixed_sums, turned
+from .memory import load_legs, load_points, load_vectors, store_vectors
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -17,9 +18,7 @@ def attraction(
     there = row < n
     start = tl.load(ends + row, mask=there, other=0)
     stop = tl.load(ends + row + 1, mask=there, other=0)
-    x = tl.load(Y + 3 * row, mask=there, other=0.0)[:, None]
-    y = tl.load(Y + 3 * row + 1, mask=there, other=0.0)[:, None]
-    z = tl.load(Y + 3 * row + 2, mask=there, other=0.0)[:, None]
+    x, y, z = load_vectors(Y, row, there)
     to_x = tl.zeros((ROWS, WIDTH), tl.float32)
     to_y = tl.zeros((ROWS, WIDTH), tl.float32)
     to_z = tl.zeros((ROWS, WIDTH), tl.float32)
@@ -29,17 +28,19 @@ def attraction(
         inside = at < stop[:, None]
         column = tl.load(columns + at, mask=inside, other=0).to(tl.int64)
         weight = tl.load(weights + at, mask=inside, other=0.0)
-        u = tl.load(Y + 3 * column, mask=inside, other=0.0)
-        v = tl.load(Y + 3 * column + 1, mask=inside, other=0.0)
-        w = tl.load(Y + 3 * column + 2, mask=inside, other=0.0)
-        chord = (x - u) * (x - u) + (y - v) * (y - v) + (z - w) * (z - w)
+        u, v, w = load_vectors(Y, column, inside)
+        dx = x[:, None] - u
+        dy = y[:, None] - v
+        dz = z[:, None] - w
+        chord = dx * dx + dy * dy + dz * dz
         weight = weight / (1.0 + square * chord)
         to_x += weight * u
         to_y += weight * v
         to_z += weight * w
-    tl.store(force + 3 * row, -4.0 * square * tl.sum(to_x, axis=1), mask=there)
-    tl.store(force + 3 * row + 1, -4.0 * square * tl.sum(to_y, axis=1), mask=there)
-    tl.store(force + 3 * row + 2, -4.0 * square * tl.sum(to_z, axis=1), mask=there)
+    f = -4.0 * square * tl.sum(to_x, axis=1)
+    g = -4.0 * square * tl.sum(to_y, axis=1)
+    h = -4.0 * square * tl.sum(to_z, axis=1)
+    store_vectors(force, row, there, f, g, h)
 
 
 @triton.jit
@@ -128,18 +129,16 @@ def read_field(
         total += _spline(t, a) * level
         by_row += _spline_slope(t, a) * level
         by_column += _spline(t, a) * tilt
-    x = tl.load(Y + 3 * i, mask=there, other=1.0)
-    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
-    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
+    x, y, z = load_points(Y, i, there)
     cosine = tl.maximum(tl.sqrt(x * x + y * y), least_cosine)
     north = by_row * rows
     east = by_column * columns / cosine
     x = x / cosine
     y = y / cosine
     tl.store(value + i, total, mask=there)
-    tl.store(slope + 3 * i, -z * x * north - y * east, mask=there)
-    tl.store(slope + 3 * i + 1, -z * y * north + x * east, mask=there)
-    tl.store(slope + 3 * i + 2, cosine * north, mask=there)
+    f = -z * x * north - y * east
+    g = -z * y * north + x * east
+    store_vectors(slope, i, there, f, g, cosine * north)
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -149,15 +148,9 @@ def move(
     """A step with momentum against a force: see `_detail.descent._moved`."""
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     there = i < n
-    x = tl.load(Y + 3 * i, mask=there, other=1.0)
-    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
-    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
-    u = tl.load(velocity + 3 * i, mask=there, other=0.0)
-    v = tl.load(velocity + 3 * i + 1, mask=there, other=0.0)
-    w = tl.load(velocity + 3 * i + 2, mask=there, other=0.0)
-    f = tl.load(force + 3 * i, mask=there, other=0.0)
-    g = tl.load(force + 3 * i + 1, mask=there, other=0.0)
-    h = tl.load(force + 3 * i + 2, mask=there, other=0.0)
+    x, y, z = load_points(Y, i, there)
+    u, v, w = load_vectors(velocity, i, there)
+    f, g, h = load_vectors(force, i, there)
     along = u * x + v * y + w * z
     out = f * x + g * y + h * z
     step = factor / tl.load(curvature + i, mask=there, other=1.0)
@@ -170,12 +163,56 @@ def move(
     y += short * v
     z += short * w
     scale = 1.0 / tl.sqrt(x * x + y * y + z * z)
-    tl.store(moved + 3 * i, x * scale, mask=there)
-    tl.store(moved + 3 * i + 1, y * scale, mask=there)
-    tl.store(moved + 3 * i + 2, z * scale, mask=there)
-    tl.store(faster + 3 * i, u, mask=there)
-    tl.store(faster + 3 * i + 1, v, mask=there)
-    tl.store(faster + 3 * i + 2, w, mask=there)
+    store_vectors(moved, i, there, x * scale, y * scale, z * scale)
+    store_vectors(faster, i, there, u, v, w)
+
+
+@triton.jit
+def _force_as_apex(
+    x, y, z, u, v, w, close, product, q, summed1, summed2, softening, alpha, beta
+):  # fmt: skip
+    """Force on points as apices over pairs of anchors, steepness, and moments."""
+    B1, B2, inverse_sine = directions(x, y, z, u, v, w, close > 0, softening)
+    S1, S2, S12, t1, t2 = map_sums(B1, B2)
+    of_b, of_bb = map_moments(S1, S2, S12, t1, t2)
+    M1, M2, ab = mixed_sums(B1, B2, close, product, q, summed1, summed2)
+    g1 = -M1 * close
+    g2 = -M2 * close
+    g1 += beta * (B1 * S1[:, None] + B2 * S12[:, None]) + alpha * t1[:, None]
+    g2 += beta * (B2 * S2[:, None] + B1 * S12[:, None]) + alpha * t2[:, None]
+    p1, p2 = turned(g1, g2, B1, B2, inverse_sine)
+    cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
+    along_U = tl.sum(p1 * cosine, axis=1)
+    along_V = tl.sum(p2 * cosine, axis=1)
+    Ux, Uy, Uz, Vx, Vy, Vz = frame(x, y, z)
+    f = -along_U * Ux - along_V * Vx
+    g = -along_U * Uy - along_V * Vy
+    h = -along_U * Uz - along_V * Vz
+    return f, g, h, tl.sum(inverse_sine * inverse_sine, axis=1), of_b, of_bb, ab - (S1 + S2)
+
+
+@triton.jit
+def _force_as_leg(x, y, z, close, K1, K2, legs, j, m, leg, softening, alpha, beta):
+    """Force on points as legs at each anchor."""
+    ux, uy, uz = load_legs(legs, j, m, leg)
+    vx, vy, vz = load_legs(legs + 3 * m, j, m, leg)
+    B1 = ux * x[:, None] + uy * y[:, None] + uz * z[:, None]
+    B2 = vx * x[:, None] + vy * y[:, None] + vz * z[:, None]
+    inverse_sine = tl.where(close > 0, 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening), 0.0)
+    B1 *= inverse_sine
+    B2 *= inverse_sine
+    s1, s2, s12 = load_legs(legs + 6 * m, j, m, leg)
+    g1 = alpha * tl.load(legs + 9 * m + j, mask=leg, other=0.0)[None, :]
+    g2 = alpha * tl.load(legs + 10 * m + j, mask=leg, other=0.0)[None, :]
+    K1 -= tl.load(legs + 11 * m + j, mask=leg, other=0.0)[None, :]
+    K2 -= tl.load(legs + 12 * m + j, mask=leg, other=0.0)[None, :]
+    g1 += beta * (B1 * s1 + B2 * s12) - K1 * close
+    g2 += beta * (B2 * s2 + B1 * s12) - K2 * close
+    p1, p2 = turned(g1, g2, B1, B2, inverse_sine)
+    f = tl.sum(p1 * ux + p2 * vx, axis=1)
+    g = tl.sum(p1 * uy + p2 * vy, axis=1)
+    h = tl.sum(p1 * uz + p2 * vz, axis=1)
+    return f, g, h
 
 
 @triton.jit(do_not_specialize=["n", "m"])
@@ -201,75 +238,22 @@ def angle_force(
     close = tl.load(near + at, mask=both, other=0.0)
     summed1 = tl.load(summed + at, mask=both, other=0.0)
     summed2 = tl.load(summed + far * m + at, mask=both, other=0.0)
-    part = close > 0
     at = i[:, None] * (3 * m) + j[None, :]
     product = tl.load(products + at, mask=both, other=0.0)
-    q = tl.load(x_norms + i, mask=there, other=0.0)
-    x = tl.load(Y + 3 * i, mask=there, other=1.0)
-    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
-    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
-    u = tl.load(legs_Y + j, mask=leg, other=0.0)[None, :]
-    v = tl.load(legs_Y + m + j, mask=leg, other=0.0)[None, :]
-    w = tl.load(legs_Y + 2 * m + j, mask=leg, other=0.0)[None, :]
-
-    # As an apex over pairs of anchors.
-    B1, B2, inverse_sine = directions(x, y, z, u, v, w, part, softening)
-    S1 = tl.sum(B1 * B1, axis=1)
-    S2 = tl.sum(B2 * B2, axis=1)
-    S12 = tl.sum(B1 * B2, axis=1)
-    t1 = tl.sum(B1, axis=1)
-    t2 = tl.sum(B2, axis=1)
-    W1 = B1 * close
-    W2 = B2 * close
-    M1 = over_pairs(W1, product, q, summed1)
-    M2 = over_pairs(W2, product, q, summed2)
-    ab = tl.sum(W1 * M1 + W2 * M2, axis=1)
-    g1 = -M1 * close
-    g2 = -M2 * close
-    g1 += beta * (B1 * S1[:, None] + B2 * S12[:, None]) + alpha * t1[:, None]
-    g2 += beta * (B2 * S2[:, None] + B1 * S12[:, None]) + alpha * t2[:, None]
-    p1, p2 = turned(g1, g2, B1, B2, inverse_sine)
-    cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
-    along_U = tl.sum(p1 * cosine, axis=1)
-    along_V = tl.sum(p2 * cosine, axis=1)
-    Ux, Uy, Uz, Vx, Vy, Vz = frame(x, y, z)
-    f = -along_U * Ux - along_V * Vx
-    g = -along_U * Uy - along_V * Vy
-    h = -along_U * Uz - along_V * Vz
-    itself = S1 + S2
-    steep = tl.sum(inverse_sine * inverse_sine, axis=1)
-
-    # As a leg at each anchor.
-    ux = tl.load(legs + j, mask=leg, other=0.0)[None, :]
-    uy = tl.load(legs + m + j, mask=leg, other=0.0)[None, :]
-    uz = tl.load(legs + 2 * m + j, mask=leg, other=0.0)[None, :]
-    vx = tl.load(legs + 3 * m + j, mask=leg, other=0.0)[None, :]
-    vy = tl.load(legs + 4 * m + j, mask=leg, other=0.0)[None, :]
-    vz = tl.load(legs + 5 * m + j, mask=leg, other=0.0)[None, :]
-    B1 = ux * x[:, None] + uy * y[:, None] + uz * z[:, None]
-    B2 = vx * x[:, None] + vy * y[:, None] + vz * z[:, None]
-    inverse_sine = tl.where(part, 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening), 0.0)
-    B1 *= inverse_sine
-    B2 *= inverse_sine
-    s1 = tl.load(legs + 6 * m + j, mask=leg, other=0.0)[None, :]
-    s2 = tl.load(legs + 7 * m + j, mask=leg, other=0.0)[None, :]
-    s12 = tl.load(legs + 8 * m + j, mask=leg, other=0.0)[None, :]
-    g1 = alpha * tl.load(legs + 9 * m + j, mask=leg, other=0.0)[None, :]
-    g2 = alpha * tl.load(legs + 10 * m + j, mask=leg, other=0.0)[None, :]
     K1 = tl.load(products + at + m, mask=both, other=0.0)
     K2 = tl.load(products + at + 2 * m, mask=both, other=0.0)
-    K1 -= tl.load(legs + 11 * m + j, mask=leg, other=0.0)[None, :]
-    K2 -= tl.load(legs + 12 * m + j, mask=leg, other=0.0)[None, :]
-    g1 += beta * (B1 * s1 + B2 * s12) - K1 * close
-    g2 += beta * (B2 * s2 + B1 * s12) - K2 * close
-    p1, p2 = turned(g1, g2, B1, B2, inverse_sine)
-    f += tl.sum(p1 * ux + p2 * vx, axis=1)
-    g += tl.sum(p1 * uy + p2 * vy, axis=1)
-    h += tl.sum(p1 * uz + p2 * vz, axis=1)
-    tl.store(force + 3 * i, 4.0 * beta * f, mask=there)
-    tl.store(force + 3 * i + 1, 4.0 * beta * g, mask=there)
-    tl.store(force + 3 * i + 2, 4.0 * beta * h, mask=there)
+    q = tl.load(x_norms + i, mask=there, other=0.0)
+    x, y, z = load_points(Y, i, there)
+    u, v, w = load_legs(legs_Y, j, m, leg)
+    f, g, h, steep, of_b, of_bb, of_ab = _force_as_apex(
+        x, y, z, u, v, w, close, product, q, summed1, summed2, softening, alpha, beta
+    )
+    fu, fv, fw = _force_as_leg(x, y, z, close, K1, K2, legs, j, m, leg, softening, alpha, beta)
+    f += fu
+    g += fv
+    h += fw
+    store_vectors(force, i, there, 4.0 * beta * f, 4.0 * beta * g, 4.0 * beta * h)
     tl.store(steepness + i, steep, mask=there)
-    tl.store(moments + i, t1 * t1 + t2 * t2 - itself, mask=there)
-    tl.store(moments + far + i, S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - itself, mask=there)
-    tl.store(moments + 2 * far + i, ab - itself, mask=there)
+    tl.store(moments + i, of_b, mask=there)
+    tl.store(moments + far + i, of_bb, mask=there)
+    tl.store(moments + 2 * far + i, of_ab, mask=there)

@@ -5,6 +5,8 @@
 import triton
 import triton.language as tl
 
+from .memory import load_legs, load_points, store_vectors
+
 
 @triton.jit
 def inverse(i, j, there, leg, X, r, legs_X, m, product, x_norm, leg_norm, trusted, negligible):
@@ -84,21 +86,17 @@ def arc_residuals(
     j = tl.arange(0, LEGS)
     there = i < n
     leg = j < m
-    x = tl.load(Y + 3 * i, mask=there, other=1.0)[:, None]
-    y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)[:, None]
-    z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)[:, None]
-    u = tl.load(legs_Y + j, mask=leg, other=0.0)[None, :]
-    v = tl.load(legs_Y + m + j, mask=leg, other=0.0)[None, :]
-    w = tl.load(legs_Y + 2 * m + j, mask=leg, other=0.0)[None, :]
+    x, y, z = load_points(Y, i, there)
+    u, v, w = load_legs(legs_Y, j, m, leg)
     both = there[:, None] & leg[None, :]
     close = tl.load(near + i[:, None] * m + j[None, :], mask=both, other=0.0)
-    d, arc, residual, pull = by_distance(
-        close, x * u + y * v + z * w, leg[None, :], p, q, least_sine
-    )
+    cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
+    d, arc, residual, pull = by_distance(close, cosine, leg[None, :], p, q, least_sine)
     tl.store(squares + i, tl.sum(residual * residual, axis=1), mask=there)
-    tl.store(gradient + 3 * i, 2.0 * q * tl.sum(pull * u, axis=1), mask=there)
-    tl.store(gradient + 3 * i + 1, 2.0 * q * tl.sum(pull * v, axis=1), mask=there)
-    tl.store(gradient + 3 * i + 2, 2.0 * q * tl.sum(pull * w, axis=1), mask=there)
+    f = 2.0 * q * tl.sum(pull * u, axis=1)
+    g = 2.0 * q * tl.sum(pull * v, axis=1)
+    h = 2.0 * q * tl.sum(pull * w, axis=1)
+    store_vectors(gradient, i, there, f, g, h)
     far = n.to(tl.int64)
     tl.store(sums + i, tl.sum(d, axis=1), mask=there)
     tl.store(sums + far + i, tl.sum(arc, axis=1), mask=there)

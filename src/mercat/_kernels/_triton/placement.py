@@ -5,8 +5,9 @@
 import triton
 import triton.language as tl
 
-from .angles import directions, frame, over_pairs, pulled_back
+from .angles import directions, frame, map_moments, map_sums, mixed_sums, pulled_back
 from .distances import by_distance, inverse
+from .memory import load_legs, load_points, load_vectors, store_vectors
 
 
 @triton.jit(do_not_specialize=["n", "r", "n_legs", "m"])
@@ -58,9 +59,7 @@ def choose(
     there = i < n
     at = tl.arange(0, PLACES)
     one = at < n_places
-    x = tl.load(places + at, mask=one, other=0.0)[None, :]
-    y = tl.load(places + n_places + at, mask=one, other=0.0)[None, :]
-    z = tl.load(places + 2 * n_places + at, mask=one, other=0.0)[None, :]
+    x, y, z = load_legs(places, at, n_places, one)
     both = there[:, None] & one[None, :]
     energy = tl.load(screened + i[:, None] * n_places + at[None, :], mask=both, other=float("inf"))
     for k in range(n_kept):
@@ -86,15 +85,9 @@ def _energy_as_leg(
     for first in range(0, n_legs, LEGS):
         j = first + tl.arange(0, LEGS)
         leg = j < n_legs
-        ux = tl.load(legs + j, mask=leg, other=0.0)[None, :]
-        uy = tl.load(legs + n_legs + j, mask=leg, other=0.0)[None, :]
-        uz = tl.load(legs + 2 * n_legs + j, mask=leg, other=0.0)[None, :]
-        vx = tl.load(legs + 3 * n_legs + j, mask=leg, other=0.0)[None, :]
-        vy = tl.load(legs + 4 * n_legs + j, mask=leg, other=0.0)[None, :]
-        vz = tl.load(legs + 5 * n_legs + j, mask=leg, other=0.0)[None, :]
-        s1 = tl.load(legs + 6 * n_legs + j, mask=leg, other=0.0)[None, :]
-        s2 = tl.load(legs + 7 * n_legs + j, mask=leg, other=0.0)[None, :]
-        s12 = tl.load(legs + 8 * n_legs + j, mask=leg, other=0.0)[None, :]
+        ux, uy, uz = load_legs(legs, j, n_legs, leg)
+        vx, vy, vz = load_legs(legs + 3 * n_legs, j, n_legs, leg)
+        s1, s2, s12 = load_legs(legs + 6 * n_legs, j, n_legs, leg)
         both = there[:, None] & leg[None, :]
         at = i[:, None] * n_legs + j[None, :]
         K1 = tl.load(K + at, mask=both, other=0.0)
@@ -121,19 +114,10 @@ def _energy_as_apex(
 ):  # fmt: skip
     """Energy of points as apices and of their distances, and its gradient in space."""
     B1, B2, inverse_sine = directions(x, y, z, u, v, w, close > 0, softening)
-    S1 = tl.sum(B1 * B1, axis=1)
-    S2 = tl.sum(B2 * B2, axis=1)
-    S12 = tl.sum(B1 * B2, axis=1)
-    t1 = tl.sum(B1, axis=1)
-    t2 = tl.sum(B2, axis=1)
-    W1 = B1 * close
-    W2 = B2 * close
-    M1 = over_pairs(W1, product, q, summed1)
-    M2 = over_pairs(W2, product, q, summed2)
-    itself = S1 + S2
-    of_b = t1 * t1 + t2 * t2 - itself
-    of_bb = S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - itself
-    of_ab = tl.sum(W1 * M1 + W2 * M2, axis=1) - itself
+    S1, S2, S12, t1, t2 = map_sums(B1, B2)
+    of_b, of_bb = map_moments(S1, S2, S12, t1, t2)
+    M1, M2, ab = mixed_sums(B1, B2, close, product, q, summed1, summed2)
+    of_ab = ab - (S1 + S2)
     E = apex_weight * (beta * beta * of_bb - 2.0 * beta * of_ab + 2.0 * alpha * beta * of_b)
     cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
     _, _, residual, pull = by_distance(close, cosine, leg[None, :], line_p, line_q, least_sine)
@@ -171,9 +155,7 @@ def energy(
     leg = j < m
     both = there[:, None] & leg[None, :]
     at = row[:, None] * m + j[None, :]
-    x = tl.load(Y + 3 * row, mask=there, other=1.0)
-    y = tl.load(Y + 3 * row + 1, mask=there, other=0.0)
-    z = tl.load(Y + 3 * row + 2, mask=there, other=0.0)
+    x, y, z = load_points(Y, row, there)
     E, f, g, h = _energy_as_apex(
         x, y, z,
         tl.load(legs_Y + j, mask=leg, other=0.0)[None, :],
@@ -195,9 +177,7 @@ def energy(
         h += w
     out = f * x + g * y + h * z
     tl.store(found + row, E, mask=there)
-    tl.store(gradient + 3 * row, f - out * x, mask=there)
-    tl.store(gradient + 3 * row + 1, g - out * y, mask=there)
-    tl.store(gradient + 3 * row + 2, h - out * z, mask=there)
+    store_vectors(gradient, row, there, f - out * x, g - out * y, h - out * z)
 
 
 @triton.jit
@@ -211,6 +191,26 @@ def _newton(a, b, c, d, e, k, f, g, h, x, y, z):
     v -= out * y
     w -= out * z
     return u, v, w, tl.sqrt(u * u + v * v + w * w)
+
+
+@triton.jit
+def _updated(a, b, c, d, e, k, su, sv, sw, yu, yv, yw, started, stretch):
+    """The inverse Hessian after a step s that changes the gradient by y; stretched without curvature."""
+    sy = su * yu + sv * yv + sw * yw
+    lengths = tl.sqrt(su * su + sv * sv + sw * sw) * tl.sqrt(yu * yu + yv * yv + yw * yw)
+    curved = started & (sy > 1e-3 * lengths) & (sy > 1.1754944e-32)
+    rho = tl.where(curved, 1.0 / tl.where(curved, sy, 1.0), 0.0)
+    hu = a * yu + b * yv + c * yw
+    hv = b * yu + d * yv + e * yw
+    hw = c * yu + e * yv + k * yw
+    both_ways = (1.0 + (yu * hu + yv * hv + yw * hw) * rho) * rho
+    a = tl.where(curved, a + both_ways * su * su - 2.0 * rho * su * hu, a * stretch)
+    b = tl.where(curved, b + both_ways * su * sv - rho * (su * hv + hu * sv), b * stretch)
+    c = tl.where(curved, c + both_ways * su * sw - rho * (su * hw + hu * sw), c * stretch)
+    d = tl.where(curved, d + both_ways * sv * sv - 2.0 * rho * sv * hv, d * stretch)
+    e = tl.where(curved, e + both_ways * sv * sw - rho * (sv * hw + hv * sw), e * stretch)
+    k = tl.where(curved, k + both_ways * sw * sw - 2.0 * rho * sw * hw, k * stretch)
+    return a, b, c, d, e, k
 
 
 @triton.jit(do_not_specialize=["n", "step", "last"])
@@ -228,19 +228,14 @@ def bfgs(
     there = i < n
     far = n.to(tl.int64)
     started = i < tl.where(step > 0, n, 0)
-    nx = tl.load(trial + 3 * i, mask=there, other=1.0)
-    ny = tl.load(trial + 3 * i + 1, mask=there, other=0.0)
-    nz = tl.load(trial + 3 * i + 2, mask=there, other=0.0)
-    nf = tl.load(slope + 3 * i, mask=there, other=0.0)
-    ng = tl.load(slope + 3 * i + 1, mask=there, other=0.0)
-    nh = tl.load(slope + 3 * i + 2, mask=there, other=0.0)
+    nx, ny, nz = load_points(trial, i, there)
+    nf, ng, nh = load_vectors(slope, i, there)
     new = tl.load(found + i, mask=there, other=0.0)
-    x = tl.where(started, tl.load(Y + 3 * i, mask=started, other=1.0), nx)
-    y = tl.where(started, tl.load(Y + 3 * i + 1, mask=started, other=0.0), ny)
-    z = tl.where(started, tl.load(Y + 3 * i + 2, mask=started, other=0.0), nz)
-    f = tl.load(gradient + 3 * i, mask=started, other=0.0)
-    g = tl.load(gradient + 3 * i + 1, mask=started, other=0.0)
-    h = tl.load(gradient + 3 * i + 2, mask=started, other=0.0)
+    x, y, z = load_points(Y, i, started)
+    x = tl.where(started, x, nx)
+    y = tl.where(started, y, ny)
+    z = tl.where(started, z, nz)
+    f, g, h = load_vectors(gradient, i, started)
     E = tl.load(state + i, mask=started, other=float("inf"))
     a = tl.load(state + far + i, mask=started, other=0.0)
     b = tl.load(state + 2 * far + i, mask=started, other=0.0)
@@ -248,29 +243,12 @@ def bfgs(
     d = tl.load(state + 4 * far + i, mask=started, other=0.0)
     e = tl.load(state + 5 * far + i, mask=started, other=0.0)
     k = tl.load(state + 6 * far + i, mask=started, other=0.0)
-    su = nx - x
-    sv = ny - y
-    sw = nz - z
-    yu = nf - f
-    yv = ng - g
-    yw = nh - h
-    sy = su * yu + sv * yv + sw * yw
-    lengths = tl.sqrt(su * su + sv * sv + sw * sw) * tl.sqrt(yu * yu + yv * yv + yw * yw)
-    curved = started & (sy > 1e-3 * lengths) & (sy > 1.1754944e-32)
-    rho = tl.where(curved, 1.0 / tl.where(curved, sy, 1.0), 0.0)
-    hu = a * yu + b * yv + c * yw
-    hv = b * yu + d * yv + e * yw
-    hw = c * yu + e * yv + k * yw
-    both_ways = (1.0 + (yu * hu + yv * hv + yw * hw) * rho) * rho
     better = new <= E
     level = new - E <= rounding * tl.abs(E)
     stretch = tl.where(better, 2.0, 0.25)
-    a = tl.where(curved, a + both_ways * su * su - 2.0 * rho * su * hu, a * stretch)
-    b = tl.where(curved, b + both_ways * su * sv - rho * (su * hv + hu * sv), b * stretch)
-    c = tl.where(curved, c + both_ways * su * sw - rho * (su * hw + hu * sw), c * stretch)
-    d = tl.where(curved, d + both_ways * sv * sv - 2.0 * rho * sv * hv, d * stretch)
-    e = tl.where(curved, e + both_ways * sv * sw - rho * (sv * hw + hv * sw), e * stretch)
-    k = tl.where(curved, k + both_ways * sw * sw - 2.0 * rho * sw * hw, k * stretch)
+    a, b, c, d, e, k = _updated(
+        a, b, c, d, e, k, nx - x, ny - y, nz - z, nf - f, ng - g, nh - h, started, stretch
+    )
     x = tl.where(better, nx, x)
     y = tl.where(better, ny, y)
     z = tl.where(better, nz, z)
@@ -294,15 +272,9 @@ def bfgs(
     ny = y + shorten * v
     nz = z + shorten * w
     norm = tl.sqrt(nx * nx + ny * ny + nz * nz)
-    tl.store(trial + 3 * i, nx / norm, mask=there)
-    tl.store(trial + 3 * i + 1, ny / norm, mask=there)
-    tl.store(trial + 3 * i + 2, nz / norm, mask=there)
-    tl.store(Y + 3 * i, x, mask=there)
-    tl.store(Y + 3 * i + 1, y, mask=there)
-    tl.store(Y + 3 * i + 2, z, mask=there)
-    tl.store(gradient + 3 * i, f, mask=there)
-    tl.store(gradient + 3 * i + 1, g, mask=there)
-    tl.store(gradient + 3 * i + 2, h, mask=there)
+    store_vectors(trial, i, there, nx / norm, ny / norm, nz / norm)
+    store_vectors(Y, i, there, x, y, z)
+    store_vectors(gradient, i, there, f, g, h)
     tl.store(state + i, E, mask=there)
     tl.store(state + far + i, a, mask=there)
     tl.store(state + 2 * far + i, b, mask=there)
