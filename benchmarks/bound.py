@@ -27,6 +27,7 @@ from mercat._data.arrays import TILE, blocks
 from mercat._data.source import rows_to_sum
 from mercat._data.threads import Workers, n_threads
 from mercat._solve import placement
+from mercat._solve.landmarks import N_SCREEN
 from mercat._solve.losses import AngleLoss
 
 RESULTS = Path(__file__).parent / "results" / "bound.json"
@@ -72,7 +73,7 @@ def products(
     for rows in blocks(n, rows_to_sum(d, False)):
         found.append(lambda rows=rows: X[rows].T @ X[rows])
     components, landmarks, P = some(d, r), some(compared, r), some(2, r, compared)
-    screened = min(compared, placement._N_SCREEN)
+    screened = min(compared, N_SCREEN)
     C = some(screened, placement._N_GRID + placement._N_TAKEN)
     K = some(TILE, screened)
 

@@ -52,7 +52,16 @@ def test_what_computes_knows_nothing_of_what_shows(part):
 
 
 @pytest.mark.parametrize(
-    "name", ["_math.definition", "_math.sphere", "_math.angles", "_solve.placement"]
+    "name",
+    [
+        "_math.definition",
+        "_math.sphere",
+        "_math.angles",
+        "_solve.landmarks",
+        "_solve.energy",
+        "_solve.bfgs",
+        "_solve.placement",
+    ],
 )
 def test_maths_needs_no_library_beyond_numpy(name):
     outside = {found for found in imports(modules()[name]) if not found.startswith(".")}

@@ -12,8 +12,10 @@ from mercat._math.distances import DistanceTerm
 from mercat._math.sphere import from_lonlat, tangent
 from mercat._math.terms import fitted_to
 from mercat._solve import exact, placement
+from mercat._solve.energy import Energy
+from mercat._solve.landmarks import PlacedTerm
 from mercat._solve.losses import AngleLoss, Objective, PairLoss
-from mercat._solve.placement import PlacedTerm, _Energy, prepare_landmarks
+from mercat._solve.placement import prepare_landmarks
 
 
 def arcs_of(Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -104,7 +106,7 @@ def test_energy_of_a_placed_point_is_its_part_of_the_objective():
     landmarks = prepare_landmarks(
         X[1:], Y[1:], calibration, n_apex_legs=n, rounding=1e-9, terms=(term,)
     )
-    energy = _Energy(X[:1], landmarks)
+    energy = Energy(X[:1], landmarks)
 
     def objective(y: np.ndarray) -> float:
         Z = np.concatenate([y, Y[1:]])

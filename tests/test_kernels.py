@@ -23,8 +23,9 @@ from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
 from mercat._kernels import _build
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.sphere import normalize
+from mercat._solve.energy import Energy
 from mercat._solve.losses import AngleLoss
-from mercat._solve.placement import _Energy, as_type, prepare_landmarks
+from mercat._solve.placement import as_type, prepare_landmarks
 
 LIBRARY = kernels._load()
 pytestmark = pytest.mark.skipif(
@@ -406,7 +407,7 @@ def test_placement(level, L, r, n_apices, n_legs):
     np.testing.assert_array_equal(found[:3], expected[:3])
     assert (found[3:6] == found[6]).all()
     # Rounding may lead to another minimum that is as good.
-    energy = _Energy(points.astype(np.float64), double)
+    energy = Energy(points.astype(np.float64), double)
     at, best = (energy(Y.astype(np.float64))[0][3:] for Y in (found, expected))
     spread = np.ptp(energy.screen()[3:], axis=1)
     assert (np.abs(at - best) <= 1e-3 * spread).mean() > 0.9
@@ -419,7 +420,7 @@ def test_placement(level, L, r, n_apices, n_legs):
 def test_a_point_is_placed_whatever_comes_with_it(level):
     landmarks, points = landmarks_and_points(150, 20, 100, 77)
     landmarks, X = as_type(landmarks, np.float32), points.astype(np.float32)
-    energy = _Energy(X, landmarks)
+    energy = Energy(X, landmarks)
     legs = landmarks.X[:77], landmarks.Y[:77]
     L = landmarks
     packed = kernels.landmarks_of(L.frame, L.sigma, L.sigma12, *legs, L.candidates)

@@ -13,10 +13,13 @@ from mercat._data.threads import Workers
 from mercat._math.angles import ABSOLUTE, Calibration
 from mercat._math.definition import spherical_triple_cosines, triple_cosines
 from mercat._math.sphere import fibonacci_grid, geodesic, normalize, tangent_frame
+from mercat._solve import landmarks as _landmarks
 from mercat._solve import placement as _placement
+from mercat._solve.bfgs import bfgs
+from mercat._solve.energy import Energy
 from mercat._solve.exact import solve_exact
 from mercat._solve.initial import pca_positions, principal_scores
-from mercat._solve.placement import _Energy, as_type, placed_moments, prepare_landmarks
+from mercat._solve.placement import as_type, placed_moments, prepare_landmarks
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,7 @@ def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
     rng = np.random.default_rng(1)
     X, Y, calibration = rng.normal(size=(12, 4)), random_sphere(12, 1), Calibration(0.3, 0.7)
     x = rng.normal(size=(1, 4))
-    energy = _Energy(x, prepare_landmarks(X, Y, calibration))
+    energy = Energy(x, prepare_landmarks(X, Y, calibration))
     triples = np.array([t for t in itertools.permutations(range(13), 3) if 12 in t])
 
     def by_definition(y):
@@ -61,7 +64,7 @@ def test_energy_is_the_sum_over_the_triples_of_the_point(monkeypatch):
 def test_gradient_matches_central_differences(monkeypatch):
     monkeypatch.setattr(_placement, "SMOOTH", 1e-12)
     rng = np.random.default_rng(3)
-    energy = _Energy(
+    energy = Energy(
         rng.normal(size=(6, 5)),
         prepare_landmarks(rng.normal(size=(20, 5)), random_sphere(20, 3), Calibration(0.2, 0.5)),
     )
@@ -84,7 +87,7 @@ def test_finds_the_global_minimum(solved):
     new = new[:150]
     landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     Y = landmarks.place(new)
-    energy = _Energy(new, landmarks)
+    energy = Energy(new, landmarks)
     found, _ = energy(Y)
     grid = fibonacci_grid(5000, np)
     best = np.full(len(new), np.inf)
@@ -122,7 +125,7 @@ def test_single_precision_agrees_with_double(solved):
     single = as_type(double, np.float32)
     Y = single.place(new.astype(np.float32))
     assert Y.dtype == np.float32
-    energy = _Energy(new, double)
+    energy = Energy(new, double)
     E, E_single = energy(double.place(new))[0], energy(Y.astype(np.float64))[0]
     assert np.mean(E_single - E) < 1e-3 * np.abs(E).mean()
 
@@ -208,7 +211,7 @@ def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
     landmarks = prepare_landmarks(
         rng.normal(size=(20, 4)), random_sphere(20, 5), Calibration(0.3, 0.7)
     )
-    energy = _Energy(rng.normal(size=(6, 4)), landmarks)
+    energy = Energy(rng.normal(size=(6, 4)), landmarks)
     screened = energy.screen()
     for g in (0, 17, 127, 140):
         Y = landmarks.candidates[g : g + 1].repeat(6, axis=0)
@@ -219,9 +222,9 @@ def test_screened_landmarks_stand_for_all(monkeypatch):
     rng = np.random.default_rng(5)
     X, Y = np.tile(rng.normal(size=(6, 4)), (5, 1)), np.tile(random_sphere(6, 5), (5, 1))
     points = rng.normal(size=(7, 4))
-    all_of_them = _Energy(points, prepare_landmarks(X, Y, Calibration(0.3, 0.7))).screen()
-    monkeypatch.setattr(_placement, "_N_SCREEN", 6)  # the others are the same again, four times
-    few = _Energy(points, prepare_landmarks(X, Y, Calibration(0.3, 0.7))).screen()
+    all_of_them = Energy(points, prepare_landmarks(X, Y, Calibration(0.3, 0.7))).screen()
+    monkeypatch.setattr(_landmarks, "N_SCREEN", 6)  # the others are the same again, four times
+    few = Energy(points, prepare_landmarks(X, Y, Calibration(0.3, 0.7))).screen()
     np.testing.assert_allclose(few, all_of_them, rtol=1e-9)
 
 
@@ -230,10 +233,10 @@ def test_many_landmarks_are_sampled(solved):
     landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     assert landmarks.at_candidates[0].shape == (
         2,
-        _placement._N_SCREEN,
+        _landmarks.N_SCREEN,
         len(landmarks.candidates),
     )
-    energy = _Energy(new[:9], landmarks)
+    energy = Energy(new[:9], landmarks)
     assert energy.apex_legs.inverse_distance.shape == (9, _placement.N_APEX_LEGS)
 
 
@@ -247,7 +250,7 @@ def test_energy_as_an_apex_is_softened(monkeypatch):
     itself = np.trace(S)
     expected = beta**2 * (np.sum(S**2) - itself) - 2 * beta * (np.sum(M**2) - itself)
     expected += 2 * alpha * beta * (t @ t - itself)
-    np.testing.assert_allclose(_Energy(x, landmarks).beside_legs(y), expected)
+    np.testing.assert_allclose(Energy(x, landmarks).beside_legs(y), expected)
 
 
 @pytest.mark.parametrize("calibration", [ABSOLUTE, Calibration(0.3, 0.7)])
@@ -258,7 +261,7 @@ def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
     monkeypatch.setattr(_placement, "SMOOTH", rounding)
     rng = np.random.default_rng(8)
     landmarks = prepare_landmarks(rng.normal(size=(9, 4)), random_sphere(9, 8), calibration)
-    energy = _Energy(rng.normal(size=(9, 4)), landmarks)
+    energy = Energy(rng.normal(size=(9, 4)), landmarks)
     for Y in (random_sphere(9, 9), landmarks.Y):
         _, gradient = energy(Y)
         for axis in tangent_frame(Y):
@@ -285,6 +288,6 @@ def test_many_points_settle_at_once_and_landmarks_all(solved):
 
 def test_a_flat_energy_leaves_a_point_where_it_is():
     Y = random_sphere(4)
-    moved, settled = _placement._bfgs(lambda P: (np.zeros(len(P)), np.zeros_like(P)), Y, 3, 0.05)
+    moved, settled = bfgs(lambda P: (np.zeros(len(P)), np.zeros_like(P)), Y, 3, 0.05)
     np.testing.assert_allclose(moved, Y, rtol=1e-15)
     assert settled.all()

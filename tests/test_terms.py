@@ -14,8 +14,10 @@ from mercat._detail.terms import anchors_at, pair_forces, pairs_of
 from mercat._math.angles import inverse_distances
 from mercat._math.sphere import tangent
 from mercat._math.terms import PAIR_TERMS, Weighted, fitted_to
+from mercat._solve.energy import Energy
+from mercat._solve.landmarks import PlacedTerm
 from mercat._solve.losses import AngleLoss, PairLoss
-from mercat._solve.placement import PlacedTerm, _Energy, prepare_landmarks
+from mercat._solve.placement import prepare_landmarks
 
 
 class SquareTerm(NamedTuple):
@@ -118,8 +120,8 @@ def test_its_gradient_at_placed_points_matches_differences():
     with Workers(1) as workers:
         calibration = AngleLoss(X, line=None, workers=workers).judge(Y).calibration
     landmarks = prepare_landmarks(X[10:], Y[10:], calibration, n_apex_legs=50, terms=(term,))
-    energy = _Energy(X[:10], landmarks)
-    plain = _Energy(X[:10], landmarks._replace(terms=()))
+    energy = Energy(X[:10], landmarks)
+    plain = Energy(X[:10], landmarks._replace(terms=()))
     direction = tangent(np.random.default_rng(2).normal(size=(10, 3)), Y[:10])
     found = slope(lambda Z: energy(Z)[0], Y[:10], direction)
     np.testing.assert_allclose(np.sum(energy(Y[:10])[1] * direction, axis=1), found, rtol=1e-3)

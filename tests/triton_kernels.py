@@ -18,7 +18,8 @@ from mercat._kernels import _triton, device
 from mercat._math.angles import Calibration
 from mercat._math.distances import DistanceTerm
 from mercat._math.sphere import normalize
-from mercat._solve.placement import _energy_of, placed_moments
+from mercat._solve.energy import energy_of
+from mercat._solve.placement import placed_moments
 
 
 def compare(name, function, tolerance=1e-5):
@@ -81,7 +82,7 @@ def main() -> None:
     X_hat = torch.as_tensor(model._placer.block(data[:25] + 0.01)[0])
     Y = Y[: len(X_hat)]
     landmarks = upload_all(model._placer.against, torch.device("cpu"))
-    compare("place, no steps", lambda: _energy_of(X_hat, landmarks)(Y), 1e-4)
+    compare("place, no steps", lambda: energy_of(X_hat, landmarks)(Y), 1e-4)
     compare("place", lambda: [landmarks.place(X_hat)], 1e-3)
     compare("place_roughly", lambda: [P.double() for P in landmarks.place_roughly(X_hat)], 1e-3)
     starts = torch.stack([Y, Y[torch.randperm(len(Y))]], dim=1)

@@ -24,7 +24,8 @@ from .._reduce.components import ComponentReducer
 from .._reduce.distances import DistanceReducer
 from .._reduce.metrics import MetricReducer
 from .._solve.fitted_map import FittedMap
-from .._solve.placement import LandmarkPlacer, PlacedTerm
+from .._solve.landmarks import PlacedTerm
+from .._solve.placement import LandmarkPlacer
 from .._solve.status import Status
 
 

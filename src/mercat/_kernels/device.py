@@ -222,7 +222,7 @@ class Linear(NamedTuple):
 def linear_parts(
     X: Any, legs: Any, P: Any, p: Any, T: Any, m: int, trusted: float, negligible: float
 ) -> Linear:
-    """See `_solve.placement._linear_parts`, for landmarks (L x r), P (2 x L x r), p and T (2 x L)."""
+    """See `_solve.energy._linear_parts`, for landmarks (L x r), P (2 x L x r), p and T (2 x L)."""
     import torch
 
     X = X.contiguous()
@@ -323,7 +323,7 @@ class Places(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of BFGS, see `_solve.placement`: their numbers and first lengths, and limits."""
+    """Steps of BFGS, see `_solve.bfgs`: their numbers and first lengths, and limits."""
 
     first: tuple[int, float]
     second: tuple[int, float]
@@ -339,7 +339,7 @@ def place(
     """Positions (n x 3) of points, whether each has converged, energies (n), and gradients (n x 3).
 
     `legs` (9 x L) are frames, sigma and sigma12 of the landmarks, `apex` are data and positions of the legs
-    of an apex. `start` are `Places`, or positions (n x 3). See `_solve.placement._bfgs`.
+    of an apex. `start` are `Places`, or positions (n x 3). See `_solve.bfgs.bfgs`.
     """
     import torch
 

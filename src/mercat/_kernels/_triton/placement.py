@@ -15,7 +15,7 @@ def linear_parts(
     X, n, r, legs_X, n_legs, products, x_norms, leg_norms, offsets, trusted, negligible, m,
     K, near, nearest, ROWS: tl.constexpr, LEGS: tl.constexpr,
 ):  # fmt: skip
-    """See `_solve.placement._linear_parts`: `K` (2 x n x L), `near` (n x m) and `nearest` (n).
+    """See `_solve.energy._linear_parts`: `K` (2 x n x L), `near` (n x m) and `nearest` (n).
 
     `products` (n x 3 L) are those of points with landmarks (r x L) and with both parts of P, `offsets`
     (4 x L) are p and T.
@@ -53,7 +53,7 @@ def choose(
 ):  # fmt: skip
     """The `n_kept` places (3 x G) of lowest energy (n x G), apart from each other, and these energies.
 
-    See `_solve.placement._best_candidate`.
+    See `_solve.energy._best_candidate`.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     there = i < n
@@ -143,7 +143,7 @@ def energy(
 ):  # fmt: skip
     """Energy of some `rows` of n points at Y (rows x 3), and its tangent gradient.
 
-    See `_solve.placement._Energy`. `K` (2 x n x L) and `legs` (9 x L: frames, sigma, sigma12) are for points
+    See `_solve.energy.Energy`. `K` (2 x n x L) and `legs` (9 x L: frames, sigma, sigma12) are for points
     as legs, unless `as_leg` is 0. `legs_Y` (3 x m), `near` (n x m), `products` (n rows of `stride`),
     `x_norms` (n) and `summed` (2 x rows x m, the `weights` times the inner products of the legs) are for
     points as apices.
@@ -218,7 +218,7 @@ def bfgs(
     n, step, last, first_step, longest, rounding, short, trial, found, slope,
     Y, gradient, state, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A step of BFGS of n points, each on its own, see `_solve.placement._advance`.
+    """A step of BFGS of n points, each on its own, see `_solve.bfgs._advance`.
 
     At the positions `trial` (n x 3), the energy is `found` (n) and its gradient `slope` (n x 3). Positions Y
     (n x 3), `gradient` (n x 3) and `state` (8 x n: energy, inverse Hessian, whether the point has converged)

@@ -1,0 +1,84 @@
+"""Landmarks and their sums over each other: what placing a point needs of them."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from .. import _kernels as kernels
+from .._data.arrays import Array, namespace, row_dot, unstack, widest
+from .._kernels import device
+from .._math.angles import Calibration, bearings
+from .._math.distances import DistanceTerm
+from .._math.sphere import tangent_frame
+from .._math.terms import PairTerm
+
+N_SCREEN = 128  # landmarks whose leg terms screen the candidates
+
+
+class PlacedTerm(NamedTuple):
+    """A term over the pairs of a placed point and the landmarks."""
+
+    term: PairTerm
+    weight: float  # in units of a squared residual of a triple
+
+
+class _Fields(NamedTuple):
+    """Fields of `Landmarks`."""
+
+    X: Array  # (L, r) data
+    Y: Array  # (L, 3) positions
+    sigma: Array  # (2, L) the quadratic part of a leg's energy: on the diagonal ...
+    sigma12: Array  # (L,) ... and off it
+    P: Array  # (2, L, r) -4 beta M, the data part of its linear part
+    T: Array  # (2, L) 4 alpha beta t, the constant part of its linear part
+    candidates: Array  # (G, 3) initial positions
+    calibration: Calibration
+    softening: float
+    n_apex_legs: int
+    terms: tuple[PlacedTerm, ...] = ()  # beside the angles
+
+
+class Landmarks(_Fields):
+    """Landmarks and their sums over each other."""
+
+    @functools.cached_property
+    def frame(self) -> Array:
+        """Tangent frames (2 x L x 3)."""
+        return tangent_frame(self.Y)
+
+    @functools.cached_property
+    def p(self) -> Array:
+        """Products P . x of each landmark (2 x L)."""
+        xp = namespace(self.X)
+        P, X = (xp.astype(a, widest(a)) for a in (self.P, self.X))
+        return xp.astype(row_dot(P, X), self.X.dtype)
+
+    @functools.cached_property
+    def at_candidates(self) -> tuple[Array, Array]:
+        """Bearings of the candidates at the screening landmarks (2 x S x G), and quadratic parts (G)."""
+        some = slice(0, min(N_SCREEN, self.X.shape[0]))
+        C = bearings(self.Y[some, :], self.candidates, None, self.softening).B
+        c1, c2 = unstack(C)
+        quadratic = 0.5 * (self.sigma[0, some] @ (c1 * c1) + self.sigma[1, some] @ (c2 * c2))
+        return C, quadratic + self.sigma12[some] @ (c1 * c2)
+
+    @functools.cached_property
+    def for_kernels(self) -> kernels.Landmarks:
+        """The landmarks in the layout of the kernels in C."""
+        m = self.n_apex_legs
+        legs = self.X[:m, :], self.Y[:m, :]
+        return kernels.landmarks_of(self.frame, self.sigma, self.sigma12, *legs, self.candidates)
+
+    def __getstate__(self) -> None:
+        """Exclude cached properties from the state."""
+
+    @property
+    def kernels_know_terms(self) -> bool:
+        """Whether the terms are those that the kernels compute: distances or none."""
+        return [type(t.term) for t in self.terms] in ([], [DistanceTerm])
+
+    def runs_on_gpu(self, X: Array) -> bool:
+        """Whether kernels place these points on a GPU."""
+        fits = device.take(X, self.X) and device.takes_legs(min(self.n_apex_legs, len(self.X)))
+        return fits and self.kernels_know_terms
