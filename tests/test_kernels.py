@@ -20,14 +20,14 @@ from mercat._detail.descent import _MOMENTUM, Forces, _moved, attraction
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
-from mercat._kernels import _build
+from mercat._kernels import _build, _library, neighbors
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.sphere import normalize
 from mercat._solve.energy import Energy
 from mercat._solve.losses import AngleLoss
 from mercat._solve.placement import as_type, prepare_landmarks
 
-LIBRARY = kernels._load()
+LIBRARY = _library._load()
 pytestmark = pytest.mark.skipif(
     LIBRARY.handle is None and not os.environ.get("CI"), reason=LIBRARY.reason
 )
@@ -39,8 +39,8 @@ LEVELS = list(_build.LEVELS)[: 1 + LIBRARY.handle.mercat_cpu_level()] if LIBRARY
 @pytest.fixture(params=LEVELS)
 def level(request, monkeypatch):
     """Each level of instructions that this processor knows."""
-    monkeypatch.setattr(kernels, "_load", lambda: LIBRARY._replace(level=request.param))
-    monkeypatch.setattr(kernels, "_wanted", True)
+    monkeypatch.setattr(_library, "_load", lambda: LIBRARY._replace(level=request.param))
+    monkeypatch.setattr(_library, "_wanted", True)
     return request.param
 
 
@@ -200,7 +200,7 @@ def test_smallest(level, q, n, k, whole, monkeypatch):
     left, right = (rng.normal(size=(m, 9)).astype(np.float32) for m in (q, n))
     right[n // 2 :] = right[: n - n // 2]  # ties
     left[0] *= 1e-38  # denormal products
-    monkeypatch.setattr(kernels, "_PRODUCTS", 1 << 19 if whole else 100)
+    monkeypatch.setattr(neighbors, "_PRODUCTS", 1 << 19 if whole else 100)
     itself = np.arange(q) % n
     D = left @ right.T
     found = kernels.smallest(left, right, k, None)

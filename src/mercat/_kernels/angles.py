@@ -1,0 +1,98 @@
+"""Directions, their sums and their gradients at a block of apices (angles.c)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._data.arrays import row_product
+from ._library import LANES, aligned_zeros, exactly, run
+
+
+def inverse_distances(
+    X_apex: np.ndarray, X_legs: np.ndarray, negligible: float, threshold: float
+) -> np.ndarray:
+    """See `_math.angles.inverse_distances`, for legs (m x r) shared by the apices (b x r)."""
+    dtype = X_apex.dtype
+    X_apex, X_legs = exactly(X_apex, dtype), exactly(X_legs, dtype)
+    (b, r), m = X_apex.shape, len(X_legs)
+    result = np.asarray(row_product(X_apex, X_legs.T))
+    norms = [np.vecdot(X, X) for X in (X_apex, X_legs)]
+    run(
+        f"inverse_distances_{dtype}",
+        b, m, r, X_apex, X_legs, r, *norms, negligible, threshold, result,
+    )  # fmt: skip
+    return result
+
+
+def bearings(
+    Y_apex: np.ndarray,
+    Y_legs: np.ndarray,
+    mask: np.ndarray | None,
+    softening: float,
+    inverse_distance: np.ndarray | None = None,
+) -> tuple[np.ndarray, ...]:
+    """Directions from apices (b x 3) to shared legs (m x 3), with their sums.
+
+    B, inverse_sine and frame are those of `_math.angles.bearings`; S, S12 and t those of `apex_sums`. The
+    last result are the weights of the sum M.
+    """
+    dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
+    ones = np.ones(m, dtype=dtype)
+    present = ones if mask is None else exactly(mask, dtype)
+    near = ones if inverse_distance is None else exactly(inverse_distance, dtype)
+    shapes = (2, b, m), (b, m), (2, b, 3), (2, b), (b,), (2, b), (2, b, m)
+    found = tuple(np.empty(shape, dtype=dtype) for shape in shapes)
+    run(
+        f"bearings_{dtype}",
+        b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), present, _stride(present),
+        softening, near, _stride(near), *found,
+    )  # fmt: skip
+    return found
+
+
+def _stride(array: np.ndarray) -> int:
+    """Stride between rows; 0 if all share one row."""
+    return array.shape[1] if array.ndim == 2 else 0
+
+
+def turning_forces(
+    Y_apex: np.ndarray,
+    Y_legs: np.ndarray,
+    inverse_distance: np.ndarray,
+    bearings: tuple[np.ndarray, ...],
+    sums: tuple[np.ndarray, ...],
+    products: np.ndarray,
+    line: tuple[float, float],
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `_math.angles.apex_gradient`: forces on the apices (b x 3) and on the legs (m x 3).
+
+    `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` (2 x b x m) are those of M
+    with the differences between legs and apices in the data.
+    """
+    dtype = Y_apex.dtype
+    b, m = inverse_distance.shape
+    to_apices, to_legs = np.empty((b, 3), dtype=dtype), np.zeros((3, m), dtype=dtype)
+    arrays = (exactly(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
+    run(
+        f"turning_forces_{dtype}",
+        b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), *arrays,
+        float(line[0]), float(line[1]), to_apices, to_legs,
+    )  # fmt: skip
+    return to_apices, to_legs.T
+
+
+def data_moments(
+    X_apex: np.ndarray, X_legs: np.ndarray, inverse_distance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """See `_math.angles.data_moments`, for legs (m x at least r) shared by the apices (b x r)."""
+    dtype = X_apex.dtype
+    (b, r), (m, stride) = X_apex.shape, X_legs.shape
+    width = -(-min(m, r) // LANES) * LANES
+    size = -(-max(m, r) // 4) * 4 * width + width * width + r
+    found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
+    run(
+        f"data_moments_{dtype}",
+        b, m, r, exactly(X_apex, dtype), exactly(X_legs, dtype), stride,
+        exactly(inverse_distance, dtype), width, aligned_zeros((size,), dtype), *found,
+    )  # fmt: skip
+    return found[0], found[1], found[2]

@@ -1,0 +1,65 @@
+"""The descent of maps with detail: attraction, steps and forces of angles (descent.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._library import aligned_zeros, by_rows_and_columns, exactly, run
+
+
+def attraction(P: Any, Y: np.ndarray, bandwidth: float, n_threads: int) -> np.ndarray:
+    """See `_detail.descent.attraction` (n x 3)."""
+    force = np.empty(Y.shape, dtype=np.float32)
+    ends, columns = exactly(P.indptr, np.int64), exactly(P.indices, np.int32)
+    arrays = ends, columns, exactly(P.data, np.float32), exactly(Y, np.float32)
+    run("attraction", n_threads, len(Y), *arrays, 1 / bandwidth**2, force)
+    return force
+
+
+def move(
+    Y: np.ndarray, velocity: np.ndarray, forces: Sequence[np.ndarray], factors: Sequence[float],
+    momentum: float, factor: float, longest: float, n_threads: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """See `_detail.descent._moved`: positions and velocities (n x 3) after a step.
+
+    `forces` are the arrays and `factors` the factors of `_detail.descent.Forces`, in order.
+    """
+    velocity, moved = velocity.astype(np.float32, order="C"), np.empty(Y.shape, dtype=np.float32)
+    arrays = (exactly(a, np.float32) for a in (Y, *forces))
+    settings = (float(number) for number in (*factors, momentum, factor, longest))
+    run("move", n_threads, len(Y), *arrays, *settings, velocity, moved)
+    return moved, velocity
+
+
+class Anchors(NamedTuple):
+    """Anchors of a descent in the layout of descent.c."""
+
+    legs: np.ndarray  # (14, m) positions, frames and sums
+    X: np.ndarray  # (m, r), padded with zeros
+    Xt: np.ndarray  # (r, m), padded with zeros
+
+
+def anchors_of(X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any) -> Anchors:
+    """Anchors X (m x r) at Y (m x 3) with their tangent frames (2 x m x 3) and their sums."""
+    legs = [*Y.T, *frame[0].T, *frame[1].T, *sums.S, sums.S12, *sums.t]
+    return Anchors(np.stack(legs).astype(np.float32), *by_rows_and_columns(X))
+
+
+def angle_forces(
+    X: np.ndarray, Y: np.ndarray, near: np.ndarray, K: np.ndarray, anchors: Anchors,
+    alpha: float, beta: float, softening: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Forces of angles on points at Y (b x 3), summed over triples; see `_detail.terms.AngleTerm`.
+
+    Also returns the sums of squared inverse sines (b) and the moments (3 x b).
+    """
+    (b, m), r, (padded, width) = near.shape, X.shape[1], anchors.X.shape
+    scratch = aligned_zeros((14 * padded + 4 * width,))
+    found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b, 3), (b,), (3, b)))
+    arrays = (exactly(a, np.float32) for a in (X, Y, near, K))
+    settings = float(alpha), float(beta), float(softening)
+    run("angle_forces", b, m, r, width, padded, *arrays, *anchors, *settings, scratch, *found)
+    return found[0], found[1], found[2]
