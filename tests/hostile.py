@@ -200,7 +200,7 @@ def _add_annotated(add: Callable[..., None], folder: Path) -> None:
     import pandas as pd
     import scipy.sparse
 
-    from mercat._anndata import write_map
+    from mercat._anndata.maps import write_map
 
     obs = pd.DataFrame(
         {

@@ -17,7 +17,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import mercat
 from mercat import Mercat, projections, tl
-from mercat._anndata import read_uncertainty, write_map
+from mercat._anndata.maps import read_uncertainty, write_map
 from mercat._math.sphere import from_lonlat
 
 pytestmark = pytest.mark.usefixtures("brief_descent")

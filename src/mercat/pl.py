@@ -17,22 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import viewer
-from ._anndata import (
-    DOUBTS,
-    column,
+from ._anndata.columns import column, gene_matrix, masked_cells, painted, stored_palette
+from ._anndata.keys import (
     embeddings,
-    gene_matrix,
     loss_column,
     map_of,
-    masked_cells,
-    painted,
-    read_uncertainty,
     require_anndata,
     short_of,
     sphere_key,
     sphere_of,
-    stored_palette,
 )
+from ._anndata.maps import DOUBTS, read_uncertainty
 from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
 from ._draw.legend import shortened

@@ -10,33 +10,22 @@ import numpy as np
 
 from . import Mercat
 from . import uncertainty as _uncertainty
-from ._anndata import (
-    KEY,
-    SHORT,
-    about_model,
-    embedding_keys,
-    in_memory,
-    map_of,
-    representation,
-    require_anndata,
-    short_of,
-    sphere_key,
-    sphere_of,
-    write_map,
-    write_uncertainty,
-)
-from ._data.checks import check_integer, not_finite
-from ._files.packed import pack, unpack
-from ._ingest import (
+from ._anndata.alignment import shared_cells, shared_labels
+from ._anndata.ingest import (
     PCA,
     angle_losses,
+    label_columns,
     neighborhoods,
     query_rows,
     reference_rows,
     transferred,
 )
-from ._scanpy import neighbors_graph
-from ._solve.anchors import LEAST_ANCHORS, Anchors
+from ._anndata.keys import KEY, checked_key, map_of, require_anndata, short_of, sphere_key
+from ._anndata.maps import about_model, kept_model, write_map, write_uncertainty
+from ._anndata.neighbors import neighbors_graph
+from ._anndata.representation import check_finite_cells, rows_to_embed
+from ._data.checks import check_integer
+from ._files.packed import pack
 from ._solve.trust import column_names
 
 if TYPE_CHECKING:
@@ -45,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["ingest", "mercat", "model", "uncertainty"]
 
 logger = logging.getLogger(__name__)
-_LEAST_LABELS = 3
 
 
 def mercat(
@@ -139,7 +127,7 @@ def mercat(
     """
     require_anndata(adata)
     Mercat(**parameters)  # raises for unknown ones before the data are read
-    name = KEY if key_added is None else _checked_key(key_added, adata)
+    name = KEY if key_added is None else checked_key(key_added, adata)
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     if neighbors_key is not None and (not detail or "neighbors" in parameters):
@@ -149,7 +137,7 @@ def mercat(
         )
     if align_to is None and align_on is not None:
         raise ValueError(f"align_on must be None without align_to, got {align_on!r}.")
-    source, X = _representation(adata, use_rep, layer, n_pcs)
+    source, X = rows_to_embed(adata, use_rep, layer, n_pcs)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
     found = None
     if detail and "neighbors" not in parameters:
@@ -163,11 +151,11 @@ def mercat(
         **parameters,
     }
     of_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
-    anchors = None if align_to is None or align_on else _shared_cells(adata, align_to, name)
+    anchors = None if align_to is None or align_on else shared_cells(adata, align_to, name)
     with column_names([str(name) for name in adata.var_names] if of_genes else None):
         fitted = Mercat(**parameters).fit(X, **({} if anchors is None else {"align_to": anchors}))
     if align_to is not None and align_on:
-        fitted.turn(*_shared_labels(fitted.embedding_, adata, align_to, align_on, name))
+        fitted.turn(*shared_labels(fitted.embedding_, adata, align_to, align_on, name))
     target = adata.copy() if copy else adata
     about = about_model(
         fitted,
@@ -213,7 +201,7 @@ def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
     (2, 3)
     """
     require_anndata(adata)
-    return _kept_model(adata, map_of(adata, sphere_key(adata, basis)), "adata")
+    return kept_model(adata, map_of(adata, sphere_key(adata, basis)), "adata")
 
 
 def uncertainty(
@@ -275,7 +263,7 @@ def uncertainty(
     if copy and adata.isbacked:
         raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
     key = map_of(adata, sphere_key(adata, basis))
-    fitted = _kept_model(adata, key, "adata")
+    fitted = kept_model(adata, key, "adata")
     params = adata.uns[short_of(key)]["params"]
     found = _uncertainty(
         fitted, reference_rows(adata, params), n_maps=n_maps, random_state=random_state
@@ -362,14 +350,14 @@ def ingest(
     if copy and query.isbacked:
         raise ValueError("copy must be False for backed data, got True; use query.to_memory().")
     check_integer("n_neighbors", n_neighbors, 1)
-    columns = _label_columns(obs, query, reference)
+    columns = label_columns(obs, query, reference)
     key = map_of(reference, sphere_key(reference, basis))
-    fitted = _kept_model(reference, key, "reference")
+    fitted = kept_model(reference, key, "reference")
     params = reference.uns[short_of(key)]["params"]
     if key not in query.obsm:
-        _checked_key(key, query)
+        checked_key(key, query)
     rows = query_rows(query, reference, params)
-    _check_finite("query's representation", rows.X, query)
+    check_finite_cells("query's representation", rows.X, query)
     Y = fitted.transform(rows.X)
     near = neighborhoods(fitted, reference_rows(reference, params), rows.X, n_neighbors)
     losses = angle_losses(fitted, rows.X, Y)
@@ -394,102 +382,6 @@ def ingest(
         if f"{name}_colors" in reference.uns:
             target.uns[f"{new}_colors"] = reference.uns[f"{name}_colors"]
     return target if copy else None
-
-
-def _shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
-    """Positions of cells on the map of another object, matched by name."""
-    Y = _sphere_of(other, key)
-    for name, cells in (("adata", adata), ("align_to", other)):
-        if not cells.obs_names.is_unique:
-            raise ValueError(
-                f"{name}.obs_names must be unique, since cells are matched by name: call "
-                f"{name}.obs_names_make_unique() first."
-            )
-    here = adata.obs_names.get_indexer(other.obs_names)
-    shared = here >= 0
-    if shared.sum() < LEAST_ANCHORS:
-        raise ValueError(
-            f"align_to must share at least {LEAST_ANCHORS} cells with adata, got {int(shared.sum())}: pass "
-            "align_on= to align by labels."
-        )
-    positions = np.full((adata.n_obs, 3), np.nan)
-    positions[here[shared]] = Y[shared]
-    landmarks = None
-    if "model" in other.uns[short_of(key)]:
-        rows = _kept_model(other, key, "align_to").landmarks_
-        if rows.max() < other.n_obs:  # else `other` is a subset, in which rows have other numbers
-            landmarks = here[rows][shared[rows]]
-    return Anchors(positions, landmarks if landmarks is not None and len(landmarks) else None)
-
-
-def _shared_labels(
-    Y: np.ndarray, adata: AnnData, other: AnnData, column: str, key: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of the shared labels on both maps."""
-    there = _sphere_of(other, key)
-    for name, cells in (("adata", adata), ("align_to", other)):
-        if column not in cells.obs:
-            raise ValueError(f"align_on must be a column of {name}.obs, got {column!r}.")
-    ours, theirs = (a.obs[column].astype(str).to_numpy() for a in (adata, other))
-    labels = np.intersect1d(ours[adata.obs[column].notna()], theirs[other.obs[column].notna()])
-    if len(labels) < _LEAST_LABELS:
-        raise ValueError(
-            f"align_on must name a column with at least {_LEAST_LABELS} labels in common, got "
-            f"{len(labels)} of {column!r}."
-        )
-    centres = [
-        [P[of == label].mean(axis=0) for label in labels] for P, of in ((Y, ours), (there, theirs))
-    ]
-    return np.array(centres[0]), np.array(centres[1])
-
-
-def _sphere_of(adata: AnnData, key: str) -> np.ndarray:
-    require_anndata(adata)
-    if sphere_of(key) not in adata.obsm or short_of(key) not in adata.uns:
-        raise ValueError(
-            f"align_to must have a map {key!r}, as mercat.tl.mercat(align_to) makes it, got none."
-        )
-    return np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64)
-
-
-def _label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:
-    """Columns of the reference, and their names in the query."""
-    if obs is None:
-        return {}
-    names = [obs] if isinstance(obs, str) else list(obs)
-    for name in names:
-        if name not in reference.obs:
-            raise ValueError(
-                f"obs must name columns of reference.obs ({', '.join(reference.obs.columns)}), got "
-                f"{name!r}."
-            )
-        if reference.obs[name].dtype.kind in "fiumM":
-            raise ValueError(
-                f"obs must name columns of labels, got {name!r} of type {reference.obs[name].dtype}: make "
-                "it a category if its values are labels."
-            )
-    if isinstance(obs, Mapping):
-        return {name: str(obs[name]) for name in names}
-    for name in names:
-        if name in query.obs and f"{name}_confidence" not in query.obs:
-            raise ValueError(
-                f"obs must not name a column that query.obs has already, got {name!r}: pass "
-                f"obs={{{name!r}: 'predicted'}} to write another."
-            )
-    return {name: name for name in names}
-
-
-def _kept_model(adata: AnnData, key: str, name: str) -> Mercat:
-    """The model of a map, from uns."""
-    about = adata.uns.get(short_of(key))
-    if not isinstance(about, Mapping) or "model" not in about:
-        prepared = isinstance(about, Mapping) and about.get("prepared")
-        why = f", as its data were prepared by the command line ({prepared})" if prepared else ""
-        raise ValueError(
-            f"{name}.uns[{short_of(key)!r}] must hold the model of the map, got none{why}: run "
-            f"mercat.tl.mercat({name}) again."
-        )
-    return unpack(about["model"])
 
 
 def _write(
@@ -528,83 +420,3 @@ def _neighbors(
         where, found.misfit, mend,
     )  # fmt: skip
     return None
-
-
-def _checked_key(key_added: Any, adata: AnnData) -> str:
-    """`key_added`, which must not be in use by anything but a map."""
-    if not isinstance(key_added, str) or not key_added or "/" in key_added:
-        # A slash would become a group of its own in an h5ad file.
-        raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
-    if key_added == SHORT:
-        raise ValueError(
-            f"key_added must not be {SHORT!r}, by which what stands beside {KEY!r} is called."
-        )
-    kept = adata.uns.get(short_of(key_added))
-    there = [key in adata.obsm for key in (key_added, sphere_of(key_added))]
-    old = np.shape(adata.obsm.get(key_added))[1:] == (3,)  # unit vectors of version 0.1
-    for where, is_map in (
-        ("obsm", old or all(there) or not any(there)),
-        ("uns", kept is None or (isinstance(kept, Mapping) and "n_beyond_map" in kept)),
-    ):
-        if not is_map:
-            raise ValueError(
-                f"key_added must not be a key that holds something other than a Mercat map, got "
-                f"{key_added!r}, which adata.{where} has."
-            )
-    return key_added
-
-
-def _representation(
-    adata: AnnData, use_rep: str | None, layer: str | None = None, n_pcs: int | None = None
-) -> tuple[str, Any]:
-    """Name of the embedded representation, and its rows in memory."""
-    if n_pcs is not None:
-        check_integer("n_pcs", n_pcs, 0 if use_rep is None else 1)
-    if layer is not None:
-        if use_rep is not None:
-            raise ValueError(
-                f"layer must be None where use_rep is given, got {layer!r} and use_rep={use_rep!r}."
-            )
-        if layer not in adata.layers:
-            raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
-        source, X, where = layer, adata.layers[layer], f"adata.layers[{layer!r}]"
-    else:
-        source, X, where = _named_representation(adata, "X" if n_pcs == 0 else use_rep)
-    if n_pcs:
-        X = _first_columns(X, n_pcs, where)
-    X = in_memory(X)
-    _check_finite(where, X, adata)
-    return source, X
-
-
-def _named_representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any, str]:
-    try:
-        return representation(adata, use_rep)
-    except KeyError as error:
-        or_X = "" if adata.X is None else "'X', "
-        raise ValueError(
-            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)} or of adata.layers, got "
-            f"{error}."
-        ) from None
-
-
-def _first_columns(X: Any, n_pcs: int, where: str) -> Any:
-    """The first components of a representation."""
-    if not where.startswith("adata.obsm"):
-        raise ValueError(f"n_pcs must be None for {where}, which has no components, got {n_pcs}.")
-    if n_pcs > X.shape[1]:
-        raise ValueError(
-            f"n_pcs must be at most {X.shape[1]}, the number of columns of {where}, got {n_pcs}."
-        )
-    return X.iloc[:, :n_pcs] if hasattr(X, "iloc") else X[:, :n_pcs]
-
-
-def _check_finite(name: str, X: Any, adata: AnnData) -> None:
-    """Raise an error that names the first cell with NaN or infinity."""
-    rows = np.unique(not_finite(X)[0])
-    if len(rows) == 0:
-        return
-    raise ValueError(
-        f"{name} must be finite, got NaN or infinity in {len(rows)} of {adata.n_obs} cells, the first of "
-        f"which is {adata.obs_names[rows[0]]!r}."
-    )

@@ -66,7 +66,7 @@ def _genes(adata: Any) -> Any:
 
 def _gene(adata: Any, label: str | None, meta: Any, path: Path) -> Any:
     """Expression of the gene that --label names, from `raw` if present; None if it names a column."""
-    from .._anndata import column
+    from .._anndata.columns import column
 
     if label is None or label in meta or label not in _genes(adata):
         return None
@@ -108,7 +108,7 @@ def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, 
     """Key, values and column names of the representation to embed."""
     import scipy.sparse
 
-    from .._anndata import representation
+    from .._anndata.representation import representation
 
     try:
         key, X, where = representation(adata, key)

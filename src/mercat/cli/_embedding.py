@@ -93,7 +93,7 @@ def _of_frame(path: Path, console: Console) -> Embedding:
 def _of_anndata(path: Path, key: str | None) -> Embedding:
     import pandas as pd
 
-    from .._anndata import KEY, loss_column, map_of, sphere_of
+    from .._anndata.keys import KEY, loss_column, map_of, sphere_of
 
     adata = load(path)
     key = key or KEY
@@ -113,7 +113,7 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
 
 
 def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:
-    from .._anndata import KEY, sphere_of
+    from .._anndata.keys import KEY, sphere_of
 
     if kind == ".npz" and key is None:
         arrays = loaded_npz(path)

@@ -175,7 +175,7 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
     import anndata
     import pandas as pd
 
-    from .._anndata import write_map, write_uncertainty
+    from .._anndata.maps import write_map, write_uncertainty
 
     table, Y = embedded.table, embedded.Y
     if table.adata is not None:
@@ -247,7 +247,7 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
 
 def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
     """Write the explorer; the title defaults to the name of the input file."""
-    from .._anndata import painted
+    from .._anndata.columns import painted
     from ..viewer import to_html
 
     table = embedded.table
@@ -264,7 +264,7 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 
 def write_picture(embedded: Embedded, path: Path) -> None:
     """Draw the map with matplotlib."""
-    from .._anndata import stored_palette
+    from .._anndata.columns import stored_palette
     from .._draw.colors import coloring
     from .._draw.maps import Style, draw_map
 

@@ -162,7 +162,7 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
 
 
 def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
-    from .._anndata import about_model
+    from .._anndata.maps import about_model
 
     prepared = {"prepared": str(preparation)} if str(preparation) else {}
     return about_model(model, use_rep=table.key or "X") | prepared

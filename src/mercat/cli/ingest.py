@@ -72,7 +72,7 @@ def ingest(
     Places the cells of QUERY on the map that `mercat embed` or mercat.tl.mercat wrote into REFERENCE.
     """
     from .. import tl
-    from .._anndata import KEY, SHORT, loss_column, sphere_of
+    from .._anndata.keys import KEY, SHORT, loss_column, sphere_of
 
     outputs = Outputs(force=force, inputs=[reference, query])
     plan_map(outputs, output, html, png)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ._anndata import in_memory, representation
-from ._data.arrays import TILE, blocks, in_tiles
-from ._data.threads import Workers, n_threads
-from ._detail.neighbors import Search, in_order
-from ._math.angles import mean_square
-from ._math.sphere import normalize
-from ._reduce.reducer import project_all
-from ._solve.fitted_map import LossSample
+from .._data.arrays import TILE, blocks, in_tiles
+from .._data.threads import Workers, n_threads
+from .._detail.neighbors import Search, in_order
+from .._math.angles import mean_square
+from .._math.sphere import normalize
+from .._reduce.reducer import project_all
+from .._solve.fitted_map import LossSample
+from .representation import in_memory, representation
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from ._estimator import Mercat
+    from .._estimator import Mercat
 
 logger = logging.getLogger("mercat.tl")
 PCA = "X_pca"
@@ -314,3 +314,30 @@ def transferred(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
         winner - 1, categories=known.categories, ordered=known.ordered
     )
     return chosen, share
+
+
+def label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:
+    """Columns of the reference, and their names in the query."""
+    if obs is None:
+        return {}
+    names = [obs] if isinstance(obs, str) else list(obs)
+    for name in names:
+        if name not in reference.obs:
+            raise ValueError(
+                f"obs must name columns of reference.obs ({', '.join(reference.obs.columns)}), got "
+                f"{name!r}."
+            )
+        if reference.obs[name].dtype.kind in "fiumM":
+            raise ValueError(
+                f"obs must name columns of labels, got {name!r} of type {reference.obs[name].dtype}: make "
+                "it a category if its values are labels."
+            )
+    if isinstance(obs, Mapping):
+        return {name: str(obs[name]) for name in names}
+    for name in names:
+        if name in query.obs and f"{name}_confidence" not in query.obs:
+            raise ValueError(
+                f"obs must not name a column that query.obs has already, got {name!r}: pass "
+                f"obs={{{name!r}: 'predicted'}} to write another."
+            )
+    return {name: name for name in names}

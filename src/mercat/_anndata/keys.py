@@ -1,0 +1,113 @@
+"""Where maps are stored in AnnData objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._extras import require
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+#: Key of the flat map in obsm, so that ``sc.pl.embedding(adata, "mercat")`` draws it, and key in uns.
+KEY, SHORT = "X_mercat", "mercat"
+_SPHERE = "_sphere"
+
+
+def sphere_of(key: str) -> str:
+    """Key of the unit vectors of a flat map."""
+    return f"{key}{_SPHERE}"
+
+
+def map_of(adata: AnnData, sphere: str) -> str:
+    """Key of the flat map of unit vectors; in files of version 0.1, their own key."""
+    key = sphere.removesuffix(_SPHERE)
+    return key if key in adata.obsm else sphere
+
+
+def short_of(key: str) -> str:
+    """Name of a map in uns, and prefix of its columns in obs."""
+    return SHORT if key == KEY else key
+
+
+def loss_column(key: str) -> str:
+    """Column of obs with the losses of a map."""
+    return f"{short_of(key)}_loss"
+
+
+def require_anndata(adata: Any) -> None:
+    """Raise unless `adata` is an AnnData object."""
+    anndata = require("anndata", "mercat.tl or mercat.pl", "anndata")
+    if not isinstance(adata, anndata.AnnData):
+        raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}.")
+
+
+def embedding_keys(adata: AnnData) -> str:
+    """The keys of obsm, in brackets, for messages."""
+    return f"({', '.join(adata.obsm.keys()) or 'which has none'})"
+
+
+def sphere_key(adata: AnnData, basis: str) -> str:
+    """Key of the unit vectors of the map `basis`; in files of version 0.1, the key of the map itself."""
+    for key in (basis, f"X_{basis}"):
+        if sphere_of(key) in adata.obsm:
+            return sphere_of(key)
+        if key in adata.obsm:
+            shape = np.shape(adata.obsm[key])
+            if len(shape) == 2 and shape[1] == 3:
+                return key
+            raise ValueError(
+                f"basis must name a map by Mercat, or unit vectors, got {basis!r}, whose shape is "
+                f"{shape}, and there is no {sphere_of(key)!r}."
+            )
+    raise ValueError(
+        f"basis must name a key of adata.obsm {embedding_keys(adata)}, got {basis!r}: "
+        f"run mercat.tl.mercat(adata{'' if basis in (KEY, SHORT) else f', key_added={basis!r}'}) first."
+    )
+
+
+def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
+    """Unit vectors of Mercat maps, and planar positions of others such as UMAP, by name.
+
+    `basis` is a list of keys, or a mapping from names to keys.
+    """
+    named = basis if isinstance(basis, Mapping) else {name: name for name in basis}
+    if not named:
+        raise ValueError("basis must name at least one key of adata.obsm, got none.")
+    found = {}
+    for shown, name in named.items():
+        planar = [key for key in (name, f"X_{name}") if key in adata.obsm]
+        if planar and sphere_of(planar[0]) not in adata.obsm:
+            values = np.asarray(adata.obsm[planar[0]])
+            if values.ndim == 2 and values.shape[1] == 2:
+                found[str(shown)] = values
+                continue
+        found[str(shown)] = np.asarray(adata.obsm[sphere_key(adata, name)], dtype=np.float64)
+    return found
+
+
+def checked_key(key_added: Any, adata: AnnData) -> str:
+    """`key_added`, which must not be in use by anything but a map."""
+    if not isinstance(key_added, str) or not key_added or "/" in key_added:
+        # A slash would become a group of its own in an h5ad file.
+        raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
+    if key_added == SHORT:
+        raise ValueError(
+            f"key_added must not be {SHORT!r}, by which what stands beside {KEY!r} is called."
+        )
+    kept = adata.uns.get(short_of(key_added))
+    there = [key in adata.obsm for key in (key_added, sphere_of(key_added))]
+    old = np.shape(adata.obsm.get(key_added))[1:] == (3,)  # unit vectors of version 0.1
+    for where, is_map in (
+        ("obsm", old or all(there) or not any(there)),
+        ("uns", kept is None or (isinstance(kept, Mapping) and "n_beyond_map" in kept)),
+    ):
+        if not is_map:
+            raise ValueError(
+                f"key_added must not be a key that holds something other than a Mercat map, got "
+                f"{key_added!r}, which adata.{where} has."
+            )
+    return key_added

@@ -1,0 +1,135 @@
+"""Maps, their uncertainty and their models: written to AnnData objects, and read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._draw.sheet import Sheet
+from .._files.packed import unpack
+from .keys import KEY, loss_column, short_of, sphere_of
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+    from .._estimator import Mercat
+
+# Columns of obs for uncertainty.
+DOUBTS = ("spread", "alternative_gap", "alternative_wins", "torn", "p_value")
+
+
+def write_map(
+    adata: AnnData,
+    Y: np.ndarray,
+    loss: np.ndarray | None,
+    about: dict[str, Any],
+    *,
+    key: str = KEY,
+    like: Mapping[str, Any] | None = None,
+) -> int:
+    """Write map and unit vectors to obsm, losses to obs, other results to uns; return the number of points in
+    the margin of the map.
+
+    `like` is the entry ``map`` of another map, whose flat coordinates are used.
+    """
+    sheet = Sheet.of(Y) if like is None else Sheet.from_dict(like)
+    flat, drawn_in = sheet.lay(Y)
+    n_beyond = int(drawn_in.sum())
+    if np.shape(adata.obsm.get(key))[1:] == (3,):  # of version 0.1, whose flat map had another name
+        adata.obsm.pop(f"{key}_map", None)
+    adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
+    if loss is not None:
+        adata.obs[loss_column(key)] = loss
+    elif loss_column(key) in adata.obs:  # of the map that was there before
+        del adata.obs[loss_column(key)]
+    if _about_uncertainty(adata, key) is not None:  # of the map that was there before
+        forget_uncertainty(adata, key)
+    adata.uns[short_of(key)] = {**about, "map": sheet.to_dict(), "n_beyond_map": n_beyond}
+    return n_beyond
+
+
+def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
+    """Write the result of `mercat.uncertainty`: numbers to obs, vectors to obsm, the rest to uns."""
+    short = short_of(key)
+    for name, values in found.columns().items():
+        adata.obs[f"{short}_{name}"] = np.asarray(values)
+    adata.obsm[f"{key}_axes"] = np.asarray(found.axes).reshape(adata.n_obs, 6)
+    adata.obsm[f"{key}_alternative"] = np.asarray(found.alternative)
+    adata.uns[short] = {
+        **adata.uns[short],
+        "uncertainty": {"stability": found.stability, "n_maps": found.n_maps},
+    }
+
+
+def forget_uncertainty(adata: AnnData, key: str) -> None:
+    """Remove the fields of `write_uncertainty`."""
+    for name in ("axes", "alternative"):
+        adata.obsm.pop(f"{key}_{name}", None)
+    columns = [f"{short_of(key)}_{name}" for name in DOUBTS]
+    adata.obs = adata.obs.drop(columns=[name for name in columns if name in adata.obs])
+    adata.uns[short_of(key)] = {
+        name: value for name, value in adata.uns[short_of(key)].items() if name != "uncertainty"
+    }
+
+
+def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
+    """Read the fields of `write_uncertainty`, or None."""
+    short = short_of(key)
+    about = _about_uncertainty(adata, key)
+    columns = [f"{short}_{name}" in adata.obs for name in DOUBTS]
+    if about is None or not all(columns) or f"{key}_axes" not in adata.obsm:
+        return None
+    from .._uncertainty.record import Uncertainty
+
+    numbers = {
+        name: np.asarray(adata.obs[f"{short}_{name}"], dtype=np.float64) for name in DOUBTS[1:]
+    }
+    return Uncertainty(
+        places=np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64),
+        axes=np.asarray(adata.obsm[f"{key}_axes"], dtype=np.float64).reshape(-1, 2, 3),
+        alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
+        stability=float(about["stability"]),
+        n_maps=int(about["n_maps"]),
+        **numbers,
+    )
+
+
+def _about_uncertainty(adata: AnnData, key: str) -> Any:
+    about = adata.uns.get(short_of(key))
+    return about.get("uncertainty") if isinstance(about, Mapping) else None
+
+
+def about_model(model: Any, **params: Any) -> dict[str, Any]:
+    """Description of a fitted model for uns; `params` extend or override its parameters."""
+    return {
+        "params": {**_storable(model.get_params()), **params},
+        "calibration": np.array(model.calibration_),
+        "loss": float(model.loss_),
+        "correlation": float(model.correlation_),
+        "status": str(model.status_),
+    }
+
+
+def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that affect the result and that an h5ad file can store: no None, generator or function."""
+    kinds = (bool, int, float, str, np.number, np.bool_, np.ndarray)
+    return {
+        name: value
+        for name, value in parameters.items()
+        if isinstance(value, kinds) and name not in ("n_jobs", "verbose")
+    }
+
+
+def kept_model(adata: AnnData, key: str, name: str) -> Mercat:
+    """The model of a map, from uns."""
+    about = adata.uns.get(short_of(key))
+    if not isinstance(about, Mapping) or "model" not in about:
+        prepared = isinstance(about, Mapping) and about.get("prepared")
+        why = f", as its data were prepared by the command line ({prepared})" if prepared else ""
+        raise ValueError(
+            f"{name}.uns[{short_of(key)!r}] must hold the model of the map, got none{why}: run "
+            f"mercat.tl.mercat({name}) again."
+        )
+    return unpack(about["model"])
