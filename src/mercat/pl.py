@@ -32,7 +32,7 @@ from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
 from ._draw.legend import shortened
 from ._draw.maps import draw_map
-from ._draw.scanpy import Look, Paint, each_of, finish, panels
+from ._draw.scanpy import Look, Paint, each_of, each_of_all, either, finish, keys_of_panels, panels
 from .viewer._columns import read_frame
 from .viewer._genes import MOST_GENES
 
@@ -189,17 +189,17 @@ def map(
             "components must be None, since a map of the sphere has no pairs of components; use "
             f"center=(longitude, latitude) to rotate it. Got {components!r}."
         )
-    keys, single = _keys(color, ax)
+    keys, single = keys_of_panels(color, ax)
     n = len(keys)
     paint = Paint(
-        cmap=_either(cmap=cmap, color_map=color_map),
+        cmap=either(cmap=cmap, color_map=color_map),
         palette=palette,
         groups=[groups] if isinstance(groups, str) else groups,
         na_color=na_color,
     )
     look = Look(
         n_cells=adata.n_obs,
-        size=_either(size=size, s=s),
+        size=either(size=size, s=s),
         alpha=alpha,
         sort_order=sort_order,
         outline=add_outline,
@@ -214,14 +214,14 @@ def map(
     if title is not None:
         titles = each_of("title", title, n, whole=True)
     scales = {"vmin": vmin, "vmax": vmax, "vcenter": vcenter}
-    paints = [replace(paint, **ends) for ends in _each_of_all(scales, n)]
+    paints = [replace(paint, **ends) for ends in each_of_all(scales, n)]
     genes = {"layer": layer, "use_raw": [use_raw] * n, "gene_symbols": [gene_symbols] * n}
     Y = np.asarray(adata.obsm[sphere_key(adata, basis)], dtype=np.float64)
     require_matplotlib()
     masked = masked_cells(adata, mask_obs)
     shades = [
         _colored(adata, key, source, own, masked)
-        for key, source, own in zip(keys, _each_of_all(genes, n), paints, strict=True)
+        for key, source, own in zip(keys, each_of_all(genes, n), paints, strict=True)
     ]
     named = [_named(adata, labels, shade) for shade in shades]
     axes = panels(n, ncols=ncols, wspace=wspace, ax=ax, single=single)
@@ -362,31 +362,6 @@ def explore(
     if path is None:
         return viewer.Explorer(shown, frame, **options)
     return viewer.to_html(shown, frame, path, **options)
-
-
-def _keys(color: Any, ax: Any) -> tuple[list[str | None], bool]:
-    """Column or gene of each panel, and whether `color` is a single one and not a list."""
-    single = color is None or isinstance(color, str)
-    keys: list[str | None] = [color] if single else list(color)
-    if not keys:
-        raise ValueError("color must name at least one column or gene, got an empty list.")
-    if ax is not None and not single:
-        raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
-    return keys, single
-
-
-def _either(**names: Any) -> Any:
-    """Value of a parameter that has two names."""
-    (one, value), (other, same) = names.items()
-    if value is not None and same is not None:
-        raise ValueError(f"{one} and {other} must not both be given: they are the same.")
-    return same if value is None else value
-
-
-def _each_of_all(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    """Parameters of each of n panels."""
-    columns = [each_of(name, value, n) for name, value in parameters.items()]
-    return [dict(zip(parameters, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _drawn(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._data.checks import check_choice, check_unit
+from ._data.checks import check_unit
 from ._data.text import well_formed
 from ._draw import legend as _legend
 from ._draw import tradeoff as _tradeoff
@@ -235,7 +235,7 @@ def trust(
         raise ValueError(
             f"uncertainty must be that of {len(points)} points, got that of {len(uncertainty.places)}."
         )
-    values, title = _doubts(model, uncertainty, by)
+    values, title = _trust.values_and_title(model, uncertainty, by)
     shades = coloring(
         values, len(points), palette=palette, limits=limits, name=title or "model.point_loss_"
     )
@@ -243,65 +243,8 @@ def trust(
     center = default_center(points, projection) if center is None else center
     ax = _draw(points, shades, projection=projection, center=center, ax=ax, **options)
     if uncertainty is not None:
-        _draw_regions(ax, points, uncertainty, rows, level, projection, center)
+        _trust.draw_regions(ax, points, uncertainty, rows, level, projection, center)
     return ax
-
-
-_TITLES = {
-    "loss": None,
-    "spread": "spread (degrees)",
-    "torn": "share of neighbours torn away",
-    "p_value": "p-value",
-    "alternative_wins": "share of maps that prefer the alternative",
-    "alternative_gap": "loss gap of the alternative",
-}
-
-
-def _doubts(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str | None]:
-    """Numbers to colour by and their title; None for the loss."""
-    if by is None:
-        by = "loss" if uncertainty is None else "spread"
-    if not isinstance(by, str):
-        return np.asarray(by, dtype=np.float64), "by"
-    check_choice("by", by, tuple(_TITLES))
-    if by == "loss":
-        return np.asarray(model.point_loss_, dtype=np.float64), None
-    if uncertainty is None:
-        raise ValueError(f"by={by!r} needs uncertainty, got None.")
-    values = np.asarray(getattr(uncertainty, by), dtype=np.float64)
-    return np.degrees(values) if by == "spread" else values, _TITLES[by]
-
-
-def _draw_regions(
-    ax: Axes,
-    Y: Floats,
-    uncertainty: Any,
-    rows: Any,
-    level: float,
-    projection: str,
-    center: Sequence[float],
-) -> None:
-    n = len(Y)
-    many = n > _trust.MOST_OUTLINES
-    if many:
-        hazy = np.random.default_rng(0).permutation(n)[: _trust.MOST_HAZY]
-        outlines = uncertainty.ellipses(level / 2, rows=np.sort(hazy))
-        _trust.draw_haze(ax, outlines, projection, center)
-    if rows is None:
-        rows = _trust.spread_out(Y, _trust.FEW_OUTLINES) if many else np.arange(n)
-    rows = np.asarray(rows)
-    if rows.ndim != 1 or (
-        rows.size and (rows.dtype.kind not in "iu" or np.ptp([*rows, 0, n - 1]) >= n)
-    ):
-        raise ValueError(f"rows must be integers from 0 to {n - 1}, got {rows!r}.")
-    if not rows.size:
-        return
-    outlines = uncertainty.ellipses(level, rows=rows)
-    _trust.draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
-    other = np.asarray(uncertainty.alternative, dtype=np.float64)[rows]
-    known = np.isfinite(other).all(axis=1)
-    if known.any():
-        _trust.draw_alternatives(ax, Y[rows[known]], other[known], projection, center)
 
 
 def compare(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,25 @@ _SHARE = 0.36  # of a panel's width that its legend takes at most
 _FORMATS = (".svg", ".pdf", ".png")
 
 
+def keys_of_panels(color: Any, ax: Any) -> tuple[list[str | None], bool]:
+    """Column or gene of each panel, and whether `color` is a single one and not a list."""
+    single = color is None or isinstance(color, str)
+    keys: list[str | None] = [color] if single else list(color)
+    if not keys:
+        raise ValueError("color must name at least one column or gene, got an empty list.")
+    if ax is not None and not single:
+        raise ValueError(f"ax must be None for a list of colors, got {ax!r}.")
+    return keys, single
+
+
+def either(**names: Any) -> Any:
+    """Value of a parameter that has two names."""
+    (one, value), (other, same) = names.items()
+    if value is not None and same is not None:
+        raise ValueError(f"{one} and {other} must not both be given: they are the same.")
+    return same if value is None else value
+
+
 def each_of(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
     """A value for each of n panels, of one for all or a list; a `whole` one is for a single panel."""
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
@@ -51,6 +70,12 @@ def each_of(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
     if len(value) != n:
         raise ValueError(f"{name} must be one for all panels or a list of {n}, got {len(value)}.")
     return list(value)
+
+
+def each_of_all(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+    """Parameters of each of n panels."""
+    columns = [each_of(name, value, n) for name, value in parameters.items()]
+    return [dict(zip(parameters, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True)

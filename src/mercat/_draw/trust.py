@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._data.checks import check_choice
 from ..projections import far_side, lookup, project
 
 if TYPE_CHECKING:
@@ -15,14 +16,70 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-MOST_OUTLINES = 200  # points of which all have an outline; of more ...
-FEW_OUTLINES = 25  # ... these, spread over the map
-MOST_HAZY = 3000  # points whose regions make up the haze
+_MOST_OUTLINES = 200  # points of which all have an outline; of more ...
+_FEW_OUTLINES = 25  # ... these, spread over the map
+_MOST_HAZY = 3000  # points whose regions make up the haze
 _HAZE = 1.2  # opacity of all regions together, if they lay upon each other as evenly as they could
 _INK = "#333333"
+_TITLES = {
+    "loss": None,
+    "spread": "spread (degrees)",
+    "torn": "share of neighbours torn away",
+    "p_value": "p-value",
+    "alternative_wins": "share of maps that prefer the alternative",
+    "alternative_gap": "loss gap of the alternative",
+}
 
 
-def spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
+def values_and_title(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str | None]:
+    """Numbers to colour by and their title; None for the loss."""
+    if by is None:
+        by = "loss" if uncertainty is None else "spread"
+    if not isinstance(by, str):
+        return np.asarray(by, dtype=np.float64), "by"
+    check_choice("by", by, tuple(_TITLES))
+    if by == "loss":
+        return np.asarray(model.point_loss_, dtype=np.float64), None
+    if uncertainty is None:
+        raise ValueError(f"by={by!r} needs uncertainty, got None.")
+    values = np.asarray(getattr(uncertainty, by), dtype=np.float64)
+    return np.degrees(values) if by == "spread" else values, _TITLES[by]
+
+
+def draw_regions(
+    ax: Axes,
+    Y: Floats,
+    uncertainty: Any,
+    rows: Any,
+    level: float,
+    projection: str,
+    center: Sequence[float],
+) -> None:
+    """Draw the regions of points, and lines to their alternative positions."""
+    n = len(Y)
+    many = n > _MOST_OUTLINES
+    if many:
+        hazy = np.random.default_rng(0).permutation(n)[:_MOST_HAZY]
+        outlines = uncertainty.ellipses(level / 2, rows=np.sort(hazy))
+        _draw_haze(ax, outlines, projection, center)
+    if rows is None:
+        rows = _spread_out(Y, _FEW_OUTLINES) if many else np.arange(n)
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or (
+        rows.size and (rows.dtype.kind not in "iu" or np.ptp([*rows, 0, n - 1]) >= n)
+    ):
+        raise ValueError(f"rows must be integers from 0 to {n - 1}, got {rows!r}.")
+    if not rows.size:
+        return
+    outlines = uncertainty.ellipses(level, rows=rows)
+    _draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
+    other = np.asarray(uncertainty.alternative, dtype=np.float64)[rows]
+    known = np.isfinite(other).all(axis=1)
+    if known.any():
+        _draw_alternatives(ax, Y[rows[known]], other[known], projection, center)
+
+
+def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
     """k rows far from each other: each the farthest from those before it, the first nearest to the middle."""
     chosen = [int(np.argmax(Y @ Y.mean(axis=0)))]
     nearest = np.sum((Y - Y[chosen[0]]) ** 2, axis=1)
@@ -32,7 +89,7 @@ def spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
     return np.array(chosen)
 
 
-def draw_outlines(
+def _draw_outlines(
     ax: Axes, outlines: Floats, projection: str, center: Sequence[float], width: float = 1.0
 ) -> None:
     """Lines around regions, given by vertices (k x v x 3) on the sphere."""
@@ -43,7 +100,7 @@ def draw_outlines(
     ax.add_collection(LineCollection(lines, colors=_INK, linewidths=width, zorder=3), autolim=False)
 
 
-def draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[float]) -> None:
+def _draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[float]) -> None:
     """Pale areas of regions upon each other: dark where many points may lie."""
     from matplotlib.collections import PolyCollection
 
@@ -55,7 +112,7 @@ def draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[floa
     ax.add_collection(haze, autolim=False)
 
 
-def draw_alternatives(
+def _draw_alternatives(
     ax: Axes, Y: Floats, others: Floats, projection: str, center: Sequence[float]
 ) -> None:
     """Dashed great circles from places Y to other places (k x 3), with a ring at their ends."""
