@@ -159,7 +159,7 @@ PARAMETERS: dict[str, Parameter] = {
         default=None,
         least=4,
         none="all rows; at most 1,000,000 of a Dask array or a memory map",
-        help="Number of rows that detail sharpens together; others are placed among them.",
+        help="Number of sampled rows that detail is applied to; others are placed among them.",
     ),
     "n_spectral": Integer(
         default=50,

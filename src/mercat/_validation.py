@@ -37,7 +37,7 @@ def check_parameters(model: Any) -> None:
 
 
 def require_supported(model: Any, source: RowSource, *, fitting: bool) -> None:
-    """Raise ValueError for what cannot be computed where the rows are: the only place that knows."""
+    """Raise ValueError for what is not supported where the rows are; the only place that decides this."""
     if source.lazy and model.device is not None:
         raise ValueError(
             f"device must be None for a Dask array, got {model.device!r}: its chunks are placed "
@@ -118,7 +118,7 @@ def check_positions(align_to: Any, n: int) -> np.ndarray:
 
 
 def sharpened_rows(model: Any, source: RowSource) -> np.ndarray | None:
-    """Rows that `detail` sharpens together, or None for all of them."""
+    """Rows that `detail` is applied to, or None for all of them."""
     n, size = source.shape[0], model.n_detail
     if size is None:
         size = _SHARPENED if source.lazy or source.on_disk else n

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 _LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
 _TEXT = "#5A6570"
 _SMALL = "x-small"
-# How many times larger than at the equator: the first row of which a map shows three numbers.
+# Enlargement relative to the equator; the first row of which three numbers fit on the map is used.
 _STRETCHES = (
     (1, 1.5, 2, 3, 5, 10),
     (1, 1.1, 1.25, 1.5, 2),
@@ -38,7 +38,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
         return _tens(longitude[0]), _tens(latitude[0])
     longitude, _ = to_lonlat(Y)
-    # Points near the poles sit on every meridian, and do not mind where the cut is.
+    # Points near the poles are close to every meridian and do not count.
     weight = np.hypot(Y[:, 0], Y[:, 1])
     tens = np.rint(np.rad2deg(longitude) / 10).astype(int) % 36
     count = np.bincount(tens, weight, minlength=36)
@@ -49,7 +49,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
     steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
     gap = np.minimum(steps, 36 - steps).min(axis=1)
-    seam = np.lexsort([crowd, -gap])[0]  # of two in the middle, the emptier one
+    seam = np.lexsort([crowd, -gap])[0]  # of two middle ones, the emptier
     return float((10 * seam) % 360 - 180), 0.0
 
 
@@ -68,7 +68,7 @@ def draw_frame(
 ) -> list[str]:
     """Set up the axes for the window of a map; returns notes.
 
-    A plain one has no lines and no numbers; `stretch` is the scale of Mercator's stretch.
+    A `plain` map has no lines and numbers; `stretch` draws the scale of Mercator's stretch.
     """
     kind = lookup(projection)
     notes = [] if kind.endless else [describe_center(center)]
@@ -100,7 +100,7 @@ def _set_limits(ax: Any, shown: Window) -> None:
 
 
 def draw_plane(ax: Any, shown: Window) -> None:
-    """Set up the axes for an embedding in the plane, whose units mean nothing."""
+    """Set up the axes for an embedding in the plane, without units."""
     _set_limits(ax, shown)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -110,10 +110,10 @@ def draw_plane(ax: Any, shown: Window) -> None:
 def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats:
     """Meridians and parallels in a window of the map.
 
-    Rows of NaN part one line from the next.
+    Rows of NaN separate the lines.
     """
     fine = np.deg2rad(np.linspace(-180, 180, 1441))
-    # Meridians stop short of the poles, where they would draw a knot.
+    # Meridians end before the poles, where they would overlap.
     short = np.deg2rad(np.linspace(-88, 88, 705))
     around = np.arange(0, 360, shown.step)
     lines = [
@@ -138,7 +138,7 @@ def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats
 
 def _parallels(projection: str, step: float) -> Floats:
     north = np.arange(step, 90, step)
-    if lookup(projection).endless and step >= 15:  # its far north is drawn ever larger
+    if lookup(projection).endless and step >= 15:  # which it enlarges towards the poles
         north = np.union1d(north, [75, 85])
     return np.concatenate([-north[::-1], [0], north])
 
@@ -148,7 +148,7 @@ def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window
     every = shown.step * (2 if _is_small(ax) else 1)
     v = np.linspace(shown.low[1], shown.high[1], 2001)
     left = inverse(np.column_stack([np.full(2001, shown.low[0]), v]), projection, center=center)
-    there = np.isfinite(left[:, 0])  # the window may reach over the rim of the map
+    there = np.isfinite(left[:, 0])  # the window may extend beyond the rim of the map
     _, latitude = to_lonlat(left[there])
     found = crossings(v[there], np.rad2deg(latitude), _parallels(projection, every))
     at, levels = _apart(*found, 0.03 * shown.size[1])
@@ -168,7 +168,7 @@ def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window
 
 
 def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[float], list[float]]:
-    """Leave out the numbers that would run into the one before, where lines crowd at a rim."""
+    """Leave out numbers that would overlap the previous one, where lines are dense near a rim."""
     kept: list[tuple[float, float]] = []
     for where, level in sorted(zip(at, levels, strict=True)):
         if not kept or where - kept[-1][0] >= least:
@@ -177,7 +177,7 @@ def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[flo
 
 
 def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], list[float]]:
-    """Where along x the curve y takes one of the levels, and which one."""
+    """Positions along x where the curve y crosses a level, and the index of the level."""
     found: list[tuple[float, float]] = []
     for level in levels if len(y) else []:
         # Rounding must not hide a level that the curve starts or ends on.
@@ -206,7 +206,7 @@ def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
 def _stretches(
     factors: Sequence[float], bottom: float, top: float
 ) -> tuple[list[float], list[str]]:
-    """Where between two heights Mercator stretches by one of the factors, and by which."""
+    """Heights from `bottom` to `top` at which Mercator stretches by one of the factors, and these factors."""
     found = [
         (float(side * np.arccosh(factor)), f"\N{MULTIPLICATION SIGN}{factor:g}")
         for factor in factors
@@ -217,7 +217,7 @@ def _stretches(
 
 
 def _is_small(ax: Any) -> bool:
-    """Whether all the numbers of a full-size map would run into each other."""
+    """Whether the numbers of a full-size map would overlap."""
     return bool(min(ax.bbox.size) * 72 / ax.figure.dpi < 140)
 
 
@@ -233,7 +233,7 @@ def _style_ticks(ax: Any) -> None:
 
 
 def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
-    """Draw where the map ends, and without a frame nothing around it."""
+    """Draw the boundary of the map; without a frame, hide the axes."""
     from matplotlib.patches import Polygon
 
     edge = lookup(projection).rim()
@@ -249,7 +249,7 @@ def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
 
 
 def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
-    """Write the latitudes around the left half of the rim, outside of it."""
+    """Write the latitudes outside the left half of the rim."""
     edge = lookup(projection).rim()
     assert edge is not None
     left = edge[edge[:, 0] < -1e-6]
@@ -258,7 +258,7 @@ def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
     at, levels = crossings(left[:, 1], np.rad2deg(latitude), _parallels(projection, 30))
     for v, level in zip(at, levels, strict=True):
         u = np.interp(v, left[:, 1], left[:, 0])
-        if u > 0.25 * edge[:, 0].min():  # at the top or the bottom: neither left nor right of it
+        if u > 0.25 * edge[:, 0].min():  # at the top or bottom, centred
             continue
         ax.annotate(
             _degrees(level, "N", "S"),
@@ -274,7 +274,7 @@ def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
 
 
 def _draw_shading(ax: Any) -> None:
-    """A ball lit from the upper left."""
+    """Shade the globe as a ball lit from the upper left."""
     from matplotlib.patches import Circle
 
     grid = np.linspace(-1, 1, 301)
@@ -290,7 +290,7 @@ def _draw_shading(ax: Any) -> None:
 
 
 def write_note(ax: Any, sentences: Sequence[str]) -> None:
-    """Small print under the map, in lines about as long as the map is wide."""
+    """Write notes below the map, wrapped to about its width."""
     if not sentences:
         return
     ax.apply_aspect()

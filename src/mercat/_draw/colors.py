@@ -21,9 +21,9 @@ from .._data.text import well_formed
 from .palette import MISSING, OKABE_ITO, categorical
 
 Floats = NDArray[np.float64]
-_DATES = (np.datetime64, datetime.date)  # of which datetime and pandas' Timestamp are subclasses
+_DATES = (np.datetime64, datetime.date)  # datetime and pandas' Timestamp are subclasses
 _NUMBERS = (np.bool_, Real, Decimal)
-_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # no values of a column
+_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # not values of a column
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Categories:
         return np.flatnonzero(np.bincount(self.codes[self.codes >= 0])).tolist()
 
     def shown(self) -> list[str]:
-        """Names that occur, as they can be written."""
+        """Names that occur, as valid text."""
         return [well_formed(self.names[code]) for code in self.present]
 
     def members(self) -> list[NDArray[np.intp]]:
@@ -64,7 +64,7 @@ class Categories:
         return [to_hex(color) for color in self.colors]
 
     def only(self, groups: Sequence[str]) -> Categories:
-        """The same with all but these groups among the rest."""
+        """The same with all other groups as `rest`."""
         unknown = [name for name in groups if name not in self.names]
         if unknown:
             raise ValueError(f"groups must be of {self.names}, got {unknown[0]!r}.")
@@ -95,7 +95,7 @@ class Scale:
 
     @property
     def extend(self) -> str:
-        """On which sides values lie beyond the limits, in matplotlib's words for a bar."""
+        """Sides on which values exceed the limits: matplotlib's `extend` of a colour bar."""
         below = bool((self.values < self.limits[0]).any())
         above = bool((self.values > self.limits[1]).any())
         return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[below, above]
@@ -140,7 +140,7 @@ def coloring(
     limits: tuple[Any, Any] | None = None,
     name: str = "color",
 ) -> Coloring:
-    """Read `color` for n points and settle the colours; `plot.map` documents the arguments."""
+    """Colours of n points; `plot.map` documents the arguments."""
     if color is None or isinstance(color, str):
         if palette is not None:
             raise ValueError("palette needs a color with a value for each point.")
@@ -166,7 +166,7 @@ def scale(column: Scale, palette: Any, limits: tuple[Any, Any] | None) -> Scale:
 
 
 def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
-    """A column of n values as `Categories` or `Scale`, their colours not yet settled."""
+    """A column of n values as `Categories` or `Scale`, without colours."""
     title = getattr(values, "name", None)
     title = title if isinstance(title, str) and title else None
     given = declared(values)
@@ -203,7 +203,7 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
 
 
 def _is_no_value(kind: type) -> bool:
-    """Whether objects of a type cannot be categories: containers, and objects without a text."""
+    """Whether objects of a type cannot be categories: containers, and objects without a string form."""
     nameless = all(getattr(kind, how) is getattr(object, how) for how in ("__repr__", "__str__"))
     return nameless or issubclass(kind, (*_CONTAINERS, np.complexfloating, complex))
 
@@ -225,14 +225,14 @@ def _by_name(known: NDArray[Any], missing: NDArray[np.bool_], title: str | None)
 
 
 def _entries(values: Any, name: str) -> NDArray[Any]:
-    """The column as a NumPy array: numbers where it can, objects where it must."""
+    """The column as a NumPy array, of numbers if possible, else of objects."""
     library = type(values).__module__.partition(".")[0]
     missing = {"pandas": "isna", "polars": "is_null"}.get(library)
-    # Whole numbers some of which are missing would come as floats from a frame's column.
+    # Data frames convert integers with missing values to floats.
     if missing and len(values.shape) == 1 and getattr(values, missing)().any():
         values = values.to_list()
     try:
-        # NumPy would make text of a list that has text and NaN.
+        # NumPy converts a list of text and NaN to text.
         boxed = isinstance(values, list | tuple)
         entries = np.asarray(values, dtype=object if boxed else None)
     except (TypeError, ValueError) as error:
@@ -263,13 +263,13 @@ def _category_colors(column: Categories, palette: Any) -> Floats:
 
 
 def _listed(palette: Any, n: int) -> list[Any]:
-    """The colours of a list as they are, n of a colour map: its own, or from one end to the other."""
+    """The colours of a list, or n colours of a colour map: its own, or evenly spaced."""
     from matplotlib.colors import Colormap, ListedColormap
 
     if not isinstance(palette, str | Colormap):
         return list(palette)
     cmap = _colormap(palette)
-    own = isinstance(cmap, ListedColormap) and cmap.N < 256  # made for categories, as "tab20"
+    own = isinstance(cmap, ListedColormap) and cmap.N < 256  # for categories, such as "tab20"
     return list(cmap(np.arange(cmap.N) if own else np.linspace(0, 1, n)))
 
 
@@ -298,7 +298,7 @@ def _limits(values: Floats, limits: tuple[Any, Any] | None) -> tuple[float, floa
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         if low < high:
             return low, high
-        around = 0.1 * abs(low) or 0.1  # one number lies in the middle of its scale
+        around = 0.1 * abs(low) or 0.1  # a single value is in the middle of its scale
         return low - around, high + around
     try:
         low, high = (float(limit) for limit in limits)

@@ -1,4 +1,4 @@
-"""New figures: axes of one map, a grid of them, and what is missing where matplotlib is."""
+"""New figures: axes of a map, or a grid of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def grid(
     wspace: float | None = None,
     size: tuple[float, float] | None = None,
 ) -> NDArray[Any]:
-    """Axes for n panels: one row up to three, rows of about the same length beyond, or of `ncols`."""
+    """Axes for n panels: up to three in one row, more in rows of similar length, or of `ncols`."""
     import matplotlib.pyplot as plt
 
     rows = 2 if n == 4 else -(-n // 3)
@@ -50,7 +50,7 @@ def grid(
 
 
 def panel_size() -> tuple[float, float] | None:
-    """Inches, where the size of figures has been set, as ``sc.set_figure_params`` does; otherwise None."""
+    """Size in inches if the user set it, as by ``sc.set_figure_params``, else None."""
     import matplotlib
 
     size = tuple(matplotlib.rcParams["figure.figsize"])

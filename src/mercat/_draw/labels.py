@@ -15,17 +15,17 @@ Floats = NDArray[np.float64]
 _CELL = 3.0  # points: the side of a cell in which points are counted
 _AWAY = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])  # in heights of a name
 _DIRECTIONS = 24
-_FAR = 0.012  # what a height away from the middle costs, ...
-_HIDDEN = 2.0  # ... beside hiding all points, ...
-_CROSSED = 0.05  # ... and a leader line through a name
+_FAR = 0.012  # cost of a distance of one height from the anchor, ...
+_HIDDEN = 2.0  # ... relative to hiding all points, ...
+_CROSSED = 0.05  # ... and of a leader line through a name
 _SWEEPS = 3
 _APART = np.array([2.0, 1.0])  # points between two names
 
 
 def median_direction(Y: Floats) -> Floats:
-    """The direction of the point that has the least sum of distances to the rows of Y.
+    """Geometric median of the rows of Y, as a direction.
 
-    Weiszfeld's iteration on chords: unlike the mean it is not dragged by a few far points.
+    Weiszfeld's iteration on chords; unlike the mean, it is robust to a few far points.
     """
     middle = normalize(Y.mean(axis=0, keepdims=True))
     for _ in range(30):
@@ -39,7 +39,7 @@ def median_direction(Y: Floats) -> Floats:
 
 
 class Crowd:
-    """Points on paper, counted in cells: how many of them a box would hide."""
+    """Points of the figure counted in cells, to find how many a box would hide."""
 
     def __init__(self, P: Floats, room: Floats) -> None:
         self.low, shape = room[0], np.maximum(np.ceil((room[1] - room[0]) / _CELL), 1).astype(int)
@@ -83,7 +83,7 @@ def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Float
         for i in range(k)
     ]
     centers = np.full((k, 2), np.nan)
-    for _ in range(_SWEEPS):  # the first finds a place for each, the others a better one
+    for _ in range(_SWEEPS):  # the first finds a position for each, the others a better one
         before = centers.copy()
         for i in range(k):
             others = np.flatnonzero(~np.isnan(centers[:, 0]) & (np.arange(k) != i))
@@ -102,10 +102,10 @@ def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Float
 
 
 def _candidates(anchor: Floats, size: Floats, room: Floats) -> Floats:
-    """Places to try for a name: upon its anchor, and around it, nearer ones first."""
+    """Candidate positions of a name: on its anchor and around it, nearest first."""
     angle = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    # Beside its anchor a name has to clear half of its own width.
+    # Beside its anchor, a name must be moved by half of its width.
     ring = ring * np.array([size[1] + size[0] / 2, size[1]])
     around = (_AWAY[:, None, None] * ring).reshape(-1, 2)
     low = room[0] + size / 2
@@ -114,19 +114,19 @@ def _candidates(anchor: Floats, size: Floats, room: Floats) -> Floats:
 
 
 def _crossings(anchor: Floats, places: Floats, centers: Floats, sizes: Floats) -> Any:
-    """Through how many boxes the lines from places to an anchor lead."""
+    """Number of boxes crossed by the lines from positions to an anchor."""
     along = places[:, None] + np.linspace(0, 1, 12)[:, None] * (anchor - places)[:, None]
     return np.sum(_any_within(along[:, None], centers[:, None], sizes[:, None]), axis=1)
 
 
 def _crossings_of(anchors: Floats, centers: Floats, places: Floats, size: Floats) -> Any:
-    """How many of the lines from centres to anchors lead through a box at each of the places."""
+    """Number of lines from centres to anchors that cross a box at each of the positions."""
     along = centers[:, None] + np.linspace(0, 1, 12)[:, None] * (anchors - centers)[:, None]
     return np.sum(_any_within(along, places[:, None, None], size), axis=1)
 
 
 def _any_within(along: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bool_]:
-    """Whether any of the positions along each line, the last axis but one, lies in a box."""
+    """Whether any of the positions along each line (the second to last axis) lies in a box."""
     return np.asarray(np.any(np.all(np.abs(along - centers) < sizes / 2, axis=-1), axis=-1))
 
 

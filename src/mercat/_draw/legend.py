@@ -11,18 +11,18 @@ from .chart import is_narrow
 from .colors import Categories, Coloring, Scale
 
 _GAP = 10  # points between the axes' own decorations and the legend
-_ROW = 13  # points that a row of a legend is high
-_SHORTEST, _LONGEST = 8, 60  # letters of a name that are left at least and at most
-SHARE = 0.245  # of the width of the picture that a legend takes at most
-_EXPECTED = 1.2  # inches: the width of a legend that a new figure has room for
-_SMALL_TEXT = 8.33  # points: the size of the text in such a row
-_MOST = 60  # entries of a legend; those left out are counted in its last but one row
+_ROW = 13  # height of a row of a legend, in points
+_SHORTEST, _LONGEST = 8, 60  # least and most letters of a shortened name
+SHARE = 0.245  # largest share of the width of the figure for a legend
+_EXPECTED = 1.2  # inches: width of a legend for which a new figure has room
+_SMALL_TEXT = 8.33  # points: font size in such a row
+_MOST = 60  # entries of a legend; the second to last row counts those left out
 
 Entry = tuple[str, Any]  # a name and its colour
 
 
 def entries(shades: Coloring) -> tuple[list[Entry], list[Entry]]:
-    """The classes that occur, and one entry more that counts missing values where there are any."""
+    """The classes that occur, and an entry that counts missing values, if any."""
     names: list[Entry] = []
     if isinstance(shades, Categories):
         colors = [shades.colors[code] for code in shades.present]
@@ -43,7 +43,7 @@ def draw(
 ) -> None:
     """Draw a legend or colour bar to the right of the axes or of the whole figure.
 
-    A legend takes at most this share of the width of the picture: a new figure is widened up to that; beyond,
+    A legend takes at most `share` of the width of the figure. A new figure is widened up to that; beyond,
     long names are shortened, and entries without room are counted.
     """
     beside = None if whole_figure else _beside(ax)
@@ -63,7 +63,7 @@ def draw(
     legend: Any = None
 
     def listed(columns: int, letters: int) -> bool:
-        """Draw it anew, of so many columns and letters; whether it is narrow enough."""
+        """Redraw it with these numbers of columns and letters; return whether it is narrow enough."""
         nonlocal legend
         if legend is not None:
             legend.remove()
@@ -75,7 +75,7 @@ def draw(
     while not listed(columns, _LONGEST) and columns > 1:
         columns -= 1
     if _too_wide(legend, ax, new, share):
-        # The most letters that fit, by halving: a legend takes long to measure.
+        # The most letters that fit, by bisection: measuring a legend is slow.
         fits, too_many = _SHORTEST, 1 + max(len(text) for text in (*dict(names), title or ""))
         while fits + 1 < too_many:
             letters = (fits + too_many) // 2
@@ -87,7 +87,7 @@ def draw(
 
 
 def draw_inside(ax: Any, shades: Coloring, loc: str, font: Mapping[str, Any] | None = None) -> None:
-    """A legend within the axes, at one of matplotlib's places; a scale has its bar beside them."""
+    """A legend at one of matplotlib's locations within the axes; the colour bar of a scale is beside them."""
     if isinstance(shades, Scale):
         draw(ax, shades, font=font)
         return
@@ -108,14 +108,14 @@ def _font(ax: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _row(font: Mapping[str, Any]) -> float:
-    """How high a row of a legend is, in points."""
+    """Height of a row of a legend, in points."""
     from matplotlib.font_manager import FontProperties
 
     return float(_ROW * FontProperties(**font).get_size_in_points() / _SMALL_TEXT)
 
 
 def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
-    """Whether it would take more than its share of the width that the picture will have."""
+    """Whether it would take more than its share of the final width of the figure."""
     width = legend.get_window_extent().width
     grown = max(width - _EXPECTED * ax.figure.dpi, 0) if new else width
     whole = (ax.figure if new else ax).bbox.width + grown
@@ -147,7 +147,7 @@ def shortened(names: Sequence[str], most: int = _LONGEST) -> list[str]:
 
 
 def _fitting(names: list[Entry], rest: list[Entry], most: int) -> list[Entry]:
-    """The entries, of which there are no more than this, with the rest at their end."""
+    """At most this many entries, `rest` included; one of them counts the names left out."""
     most = min(most, _MOST)
     if len(names) + len(rest) <= most:
         return names + rest
@@ -171,7 +171,7 @@ def _draw_list(
         Line2D([], [], linestyle="", marker="o", markersize=5, color=color, markeredgewidth=0)
         for _, color in entries
     ]
-    # Matplotlib leaves out names that begin with an underscore: they are set afterwards.
+    # Matplotlib leaves out names that begin with an underscore, so names are set afterwards.
     blank = ["."] * len(entries)
     style = {
         "ncols": columns,
@@ -212,7 +212,7 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Mapping[str, Any]) -> N
     if beside is None:
         bar = figure.colorbar(shades.mappable(), ax=figure.axes, shrink=0.7, aspect=25, **style)
     else:
-        row = _ROW * ax.figure.dpi / 72 / ax.bbox.height  # that of the missing ones
+        row = _ROW * ax.figure.dpi / 72 / ax.bbox.height  # of missing values
         bottom = 0.04 + (min(1.2 * row, 0.4) if shades.missing.any() else 0)
         box = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=beside)
         bar = figure.colorbar(shades.mappable(), cax=box, **style)
@@ -224,7 +224,7 @@ def _draw_bar(ax: Any, shades: Scale, beside: Any, font: Mapping[str, Any]) -> N
 
 
 def _beside(ax: Any) -> Any:
-    """The axes' coordinates, moved to the right of what is written along the right edge."""
+    """Coordinates of the axes, shifted to the right of the text along their right edge."""
     from matplotlib.transforms import ScaledTranslation
 
     figure = ax.figure
@@ -235,19 +235,19 @@ def _beside(ax: Any) -> Any:
 
 
 def settle(ax: Any) -> None:
-    """Give the axes the place they will have when drawn.
+    """Give the axes their final position.
 
-    A figure with a layout engine makes room for the legend by itself. In one without, the
-    axes give way, so that neither a neighbour nor the figure's edge cuts the legend or a note.
+    A layout engine makes room for the legend. Without one, the axes are shrunk so that neither other axes
+    nor the edge of the figure cut the legend or a note.
     """
-    root = ax.figure.figure  # of a subfigure, the figure it is part of
+    root = ax.figure.figure  # the figure of a subfigure
     engine = root.get_layout_engine()
     if engine is not None:
         engine.execute(root)
         ax.apply_aspect()
         return
     slot = ax.get_position(original=True)
-    for _ in range(4):  # a narrower map is lower too, which moves what is written around it
+    for _ in range(4):  # a narrower map is also lower, which moves the text around it
         ax.apply_aspect()
         drawn = ax.get_tightbbox().transformed(ax.figure.transSubfigure.inverted())
         right, under = max(drawn.x1 - slot.x1, 0), max(0.01 - drawn.y0, 0)

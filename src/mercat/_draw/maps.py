@@ -1,4 +1,4 @@
-"""A map on axes: the frame, the legend, the points and the names, in the order in which they need room."""
+"""A map on axes: frame, legend, points and names, in the order in which they need room."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Where a legend may stand, beside matplotlib's own places within the axes.
+#: Locations of a legend, besides matplotlib's own within the axes.
 BESIDE, ON_DATA = "right margin", "on data"
-# Points beyond a window of one's own choice are marked at its edge if they are no larger a part than this.
+# Points beyond a window chosen by the user are marked at its edge if their share is at most this.
 _MOST_MARKED = 0.02
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a map looks, beside its colours."""
+    """Style of a map, except its colours."""
 
     size: float | None = None  # points squared
     alpha: float | None = None
-    sort_order: bool = True  # high values upon low ones
+    sort_order: bool = True  # high values on top
     outline: bool = False
     frame: bool = True
     stretch: bool = True  # the scale along Mercator's right edge
-    where: str | None = BESIDE  # the legend stands
+    where: str | None = BESIDE  # location of the legend
     fontsize: Any = None  # of the legend and of names on the map
     fontweight: Any = None
     fontoutline: float | None = None  # points around names on the map
     bar: bool = True  # beside a map that is coloured by numbers
-    share: float = legend.SHARE  # of the width that the legend takes at most
-    advice: str = "extent='world' shows all"  # where points lie beyond the map
+    share: float = legend.SHARE  # largest share of the width for the legend
+    advice: str = "extent='world' shows all"  # ends the note on points beyond the map
 
     def __post_init__(self) -> None:
         check_positive("size", self.size)
@@ -70,7 +70,7 @@ def draw_map(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw unit vectors as a map; `groups` are the names to write upon it."""
+    """Draw unit vectors as a map, with the names of `groups`."""
     globe = lookup(projection).two_sided
     check_extent(extent)
     center = chart.default_center(Y, projection) if center is None else center
@@ -106,7 +106,7 @@ def draw_map(
     if groups is not None and groups.present:
         middles = np.array([labels.median_direction(Y[rows]) for rows in groups.members()])
         anchors = project(middles, projection, center=center)
-        anchors = np.clip(anchors, shown.first, shown.last)  # a pole's name, like its points
+        anchors = np.clip(anchors, shown.first, shown.last)  # the name at a pole, like its points
         faint = far_side(middles, center=center) & globe
         _write(ax, anchors, groups, P[~beyond & ~far], notes, style, faint)
     return ax
@@ -115,7 +115,7 @@ def draw_map(
 def draw_plane(
     P: Floats, shades: Coloring, style: Style, ax: Axes, groups: Categories | None = None
 ) -> None:
-    """As `draw_map`, for an embedding that is flat already."""
+    """Like `draw_map`, for an embedding in the plane."""
     shown = plane(P)
     chart.draw_plane(checked(ax), shown)
     legend.settle(ax)
@@ -156,7 +156,7 @@ def _write(
     style: Style,
     faint: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write the names of groups; how many of them there is no room for is noted below the map."""
+    """Write the names of groups; a note below the map counts those without room."""
     sizes = np.array([len(rows) for rows in groups.members()])
     names = legend.shortened(groups.shown())
     given = {"fontsize": style.fontsize, "fontweight": style.fontweight, "halo": style.fontoutline}
@@ -167,7 +167,7 @@ def _write(
         for artist in drawn:
             artist.remove()
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
-        legend.settle(ax)  # the note takes some room, which may cost another name
+        legend.settle(ax)  # the note needs room, too, and may displace another name
         _, n_lost = labels.write(ax, anchors, names, points, **options)
         ax.set_xlabel("")
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)

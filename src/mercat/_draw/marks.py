@@ -1,4 +1,4 @@
-"""The points of a figure: how large, how opaque, and in which order."""
+"""The points of a figure: their size, opacity and order."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def draw(
     marked: bool = True,
     far: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw points at P, pale those on the far side, as triangles at the window's edge those beyond it.
+    """Draw points at P; those on the far side are pale.
 
-    The latter only if they are to be `marked`.
+    If `marked`, points beyond the window are triangles at its edge.
     """
     n = len(P)
     far = np.zeros(n, dtype=bool) if far is None else far
     beyond = shown.beyond(P)
     area, opacity = style(n, shown.cover(P) * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
-    if isinstance(shades, Scale):  # whose colours are to be read: they do not shine through
+    if isinstance(shades, Scale):  # opaque, so that their colours can be read
         opacity = 1.0
     area = area if look.size is None else look.size
     rgba = shades.rgba().copy()
@@ -55,7 +55,7 @@ def draw(
                 *P[around].T, s=area * width**2, color=color, linewidths=0, zorder=zorder, **common
             )
     ax.scatter(*P[inside].T, s=area, c=rgba[inside], zorder=2, **rim, **common)
-    few = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # many are smaller
+    few = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # smaller if there are many
     for marker, rows in _signposts(P, order[beyond[order]], shown) if marked else []:
         ax.scatter(
             *np.clip(P[rows], shown.first, shown.last).T,
@@ -69,9 +69,9 @@ def draw(
 
 
 def _order(shades: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.intp]:
-    """Rows in the order in which they are drawn: missing first, so that they cover nothing, the far side
-    before the near one, and low values before high ones."""
-    # In the order of the rows, the last class would lie upon all others.
+    """Rows in drawing order: missing values first, the far side before the near one, and low values before
+    high ones."""
+    # In the order of the rows, the last class would cover all others.
     order = np.random.default_rng(0).permutation(len(far))
     keys: list[NDArray[Any]] = [~shades.missing[order], ~far[order]]
     if sort and isinstance(shades, Scale):
@@ -80,7 +80,7 @@ def _order(shades: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.i
 
 
 def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, NDArray[Any]]]:
-    """Rows beyond the window by the triangle that points to them: to the side where they are farther."""
+    """Rows beyond the window, by the triangle that points to the side where they are farthest out."""
     right, up = (P[rows] - np.clip(P[rows], shown.first, shown.last)).T
     across = np.abs(right) > np.abs(up)
     sides = {">": across & (right > 0), "<": across & (right < 0)}
@@ -89,11 +89,10 @@ def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, 
 
 
 def style(n: int, room: float) -> tuple[float, float]:
-    """Area in points squared and opacity of one of n points that share some room, in the same.
+    """Area and opacity of each of n points that share some room; areas are in points squared.
 
-    The points would cover half of the room if none overlapped. They are at most 6 points across,
-    and at least two if there are few, or about half a point; where that is too large, they grow
-    transparent.
+    Without overlaps, the points would cover half of the room. Their diameter is at most 6 points, and at
+    least 2 if there are few, or about half a point; if that is too large, they are transparent.
     """
     fair = 0.5 * room / max(n, 1)
     size = float(np.clip(fair, np.clip(8000 / max(n, 1), 0.25, 4.0), 36.0))

@@ -51,7 +51,7 @@ _VISIONS = np.array(
         ],
     ]
 )
-# Linear RGB to OKLab (Ottosson 2020), in which distances follow what the eye sees.
+# Linear RGB to OKLab (Ottosson 2020), in which distances are perceptual.
 _TO_LMS = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],
@@ -68,9 +68,9 @@ _TO_LAB = np.array(
 )
 # Colours repeat after this many.
 MOST_COLORS = 200
-# Lightness in OKLab. Darker colours have no hue, paler ones are lost on white paper.
+# Lightness in OKLab. Darker colours have no visible hue, paler ones no contrast to white.
 _DARKEST, _PALEST = 0.4, 0.88
-# What is darker is lost on a dark ground, and is made at least so light (a contrast of 3 to the globe).
+# On a dark background, darker colours are lightened at least to this (a contrast of 3 to the globe).
 _DARKEST_ON_DARK, _LEAST_ON_DARK = 0.53, 0.55
 
 
@@ -95,7 +95,7 @@ def _to_hex(rgb: Floats) -> str:
 def categorical(n: int) -> tuple[str, ...]:
     """n colours, "#RRGGBB" each, for white paper; the first k of them are `categorical(k)`.
 
-    After `MOST_COLORS` they come again.
+    They repeat after `MOST_COLORS`.
     """
     table = OKABE_ITO if n <= len(OKABE_ITO) else _chosen()
     return tuple(islice(cycle(table), n))
@@ -119,9 +119,9 @@ def _chosen() -> tuple[str, ...]:
 
 @lru_cache
 def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
-    """The colours for a dark ground: those that it would swallow are lighter, in the same hue.
+    """The colours for a dark background: dark ones are lightened, in the same hue.
 
-    Each of these is as light as sets it farthest from all others and the grey of missing values.
+    The lightness of each is chosen to be farthest from all others and from the grey of missing values.
     """
     lab = seen(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
     dark = lab[:, 0] < _DARKEST_ON_DARK
@@ -144,7 +144,7 @@ def _nearest(candidates: Floats, colors: Sequence[str]) -> Floats:
 
 
 def _from_lab(lab: Floats) -> Floats:
-    """sRGB in [0, 1] of OKLab coordinates; what a screen cannot show, as near as it can."""
+    """sRGB in [0, 1] of OKLab coordinates, clipped to the gamut."""
     linear = (lab @ np.linalg.inv(_TO_LAB).T) ** 3 @ np.linalg.inv(_TO_LMS).T
     linear = np.clip(linear, 0, 1)
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)

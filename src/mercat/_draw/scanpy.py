@@ -1,6 +1,6 @@
-"""scanpy's words for colours, panels and files, as `mercat.pl` takes them.
+"""Colours, panels and files with the parameters of scanpy, for `mercat.pl`.
 
-scanpy itself is never imported: where a session has loaded it, its settings hold.
+scanpy is never imported, but its settings apply if it is loaded.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PLACES = (
     "center",
     "right",
 )
-_DOTS = 120_000  # scanpy's dots share this many points squared, ...
-_DOT = 4  # ... and fill a quarter of what they are given
+_DOTS = 120_000  # total area of scanpy's dots in points squared, ...
+_DOT = 4  # ... of which they fill a quarter
 _SMALLEST, _LARGEST = 0.25, 36.0  # points squared
-_SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, unless matplotlib's settings say otherwise
-_SHARE = 0.36  # of a panel's width that its legend takes at most
+_SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, if not set by the user
+_SHARE = 0.36  # largest share of a panel's width for its legend
 _FORMATS = (".svg", ".pdf", ".png")
 
 
@@ -62,7 +62,7 @@ def either(**names: Any) -> Any:
 
 
 def each_of(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
-    """A value for each of n panels, of one for all or a list; a `whole` one is for a single panel."""
+    """The value of each of n panels, from one for all or a list; a `whole` value is for a single panel."""
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         if whole and n > 1:
             raise ValueError(f"{name} must be a list of {n}, one for each panel, got {value!r}.")
@@ -91,9 +91,9 @@ class Paint:
     vcenter: Any = None
 
     def of(self, column: Any, masked: NDArray[np.bool_] | None, n: int, stored: Any) -> Coloring:
-        """The colours of a column (None: all alike), of which some cells are masked.
+        """The colours of a column (None: one colour), with some cells masked.
 
-        `stored` are those that scanpy keeps for its categories, by name.
+        `stored` are scanpy's colours of its categories, by name.
         """
         rgba_of(self.na_color, "na_color")
         if column is None:
@@ -132,7 +132,7 @@ class Paint:
 
 
 def _bound(name: str, bound: Any, values: NDArray[np.float64]) -> float | None:
-    """A number, "p99" for a percentile, or what a function makes of the values."""
+    """A bound given as a number, a percentile such as "p99", or a function of the values."""
     known = values[~np.isnan(values)]
     if bound is None or len(known) == 0:
         return None
@@ -150,7 +150,7 @@ def _bound(name: str, bound: Any, values: NDArray[np.float64]) -> float | None:
 
 @dataclass(frozen=True)
 class Look:
-    """How dots, legends and frames look in scanpy's plots."""
+    """Style of dots, legends and frames in scanpy's plots."""
 
     n_cells: int
     size: float | None = None
@@ -165,7 +165,7 @@ class Look:
     frame: bool | None = None
 
     def style(self, *, last: bool) -> Style:
-        """Of a panel; the `last` one has the scale of stretch for all."""
+        """Style of a panel; only the `last` one has the scale of stretch."""
         where = "none" if self.legend is None else self.legend
         check_choice("legend_loc", where, _PLACES)
         if self.bar not in ("right", None):
@@ -194,7 +194,7 @@ class Look:
 def panels(
     n: int, *, ncols: int | None, wspace: float | None, ax: Any, single: bool
 ) -> Sequence[Any]:
-    """Axes for n panels; None stands for a figure that a single map makes for itself."""
+    """Axes for n panels; None if a single map creates its own figure."""
     if ncols is not None and not (isinstance(ncols, int) and ncols >= 1):
         raise ValueError(f"ncols must be an integer of at least 1, got {ncols!r}.")
     if ax is not None or (single and panel_size() is None):
@@ -211,7 +211,7 @@ def finish(
     save: bool | str | os.PathLike[str] | None,
     return_fig: bool | None,
 ) -> Any:
-    """Save and show the figure as asked; what is returned of it."""
+    """Save and show the figure as requested; return figure, axes or None."""
     figure = drawn[0].figure
     if save:
         path = _path(basis.removeprefix("X_"), save)
@@ -229,7 +229,7 @@ def finish(
 
 
 def _path(basis: str, save: bool | str | os.PathLike[str]) -> Path:
-    """Where scanpy would save a figure, or the path itself."""
+    """The path where scanpy would save a figure, or the given path."""
     if isinstance(save, os.PathLike):
         return Path(save)
     end = save if isinstance(save, str) else ""
@@ -239,5 +239,5 @@ def _path(basis: str, save: bool | str | os.PathLike[str]) -> Path:
 
 
 def _setting(name: str, otherwise: Any) -> Any:
-    """A setting of scanpy, where that is loaded."""
+    """A setting of scanpy, if that is loaded."""
     return getattr(getattr(sys.modules.get("scanpy"), "settings", None), name, otherwise)

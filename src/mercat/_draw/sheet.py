@@ -1,8 +1,7 @@
-"""A flat map for other programs, which draw all points of two columns in one frame, as scanpy does.
+"""A flat map for other programs, such as scanpy, which draw all points of two columns in one frame.
 
-It is Mercator's, cut where the fewest points are, but for its margin: there far points, and poles, which
-would be infinitely far off, are drawn in, the farther the more. So the crowd fills the frame, no point is cut
-off, and none overtakes another.
+It is a Mercator map, cut where the fewest points are, except in its margin: there, far points are moved
+inwards, the farther the more. So most points fill the frame, no point is cut off, and their order is kept.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from .window import FILLED, MERCATOR_TOP, crowd
 
 Floats = NDArray[np.float64]
 
-_OTHERS_MARGIN = 0.05  # that matplotlib leaves on each side of the points, of their extent
+_OTHERS_MARGIN = 0.05  # matplotlib's margin on each side, relative to the extent of the points
 _LEAST = 1e-3  # radians, of the margin
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Where a flat map has its centre, and where its margin begins.
+    """Centre of a flat map, and the start of its margin.
 
     A coordinate u beyond `high` is drawn at ``high + margin * t / (1 + t)``, t = (u - high) / margin, and one
     below `low` likewise; all others at u itself.
@@ -39,13 +38,13 @@ class Sheet:
 
     @classmethod
     def of(cls, Y: Floats) -> Sheet:
-        """The sheet for these unit vectors, of which there is at least one."""
+        """The sheet for unit vectors (at least one)."""
         center, _ = default_center(Y, "mercator")
         P = _mercator(Y, center)
         inside = np.clip(P, -MERCATOR_TOP, MERCATOR_TOP)
         low, high = crowd(inside)
         margin = np.maximum((1 / FILLED / (1 + 2 * _OTHERS_MARGIN) - 1) / 4 * (high - low), _LEAST)
-        # A side on which all points fit into what is left around the crowd needs no margin yet.
+        # A side needs no margin if all points fit into the space around most of them.
         fits_low, fits_high = P.min(axis=0) >= low - 2 * margin, P.max(axis=0) <= high + 2 * margin
         return cls(
             center,
@@ -55,7 +54,7 @@ class Sheet:
         )
 
     def lay(self, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Positions of unit vectors, and which of them were drawn in."""
+        """Positions of unit vectors, and a mask of those moved inwards."""
         P = _mercator(Y, self.center)
         kept = np.clip(P, self.low, self.high)
         beyond = P - kept
@@ -64,7 +63,7 @@ class Sheet:
         return kept + drawn_in, (beyond != 0).any(axis=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """What an h5ad file keeps of it."""
+        """The sheet as a dict that an h5ad file can store."""
         return {
             "projection": "mercator",
             "center": self.center,
@@ -75,7 +74,7 @@ class Sheet:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Sheet:
-        """The sheet that `to_dict` wrote down."""
+        """The sheet of `to_dict`."""
         low, high, margin = (np.asarray(kept[name], float) for name in ("low", "high", "margin"))
         return cls(float(kept["center"]), low, high, margin)
 

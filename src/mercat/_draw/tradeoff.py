@@ -1,4 +1,4 @@
-"""What detail costs and what it brings, as a picture: helper of `plot`."""
+"""Plot of the trade-off by `detail`, for `plot.tradeoff`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Points = dict[str, tuple[float, float, float]]  # neighbourhood, angle, distance
 
 def measure(X: Any, embeddings: Mapping[Any, Any], **options: Any) -> Points:
     """Neighbourhood, angle and distance preservation of each embedding of X, by name."""
-    from .. import metrics  # loads scikit-learn, which no other picture needs
+    from .. import metrics  # loads scikit-learn, which other figures do not need
 
     found = {}
     for name, Y in embeddings.items():
@@ -27,7 +27,7 @@ def measure(X: Any, embeddings: Mapping[Any, Any], **options: Any) -> Points:
 
 
 def draw(axes: Sequence[Any], dial: Points, others: Points) -> None:
-    """The dial as a line with its values, the others as points with their names."""
+    """Draw values of `detail` as a labelled line, other methods as labelled points."""
     line, *shades = categorical(max(8, 1 + len(others)))
     for ax, which, title in zip(axes, (1, 2), ("angle", "distance"), strict=True):
         path = np.array([(p[0], p[which]) for p in dial.values()])

@@ -1,4 +1,4 @@
-"""How far places can be trusted, upon a map: outlines of regions, haze, and lines to other places."""
+"""Uncertainty on a map: outlines of regions, haze, and lines to alternative positions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_MOST_OUTLINES = 200  # points of which all have an outline; of more ...
+_MOST_OUTLINES = 200  # with at most this many points, all have an outline; with more, ...
 _FEW_OUTLINES = 25  # ... these, spread over the map
 _MOST_HAZY = 3000  # points whose regions make up the haze
-_HAZE = 1.2  # opacity of all regions together, if they lay upon each other as evenly as they could
+_HAZE = 1.2  # total opacity of all regions if they overlapped evenly
 _INK = "#333333"
 _TITLES = {
     "loss": None,
@@ -80,7 +80,7 @@ def draw_regions(
 
 
 def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
-    """k rows far from each other: each the farthest from those before it, the first nearest to the middle."""
+    """k rows far from each other: the most central, then each the farthest from all before it."""
     chosen = [int(np.argmax(Y @ Y.mean(axis=0)))]
     nearest = np.sum((Y - Y[chosen[0]]) ** 2, axis=1)
     while len(chosen) < min(k, len(Y)):
@@ -92,7 +92,7 @@ def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
 def _draw_outlines(
     ax: Axes, outlines: Floats, projection: str, center: Sequence[float], width: float = 1.0
 ) -> None:
-    """Lines around regions, given by vertices (k x v x 3) on the sphere."""
+    """Draw outlines of regions, given by vertices (k x v x 3) on the sphere."""
     from matplotlib.collections import LineCollection
 
     closed = np.concatenate([outlines, outlines[:, :1]], axis=1)
@@ -101,7 +101,7 @@ def _draw_outlines(
 
 
 def _draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[float]) -> None:
-    """Pale areas of regions upon each other: dark where many points may lie."""
+    """Draw regions as transparent areas: dark where many points may lie."""
     from matplotlib.collections import PolyCollection
 
     areas = _runs(outlines, projection, center)
@@ -115,7 +115,7 @@ def _draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[flo
 def _draw_alternatives(
     ax: Axes, Y: Floats, others: Floats, projection: str, center: Sequence[float]
 ) -> None:
-    """Dashed great circles from places Y to other places (k x 3), with a ring at their ends."""
+    """Draw dashed great circles from positions Y to others (k x 3), with rings at their ends."""
     from matplotlib.collections import LineCollection
 
     t = np.linspace(0, 1, 40)[:, None]
@@ -144,14 +144,14 @@ def _great_circle(a: Floats, b: Floats, t: Floats) -> Floats:
 
 
 def _runs(paths: Floats, projection: str, center: Sequence[float]) -> list[Floats]:
-    """Paths on the sphere (k x v x 3) in the plane, cut where they leave the map or go around its back."""
+    """Project paths on the sphere (k x v x 3), cut where they leave the map or cross its seam."""
     k, v, _ = paths.shape
     flat = paths.reshape(-1, 3)
     P = project(flat / np.linalg.norm(flat, axis=1, keepdims=True), projection, center=center)
     hidden = far_side(flat, center=center) & lookup(projection).two_sided
     hidden |= ~np.isfinite(P).all(axis=1)
     P, hidden = P.reshape(k, v, 2), hidden.reshape(k, v)
-    # Along the sphere a step is short; if it is long on the map, it goes around the back.
+    # Steps are short on the sphere; those that are long on the map cross the seam.
     step = np.linalg.norm(np.diff(P, axis=1), axis=2)
     usual = np.median(step, axis=1, keepdims=True)
     cut = hidden[:, 1:] | hidden[:, :-1] | (step > np.maximum(10 * usual, 1.0))

@@ -1,4 +1,4 @@
-"""The part of the world that a map shows: all of it, or as much as frames the crowd."""
+"""The part of the world that a map shows: all of it, or the part with most points (the crowd)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Floats = NDArray[np.float64]
 
 #: Mercator maps end here at the latest, where they are as high as wide: 85.05 degrees.
 MERCATOR_TOP = np.pi
-#: ... and a map of the world here at the earliest (45 degrees): the equator is no mere strip.
+#: ... and maps of the world extend at least to here (45 degrees).
 MERCATOR_LEAST = float(np.arcsinh(1.0))
 
 EXTENTS = ("data", "world")
 _EDGE = 0.06  # around the world, 2 pi wide: points on its edge are drawn whole
 _MARGIN = 0.03  # around the points, of each side
-_LEAST = np.deg2rad(2.0)  # the shortest side there is: a single point gets some land around it
-_SQUAT, _TALL = 0.25, 2.0  # height over width, within which the window of the data stays
-# A window that would show this much of the world shows all of it, if the crowd still fills it.
+_LEAST = np.deg2rad(2.0)  # shortest side, for a single point
+_SQUAT, _TALL = 0.25, 2.0  # range of height over width of a window of the data
+# A window that would show this share of the world shows all of it, if the crowd still fills it.
 _MOST = 0.6
-# The crowd lies between these quantiles along each axis, if there are so many points, ...
+# The crowd lies between these quantiles along each axis, if there are at least this many points, ...
 _CROWD, _LEAST_CROWD = (0.01, 0.99), 100
 # ... and fills at least this part of the window's width and of its height.
 FILLED = 0.8
@@ -35,9 +35,9 @@ _CELLS = 24  # along each side, for the area that points cover
 
 @dataclass(frozen=True)
 class Window:
-    """A rectangle of the plane. A whole one shows the world, within its edge.
+    """A rectangle of the plane; if `whole`, it shows the whole world.
 
-    Points are drawn from `first` to `last`, which lie within its margin; those beyond at the edge.
+    Points between `first` and `last`, inside its margin, are drawn in place, others at the edge.
     """
 
     low: Floats
@@ -58,32 +58,32 @@ class Window:
 
     @property
     def step(self) -> float:
-        """Degrees from one line of the graticule to the next: at most eight lie in a row."""
+        """Spacing of the graticule in degrees, with at most eight lines per axis."""
         if self.whole:
             return 30
         fits = [step for step in _STEPS if np.rad2deg(self.size.max()) <= 8 * step]
         return fits[0] if fits else 30
 
     def filled(self, P: Floats) -> Floats:
-        """The part of its width and of its height that the crowd takes."""
+        """Shares of its width and height that the crowd fills."""
         low, high = crowd(P)
         return np.asarray((high - low) / self.size)
 
     def beyond(self, P: Floats) -> NDArray[np.bool_]:
-        """Which positions it does not hold."""
-        slack = 1e-9  # rounding takes no point off the rim of the world
+        """Mask of positions outside."""
+        slack = 1e-9  # despite rounding, no point leaves the rim of the world
         return np.asarray(((self.first - slack > P) | (self.last + slack < P)).any(axis=1))
 
     def near(self, P: Floats) -> NDArray[np.bool_]:
-        """Which positions lie in the window or less than half its size beside it."""
+        """Mask of positions in the window, or outside by less than half its size."""
         reach = self.size / 2
         return np.asarray(((self.low - reach < P) & (self.high + reach > P)).all(axis=1))
 
     def cover(self, P: Floats) -> float:
-        """The part of the window that the points fill, from 0 to 1, by their dense places.
+        """Share of the window that the points cover, from 0 to 1.
 
-        It is the area over which points would have to be strewn evenly for two of them to
-        fall into the same small cell as often as they do. A few stray points do not count.
+        It is the area over which evenly distributed points would share small cells as often as these do. A
+        few stray points do not count.
         """
         n = len(P)
         cells = (np.clip((P - self.low) / self.size, 0, 1 - 1e-9) * _CELLS).astype(int)
@@ -93,7 +93,7 @@ class Window:
 
 
 def check_extent(extent: Any) -> None:
-    """Raise an error that lists the extents if this is none of them."""
+    """Raise unless this is a valid extent."""
     fraction = isinstance(extent, Real) and not isinstance(extent, bool)
     if not (0 < float(extent) <= 1 if fraction else extent in EXTENTS):
         raise ValueError(
@@ -103,11 +103,10 @@ def check_extent(extent: Any) -> None:
 
 
 def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
-    """What a map shows on which points lie at P.
+    """The window of a map with points at P.
 
-    The window of the data frames the crowd: it holds all points, with a margin, or as many of the far ones
-    as leave the crowd `FILLED` of its width and height, unless that would make it a mere strip. Where it
-    would take most of the world, it is the world.
+    It contains all points, with a margin, or as many far ones as leave the crowd `FILLED` of its width and
+    height, unless it would be too long. If it would show most of the world, it shows all of it.
     """
     world = _world(projection, P)
     if extent == "world":
@@ -126,7 +125,7 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     full = len(P) < _LEAST_CROWD or (world.filled(inside) >= FILLED).all()
     if large and full:
         return world
-    if shown.size[0] >= world.size[0]:  # all around, but for the far north and south
+    if shown.size[0] >= world.size[0]:  # all longitudes, but not the far north and south
         sides = zip(
             (world.low, world.high, world.first, world.last),
             (shown.low, shown.high, first, last),
@@ -138,9 +137,9 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
 
 
 def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
-    """Lower left and upper right corner of all points, or of a box at most so many times the crowd's size.
+    """Lower left and upper right corner of all points, or of a box at most this many times the crowd's size.
 
-    What one side of the box does not need of it, the other may have.
+    Space that one side does not need is given to the opposite side.
     """
     low, high = crowd(P)
     below, above = low - P.min(axis=0), P.max(axis=0) - high
@@ -152,7 +151,7 @@ def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
 
 
 def crowd(P: Floats) -> tuple[Floats, Floats]:
-    """Corners of the box that holds all but a hundredth of the points on each side; of few points, all."""
+    """Corners of the box of all points but a hundredth on each side; of all, if they are few."""
     if len(P) < _LEAST_CROWD:
         return P.min(axis=0), P.max(axis=0)
     low, high = np.quantile(P, _CROWD, axis=0)
@@ -160,14 +159,14 @@ def crowd(P: Floats) -> tuple[Floats, Floats]:
 
 
 def _middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
-    """Corners between which this fraction of the points lies along each axis, as many below as above."""
+    """Corners of the box of the central fraction of the points along each axis."""
     few = int(len(P) * (1 - fraction) / 2 + 1e-9)
     ordered = np.partition(P, [few, len(P) - few - 1], axis=0)
     return ordered[few], ordered[len(P) - few - 1]
 
 
 def plane(P: Floats) -> Window:
-    """What to show of an embedding that is flat already."""
+    """The window of an embedding in the plane."""
     low, high = P.min(axis=0), P.max(axis=0)
     margin = 0.03 * (high - low).max() or 1.0
     return Window(low - margin, high + margin, False, low, high)
@@ -183,7 +182,7 @@ def _world(projection: str, P: Floats) -> Window:
 
 
 def ends(projection: str) -> Floats:
-    """Lower left and upper right corner of all that a map can hold."""
+    """Lower left and upper right corner of the whole map."""
     edge = lookup(projection).rim()
     if edge is None:
         return np.array([[-np.pi, -MERCATOR_TOP], [np.pi, MERCATOR_TOP]])
