@@ -157,7 +157,7 @@ def test_a_graph_that_does_not_fit_is_told_of_and_not_used(adata, caplog, spoil,
     spoil(adata)
     assert not uses_graph(adata)
     assert reason in caplog.text
-    assert "looking for others" in caplog.text
+    assert "searching for others" in caplog.text
     expected = Mercat(detail=0.3, random_state=0).fit_transform(adata.obsm["X_pca"])
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
 
@@ -168,7 +168,7 @@ def test_a_graph_of_more_cells_is_told_of_and_not_used(adata, caplog):
     assert not uses_graph(adata[: adata.n_obs // 2].copy())
     assert "per cell, of 10 at first" in caplog.text
     assert not uses_graph(adata[::15].copy())
-    assert "cells without one" in caplog.text
+    assert "cells without neighbours" in caplog.text
 
 
 def test_a_graph_without_a_record_is_used_if_its_distances_fit(adata):
@@ -321,7 +321,7 @@ def test_the_log_tells_of_points_in_the_margin(adata, monkeypatch, caplog):
         tl.mercat(few)
     assert np.isfinite(few.obsm["X_mercat"]).all()
     assert few.uns["mercat"]["n_beyond_map"] == 2
-    assert "2 points lie far off: obsm['X_mercat'] has them in its margin." in caplog.messages
+    assert "2 distant points are in the margin of obsm['X_mercat']." in caplog.messages
 
 
 def test_a_failed_fit_writes_nothing(adata):

@@ -297,7 +297,7 @@ def compare(
     panels = {str(name): _panel(name, Y) for name, Y in embeddings.items()}
     lengths = {name: len(P) for name, P in panels.items()}
     if not panels or len(set(lengths.values())) > 1:
-        raise ValueError(f"embeddings must all hold the same points, got {lengths} of them.")
+        raise ValueError(f"embeddings must have the same number of points, got {lengths}.")
     n = next(iter(lengths.values()))
     shades = coloring(color, n, palette=palette, limits=limits)
     groups = _groups(labels, shades, n)
@@ -401,7 +401,7 @@ def _groups(labels: Any, shades: Coloring, n: int) -> Categories | None:
         return None
     if labels is True:
         if not isinstance(shades, Categories):
-            raise ValueError("labels=True needs a color of categories; pass labels themselves.")
+            raise ValueError("labels=True needs a categorical color; pass the labels instead.")
         return shades
     groups = read(labels, n, "labels")
     if isinstance(groups, Scale):

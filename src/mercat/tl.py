@@ -128,8 +128,7 @@ def mercat(
     require_anndata(adata)
     Mercat(**parameters)  # raises for unknown ones before the data are read
     name = KEY if key_added is None else checked_key(key_added, adata)
-    if copy and adata.isbacked:
-        raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
+    _check_copy("adata", adata, copy)
     if neighbors_key is not None and (not detail or "neighbors" in parameters):
         raise ValueError(
             "neighbors_key must be None unless detail is above 0 and neighbors is not given, got "
@@ -260,8 +259,7 @@ def uncertainty(
     True
     """
     require_anndata(adata)
-    if copy and adata.isbacked:
-        raise ValueError("copy must be False for backed data, got True; use adata.to_memory().")
+    _check_copy("adata", adata, copy)
     key = map_of(adata, sphere_key(adata, basis))
     fitted = kept_model(adata, key, "adata")
     params = adata.uns[short_of(key)]["params"]
@@ -347,8 +345,7 @@ def ingest(
     """
     for cells in (query, reference):
         require_anndata(cells)
-    if copy and query.isbacked:
-        raise ValueError("copy must be False for backed data, got True; use query.to_memory().")
+    _check_copy("query", query, copy)
     check_integer("n_neighbors", n_neighbors, 1)
     columns = label_columns(obs, query, reference)
     key = map_of(reference, sphere_key(reference, basis))
@@ -384,6 +381,11 @@ def ingest(
     return target if copy else None
 
 
+def _check_copy(name: str, adata: AnnData, copy: bool) -> None:
+    if copy and adata.isbacked:
+        raise ValueError(f"copy must be False for backed data, got True; use {name}.to_memory().")
+
+
 def _write(
     adata: AnnData,
     Y: np.ndarray,
@@ -395,7 +397,7 @@ def _write(
     """Write a map, flat in the coordinates of the map `like`, and log how many points are in its margin."""
     n_beyond = write_map(adata, Y, loss, about, key=key, like=like)
     if n_beyond:
-        logger.info("%d points lie far off: obsm[%r] has them in its margin.", n_beyond, key)
+        logger.info("%d distant points are in the margin of obsm[%r].", n_beyond, key)
 
 
 def _neighbors(
@@ -409,14 +411,14 @@ def _neighbors(
     if not found.misfit:
         logger.info("Using the neighbours of %s.", where)
         return where, found.matrix
-    mend = f"run sc.pp.neighbors again, or pass neighbors={where} if they are meant"
+    mend = f"run sc.pp.neighbors again, or pass neighbors={where} to use it anyway"
     if neighbors_key is not None:
         raise ValueError(
             f"neighbors_key must name neighbours of what is embedded, got {neighbors_key!r}: those of "
             f"{where} {found.misfit}. To use a graph, {mend}."
         )
     logger.warning(
-        "The neighbours of %s %s: looking for others. To use a graph, %s.",
+        "The neighbours of %s %s: searching for others. To use a graph, %s.",
         where, found.misfit, mend,
     )  # fmt: skip
     return None

@@ -67,6 +67,6 @@ def _sphere_of(adata: AnnData, key: str) -> np.ndarray:
     require_anndata(adata)
     if sphere_of(key) not in adata.obsm or short_of(key) not in adata.uns:
         raise ValueError(
-            f"align_to must have a map {key!r}, as mercat.tl.mercat(align_to) makes it, got none."
+            f"align_to must have a map {key!r}, got none: run mercat.tl.mercat(align_to) first."
         )
     return np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""New cells on the map of a reference: genes matched by name, places, how well they fit, labels."""
+"""New cells on the map of a reference: genes matched by name, positions, fit and labels."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mercat.tl")
 PCA = "X_pca"
 _LEAST_GENES = 0.5  # share of the reference's genes that a query must have
-_CHECKED = 200  # cells whose components are computed anew ...
-_AGREE = 0.01  # ... and may differ from those stored by so much of their spread
-_COMPARED = 500  # cells of each side whose values are compared
-_ALIKE = 3.0  # most that totals per cell may differ by, as a factor
-_REFERENCE_CELLS = 2000  # that a cell's distance to its neighbours is ranked among
-_NAMED = 5  # genes
+_CHECKED = 200  # cells whose components are recomputed ...
+_AGREE = 0.01  # ... and may differ from the stored ones by this share of their spread
+_COMPARED = 500  # cells of each object whose values are compared
+_ALIKE = 3.0  # largest ratio of totals per cell without a warning
+_REFERENCE_CELLS = 2000  # cells among which the distance of a cell to its neighbours is ranked
+_NAMED = 5  # genes listed in a message
 
 
 class Query(NamedTuple):
@@ -39,14 +39,14 @@ class Query(NamedTuple):
 
     X: Any
     missing: list[str]
-    components: Any = None  # all of them, where X has the first ones
+    components: Any = None  # all components, of which X has the first
 
 
 # ------------------------------------------------------------------ rows in the reference's representation
 
 
 def query_rows(query: AnnData, reference: AnnData, params: Mapping[str, Any]) -> Query:
-    """The rows of the query as the reference's map was made of its own."""
+    """The rows of the query in the representation of the reference's map."""
     source, layer = str(params["use_rep"]), params.get("layer")
     if layer is not None:
         return _gene_rows(query, reference, str(layer))
@@ -60,7 +60,7 @@ def query_rows(query: AnnData, reference: AnnData, params: Mapping[str, Any]) ->
 
 
 def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
-    """The rows that the reference's map was made of."""
+    """The rows of the reference in the representation of its map."""
     layer, n_pcs = params.get("layer"), params.get("n_pcs")
     if layer is not None:
         return in_memory(reference.layers[layer])
@@ -69,7 +69,7 @@ def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
 
 
 def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -> Any:
-    """A representation that query and reference share, as one that a model of both has made."""
+    """The query in a representation shared with the reference, such as scVI's."""
     if source not in query.obsm:
         raise ValueError(
             f"query must have obsm[{source!r}], in the space of reference.obsm[{source!r}], which the map "
@@ -86,7 +86,7 @@ def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -
 
 
 def _gene_rows(query: AnnData, reference: AnnData, layer: str | None) -> Query:
-    """Expression of the reference's genes in the reference's order; those that are missing as its mean."""
+    """Expression of the reference's genes, in its order; missing ones are set to its mean."""
     at, missing = _matched(query, reference, np.arange(reference.n_vars))
     own, theirs = _matrix(reference, layer, "reference"), _matrix(query, layer, "query")
     found = theirs[:, at[at >= 0]]
@@ -129,8 +129,8 @@ def _components(query: AnnData, reference: AnnData) -> Query:
     X = _projected(theirs, mean[here], axes[here]).astype(np.asarray(reference.obsm[PCA]).dtype)
     if PCA in query.obsm and not _agree(X, query.obsm[PCA]):
         raise ValueError(
-            f"query must have no components of its own, got obsm[{PCA!r}] that are not those of the "
-            "reference, in which the query is placed: delete them, or keep them under another name."
+            f"query.obsm[{PCA!r}] must be absent or hold the components of the reference, got others: "
+            "delete or rename it."
         )
     return Query(X, missing)
 
@@ -138,14 +138,14 @@ def _components(query: AnnData, reference: AnnData) -> Query:
 def _projected(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
     parts = [
         np.asarray(X[b] @ axes) - mean @ axes for b in blocks(X.shape[0], 4096)
-    ]  # rows on their own, dense ones of a block at most
+    ]  # one block of dense rows at a time
     return np.concatenate(parts) if parts else np.empty((0, axes.shape[1]))
 
 
 def _check_components(
     own: Any, mean: np.ndarray, axes: np.ndarray, stored: Any, layer: str | None
 ) -> None:
-    """Raise unless the reference's components follow from its expression and axes as they are."""
+    """Raise unless the reference's components match its current expression and axes."""
     stored = np.asarray(stored)
     rows = np.linspace(0, len(stored) - 1, min(_CHECKED, len(stored))).astype(int)
     where = "reference.X" if layer is None else f"reference.layers[{layer!r}]"
@@ -164,7 +164,7 @@ def _agree(a: np.ndarray, b: Any) -> bool:
 
 
 def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Where each of some genes of the reference is in the query, or -1; the names of those."""
+    """Index in the query of each gene of the reference, or -1; and the names of missing ones."""
     for name, adata in (("query", query), ("reference", reference)):
         if not adata.var_names.is_unique:
             raise ValueError(
@@ -189,7 +189,7 @@ def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.
 
 
 def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
-    """X or a layer in memory, with columns that can be taken."""
+    """X or a layer in memory, in a form whose columns can be selected."""
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"{name}.layers must have {layer!r}, which the map was made of.")
     X = adata.X if layer is None else adata.layers[layer]
@@ -200,10 +200,10 @@ def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
 
 
 def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
-    """Raise where the values of a query were clearly prepared in another way than the reference's.
+    """Raise if the query was clearly prepared in another way than the reference.
 
-    Whole numbers and numbers below zero are told apart with certainty. Totals per cell differ between kinds
-    of cells, too, and are only warned of.
+    Only one of them having counts, or negative values, is an error. Totals per cell also differ between types
+    of cells, so they only cause a warning.
     """
     where = "X" if layer is None else f"layers[{layer!r}]"
     a, b = _some_rows(query), _some_rows(reference)
@@ -239,17 +239,17 @@ def _some_rows(X: Any) -> np.ndarray:
 
 
 class Neighborhoods(NamedTuple):
-    """The reference cells nearest to each query cell, the nearest first, and how well each one fits."""
+    """The nearest reference cells of each query cell, nearest first, and the fit of each query cell."""
 
     indices: np.ndarray
     fit: np.ndarray
 
 
 def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighborhoods:
-    """In the geometry of the model, denoised.
+    """Nearest reference cells in the components of the model.
 
-    The fit of a cell is the share of the reference's cells that are at least as far from their own k nearest
-    others as it is from its k nearest: about uniform for cells of the same kinds, near 0 for strangers.
+    The fit of a cell is the share of reference cells that are at least as far from their k nearest neighbours
+    as the cell is from its own: about uniform for cells of known types, near 0 for cells unlike any of them.
     """
     spectral = model._placer.spectral
     with Workers(n_threads(model.n_jobs)) as workers:
@@ -296,9 +296,9 @@ def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
 
 
 def transferred(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Labels of the majority of neighbours, as a categorical, and the share that has them.
+    """Most frequent labels of neighbours, as a categorical, and their shares.
 
-    Where several are as frequent, the one of the nearer cells wins. Cells without a label vote for none.
+    Ties go to the label of the nearer cells. Cells without a label do not vote.
     """
     import pandas as pd
 

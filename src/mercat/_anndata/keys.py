@@ -96,7 +96,7 @@ def checked_key(key_added: Any, adata: AnnData) -> str:
         raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
     if key_added == SHORT:
         raise ValueError(
-            f"key_added must not be {SHORT!r}, by which what stands beside {KEY!r} is called."
+            f"key_added must not be {SHORT!r}, which is reserved for the fields of {KEY!r}."
         )
     kept = adata.uns.get(short_of(key_added))
     there = [key in adata.obsm for key in (key_added, sphere_of(key_added))]

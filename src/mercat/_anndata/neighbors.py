@@ -1,4 +1,4 @@
-"""What scanpy records of its graphs of neighbours, and whether a graph fits what is embedded."""
+"""Neighbour graphs of scanpy, and whether they fit the embedded representation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import scipy.spatial.distance
 if TYPE_CHECKING:
     from anndata import AnnData
 
-NEIGHBORS = "neighbors"  # where scanpy keeps its record if nobody says otherwise
-_FEW_GENES = 50  # up to which scanpy looks for neighbours in X itself
+NEIGHBORS = "neighbors"  # scanpy's default key
+_FEW_GENES = 50  # up to which scanpy searches for neighbours in X
 _ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
 _MOST_LOST = 0.05  # share of the edges that may be missing, such as those between duplicates
 _EDGES = 1000  # whose lengths are compared with the distances in the data
@@ -24,7 +24,7 @@ _MATCH, _MOST_OTHERS = (
 
 
 class Graph(NamedTuple):
-    """A graph of neighbours in `adata.obsp`, and why it does not fit; empty if it does."""
+    """A graph in `adata.obsp`, and the reason why it does not fit; empty if it does."""
 
     key: str
     matrix: Any
@@ -34,7 +34,7 @@ class Graph(NamedTuple):
 def neighbors_graph(
     adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
 ) -> Graph | None:
-    """The graph that scanpy made, held against the rows X of `source`; None if there is none.
+    """The graph of scanpy, compared with the rows X of `source`; None if there is none.
 
     Raises ValueError if `neighbors_key` names no graph.
     """
@@ -62,7 +62,7 @@ def neighbors_graph(
 def _misfit(
     adata: AnnData, graph: Any, params: Mapping[str, Any], X: Any, source: str, metric: Any
 ) -> str:
-    """Why a graph of these parameters is not one of the rows X; empty if it is."""
+    """Why a graph with these parameters does not fit the rows X; empty if it does."""
     if params:
         of = _source_of(adata, params)
         if of != source:
@@ -76,21 +76,18 @@ def _misfit(
     degree = _degrees(graph)
     expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
     if degree.min(initial=1) == 0:
-        return (
-            f"leave {int((degree == 0).sum())} cells without one, as if cells were left out since"
-        )
+        return f"leave {int((degree == 0).sum())} cells without neighbours, as if cells had been removed"
     if degree.mean() < (1 - _MOST_LOST) * expected:
         return (
-            f"are {degree.mean():.1f} per cell, of {expected} at first, as if cells were left out "
-            "since"
+            f"are {degree.mean():.1f} per cell instead of {expected}, as if cells had been removed"
         )
     if not _lengths_match(graph, X, made_by):
-        return f"have other distances than those of {source}, as if it had changed since"
+        return f"have other distances than those of {source}, as if it had changed"
     return ""
 
 
 def _source_of(adata: AnnData, params: Mapping[str, Any]) -> str:
-    """What scanpy looked for neighbours in."""
+    """The representation in which scanpy searched for neighbours."""
     if params.get("use_rep"):
         return str(params["use_rep"])
     return "X" if params.get("n_pcs") == 0 or adata.n_vars <= _FEW_GENES else "X_pca"
@@ -101,13 +98,13 @@ def _named(metric: Any) -> Any:
 
 
 def _degrees(graph: Any) -> np.ndarray:
-    """Number of neighbours of each point, itself not counted."""
+    """Number of neighbours of each point, without itself."""
     entries = graph.tocoo()
     return np.bincount(entries.row[entries.row != entries.col], minlength=graph.shape[0])
 
 
 def _without_loops(graph: Any) -> Any:
-    """The graph with zeros in place of the distances of cells to themselves, which may be rounded."""
+    """The graph with distances of cells to themselves, which may be rounded, set to zero."""
     if not graph.diagonal().any():
         return graph
     entries = graph.tocoo(copy=True)
@@ -116,7 +113,7 @@ def _without_loops(graph: Any) -> Any:
 
 
 def _lengths_match(graph: Any, X: Any, metric: Any) -> bool:
-    """Whether the entries of a graph are distances between the rows X, by a sample of them."""
+    """Whether the entries of a graph are distances between the rows X, checked on a sample."""
     entries = graph.tocoo()
     edges = np.flatnonzero(entries.row != entries.col)
     if len(edges) > _EDGES:
@@ -126,7 +123,7 @@ def _lengths_match(graph: Any, X: Any, metric: Any) -> bool:
     ends = (_dense(X, index[edges]) for index in (entries.row, entries.col))
     expected = np.array([float(distance(a, b)) for a, b in zip(*ends, strict=True)])
     gap = np.abs(entries.data[edges] - expected)
-    unit = np.maximum(expected, np.median(expected))  # rounding of short ones is not relative
+    unit = np.maximum(expected, np.median(expected))  # rounding of short distances is absolute
     return bool(np.mean(gap > _MATCH * unit) <= _MOST_OTHERS)
 
 
