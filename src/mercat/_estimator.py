@@ -246,16 +246,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
-            The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
-        y : ignored
-        align_to : Mercat or array of shape (n, 3), optional
-            Another map, of some of the points, to stay close to: a fitted model whose training points are
-            the first rows of X, or unit vectors, with NaN in the rows of points that are not on that map.
-            The fit starts there and moves points only as far as the angles require; the result is rotated
-            or mirrored onto the other map, instead of towards the equator. With `detail`, points of the
-            other map stay where they were and new ones are placed among them, unless a new map preserves
-            angles or neighbours clearly better.
+        X, y, align_to
+            As in `fit`.
 
         Returns
         -------

@@ -184,19 +184,11 @@ def map(
     ['mercat_loss', '3']
     """
     require_anndata(adata)
-    if components is not None:
-        raise ValueError(
-            "components must be None, since a map of the sphere has no pairs of components; use "
-            f"center=(longitude, latitude) to rotate it. Got {components!r}."
-        )
+    _check_components(components)
     keys, single = keys_of_panels(color, ax)
     n = len(keys)
-    paint = Paint(
-        cmap=either(cmap=cmap, color_map=color_map),
-        palette=palette,
-        groups=[groups] if isinstance(groups, str) else groups,
-        na_color=na_color,
-    )
+    groups = [groups] if isinstance(groups, str) else groups
+    paint = Paint(either(cmap=cmap, color_map=color_map), palette, groups, na_color)
     look = Look(
         n_cells=adata.n_obs,
         size=either(size=size, s=s),
@@ -214,15 +206,10 @@ def map(
     if title is not None:
         titles = each_of("title", title, n, whole=True)
     scales = {"vmin": vmin, "vmax": vmax, "vcenter": vcenter}
-    paints = [replace(paint, **ends) for ends in each_of_all(scales, n)]
     genes = {"layer": layer, "use_raw": [use_raw] * n, "gene_symbols": [gene_symbols] * n}
     Y = np.asarray(adata.obsm[sphere_key(adata, basis)], dtype=np.float64)
     require_matplotlib()
-    masked = masked_cells(adata, mask_obs)
-    shades = [
-        _colored(adata, key, source, own, masked)
-        for key, source, own in zip(keys, each_of_all(genes, n), paints, strict=True)
-    ]
+    shades = _colored_panels(adata, keys, genes, scales, paint, mask_obs)
     named = [_named(adata, labels, shade) for shade in shades]
     axes = panels(n, ncols=ncols, wspace=wspace, ax=ax, single=single)
     view = {"projection": projection, "center": center, "extent": extent}
@@ -397,6 +384,31 @@ def _first_map(adata: AnnData, basis: Any) -> str | None:
             if sphere_of(key) in adata.obsm or loss_column(key) in adata.obs:
                 return map_of(adata, sphere_key(adata, name))
     return None
+
+
+def _check_components(components: Any) -> None:
+    if components is not None:
+        raise ValueError(
+            "components must be None, since a map of the sphere has no pairs of components; use "
+            f"center=(longitude, latitude) to rotate it. Got {components!r}."
+        )
+
+
+def _colored_panels(
+    adata: AnnData,
+    keys: Sequence[str | None],
+    genes: Mapping[str, Any],
+    scales: Mapping[str, Any],
+    paint: Paint,
+    mask_obs: Any,
+) -> list[Coloring]:
+    """Colours of all panels; values of `genes` and `scales` are for all panels, or lists of one per panel."""
+    n, masked = len(keys), masked_cells(adata, mask_obs)
+    paints = [replace(paint, **ends) for ends in each_of_all(scales, n)]
+    return [
+        _colored(adata, key, source, own, masked)
+        for key, source, own in zip(keys, each_of_all(genes, n), paints, strict=True)
+    ]
 
 
 def _colored(

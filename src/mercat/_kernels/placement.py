@@ -38,19 +38,27 @@ def _settings(numbers: tuple[float, ...], count: int) -> np.ndarray:
     return np.array(numbers, dtype=np.float32)
 
 
+def _sizes(landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray) -> tuple[int, ...]:
+    """Numbers of points, landmarks, apex legs and columns, and the padded ones of columns and apex legs."""
+    padded, width = landmarks.X_apex.shape
+    return len(X), K.shape[2], near.shape[1], X.shape[1], width, padded
+
+
+def _scratch(landmarks: Landmarks) -> np.ndarray:
+    padded, width = landmarks.X_apex.shape
+    return aligned_zeros((7 * padded + 2 * width,))
+
+
 def place(
     landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, E: np.ndarray,
     settings: tuple[float, ...], steps: tuple[int, int, int],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Positions (b x 3) of points X (b x r), and whether they have settled; see placement.c."""
-    (b, r), m, L = X.shape, near.shape[1], K.shape[2]
-    padded, width = landmarks.X_apex.shape
-    scratch = aligned_zeros((7 * padded + 2 * width,))
-    Y, settled = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.int8)
+    Y, settled = np.empty((len(X), 3), dtype=np.float32), np.empty(len(X), dtype=np.int8)
+    arrays = (exactly(a, np.float32) for a in (X, K, near))
     run(
-        "place",
-        b, L, m, r, width, padded, E.shape[1], *steps, _settings(settings, 14),
-        *landmarks, *(exactly(a, np.float32) for a in (X, K, near)), E, scratch, Y, settled,
+        "place", *_sizes(landmarks, X, K, near), E.shape[1], *steps, _settings(settings, 14),
+        *landmarks, *arrays, E, _scratch(landmarks), Y, settled,
     )  # fmt: skip
     return Y, settled.astype(bool)
 
@@ -60,13 +68,10 @@ def place_from(
     settings: tuple[float, ...], steps: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Positions (b x 3) of points X (b x r) from starts (b x n x 3), and their energies; see placement.c."""
-    (b, r), m, L = X.shape, near.shape[1], K.shape[2]
-    padded, width = landmarks.X_apex.shape
-    scratch = aligned_zeros((7 * padded + 2 * width,))
-    Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
+    Y, E = np.empty((len(X), 3), dtype=np.float32), np.empty(len(X), dtype=np.float32)
+    arrays = (exactly(a, np.float32) for a in (X, K, near, starts))
     run(
-        "place_from",
-        b, L, m, r, width, padded, starts.shape[1], steps, _settings(settings, 12),
-        *landmarks[:4], *(exactly(a, np.float32) for a in (X, K, near, starts)), scratch, Y, E,
+        "place_from", *_sizes(landmarks, X, K, near), starts.shape[1], steps, _settings(settings, 12),
+        *landmarks[:4], *arrays, _scratch(landmarks), Y, E,
     )  # fmt: skip
     return Y, E

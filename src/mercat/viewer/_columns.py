@@ -27,6 +27,10 @@ _INDEX = (
 _DATE = (datetime.date, np.datetime64)  # a datetime is a date, too
 
 
+def _n_distinct(values: NDArray[Any]) -> int:
+    return len(np.unique(values[~np.isnan(values)]))
+
+
 @dataclass(frozen=True)
 class Numbers:
     """A numeric column; NaN is a missing value."""
@@ -38,7 +42,7 @@ class Numbers:
     @property
     def kinds(self) -> int:
         """Number of distinct values."""
-        return len(np.unique(self.values[~np.isnan(self.values)]))
+        return _n_distinct(self.values)
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Dates:
     @property
     def kinds(self) -> int:
         """Number of distinct values."""
-        return len(np.unique(self.values[~np.isnan(self.values)]))
+        return _n_distinct(self.values)
 
 
 @dataclass(frozen=True)
