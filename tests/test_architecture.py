@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import graphlib
 import re
 import sys
@@ -30,6 +31,7 @@ LOADED_LATE = {"_widget.py"}  # as a whole, where its extra is
 # The mathematics and its drawing know nothing of each other.
 COMPUTES = {"_math", "_reduce", "_solve", "_detail", "_data"}
 SHOWS = {"_draw", "plot", "pl", "viewer", "cli"}
+LONGEST_FILE, LONGEST_FUNCTION = 600, 80  # lines, without the docstring of the function
 
 
 def test_no_part_imports_one_that_imports_it():
@@ -77,7 +79,19 @@ def test_extras_are_loaded_late(name):
 
 
 def test_few_private_files_lie_beside_the_folders():
-    assert len([path for path in PACKAGE.glob("_*.py") if not path.name.startswith("__")]) <= 8
+    assert len([path for path in PACKAGE.glob("_*.py") if not path.name.startswith("__")]) <= 5
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_files_and_functions_are_short(name):
+    text = modules()[name].read_text()
+    assert len(text.splitlines()) <= LONGEST_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first = node.body[0]
+            docs = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
+            length = node.end_lineno - node.lineno + 1 - docs
+            assert length <= LONGEST_FUNCTION, node.name
 
 
 def test_the_picture_shows_every_part():
