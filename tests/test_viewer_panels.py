@@ -212,19 +212,29 @@ def test_five_hundred_classes_can_be_searched_and_all_be_listed(visit):
     assert options.count() == 500
 
 
-def ink(page, region):
-    """How much of a part of the overlay is drawn on."""
+def pixels(page, region, condition):
+    """Number of pixels of a part of the overlay with a colour (r, g, b, a) that fulfils a condition."""
     return page.evaluate(
-        """([x, y, width, height]) => {
+        f"""([x, y, width, height]) => {{
             const copy = document.createElement("canvas");
             [copy.width, copy.height] = [width, height];
-            const context = copy.getContext("2d", { willReadFrequently: true });
+            const context = copy.getContext("2d", {{ willReadFrequently: true }});
             context.drawImage(document.querySelector("canvas.overlay"), -x, -y);
-            const { data } = context.getImageData(0, 0, width, height);
-            return data.filter((b, i) => i % 4 === 3 && b > 0).length;
-        }""",
+            const {{ data }} = context.getImageData(0, 0, width, height);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4) {{
+                const [r, g, b, a] = data.subarray(i, i + 4);
+                if ({condition}) count++;
+            }}
+            return count;
+        }}""",
         region,
     )
+
+
+def ink(page, region):
+    """Number of pixels of a part of the overlay that are drawn on."""
+    return pixels(page, region, "a > 0")
 
 
 def test_more_than_forty_classes_have_names_and_more_of_them_nearer(visit):
@@ -584,21 +594,8 @@ def test_a_dot_of_the_volcano_colours_and_sets_that_overlap_have_no_p(visit):
 
 
 def reddish(page, region):
-    """How many pixels of a part of the overlay are as red as the lines to torn neighbours."""
-    return page.evaluate(
-        """([x, y, width, height]) => {
-            const copy = document.createElement("canvas");
-            [copy.width, copy.height] = [width, height];
-            const context = copy.getContext("2d", { willReadFrequently: true });
-            context.drawImage(document.querySelector("canvas.overlay"), -x, -y);
-            const { data } = context.getImageData(0, 0, width, height);
-            let count = 0;
-            for (let i = 0; i < data.length; i += 4)
-                if (data[i + 3] > 120 && data[i] > 180 && data[i + 1] < 140) count++;
-            return count;
-        }""",
-        region,
-    )
+    """Number of pixels of a part of the overlay as red as the lines to torn neighbours."""
+    return pixels(page, region, "a > 120 && r > 180 && g < 140")
 
 
 def test_lines_lead_to_neighbours_in_the_data_and_torn_ones_are_red(visit):
