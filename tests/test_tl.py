@@ -166,7 +166,7 @@ def test_a_graph_of_more_cells_is_told_of_and_not_used(adata, caplog):
     with_graph(adata)
     assert uses_graph(adata[:-1].copy())  # one cell less takes hardly an edge away
     assert not uses_graph(adata[: adata.n_obs // 2].copy())
-    assert "per cell, of 10 at first" in caplog.text
+    assert "per cell instead of 10" in caplog.text
     assert not uses_graph(adata[::15].copy())
     assert "cells without neighbours" in caplog.text
 

@@ -68,6 +68,24 @@ def _spline_slope(t, node: tl.constexpr):
     return t * t / 2.0
 
 
+@triton.jit
+def _cell(row, column, i, there, n_columns):
+    """Positions within cells of a grid, offsets of their first rows of nodes, and their first columns."""
+    r = tl.load(row + i, mask=there, other=2.0)
+    c = tl.load(column + i, mask=there, other=0.0)
+    r_below = tl.floor(r)
+    c_below = tl.floor(c)
+    corner = (r_below.to(tl.int32) - 1) * n_columns
+    return r - r_below, c - c_below, corner, c_below.to(tl.int32) - 1
+
+
+@triton.jit
+def _around(column, n_columns):
+    """Columns of a grid that is closed around the sphere."""
+    column = tl.where(column < 0, column + n_columns, column)
+    return tl.where(column >= n_columns, column - n_columns, column)
+
+
 @triton.jit(do_not_specialize=["n", "n_columns", "size", "n_copies"])
 def spread(row, column, n, n_columns, unit, grid, size, n_copies, BLOCK: tl.constexpr):
     """Add an integer charge of `unit` at each position (row, column) of a grid.
@@ -77,19 +95,10 @@ def spread(row, column, n, n_columns, unit, grid, size, n_copies, BLOCK: tl.cons
     grid += (tl.program_id(0) % n_copies).to(tl.int64) * size
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
-    r = tl.load(row + i, mask=there, other=2.0)
-    c = tl.load(column + i, mask=there, other=0.0)
-    r_below = tl.floor(r)
-    c_below = tl.floor(c)
-    t = r - r_below
-    s = c - c_below
-    corner = (r_below.to(tl.int32) - 1) * n_columns
-    left = c_below.to(tl.int32) - 1
+    t, s, corner, left = _cell(row, column, i, there, n_columns)
     for a in tl.static_range(4):
         for b in tl.static_range(4):
-            at = left + b
-            at = tl.where(at < 0, at + n_columns, at)
-            at = tl.where(at >= n_columns, at - n_columns, at)
+            at = _around(left + b, n_columns)
             part = (_spline(t, a) * _spline(s, b) * unit + 0.5).to(tl.int64)
             tl.atomic_add(grid + corner + a * n_columns + at, part, mask=there, sem="relaxed")
 
@@ -105,14 +114,7 @@ def read_field(
     """
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     there = i < n
-    r = tl.load(row + i, mask=there, other=2.0)
-    c = tl.load(column + i, mask=there, other=0.0)
-    r_below = tl.floor(r)
-    c_below = tl.floor(c)
-    t = r - r_below
-    s = c - c_below
-    corner = (r_below.to(tl.int32) - 1) * n_columns
-    left = c_below.to(tl.int32) - 1
+    t, s, corner, left = _cell(row, column, i, there, n_columns)
     total = tl.zeros((BLOCK,), tl.float32)
     by_row = tl.zeros((BLOCK,), tl.float32)
     by_column = tl.zeros((BLOCK,), tl.float32)
@@ -120,9 +122,7 @@ def read_field(
         level = tl.zeros((BLOCK,), tl.float32)
         tilt = tl.zeros((BLOCK,), tl.float32)
         for b in tl.static_range(4):
-            at = left + b
-            at = tl.where(at < 0, at + n_columns, at)
-            at = tl.where(at >= n_columns, at - n_columns, at)
+            at = _around(left + b, n_columns)
             f = tl.load(field + corner + a * n_columns + at, mask=there, other=0.0)
             level += f * _spline(s, b)
             tilt += f * _spline_slope(s, b)
