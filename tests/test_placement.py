@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from spheres import random_sphere
 
-from mercat._data.arrays import namespace
+from mercat._data.arrays import namespace, rows_alike
 from mercat._data.threads import Workers
 from mercat._math.angles import ABSOLUTE, Calibration
 from mercat._math.definition import spherical_triple_cosines, triple_cosines
@@ -134,12 +134,13 @@ def test_place_does_not_depend_on_the_other_points(solved):
     X, new, fit = solved
     landmarks = as_type(prepare_landmarks(X, fit.Y, fit.angle_fit.calibration), np.float32)
     new = new.astype(np.float32)
-    whole = landmarks.place(new)
     order = np.random.default_rng(0).permutation(len(new))
-    np.testing.assert_array_equal(landmarks.place(new[order]), whole[order])
-    np.testing.assert_array_equal(landmarks.place(np.repeat(new, 3, axis=0))[::3], whole)
-    for part in (slice(0, 1), slice(17, 18), slice(3, 260)):
-        np.testing.assert_array_equal(landmarks.place(new[part]), whole[part])
+    with rows_alike():
+        whole = landmarks.place(new)
+        np.testing.assert_array_equal(landmarks.place(new[order]), whole[order])
+        np.testing.assert_array_equal(landmarks.place(np.repeat(new, 3, axis=0))[::3], whole)
+        for part in (slice(0, 1), slice(17, 18), slice(3, 260)):
+            np.testing.assert_array_equal(landmarks.place(new[part]), whole[part])
 
 
 def test_moments_of_placed_points_are_over_their_landmarks(solved):
