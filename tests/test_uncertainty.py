@@ -11,8 +11,10 @@ import scipy.sparse as sp
 import mercat
 from mercat import Mercat, Uncertainty, metrics, uncertainty
 from mercat._data.arrays import rows_alike
+from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import geodesic, normalize, tangent_frame
 from mercat._solve.placement import LandmarkPlacer, as_type, prepare_landmarks
+from mercat._uncertainty import judge as _judge
 from mercat._uncertainty import maps as _maps
 from mercat._uncertainty import points as _points
 
@@ -387,6 +389,86 @@ def residuals(placer: LandmarkPlacer, x: np.ndarray, y: np.ndarray) -> float:
         xs, ys = np.vstack([x, P[others]]), np.vstack([y, Q[others]])
         total += 2 * cosines(P[k], Q[k], xs, ys)[0, 1:].sum()
     return total / (3 * m**2)
+
+
+# ------------------------------------------------------------------ detail
+
+
+@pytest.mark.usefixtures("brief_descent")
+def test_regions_of_maps_with_detail_hold_most_places_on_maps_of_other_data():
+    """Maps that share the neighbours of the map, or the data, lie much closer together than these."""
+    X = clusters(200)
+    model = small(detail=0.3).fit(X)
+    bars, Y = uncertainty(model, X, n_maps=8, random_state=0), model.embedding_
+    inside = []
+    for seed in range(1, 4):
+        there = small(detail=0.3).fit(clusters(200, seed)).transform(X)
+        there = there @ orthogonal_onto(there, Y).T
+        inside.append([bars.contains(there, level).mean() for level in (0.5, 0.9)])
+    half, most = np.mean(inside, axis=0)
+    assert half > 0.4
+    assert most > 0.8
+
+
+@pytest.mark.parametrize(("n", "size"), [(61, 30), (6, 4)])
+def test_samples_of_maps_with_detail_are_halves_without_repetition(monkeypatch, n, size):
+    taken = []
+
+    def with_detail(plan, samples, points):
+        taken.extend(samples.maps)
+        return (points.Y for _ in samples.maps)
+
+    monkeypatch.setattr(_judge, "with_detail", with_detail)
+    X = clusters(n)
+    uncertainty(small(detail=0.1).fit(X), X, n_maps=5, random_state=0)
+    assert len(taken) == 5
+    for rows in taken:
+        assert len(rows) == len(np.unique(rows)) == size
+    assert len(np.unique(np.concatenate(taken))) > 0.8 * n
+
+
+@pytest.mark.usefixtures("brief_descent")
+@pytest.mark.parametrize("n", [4, 7, 25])
+def test_few_points_have_error_bars_with_detail(n):
+    X = clusters(n)
+    found = uncertainty(small(detail=0.3).fit(X), X, n_maps=4, random_state=0)
+    assert np.isfinite(found.spread).all()
+
+
+def test_neighbors_that_were_not_drawn_are_replaced_by_neighbors_of_theirs():
+    """On a ring, a sample without every third point keeps the ring; without all neighbours, the nearest."""
+    n = 12
+    X = np.stack([np.cos(np.arange(n)), np.sin(np.arange(n))], axis=1).astype(np.float32)
+    after, before = (np.arange(n) + 1) % n, (np.arange(n) - 1) % n
+    ends = np.stack([after, before], axis=1).ravel()
+    ring = sp.csr_array((np.ones(2 * n), (np.repeat(np.arange(n), 2), ends)), shape=(n, n))
+    rows = np.flatnonzero(np.arange(n) % 3)
+    rng = np.random.default_rng(0)
+    found = _maps._neighbors_among(rows, ring, X[rows], rng).toarray() > 0
+    assert not found.diagonal().any()
+    for i, row in enumerate(rows):
+        reached = set(rows[found[i]])
+        kept = {k for k in (after[row], before[row]) if k in rows}
+        further = {after[after[row]], before[before[row]]}
+        assert kept <= reached <= kept | further
+    alone = np.array([0, 4, 8])
+    found = _maps._neighbors_among(alone, ring, X[alone], rng)
+    distance = np.linalg.norm(X[alone][:, None] - X[alone], axis=2) + 9 * np.eye(3)
+    np.testing.assert_array_equal(found.toarray().argmax(axis=1), distance.argmin(axis=1))
+    assert _maps._neighbors_among(rows, 5, X[rows], rng) == 2
+
+
+@pytest.mark.usefixtures("brief_descent")
+def test_a_given_graph_serves_for_error_bars():
+    X = clusters(90)
+    near = np.argsort(np.linalg.norm(X[:, None] - X, axis=2), axis=1)[:, 1:9]
+    graph = sp.csr_array((np.ones(720), (np.repeat(np.arange(90), 8), near.ravel())), (90, 90))
+    given, counted = (
+        uncertainty(small(detail=0.3, neighbors=k).fit(X), X, n_maps=4, random_state=0)
+        for k in (graph, 8)
+    )
+    ratio = np.median(given.spread) / np.median(counted.spread)
+    assert 0.5 < ratio < 2
 
 
 def test_maps_with_detail_of_part_of_the_points_are_refused():

@@ -32,14 +32,16 @@ from .maps import (
     stability,
     with_detail,
 )
-from .points import Judge, Legs, Taken
+from .points import Judge, Legs, OtherMap, Taken
 from .record import Uncertainty
 
 _LEAST_MAPS = 4
 _COMPARED, _NOT_THE_SAME = 200, 0.5  # rows compared with the map; largest median distance, radians
-# Relative increase of the scatter from bootstrap samples of all rows to new data: chosen by measurement
-# (benchmarks/calibration.py).
-_OTHER_DATA = 0.5
+# Factors from the scatter of other maps to that of maps of new data, chosen by measurement
+# (benchmarks/calibration.py): 1 + 0.5 for bootstrap samples of all rows, and with detail, for halves of the
+# rows. A mean over half of the rows is as far from that over all of them as the latter from its expectation,
+# so that means of two data sets have twice this scatter; points of a half lie a little nearer.
+_OTHER_DATA, _FROM_HALVES = 0.5, 2.5
 
 
 def uncertainty(
@@ -48,8 +50,9 @@ def uncertainty(
     """Uncertainty of each position on a map, from other maps of the same data.
 
     Other maps are fitted like the map, each from its own start and its own bootstrap sample of the rows of X,
-    and rotated onto the map. Each sample has as many rows as the map was fitted to. Each point is placed on
-    all other maps: its positions there show the effect of other landmarks, or of other data of the same kind.
+    and rotated onto the map. Each sample has as many rows as the map was fitted to. With `detail`, it is half
+    of the rows, with their own neighbours. Each point is placed on all other maps: its positions there show
+    the effect of other data of the same kind.
 
     Parameters
     ----------
@@ -70,8 +73,8 @@ def uncertainty(
 
     Notes
     -----
-    The principal components are those of the model. With `detail`, the other maps use the same neighbours:
-    ellipses then show the effect of other landmarks, not the effect of other data on neighbourhoods.
+    The principal components are those of the model. If `neighbors` is a graph, neighbours that are not in the
+    half of a map are replaced by neighbours of theirs that are.
 
     Examples
     --------
@@ -129,17 +132,19 @@ def uncertainty(
 def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray | None, float]:
     """Judge; positions on other maps with detail (n_maps x n x 3), or None; and stability."""
     samples = draw(plan, n_maps)
-    taken = _taken(model, plan, np.union1d(samples.all, model.landmarks_))
+    n, detail = plan.source.shape[0], plan.detail > 0
+    needed = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
+    taken = _taken(model, plan, needed)
     reference, landmarks = taken.some(samples.reference), taken.some(model.landmarks_)
     plan.progress.phase("other maps", n_maps, "map")
-    made = other_maps(plan, samples, taken, reference, model.correlation_)
-    if model.detail > 0:
-        Y = np.asarray(model.embedding_, dtype=np.float64)
-        maps, placed = [], np.stack(list(with_detail(plan, samples, made, Y)))
+    maps: tuple[OtherMap, ...] = ()
+    placed, inflation = None, 1 + _OTHER_DATA * len(samples.maps[0]) / n
+    if detail:
+        placed, inflation = np.stack(list(with_detail(plan, samples, taken))), _FROM_HALVES
         witnesses = placed[:, samples.reference[:N_WITNESSES]]
     else:
-        maps, witnesses = zip(*((m.other, m.witnesses) for m in made), strict=True)
-        placed = None
+        made = other_maps(plan, samples, taken, reference, model.correlation_)
+        maps, witnesses = zip(*made, strict=True)
     rng = samples.generators[-1]
     X_hat = taken.some(samples.null).X
     null = null_distribution(plan, plan.source.take(samples.null), X_hat, rng)
@@ -148,8 +153,8 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
         spectral=plan.reducer,
         own=_own_placer(model, landmarks, plan),
         rotation=model._rotation,
-        maps=tuple(maps),
-        inflation=1 + _OTHER_DATA * len(samples.maps[0]) / plan.source.shape[0],
+        maps=maps,
+        inflation=inflation,
         legs=Legs(landmarks.X, landmarks.Y, line),
         reference=reference,
         k=N_TRUE,

@@ -1,23 +1,24 @@
 """Other maps of the same data, and the null distribution from a map of permuted data.
 
-Each other map is fitted to a bootstrap sample of the rows, from its own start, and rotated onto the map.
+Each other map is fitted to a random sample of the rows, from its own start, and rotated onto the map: to a
+bootstrap sample, or to half of the rows for a map with detail. There, a row drawn twice would be its own
+neighbour, and maps of all rows would have the same neighbours, which maps of other data have not.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse
 
 from .._data.arrays import TILE, blocks, rows_alike, to_numpy
-from .._data.sampling import random_sample
+from .._data.checks import LEAST_POINTS
 from .._data.source import RowSource
 from .._data.threads import Workers
-from .._detail.graphs import graph_of
-from .._detail.neighbors import check_neighbors, nearest
+from .._detail.neighbors import Search, check_neighbors
 from .._math.angles import AngleFit
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
@@ -25,23 +26,8 @@ from .._progress import Progress
 from .._reduce.components import ComponentReducer
 from .._reduce.distances import DistanceReducer
 from .._reduce.reducer import Reducer, fit_reducer, project_all
-from .._solve.diagnostics import Diagnostics
-from .._solve.exact import Fit
-from .._solve.fitted_map import ScoredMap
 from .._solve.losses import AngleLoss
-from .._solve.pipeline import (
-    CROWD,
-    PLACED_BEFORE_DETAIL,
-    Crowd,
-    Plan,
-    Solved,
-    _place_all,
-    _placement,
-    add_detail,
-    begins_at_averages,
-    solve,
-    solve_sample,
-)
+from .._solve.pipeline import Plan, _placement, add_detail, solve, solve_sample
 from .._solve.placement import LandmarkPlacer
 from .points import N_LEGS, Legs, OtherMap, Taken, monomials
 
@@ -63,7 +49,7 @@ class Samples(NamedTuple):
     """All random samples of rows, drawn before the data are read."""
 
     reference: np.ndarray
-    maps: list[np.ndarray]  # rows of each other map, with replacement
+    maps: list[np.ndarray]  # rows of each other map; with replacement, if without detail
     null: np.ndarray
     generators: list[np.random.Generator]  # one per map, and one for permuted data
 
@@ -78,34 +64,29 @@ def n_reference(n: int) -> int:
 
 
 def draw(plan: Plan, n_maps: int) -> Samples:
-    """Draw all samples; those of the other maps have the size of the map's own sample."""
+    """Draw all samples: for the other maps, of the size of the map's own sample, or halves with detail."""
     n = plan.source.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = min(n, plan.n_landmarks) if plan.sampled else n
     n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
+    half = max(n // 2, LEAST_POINTS)
     return Samples(
         common.choice(n, n_reference(n), replace=False),
-        [generator.choice(n, size) for generator in generators],
+        [
+            np.sort(g.choice(n, half, replace=False)) if plan.detail > 0 else g.choice(n, size)
+            for g in generators
+        ],
         common.choice(n, n_null, replace=False),
         [*generators, common],
     )
 
 
-class Made(NamedTuple):
-    """Another map: its fit, its placer, and the positions of the witnesses, rotated onto the map."""
-
-    fit: Fit
-    scored: ScoredMap
-    other: OtherMap
-    witnesses: np.ndarray
-
-
 def other_maps(
     plan: Plan, samples: Samples, taken: Taken, reference: Taken, correlation: float
-) -> Iterator[Made]:
-    """Other maps without detail, each from its own rows and start, rotated onto the map.
+) -> Iterator[tuple[OtherMap, np.ndarray]]:
+    """Other maps without detail, each from its own rows and start, and the positions of the witnesses there.
 
-    `correlation` is that of the map's angles with those of the data.
+    They are rotated onto the map. `correlation` is that of the map's angles with those of the data.
     """
     X, Y = reference.X[:N_WITNESSES], reference.Y[:N_WITNESSES]
     if correlation < _FAR_FROM_EXACT:
@@ -113,9 +94,9 @@ def other_maps(
         similar = AngleLoss(first, line=plan.line, workers=plan.workers)
         plan = plan._replace(similar=similar)
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
-        fit, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
+        _, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
         placer: Any = scored.placer.against
-        yield Made(fit, scored, *_turned_onto(placer, X, Y, plan.workers))
+        yield _turned_onto(placer, X, Y, plan.workers)
         plan.progress.advance()
 
 
@@ -144,26 +125,54 @@ def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
     return np.concatenate(parts).astype(np.float64)
 
 
-def with_detail(
-    plan: Plan, samples: Samples, maps: Iterable[Made], Y: np.ndarray
-) -> Iterator[np.ndarray]:
-    """Positions of all rows (n x 3) on each other map with detail, rotated onto the map at Y.
+def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndarray]:
+    """Positions of all points (n x 3) on each other map with detail, rotated onto the map.
 
-    All maps use the neighbours of the map.
+    Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
+    placed as by `transform`, as they would be on maps of other data.
     """
-    graph = plan.neighbors
-    if isinstance(graph, int):
-        X_hat = projected(plan.source.take_all(), plan).astype(np.float32)
-        graph = graph_of(nearest(X_hat, graph, samples.generators[-1], plan.workers))
-    for rows, rng, made in zip(samples.maps, samples.generators, maps, strict=False):
-        placed, sample = plan.source, random_sample(len(Y), min(len(Y), CROWD), rng)
-        if begins_at_averages(plan):  # positions are not needed, only how well angles fit
-            placed = placed.part(np.sort(sample.rows[:PLACED_BEFORE_DETAIL]))
-        fit = _place_all(placed, made.scored, made.fit, Progress(False))
-        solved = Solved(fit, made.scored, rows, sample, Crowd(fit.Y, fit.Y), Diagnostics())
-        own_plan = plan._replace(neighbors=graph, rng=rng, progress=Progress(False))
-        there = to_numpy(add_detail(solved, own_plan).fit.Y).astype(np.float64)
-        yield (there @ orthogonal_onto(there, Y).T).astype(np.float32)
+    for rows, rng in zip(samples.maps, samples.generators, strict=False):
+        own_plan = plan._replace(
+            source=plan.source.part(rows),
+            solver="landmarks" if plan.sampled else "exact",
+            init=plan.init if isinstance(plan.init, str) else plan.init[rows],
+            neighbors=_neighbors_among(rows, plan.neighbors, points.X[rows], rng),
+            rng=rng,
+            progress=Progress(False),
+        )
+        made = add_detail(solve(own_plan), own_plan).placement.placer
+        there = placed(made.against, points.X, plan.workers)
+        yield (there @ orthogonal_onto(there, points.Y.astype(np.float64)).T).astype(np.float32)
+        plan.progress.advance()
+
+
+def _neighbors_among(
+    rows: np.ndarray, neighbors: Any, X_hat: np.ndarray, rng: np.random.Generator
+) -> Any:
+    """Number of neighbours or graph for a sample of the rows, which has the components X_hat.
+
+    In a given graph, neighbours that were not drawn are replaced by neighbours of theirs that were.
+    """
+    m = len(rows)
+    if isinstance(neighbors, int):
+        return max(1, min(neighbors, m // 3))
+    number = np.full(neighbors.shape[0], -1)
+    number[rows] = np.arange(m)
+    start, end = neighbors.tocoo().coords
+    drawn = rng.permutation(np.flatnonzero(number[end] >= 0))
+    replaced = np.full_like(number, -1)
+    replaced[start[drawn]] = number[end[drawn]]
+    replaced[rows] = np.arange(m)
+    own = number[start] >= 0
+    start, end = number[start[own]], replaced[end[own]]
+    kept = (end >= 0) & (end != start)
+    start, end = start[kept], end[kept]
+    alone = np.setdiff1d(np.arange(m), start)
+    if len(alone):  # the nearest in the data
+        found = Search(X_hat)(X_hat[alone], 1, alone)[:, 0]
+        start, end = np.append(start, alone), np.append(end, found)
+    ones = np.ones(len(start), dtype=np.float32)
+    return scipy.sparse.coo_array((ones, (start, end)), shape=(m, m)).tocsr()
 
 
 def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
