@@ -13,6 +13,7 @@ from mercat import Mercat, Uncertainty, metrics, uncertainty
 from mercat._data.arrays import rows_alike
 from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import geodesic, normalize, tangent_frame
+from mercat._solve import starts as _starts
 from mercat._solve.placement import LandmarkPlacer, as_type, prepare_landmarks
 from mercat._uncertainty import judge as _judge
 from mercat._uncertainty import maps as _maps
@@ -183,6 +184,33 @@ def test_places_on_other_maps_are_those_of_a_full_search(fitted):
         with rows_alike():
             apart.append(geodesic(near, _points.product(other.placer.place(X_hat), other.rotation)))
     assert np.quantile(np.concatenate(apart), 0.95) < 0.05
+
+
+def test_starts_that_were_never_promising_are_not_tried_for_all_maps(monkeypatch):
+    """With a clear structure, the same few starts are promising for all maps."""
+    X = clusters(1200)
+    model = small(n_landmarks=200).fit(X)
+    tried = []
+
+    def among(self, n_starts, original=_starts.Promising.among):
+        tried.append(original(self, n_starts))
+        return tried[-1]
+
+    monkeypatch.setattr(_starts.Promising, "among", among)
+    uncertainty(model, X, n_maps=6, random_state=0)
+    *maps, null = tried  # the map of permuted data is no sample of the same data
+    assert [len(t) for t in maps[:4]] == [7] * 4
+    assert {len(t) for t in maps[4:]} <= {2, 3, 4}
+    assert len(null) == 7
+
+
+def test_promising_starts_are_those_of_the_first_samples():
+    before = _starts.Promising()
+    for chosen in ([6, 0], [0, 6], [3, 6], [6, 0]):
+        assert before.among(7).tolist() == list(range(7))
+        before.add(np.array(chosen))
+    before.add(np.array([5, 1]))
+    assert before.among(7).tolist() == [0, 3, 6]
 
 
 def test_data_without_structure_have_uniform_p_values_and_clusters_low_ones(bars):

@@ -141,6 +141,13 @@ static float energy_at(const struct landmarks *k, const struct point *p, const f
     return energy;
 }
 
+/* The energy without its gradient. */
+static float energy_alone(const struct landmarks *k, const struct point *p, const float y[3])
+{
+    float g[3];
+    return as_leg(k, p, y, g) + as_apex(k, p, y, NULL) + by_distance(k, p, y, NULL);
+}
+
 static void newton_step(const float H[9], const float g[3], const float y[3], float step[3])
 {
     for (int c = 0; c < 3; c++)
@@ -150,16 +157,23 @@ static void newton_step(const float H[9], const float g[3], const float y[3], fl
         step[c] -= out * y[c];
 }
 
-/* A fixed number of BFGS steps from y, as in `_bfgs`; returns whether the point has converged. */
-static int descend(const struct landmarks *k, const struct point *p, float y[3], int64_t steps, float first_step,
-                   const float *limits, float *energy)
+/* Normalises y and returns its energy, with the gradient g. */
+static float begin(const struct landmarks *k, const struct point *p, float y[3], float g[3])
 {
-    const float longest = limits[0], rounding = limits[1], settled = limits[2];
-    float g[3], H[9] = {0}, step[3], y_new[3], g_new[3], s[3], d[3], Hd[3];
     float length = sqrtf(dot(y, y));
     for (int c = 0; c < 3; c++)
         y[c] /= length;
-    float E = energy_at(k, p, y, g), steepness = sqrtf(dot(g, g));
+    return energy_at(k, p, y, g);
+}
+
+/* A fixed number of BFGS steps from y, with the energy E and gradient g there, as in `_bfgs`; returns whether the point
+   has converged. */
+static int descend(const struct landmarks *k, const struct point *p, float y[3], float *energy, float g[3],
+                   int64_t steps, float first_step, const float *limits)
+{
+    const float longest = limits[0], rounding = limits[1], settled = limits[2];
+    float H[9] = {0}, step[3], y_new[3], g_new[3], s[3], d[3], Hd[3];
+    float E = *energy, steepness = sqrtf(dot(g, g));
     H[0] = H[4] = H[8] = steepness == 0 ? 0 : first_step / steepness;
     int level = 1;
     for (int64_t t = 0; t < steps; t++) {
@@ -168,7 +182,7 @@ static int descend(const struct landmarks *k, const struct point *p, float y[3],
         shorten = shorten < 1 ? shorten : 1;
         for (int c = 0; c < 3; c++)
             y_new[c] = y[c] + step[c] * shorten;
-        length = sqrtf(dot(y_new, y_new));
+        float length = sqrtf(dot(y_new, y_new));
         for (int c = 0; c < 3; c++)
             y_new[c] /= length;
         float E_new = energy_at(k, p, y_new, g_new);
@@ -243,11 +257,14 @@ KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t
     memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* padding is and stays 0 */
     for (int64_t i = 0; i < b; i++) {
         const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
-        float *y = Y + 3 * i, energy;
+        float *y = Y + 3 * i, g[3];
         best_candidate(&k, &p, G, candidates, E + i * G, kept, settings[4], y);
-        settled[i] = (int8_t)descend(&k, &p, y, steps, settings[8], settings + 5, &energy);
-        if (!settled[i] && more_steps > 0)
-            settled[i] = (int8_t)descend(&k, &p, y, more_steps, settings[9], settings + 5, &energy);
+        float energy = begin(&k, &p, y, g);
+        settled[i] = (int8_t)descend(&k, &p, y, &energy, g, steps, settings[8], settings + 5);
+        if (!settled[i] && more_steps > 0) {
+            energy = begin(&k, &p, y, g);
+            settled[i] = (int8_t)descend(&k, &p, y, &energy, g, more_steps, settings[9], settings + 5);
+        }
     }
 }
 
@@ -266,20 +283,16 @@ KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, in
     for (int64_t i = 0; i < b; i++) {
         const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
         const float *start = starts + 3 * n * i;
-        float *y = Y + 3 * i, lowest = INFINITY, g[3];
-        int64_t given = 0;
+        float *y = Y + 3 * i, g[3];
         memcpy(y, start, 3 * sizeof(float));
-        for (int64_t s = 0; s < n; s++)
-            given += !isnan(start[3 * s]);
-        for (int64_t s = 0; s < n && given > 1; s++) {
-            if (isnan(start[3 * s]))
+        E[i] = begin(&k, &p, y, g);
+        for (int64_t s = 1; s < n; s++) { /* mostly worse, so that their gradients are not needed */
+            const float *other = start + 3 * s;
+            if (isnan(other[0]) || energy_alone(&k, &p, other) >= E[i])
                 continue;
-            float there = energy_at(&k, &p, start + 3 * s, g);
-            if (there < lowest) {
-                lowest = there;
-                memcpy(y, start + 3 * s, 3 * sizeof(float));
-            }
+            memcpy(y, other, 3 * sizeof(float));
+            E[i] = begin(&k, &p, y, g);
         }
-        descend(&k, &p, y, steps, settings[7], settings + 4, E + i);
+        descend(&k, &p, y, E + i, g, steps, settings[7], settings + 4);
     }
 }

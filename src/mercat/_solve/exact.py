@@ -26,9 +26,9 @@ _ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
-# Steps of a line search, and if all points are solved. The gradient leaves out what shortens softened
-# directions, so that there may be no lower loss.
-_STEPS_TRIED, _STEPS_OF_ALL = 5, 3
+# Steps of a line search, and for all points or one of many samples. The gradient leaves out what shortens
+# softened directions, so that there may be no lower loss.
+_STEPS_TRIED, _FEWER_STEPS = 5, 3
 _PERFECT = 1e-6  # loss below which the fit stops
 
 
@@ -64,6 +64,7 @@ def solve_exact(
     report: Report,
     careful: bool = True,
     sharing: AngleLoss | None = None,
+    one_of_many: bool = False,
 ) -> Fit:
     """Minimise the objective over all triples and all pairs from the start Y.
 
@@ -77,7 +78,7 @@ def solve_exact(
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
     if takes_pairs(len(X), line, 0.0):
         objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
-        steps = _STEPS_OF_ALL if careful else _STEPS_TRIED
+        steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
         for rounding in _SMOOTH if careful else _ROUGH:
             Y, status = _descend(
                 objective, rounding, Y, max_iter, tol, history, report, steps=steps

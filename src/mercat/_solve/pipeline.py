@@ -80,7 +80,7 @@ from .placement import (
     placed_terms,
     prepare_landmarks,
 )
-from .starts import best_start
+from .starts import Promising, best_start
 from .status import Status
 
 _EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
@@ -121,6 +121,7 @@ class Plan(NamedTuple):
     neighbors: Any
     anchors: Anchors | None = None
     similar: AngleLoss | None = None  # of another sample of the data, whose sums serve for this one
+    before: Promising | None = None  # of one of many samples: promising starts of others
 
     @property
     def workers(self) -> Workers:
@@ -500,6 +501,7 @@ def _descend(
         max_iter=_MAX_ITER if plan.max_iter is None else plan.max_iter,
         tol=plan.tol if careful else _FOR_SAMPLES * plan.tol,
         workers=plan.workers,
+        one_of_many=plan.before is not None,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     there = plan.source.to_device(X_hat)
@@ -528,6 +530,7 @@ def _descend(
             tol=plan.tol,
             sample=np.arange(len(X_hat)) if sample is None else sample,
             workers=plan.workers,
+            before=plan.before,
         )
     report = reporter(plan.progress, plan.callback)
     fit = descend(there, start, report=report, careful=careful, sharing=about_all)

@@ -20,6 +20,7 @@ _VERY_FEW = (
 )
 _TRIED_FOR = 8  # iterations of every start, after which ...
 _PROMISING = 2  # ... this many are chosen
+_LEARNED_FROM = 4  # samples of the same data after which only starts that were promising are tried
 _TRIED_ON_DEVICE = 20  # evaluations of every start on a device
 _LEAST_SAMPLE, _MOST_SAMPLE = 200, 400  # points on which these are solved, of more points more, ...
 _ROUGHLY = 1e-3  # ... to this tolerance
@@ -33,6 +34,24 @@ _NO_DIFFERENCE = 1.004  # between objectives
 _CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
 
 
+class Promising:
+    """The starts that were promising for samples of the same data, by their numbers."""
+
+    def __init__(self) -> None:
+        self._chosen: list[np.ndarray] = []
+
+    def among(self, n_starts: int) -> np.ndarray:
+        """The starts to try for the next sample: all at first, then those that were promising."""
+        if len(self._chosen) < _LEARNED_FROM:
+            return np.arange(n_starts)
+        return np.unique(np.concatenate(self._chosen))
+
+    def add(self, chosen: np.ndarray) -> None:
+        """Count the promising starts of another sample."""
+        if len(self._chosen) < _LEARNED_FROM:
+            self._chosen.append(chosen)
+
+
 def best_start(
     X_hat: np.ndarray,
     scores: np.ndarray,
@@ -42,12 +61,14 @@ def best_start(
     tol: float,
     sample: np.ndarray,
     workers: Workers,
+    before: Promising | None = None,
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
 
     All starts are tried for some iterations on a few points, and the most promising are solved. Other points
     are then placed against the few, and their objective decides, so that the minimum is good for all points
-    and not just for the few. The paper's own start is kept unless another one is clearly better.
+    and not just for the few. The paper's own start is kept unless another one is clearly better. `before`
+    has the starts that were promising for other samples of the same data.
     """
     many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
     if many_there and about_all.line is None and trials.known_terms():
@@ -89,8 +110,14 @@ def best_start(
         return objective_of(judge).value(Y), landmarks
 
     starts = many_positions(scores[sample[:size]])
-    tried = workers.map(lambda start: rough(start, max_iter=_TRIED_FOR).history[-1], starts)
-    promising = np.argsort(list(tried), kind="stable")[:_PROMISING]
+    before = Promising() if before is None else before
+    promising = before.among(len(starts))
+    if len(promising) > _PROMISING:
+        tried = workers.map(
+            lambda k: rough(starts[k], max_iter=_TRIED_FOR).history[-1], promising.tolist()
+        )
+        promising = promising[np.argsort(list(tried), kind="stable")[:_PROMISING]]
+        before.add(promising)
     found = list(workers.map(follow, [starts[k] for k in promising]))
     # Favour the paper's start a little.
     handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)

@@ -29,6 +29,7 @@ from .._reduce.reducer import Reducer, fit_reducer, project_all
 from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, _placement, add_detail, solve, solve_sample
 from .._solve.placement import LandmarkPlacer
+from .._solve.starts import Promising
 from .points import N_LEGS, Legs, OtherMap, Taken, monomials
 
 # Points among which neighbours are searched: all points if few, else a sample.
@@ -93,6 +94,7 @@ def other_maps(
         first = plan.source.to_device(taken.some(samples.maps[0]).X)
         similar = AngleLoss(first, line=plan.line, workers=plan.workers)
         plan = plan._replace(similar=similar)
+    plan = plan._replace(before=Promising())
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
         _, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
         placer: Any = scored.placer.against
