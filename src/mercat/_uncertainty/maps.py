@@ -94,7 +94,8 @@ def other_maps(
         first = plan.source.to_device(taken.some(samples.maps[0]).X)
         similar = AngleLoss(first, line=plan.line, workers=plan.workers)
         plan = plan._replace(similar=similar)
-    plan = plan._replace(before=Promising())
+    if plan.sampled:  # few points take little time, and their maps depend more on the start
+        plan = plan._replace(before=Promising())
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
         _, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
         placer: Any = scored.placer.against
