@@ -8,8 +8,8 @@ placed by `transform`, and of the same data with other landmarks ("landmarks"; l
 values of the rows, so that the data are scaled, which no map shows). They are rotated onto
 the map, and the share of points in their regions is counted. Points of a map move together, so shares
 differ from map to map; the level refers to their mean over maps and distributions. The tails and the size
-of regions were chosen on other draws of the first five distributions. Results go to
-benchmarks/results/calibration.json.
+of regions were chosen on other draws of the first five distributions, and the size of those with detail on
+other draws of all of them. Results go to benchmarks/results/calibration.json.
 """
 
 from __future__ import annotations

@@ -566,12 +566,16 @@ def _column_means(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def uncertainty_table(found: Mapping[str, Any]) -> str:
-    """Time of 20 maps over that of a fit."""
+    """Processor time of 20 maps over that of a fit."""
     rows = [
-        [f"{record['n']:,}", f"{statistics.median(record['fit']):.1f} s", f"{record['ratio']:.1f}"]
+        [
+            f"{record['n']:,} points in {record['data']} clusters",
+            f"{statistics.median(record['fit']):.1f} s",
+            f"{record['ratio']:.1f}",
+        ]
         for record in found.values()
     ]
-    return _table(["points", "fit", "times the fit for 20 maps"], rows)
+    return _table(["data", "fit", "times the fit for 20 maps"], rows)
 
 
 _METHODS_BESIDE = {
