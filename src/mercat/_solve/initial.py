@@ -6,6 +6,8 @@ import numpy as np
 
 from .._math.sphere import from_lonlat, normalize
 
+_NO_SIZE = 1e-7  # arcs below this are rounding errors of the arccosine
+
 
 def principal_scores(X_hat: np.ndarray, k: int) -> np.ndarray:
     """Scores on the first k principal components (n x k), with fixed signs."""
@@ -63,7 +65,7 @@ def size_of(Y: np.ndarray) -> float:
 def resized(Y: np.ndarray, size: float) -> np.ndarray:
     """Scale all arcs from the centre so that the map has this size; arcs are at most pi."""
     now = size_of(Y)
-    if not now > 0:
+    if now < _NO_SIZE:
         return Y
     centre = _centre(Y)
     cosine = Y @ centre
