@@ -270,7 +270,7 @@ def test_schedule_falls_from_coarse_to_fine():
     assert bandwidth[0] == 0.4
     assert bandwidth[-1] == final_bandwidth(30_000)
     assert (exaggeration[0], exaggeration[-1]) == (40, 1)
-    assert (emphasis[0], emphasis[-1]) == (3, 1)
+    assert (emphasis[0], emphasis[-1]) == (2, 1)
 
 
 def test_last_bandwidth_halves_with_sixteen_times_the_points_down_to_a_limit():
@@ -281,8 +281,8 @@ def test_last_bandwidth_halves_with_sixteen_times_the_points_down_to_a_limit():
 
 def test_weight_of_neighbours_follows_the_variance_that_angles_explain():
     assert weight_of(1.0, 0.6) == pytest.approx(5 * 0.36)
-    assert weight_of(0.25, -0.6) == pytest.approx(2 * 0.36)
-    assert weight_of(1e9, 0.6) == pytest.approx(10 * 0.36)
+    assert weight_of(0.5, -0.6) == pytest.approx(3 * 0.36)
+    assert weight_of(1e9, 0.6) == pytest.approx(15 * 0.36)
     assert weight_of(0.0, 0.6) == 0
     noise = weight_of(0.3, 0.01)  # a dial that did nothing would be no dial
     assert noise == weight_of(0.3, 0.0) == weight_of(0.3, np.nan) > 0

@@ -9,7 +9,7 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
 
 The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are means over
 the points and dimensionless. The curvature of the angle term is proportional to the variance that the map of
-angles explains, its squared correlation. :math:`\lambda` is 10 `detail` / (1 + `detail`) in units of that
+angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) in units of that
 (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and for
 data that fit the sphere well or badly.
 
@@ -76,9 +76,9 @@ _FADING = 0.15  # fraction of the iterations, at the end, in which the steps dec
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
 _NARROWING = 0.23  # final bandwidth times the fourth root of n
 _EXAGGERATION = 40.0  # initial factor of the attraction ...
-_EMPHASIS = 3.0  # ... and of the whole neighbour term
+_EMPHASIS = 2.0  # ... and of the whole neighbour term
 _MOMENTUM = 0.8
-_WEIGHT, _LEAST_EXPLAINED = 10.0, 0.05  # see `weight_of`
+_WEIGHT, _HALF_WEIGHT, _LEAST_EXPLAINED = 15.0, 2.0, 0.05  # see `weight_of`
 _TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
 _LONGEST_STEP = 0.5  # in bandwidths
 _FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
@@ -189,7 +189,8 @@ def softening_of(n: int) -> float:
 def weight_of(detail: float, correlation: float) -> float:
     """Factor of the neighbour term, given the correlation of the map of angles with the data."""
     explained = correlation**2 if np.isfinite(correlation) else 0.0
-    return float(_WEIGHT * detail / (1 + detail) * max(explained, _LEAST_EXPLAINED))
+    dial = _WEIGHT * detail / (_HALF_WEIGHT + detail)
+    return float(dial * max(explained, _LEAST_EXPLAINED))
 
 
 class _Stage(NamedTuple):
