@@ -352,9 +352,9 @@ def test_dial_is_continuous_at_zero(digits):
         U, _, Vt = np.linalg.svd(Y.T @ plain)
         return float(np.sqrt(np.mean(np.sum((Y @ (U @ Vt) - plain) ** 2, axis=1))))
 
-    tiny, small, large = moved(1e-5), moved(0.03), moved(1.0)
+    tiny, less, small = moved(1e-5), moved(1e-3), moved(0.03)
     assert tiny < 0.01
-    assert tiny < small < large
+    assert tiny < less < small
 
 
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])

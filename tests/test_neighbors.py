@@ -136,16 +136,15 @@ def test_affinities_by_hand():
     assert P.sum() == pytest.approx(3)
 
 
-def test_shares_decay_with_the_squared_distance_in_units_of_its_mean():
+def test_shares_are_half_equal_and_half_decay_with_the_squared_distance():
     rng = np.random.default_rng(0)
-    lengths = rng.gamma(4, size=(50, 30))
-    shares = edge_shares(lengths.ravel(), np.arange(0, 1501, 30), 2.0).reshape(50, 30)
+    lengths, ends = rng.gamma(4, size=(50, 30)), np.arange(0, 1501, 30)
+    shares = edge_shares(lengths.ravel(), ends, 2.0).reshape(50, 30)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    squares = lengths**2 / np.mean(lengths**2, axis=1, keepdims=True)
-    by_hand = np.exp(-2 * squares)
-    by_hand /= by_hand.sum(axis=1, keepdims=True)
+    by_hand = np.exp(-2 * lengths**2 / np.mean(lengths**2, axis=1, keepdims=True))
+    by_hand = 0.5 / 30 + 0.5 * by_hand / by_hand.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(shares, by_hand, rtol=1e-12)
-    other_unit = edge_shares(1e3 * lengths.ravel(), np.arange(0, 1501, 30), 2.0).reshape(50, 30)
+    other_unit = edge_shares(1e3 * lengths.ravel(), ends, 2.0).reshape(50, 30)
     np.testing.assert_allclose(shares, other_unit, rtol=1e-9)
 
 

@@ -1,12 +1,14 @@
 r"""Affinities: the weight of each edge of the neighbour graph.
 
-The edges of each point get shares that sum to 1 and decay with the distance d,
+The edges of each point get shares that sum to 1: one half equal, one half decaying with the distance d,
 
-.. math:: g_{ij} \propto \exp(-2 \, d_{ij}^2 / \langle d_i^2 \rangle)
+.. math:: g_{ij} = \frac{1}{2k} + \frac{1}{2} \, \frac{w_{ij}}{\sum_j w_{ij}}, \qquad
+          w_{ij} = \exp(-5 \, d_{ij}^2 / \langle d_i^2 \rangle)
 
-where :math:`\langle d_i^2 \rangle` is the mean over the neighbours of the point. Where the data have many
-dimensions, all neighbours are about equally far and share equally; along a thin structure, such as a loop,
-distances differ and the nearest neighbours get most. The affinities are
+where :math:`\langle d_i^2 \rangle` is the mean over the k neighbours of the point. The equal half keeps the
+neighbourhood together, the other half keeps the order within it. Where the data have many dimensions, all
+neighbours are about equally far and share about equally; along a thin structure, such as a loop, the nearest
+ones get most, so that it stays in one piece. The affinities are
 
 .. math:: p_{ij} = p_{ji} \propto \frac{g_{ij}}{r_i^2} + \frac{g_{ji}}{r_j^2}
 
@@ -25,7 +27,7 @@ from .._data.arrays import Array, namespace, on_host, row_blocks, row_dot, wides
 from .._data.threads import Workers
 from .graphs import Graph, Rows, row_sums, with_its_transpose
 
-DECAY = 2.0  # of the shares, per squared distance in units of its mean over the neighbours
+DECAY = 5.0  # of the shares, per squared distance in units of its mean over the neighbours
 _AVERAGED = 2  # number of averaging rounds
 _SMALLEST_RADIUS = 0.1  # in units of the mean radius: distances between duplicates are 0
 
@@ -82,7 +84,7 @@ def edge_shares(lengths: Array, ends: Array, decay: float) -> Array:
     mean = rows.sums(squares) / degree
     squares /= rows.spread(xp.where(mean > 0, mean, xp.ones_like(mean)))
     weights = xp.exp(-decay * squares)
-    return weights / rows.spread(rows.sums(weights))
+    return 0.5 * (rows.spread(1 / degree) + weights / rows.spread(rows.sums(weights)))
 
 
 def all_edge_shares(lengths: Array, ends: Array, decay: float, workers: Workers) -> Array:
