@@ -162,6 +162,7 @@ def test_a_graph_that_does_not_fit_is_told_of_and_not_used(adata, caplog, spoil,
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # every 15th cell: six of one kind
 def test_a_graph_of_more_cells_is_told_of_and_not_used(adata, caplog):
     with_graph(adata)
     assert uses_graph(adata[:-1].copy())  # one cell less takes hardly an edge away
