@@ -78,7 +78,8 @@ _NARROWING = 0.23  # final bandwidth times the fourth root of n
 _EXAGGERATION = 40.0  # initial factor of the attraction ...
 _EMPHASIS = 2.0  # ... and of the whole neighbour term
 _MOMENTUM = 0.8
-_WEIGHT, _HALF_WEIGHT, _LEAST_EXPLAINED = 15.0, 2.0, 0.05  # see `weight_of`
+_WEIGHT, _HALF_AT = 15.0, 2.0  # largest weight of neighbours, and the detail with half of it
+_LEAST_EXPLAINED = 0.05  # see `weight_of`
 _TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
 _LONGEST_STEP = 0.5  # in bandwidths
 _FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
@@ -189,7 +190,7 @@ def softening_of(n: int) -> float:
 def weight_of(detail: float, correlation: float) -> float:
     """Factor of the neighbour term, given the correlation of the map of angles with the data."""
     explained = correlation**2 if np.isfinite(correlation) else 0.0
-    dial = _WEIGHT * detail / (_HALF_WEIGHT + detail)
+    dial = _WEIGHT * detail / (_HALF_AT + detail)
     return float(dial * max(explained, _LEAST_EXPLAINED))
 
 

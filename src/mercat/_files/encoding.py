@@ -66,8 +66,9 @@ def _of_today(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
     if kind == "Landmarks":
         fields = {name: value for name, value in fields.items() if name not in _COMPUTED}
     if "perplexity" in fields:  # another form of the shares
+        decay = 0.0 if fields["perplexity"] == 0 else DECAY
         fields = {name: value for name, value in fields.items() if name != "perplexity"}
-        fields["decay"] = DECAY
+        fields["decay"] = decay
     if "distances" not in fields:
         return fields
     line = fields["distances"]

@@ -166,7 +166,7 @@ static float begin(const struct landmarks *k, const struct point *p, float y[3],
     return energy_at(k, p, y, g);
 }
 
-/* A fixed number of BFGS steps from y, with the energy E and gradient g there, as in `_bfgs`; returns whether the point
+/* A fixed number of BFGS steps from y, with the energy E and gradient g there, as in `bfgs`; returns whether the point
    has converged. */
 static int descend(const struct landmarks *k, const struct point *p, float y[3], float *energy, float g[3],
                    int64_t steps, float first_step, const float *limits)
