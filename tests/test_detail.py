@@ -326,6 +326,15 @@ def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, plain, sha
     assert metrics.distance_preservation(digits, sharp.embedding_) > 0.55
 
 
+@pytest.mark.parametrize("detail", [0.03, 0.3, 1])
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_descent_of_few_points_without_structure_does_not_overshoot(detail):
+    X = np.random.default_rng(0).normal(size=(300, 50))
+    plain, sharp = (Mercat(detail=d).fit_transform(X) for d in (0, detail))
+    angles = [metrics.angle_preservation(X, Y) for Y in (plain, sharp)]
+    assert angles[1] > 0.93 * angles[0]
+
+
 def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits, plain):
     little = Mercat(detail=0.03, random_state=0).fit_transform(digits)
     kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (little, plain))

@@ -82,7 +82,8 @@ _WEIGHT, _HALF_AT = 15.0, 2.0  # largest weight of neighbours, and the detail wi
 _LEAST_EXPLAINED = 0.05  # see `weight_of`
 _TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
 _LONGEST_STEP = 0.5  # in bandwidths
-_FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly
+_FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly, but ...
+_FEW, _EVERY_FOR_FEW = 3000, 2  # ... few points move far in an iteration, and old forces overshoot
 _SOFTENING = 0.02  # of directions, in units of the squared final bandwidth
 _STEPS_OF_NEW = 30  # number of steps of a new point ...
 _FIRST_PLACES = 32  # ... and number of neighbours that it may start from
@@ -242,11 +243,12 @@ def sharpen(
     velocity = xp.zeros_like(Y)
     history: list[float] = []
     kernel = Kernel(_COARSEST, workers, Y)
+    every = _EVERY_FOR_FEW if n <= _FEW else _FAR_TERMS_EVERY
     stopped = False
     for bandwidth, exaggeration, emphasis, step in _schedule(n, settled):
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers, Y)
-        if len(history) % _FAR_TERMS_EVERY == 0:
+        if len(history) % every == 0:
             far, far_curvature = far_terms.force(Y, softening_of(n))
         pull = attraction(P, Y, bandwidth, workers)
         push, pairs = repulsion(kernel.field(Y), Y, workers)

@@ -200,9 +200,9 @@ class PairForces(NamedTuple):
         """Forces between points and anchors; the sums are those of `PairTerm.residuals`."""
         m = anchors.X.shape[0]
         _, gradient, sums = self.term.residuals(pairs.inverse_distance, Y, anchors.Y)
-        # A pair is part of the forces on both of its points.
+        # A pair is part of the forces on both of its points, and both move: twice the curvature.
         share = 2 * self.weight / self.term.variance
-        curvature = share * self.term.curvature
+        curvature = 2 * share * self.term.curvature
         return gradient * (share / m), curvature, namespace(Y).sum(sums, axis=1)
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> PairForces:
