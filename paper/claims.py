@@ -30,7 +30,7 @@ class Contest(NamedTuple):
 
 
 class Wins(NamedTuple):
-    """On how many sets Mercat keeps angles best, distances, and both, of how many."""
+    """On how many sets Mercat preserves angles best, distances, and both, of how many."""
 
     angle: int
     distance: int

@@ -213,13 +213,13 @@ def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False
     angles, distances = ([loss for loss in lost if loss.measure == m] for m in CLAIMED)
     far = [loss for loss in distances if loss.rivals[0].by.mean > CLOSE]
     text = (
-        f"Beside all of these, Mercat with its defaults keeps angles best on {len(names) - len(angles)} "
+        f"Among all methods, Mercat with its defaults preserves angles best on {len(names) - len(angles)} "
         f"of {len(names)} sets, and distances best on {len(names) - len(distances)}, within "
         f"{shown(CLOSE, 3)} of the best on {len(distances) - len(far)} more."
     )
     for what, which in (
-        ("Angles are kept better", angles),
-        ("Distances are kept better by more than that", far),
+        ("Angles are preserved better", angles),
+        (f"Distances are preserved better by more than {shown(CLOSE, 3)}", far),
     ):
         if which:
             text += f" {what} {'; '.join(_best_rival(loss, brief) for loss in which)}."
@@ -240,10 +240,13 @@ def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
         for kind in ("stand-in", "subset")
     )
     return (
-        f"Of these {len(names)} sets, {len(stand_ins)} stand in for the paper's"
-        f"{_listed(stand_ins)} and {len(subsets)} {'is a subset' if len(subsets) == 1 else 'are subsets'}"
-        f"{_listed(subsets)}."
+        f"Of these {len(names)} sets, {_are(stand_ins, 'stand-in')} for the paper's{_listed(stand_ins)} and "
+        f"{_are(subsets, 'subset')}{_listed(subsets)}."
     )
+
+
+def _are(titles: Sequence[str], kind: str) -> str:
+    return f"1 is a {kind}" if len(titles) == 1 else f"{len(titles)} are {kind}s"
 
 
 def _listed(titles: Sequence[str]) -> str:
@@ -480,8 +483,8 @@ def section(records: Records) -> str:
         notes_list(records),
         claims_text(found, notes(records)),
         "### Losses\n",
-        "Every rival that keeps angles or distances better than Mercat's default, or anything else "
-        "better than all of its dial.\n",
+        "Every rival that preserves angles or distances better than Mercat's default, or scores higher in "
+        "another measure than all values of its dial.\n",
         losses_table(found),
     ]
     for measure, name in NAMES.items():

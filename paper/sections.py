@@ -62,7 +62,7 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
     won = claims.wins(found)
     text = (
         f"- **Against {named}**, each on the better of two inputs: Mercat with its defaults "
-        f"keeps angles best on {won.angle} of {won.sets} sets, distances best on "
+        f"preserves angles best on {won.angle} of {won.sets} sets, distances best on "
         f"{won.distance}, both on {won.both}."
     )
     close = sum(c.won and verdict(c.ours, c.theirs) == "match" for c in found)
@@ -249,10 +249,10 @@ def loss_table(results: Mapping[str, claims.Results]) -> str:
     return (
         "## The paper's loss\n\nRoot mean squared difference of cosines, over all triples of at "
         f"most {N_LOSS} points, and in brackets the angle preservation. Against Algorithm 1, the "
-        f"solver of this library reaches a lower loss on {lower} of {len(rows)} sets, yet keeps "
-        f"angles worse on {worse}: in high dimension cosines crowd around 1/2, and what is gained "
-        "by imitating their mean is lost in their order. The calibrated objective, the default, "
-        "does not ask for the mean.\n\n" + table(["set", *(title(way) for way in ways)], rows)
+        f"solver of this library reaches a lower loss on {lower} of {len(rows)} sets, yet preserves "
+        f"angles worse on {worse}: in high dimension cosines concentrate around 1/2, and matching "
+        "their mean costs their order. The calibrated objective, the default, ignores the mean.\n\n"
+        + table(["set", *(title(way) for way in ways)], rows)
     )
 
 

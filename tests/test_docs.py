@@ -129,7 +129,7 @@ def test_tables_show_what_is_there_and_nothing_else(tables):
         ("circle", "umap", None): number(Number(0.3)),
     }
     rows = tables.measures_table(results, "toy").splitlines()
-    assert "| data | keeps | Mercat | UMAP |" in rows
+    assert "| data | measure | Mercat | UMAP |" in rows
     assert "| Smiley | angles | **.91** | .50 |" in rows
     assert "| Circle | angles | - | **.30** |" in rows
     assert len(rows) == 10

@@ -284,7 +284,7 @@ def made_up(tmp_path):
 
 def test_report_of_made_up_results(made_up):
     text = report.main(made_up, {}).read_text(encoding="utf-8")
-    assert "keeps angles best on 1 of 1 sets" in text  # against UMAP
+    assert "preserves angles best on 1 of 1 sets" in text  # against UMAP
     assert "Not best: Unif5, angle: .620 against PCA's .700" in text
     assert "| Unif5 | angle | .67 ±.01 | .62 ±.01 |" in text
     assert ".50 <sub>.49 ±.02</sub>" in text

@@ -254,12 +254,12 @@ def test_claims_count_and_name_other_data(records):
     assert "angles best on 1 of 2 sets, and distances best on 1" in text
     assert "within .005 of the best on 1 more" in text
     assert (
-        "Angles are kept better on Tab. Sap. blood, where it has .800, by PCC, correlations .900 "
+        "Angles are preserved better on Tab. Sap. blood, where it has .800, by PCC, correlations .900 "
         "(by .100, one draw)."
     ) in text
     brief = rivals.claims_text(rivals.collect(records), rivals.notes(records), brief=True)
-    assert "Angles are kept better on Tab. Sap. blood by PCC, correlations (.100)." in brief
-    assert "1 stand in for the paper's (Tab. Sap. blood) and 0 are subsets." in text
+    assert "Angles are preserved better on Tab. Sap. blood by PCC, correlations (.100)." in brief
+    assert "1 is a stand-in for the paper's (Tab. Sap. blood) and 0 are subsets." in text
 
 
 def test_the_best_of_a_set_is_bold_and_what_was_not_measured_a_dash(records):

@@ -1,7 +1,7 @@
-"""Tables of measurements, from the results that are committed; what was not measured is not shown.
+"""Tables of measurements, from the committed results.
 
-Pages have them between marks such as ``<!-- speed -->`` and ``<!-- end -->``, so that they can be read as
-they are. To write them anew, from the repository's root::
+Pages contain them between marks such as ``<!-- speed -->`` and ``<!-- end -->``. To update them, run in the
+repository's root::
 
     python docs/_ext/tables.py
 """
@@ -122,7 +122,7 @@ def _results(name: str) -> dict[str, Any]:
 
 
 def filled(text: str) -> str:
-    """A text with marks, its tables made anew."""
+    """A text with marks, with its tables updated."""
     made = fragments()
     return re.sub(
         r"(<!-- (\w+) -->\n).*?(<!-- end -->)",
@@ -155,11 +155,11 @@ def measures_table(results: Mapping[tuple[Any, ...], Mapping[str, Number]], *kin
             heading = SETS[name].title if measure == MEASURES[0] else ""
             means = [None if number is None else Number(number.mean) for number in numbers]
             rows.append([heading, NAMES[measure], *best(means)])
-    return _table(["data", "keeps", *map(title, methods)], rows)
+    return _table(["data", "measure", *map(title, methods)], rows)
 
 
 def notes(measured: Iterable[Mapping[str, Any]]) -> str:
-    """What was measured where the paper's own data were not at hand."""
+    """Data that differ from the paper's."""
     found = {SETS[record["set"]].title: record["note"] for record in measured if record["note"]}
     return "\n" + "".join(f"- {name}: {note}.\n" for name, note in found.items())
 
@@ -234,13 +234,13 @@ def small_table(core: Mapping[str, Any]) -> str:
 
 
 def scale_table(scale: Mapping[str, Any]) -> str:
-    """Time and memory for so many points, in all and a point."""
+    """Total time, time per point and memory by number of points."""
     measured, rows = _measured(scale, "cpu"), []
     for n in (100_000, 1_000_000, 10_000_000):
         if entry := measured.get(n):
             each = f"{1e6 * entry['seconds'] / n:.0f} µs"
             rows.append([f"{n:,}", seconds(entry["seconds"]), each, _gib(entry)])
-    return _table(["points", "time", "a point", "memory beyond the input"], rows)
+    return _table(["points", "time", "per point", "memory beyond the input"], rows)
 
 
 def literal_table(core: Mapping[str, Any]) -> str:
@@ -282,7 +282,7 @@ def growth_table(scale: Mapping[str, Any]) -> str:
     if "umap" not in found:
         return table
     return table + (
-        "\nOn the same million points, one after the other, Mercat with detail took "
+        "\nOn the same million points, Mercat with `detail=0.3` took "
         f"{seconds(found['mercat'])} and UMAP {seconds(found['umap'])}.\n"
     )
 
@@ -292,17 +292,16 @@ def _gib(entry: Mapping[str, float]) -> str:
 
 
 def cluster_text(scale: Mapping[str, Any]) -> str:
-    """What the run on a cluster showed."""
+    """A run on a cluster."""
     found = scale.get("dask", {}).get("results")
     if not found:
         return NOT_YET
     return (
-        f"Measured (`python -m benchmarks.scale dask`): {found['points']:,} points, "
-        f"{found['GB on disk']:.0f} GB on disk, on two worker processes of one core and 1 GB each, one of "
-        f"which is killed on the way: {found['seconds in all']:.0f} seconds, at most "
-        f"{found['GiB of peak of a worker']:.2g} GiB in a worker and "
-        f"{found['GiB of peak of the client']:.2g} in the client, the same bits as in memory, "
-        f"{found['tasks a chunk']:.0f} tasks a chunk.\n"
+        f"{found['points']:,} points, {found['GB on disk']:.0f} GB on disk, on two worker processes of one "
+        f"core and 1 GB each, one of which is killed during the fit (`python -m benchmarks.scale dask`): "
+        f"{found['seconds in all']:.0f} seconds, at most {found['GiB of peak of a worker']:.2g} GiB in a "
+        f"worker and {found['GiB of peak of the client']:.2g} in the client, {found['tasks a chunk']:.0f} "
+        "tasks per chunk, and the same bits as in memory.\n"
     )
 
 
@@ -317,11 +316,11 @@ def gpu_table(scale: Mapping[str, Any]) -> str:
         if name.endswith(" from host memory"):
             n = int(name.split()[0])
             rows.append([f"{n:,}", "host", f"{entry['seconds']:.3g}", ""])
-    return _table(["points", "where they are", "seconds", "of which placing"], rows)
+    return _table(["points", "memory", "seconds", "of which placing"], rows)
 
 
 def gpu_text(scale: Mapping[str, Any]) -> str:
-    """How near the GPU's limits, how near the CPU's answers, and what all triples take there."""
+    """Throughput on a GPU, agreement with the CPU, and the time of all triples."""
     found = scale.get("gpu", {}).get("results")
     if not found:
         return NOT_YET
@@ -332,20 +331,20 @@ def gpu_text(scale: Mapping[str, Any]) -> str:
     )
     solved = exact["seconds of solver='exact' for 10,000 points"]
     return (
-        f"The first call, which compiles, took {seconds(million['seconds of the first call'])}. Placing runs "
-        f"at {million['TFLOP/s, at least']:.0f} of the {found['TFLOP/s of a product']:.0f} TFLOP/s that the "
-        f"device reaches in a large product, and moves at least {million['TB/s, at least']:.2g} of the "
-        f"{found['TB/s of a copy']:.2g} TB/s that it copies: many short steps between them. On 100,000 of "
-        f"the points the CPU and the GPU give angle preservation {angles}, distance preservation "
-        f'{distances}. `solver="exact"` takes {seconds(solved)} for 10,000 points there; one '
-        "evaluation of the loss over all triples and its gradient takes "
-        f"{seconds(exact['seconds of loss and gradient'])} for {exact['points']:,} points, which makes "
+        f"The first call, which compiles, took {seconds(million['seconds of the first call'])}. Placing "
+        f"reaches {million['TFLOP/s, at least']:.0f} of the {found['TFLOP/s of a product']:.0f} TFLOP/s of a "
+        f"large matrix product, and at least {million['TB/s, at least']:.2g} of the "
+        f"{found['TB/s of a copy']:.2g} TB/s of a copy. On 100,000 of the points, CPU and GPU give an angle "
+        f"preservation of {angles}, and a distance preservation of {distances}. "
+        f'`solver="exact"` takes {seconds(solved)} for 10,000 points; one evaluation of the loss over all '
+        f"triples and its gradient takes {seconds(exact['seconds of loss and gradient'])} for "
+        f"{exact['points']:,} points, which extrapolates to "
         f"{seconds(exact['seconds at 1M points, on paper'])} for a million.\n"
     )
 
 
 def billion_text(scale: Mapping[str, Any]) -> str:
-    """What a billion points would need, from what fewer took."""
+    """A billion points, extrapolated."""
     streamed = scale.get("gpu", {}).get("results", {}).get("100000000 from host memory")
     plain = _measured(scale, "cpu")
     if not streamed or not plain:
@@ -354,12 +353,11 @@ def billion_text(scale: Mapping[str, Any]) -> str:
     each = plain[most]["seconds"] / most * scale["cpu"]["machine"]["cores"]
     return (
         f"- **One GPU.** 100,000,000 points took {streamed['seconds']:.3g} seconds from host memory, so a "
-        f"billion takes about {10 * streamed['seconds']:.0f} seconds if the host can hold it, and as long "
-        "as reading 400 GB takes if it comes from a disk: 80 seconds at 5 GB/s, 400 at 1 GB/s.\n"
-        f"- **A cluster.** {most:,} points take {1e6 * each:.0f} microseconds of one core each: a billion "
-        f"are {1e9 * each / 3600:.0f} core-hours, {1e9 * each / 256 / 60:.0f} minutes of 16 machines with "
-        "16 cores, if each reads its share of 12.5 GB twice meanwhile. A worker holds a chunk and little "
-        "else, under 1 GB.\n"
+        f"billion takes about {10 * streamed['seconds']:.0f} seconds; from a disk, as long as reading 400 GB "
+        "takes: 80 seconds at 5 GB/s, 400 at 1 GB/s.\n"
+        f"- **A cluster.** {most:,} points take {1e6 * each:.0f} core-microseconds per point: a billion "
+        f"takes {1e9 * each / 3600:.0f} core-hours, or {1e9 * each / 256 / 60:.0f} minutes on 16 machines "
+        "with 16 cores, if each reads its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
     )
 
 
@@ -411,13 +409,13 @@ def searches_table(found: Mapping[str, Any]) -> str:
 
 
 def dial_table(found: Mapping[str, Any]) -> str:
-    """What the dial does to the measures of each set."""
+    """Measures of each set over the dial."""
     table = _dial_table(found, {name: SETS[name].title for name in DIAL_SETS})
     return table if table == NOT_YET else table + "\n" + _little(found)
 
 
 def _little(found: Mapping[str, Any]) -> str:
-    """What a little detail brings and costs, in words."""
+    """Gains and costs of a little detail, in words."""
     little = SHORT_DIAL[1]
     brings, costs = {}, []
     for name in DIAL_SETS:
@@ -426,9 +424,9 @@ def _little(found: Mapping[str, Any]) -> str:
         costs += [plain[m] - sharp[m] for m in ("angle", "distance")]
     least, *others = sorted(brings, key=lambda name: brings[name])
     return (
-        f"A little, {little:g}, multiplies what is kept of neighbourhoods by {brings[others[0]]:.2f} to "
-        f"{brings[others[-1]]:.1f}, on {least} by {brings[least]:.2f}, for at most {shown(max(costs), 3)} "
-        "of angles and distances.\n"
+        f"`detail={little:g}` multiplies neighbourhood preservation by {brings[others[0]]:.2f} to "
+        f"{brings[others[-1]]:.1f} ({least}: {brings[least]:.2f}) and lowers angle and distance preservation "
+        f"by at most {shown(max(costs), 3)}.\n"
     )
 
 
@@ -456,7 +454,7 @@ def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
                 label = heading if measure == MEASURES[0] else ""
                 rows.append([label, words, *(shown(r[measure], 3) for r in records_ if r)])
     heads = [f"{value:g}" for value in SHORT_DIAL]
-    return _table(["data", "keeps", *heads, *map(title, columns[len(heads) :])], rows)
+    return _table(["data", "measure", *heads, *map(title, columns[len(heads) :])], rows)
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
@@ -468,9 +466,9 @@ def peers_table(found: Mapping[str, Any]) -> str:
         rows.append([SETS[name].title, title(method), f"{entry['detail']:g}", *margins])
         close.append(entry["good"])
         better.append(min(entry["margins"].values()) >= 0)
-    table = _table(["data", "beside", "detail", *NAMES.values()], rows)
-    counts = f"In {sum(close)} of {len(close)} no margin is below -{shown(CLOSE)}"
-    return table + f"\n{counts}, and in {sum(better)} none is negative.\n"
+    table = _table(["data", "compared with", "detail", *NAMES.values()], rows)
+    counts = f"In {sum(close)} of {len(close)} comparisons, no margin is below -{shown(CLOSE)}"
+    return table + f"\n{counts}; in {sum(better)}, none is negative.\n"
 
 
 # What the files were that stood in for the paper's sets, where these are not to be had.
@@ -522,7 +520,7 @@ def align_table(found: Mapping[str, Any]) -> str:
 
 
 _MAPS_OF = {
-    "exact": "400 points, all solved",
+    "exact": "400 points, exact solver",
     "landmarks": "3000 points, 300 landmarks",
     "detail": "1200 points, `detail=0.3`",
 }
@@ -533,8 +531,8 @@ def calibration_table(found: Mapping[str, Any]) -> str:
     rows = []
     for setting, title_ in _MAPS_OF.items():
         for kind, words in (
-            ("draws", "data drawn anew"),
-            ("landmarks", "the same data, other landmarks"),
+            ("draws", "new data"),
+            ("landmarks", "same data, other landmarks"),
         ):
             shares = [
                 _column_means(record["coverage"][kind])
@@ -554,11 +552,11 @@ def calibration_table(found: Mapping[str, Any]) -> str:
             rows.append([title_, words, *cells])
     head = [
         "map",
-        "fresh maps",
-        "in regions of 50 %",
-        "by distribution",
-        "in those of 90 %",
-        "by distribution",
+        "compared with maps of",
+        "in 50 % regions",
+        "range",
+        "in 90 % regions",
+        "range",
     ]
     return _table(head, rows)
 
@@ -577,7 +575,7 @@ def uncertainty_table(found: Mapping[str, Any]) -> str:
         ]
         for record in found.values()
     ]
-    return _table(["data", "fit", "times the fit for 20 maps"], rows)
+    return _table(["data", "fit", "20 maps / fit"], rows)
 
 
 _METHODS_BESIDE = {
@@ -605,7 +603,7 @@ def stability_table(found: Mapping[str, Any]) -> str:
 
 
 def pseudotime_table(found: Mapping[str, Any]) -> str:
-    """How far along cells are, by their place on maps."""
+    """Pseudotime of cells against their positions on maps."""
     names = {"mercat": "Mercat", "detail 0.3": "detail 0.3", "umap": "UMAP"}
     head = ["data", "cells", "root among"]
     head += [f"order, {name}" if i == 0 else name for i, name in enumerate(names.values())]
@@ -620,7 +618,7 @@ def pseudotime_table(found: Mapping[str, Any]) -> str:
 
 
 def structureless_table(found: Mapping[str, Any]) -> str:
-    """What maps of data without structure show: excess of clumps, and the share of dense points."""
+    """Maps of data without structure: excess of clumps, and the share of dense points."""
     maps = [("mercat", detail) for detail in DETAILS] + [(peer, 0.0) for peer in PEERS]
     head = ["data", "points"]
     head += [f"detail {d:g}" if m == "mercat" else title(m) for m, d in maps]
@@ -647,14 +645,14 @@ def structureless_table(found: Mapping[str, Any]) -> str:
     least = min(r["roundness"] for r in plain)
     return (
         _table(head, rows)
-        + f"\nChance alone makes a share of the points dense: {shares}. On plain maps the excess is at most "
-        f"{highest:.2f} and at most {of_errors:.1f} of its standard errors; the roundness is at least "
+        + f"\nBy chance alone, {shares} points are dense. On plain maps the excess is at most "
+        f"{highest:.2f} and at most {of_errors:.1f} standard errors; the roundness is at least "
         f"{least:.3f}.\n"
     )
 
 
 def viewer_table(found: Mapping[str, Any]) -> str:
-    """What a page of the explorer weighs and takes, by its number of points."""
+    """Size and speed of a page of the explorer, by number of points."""
     head = ["points", "file", "written in", "loaded in", "memory", "frame of all points"]
     head += ["frame while moving", "points in it", "step of a filter"]
     rows = []
