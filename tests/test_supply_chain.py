@@ -56,9 +56,12 @@ def test_the_table_lists_exactly_what_is_required_and_where():
     assert listed == declared()
 
 
-def test_every_row_says_what_for_licence_and_replacement():
+def test_every_row_has_purpose_and_licence_and_at_run_time_a_replacement():
+    extras = {"build system", "dev", "docs", "js", "mutants", "supply", "wheels"}  # of development
     for name, row in justified().items():
-        assert len(row) == 5, name
+        for_development = set(row["extra"].split(", ")) <= extras
+        columns = {"package", "extra", "purpose", "licence"}
+        assert set(row) == columns | (set() if for_development else {"replacement"}), name
         assert all(row[column] for column in row if column != "extra"), name
 
 
