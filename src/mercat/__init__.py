@@ -1,6 +1,6 @@
 """Mercat: faithful maps of high-dimensional data.
 
-Points are placed on the unit sphere so that the angles between any three of them are kept.
+Points are placed on the unit sphere so that the angles between any three of them are preserved.
 Importing this module is cheap: names load what they need when they are first used.
 """
 

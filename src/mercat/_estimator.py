@@ -50,23 +50,20 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Map of high-dimensional data on the unit sphere that preserves angles and, less strictly, distances.
 
     Points are placed on :math:`S^2` so that for any three of them, the angle at each between the geodesics to
-    the other two matches the angle in the data. This preserves structure at every scale: which clusters lie
-    between which others, which way a branch leads, how dense a region is. Distances are compared with arcs on
-    the sphere, with a fifth of the weight.
+    the other two matches the angle in the data and, with a fifth of the weight, arcs match distances.
 
     Parameters
     ----------
     objective : {"calibrated", "absolute"}, default="calibrated"
         "absolute" is the paper's loss: the root mean squared difference between the cosines a of the data
         and b of the map. "calibrated" measures it after the best linear fit a = alpha + beta b, and so
-        maximises their Pearson correlation: in high dimension cosines concentrate around 1/2, which no
-        surface can reproduce. For more than 100 points, it also contains distances: the unexplained share of
-        the variance of cosines, plus 0.2 times that of distances, each after the best linear fit. This term
-        is left out if angles can be preserved nearly exactly.
+        maximises their Pearson correlation. For more than 100 points, unless angles can be preserved nearly
+        exactly, it also contains distances: the unexplained share of the variance of cosines, plus 0.2 times
+        that of distances, each after the best linear fit.
     detail : float, default=0.0
         Weight of neighbourhoods relative to angles; 0 leaves them out. A small value (0.03) costs little
         angle preservation; 0.3 and 1 draw neighbours together like t-SNE and UMAP, but preserve more of the
-        global structure. The trade-off at a given value hardly depends on the data and the number of points.
+        global structure.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
         Number of nearest neighbours in the denoised data used when `detail` > 0; None means
         min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
@@ -82,11 +79,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     metric : str or callable, default="euclidean"
         The geometry of the data: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the share of
         columns that differ), "jaccard" (of the nonzero entries), "precomputed", or a function of two rows
-        that returns their distance. Except for "euclidean", points are represented in a Euclidean space in
-        which squared distances are those of the metric (twice those of "cosine" and "correlation"). For
-        "precomputed", X contains distances, used unchanged: a square matrix, or distances to the first
-        w rows as landmarks, of shape (n, w). Parts of given distances that no Euclidean space can represent
-        are left out.
+        that returns their distance. For the named ones but "euclidean", points are represented in a
+        Euclidean space in which squared distances are those of the metric (twice those of "cosine" and
+        "correlation"). Distances of a function or "precomputed" are used unchanged, except for parts that no
+        Euclidean space can represent. For "precomputed", X is a square matrix, or contains the distances to
+        the first w rows as landmarks, of shape (n, w).
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
         "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a sample of the points and
         places all others against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.

@@ -81,7 +81,7 @@ def _from_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
 
 
 def _gene_names(adata: AnnData, source: Any, gene_symbols: str | None) -> Any:
-    """What genes are called: their symbols in a column of var, or else their names."""
+    """Names of genes: their symbols in a column of var, or else their names."""
     import pandas as pd
 
     if gene_symbols is None:

@@ -1,7 +1,7 @@
 """A flat map for other programs, such as scanpy, which draw all points of two columns in one frame.
 
 It is a Mercator map, cut where the fewest points are, except in its margin: there, far points are moved
-inwards, the farther the more. So most points fill the frame, no point is cut off, and their order is kept.
+inwards, the farther the more. So most points fill the frame, none is cut off, and their order is unchanged.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ exists or cannot be written, 5 a package is not installed, 130 Ctrl-C.
 )
 @click.version_option(__version__, prog_name="mercat")
 def app() -> None:
-    """Faithful maps of high-dimensional data: angles kept, on the sphere."""
+    """Faithful maps of high-dimensional data on the sphere."""
 
 
 @click.command(

@@ -55,7 +55,7 @@ def embed(
 ) -> None:
     """Map a table onto the sphere.
 
-    The rows of DATA become points, placed so that the angles between any three of them are kept.
+    The rows of DATA become points, placed so that the angles between any three of them are preserved.
     """
     outputs = Outputs(force=force, inputs=[data])
     plan_map(outputs, output, html, png)

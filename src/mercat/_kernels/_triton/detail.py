@@ -90,7 +90,7 @@ def _around(column, n_columns):
 def spread(row, column, n, n_columns, unit, grid, size, n_copies, BLOCK: tl.constexpr):
     """Add an integer charge of `unit` at each position (row, column) of a grid.
 
-    There are several copies of the grid, for additions to the same node wait for each other.
+    Several copies of the grid reduce waiting, since additions to the same node are serialised.
     """
     grid += (tl.program_id(0) % n_copies).to(tl.int64) * size
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
