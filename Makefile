@@ -1,4 +1,4 @@
-# `make demo` and `make test` need nothing but make and any Python from 3.11 on: the first that is found.
+# `make demo` and `make test` need only make and Python 3.11 or newer; the first one found is used.
 SUPPORTED = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c '$(SUPPORTED)' 2>/dev/null && echo $$name && break; done)
@@ -22,50 +22,49 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# The processes of pytest share the cores: each computes on one thread, unless a test asks for more.
+# Each process of pytest uses one thread, unless a test asks for more.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
 
-# Doctests of the package and of the guides are collected by pytest with the tests. Each file runs in one process,
-# which makes its fixtures once.
+# pytest also collects the doctests of the package and of the guides. Each file runs in one process, so that its
+# fixtures are made once.
 pytest: $(VENV)/.dev js/node_modules
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 10
 	@sh tools/ensure_chromium.sh --find >/dev/null || echo "The browser tests were skipped: run 'make browser' first."
 
-# The core once more without the kernels in C: NumPy defines what they do, and does it where there is no compiler.
+# The core tests once more without the C kernels.
 numpy: $(VENV)/.dev
 	$(ONE_THREAD) MERCAT_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) tests/test_angles.py tests/test_exact.py \
 		tests/test_placement.py tests/test_neighbors.py tests/test_repulsion.py tests/test_promises_repeatable.py
 
-# The tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer; needs GCC.
+# Tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer; needs GCC.
 sanitize: $(VENV)/.dev
 	$(BIN)/python tools/sanitize.py
 
-# The same, and which lines and branches no test reaches.
+# Tests with coverage.
 coverage: $(VENV)/.dev js/node_modules
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report term:skip-covered
 
-# Tests of many repetitions; the properties that hold for any data, each tried on 2500 data sets; readers, on 500
-# mutated files of each format.
+# Tests with many repetitions: property-based ones on 2500 data sets each, readers on 500 mutated files per format.
 nightly: $(VENV)/.dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m nightly tests
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) -o faulthandler_timeout=3600 tests/test_properties.py
 	$(BIN)/python tests/fuzz.py --number 500 --seed $(SEED)
 
-# Looks for files that break a reader: a corpus of mutated files by SEED, then SECONDS of coverage for each reader.
+# Fuzz the readers: mutated files by SEED, then SECONDS of coverage-guided fuzzing for each reader.
 fuzz: $(VENV)/.dev $(VENV)-fuzz/.done
 	$(BIN)/python tests/fuzz.py --number 3000 --seed $(SEED)
 	for format in csv npy npz sparse mtx model parquet feather h5ad zarr; do \
 		$(VENV)-fuzz/bin/python tests/fuzz_coverage.py $$format -max_total_time=$(SECONDS) || exit 1; done
 
-# Chromium for the viewer's tests: installs Debian's package as root; elsewhere says what is missing.
+# Chromium for the tests of the viewer: installs Debian's package as root; elsewhere prints what is missing.
 browser:
 	sh tools/ensure_chromium.sh
 
 js/node_modules: js/package-lock.json
 	-cd js && npm ci --no-audit --no-fund
 
-# The tests of torch devices, with torch's CPU build in a folder of its own, and of the kernels in Triton, by its
-# interpreter. (Plain `pip install torch` would fetch gigabytes of CUDA, so `dev` leaves it out.)
+# Tests of torch devices, with torch's CPU build in a separate folder, and of the Triton kernels, by its interpreter.
+# (Plain `pip install torch` would download gigabytes of CUDA, so `dev` does not include it.)
 TORCH = torch==2.13.0
 torch: $(VENV)/.dev $(VENV)-torch/.done
 	PYTHONPATH=$(abspath $(VENV)-torch) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_torch*.py
@@ -81,24 +80,24 @@ $(VENV)-torch/.done: | $(VENV)/.dev
 js: js/node_modules
 	cd js && npm test && npm run build
 
-# Tables and figures of the paper beside ours; DATA is the folder of the real data sets. Goes on where it stopped.
+# Reproduce the paper's tables and figures; DATA is the folder of the real data sets. Continues where it stopped.
 paper: $(VENV)/.dev
 	$(BIN)/python -m paper $(if $(DATA),--data $(DATA))
 
-# The pictures of the README and the guides, in docs/images; look at them before they are committed.
+# Pictures of the README and the guides, in docs/images; look at them before committing.
 pictures: $(VENV)/.dev
 	$(BIN)/python -m examples.pictures
 
-# The site, in docs/_build/html; its figures, explorers and gallery are made anew.
+# The site, in docs/_build/html, with its figures, explorers and gallery.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 	@echo "Read it: docs/_build/html/index.html"
 
-# Links that lead out of the site; needs the network.
+# Check external links; needs the network.
 linkcheck: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
 
-# All tests with the lowest and with the newest versions of what Mercat requires.
+# All tests with the lowest and with the newest supported versions of the dependencies.
 versions: $(VENV)/.dev
 	$(BIN)/nox
 
@@ -106,23 +105,23 @@ versions: $(VENV)/.dev
 dist: $(VENV)/.wheels
 	$(BIN)/python tools/build_twice.py
 
-# Writes down the exact versions, with hashes, of all that development needs, on every platform.
+# Lock the versions of all packages for development, with hashes, for all platforms.
 lock: $(VENV)/.supply
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 		--extra dev --extra docs --output-file requirements/dev.txt pyproject.toml
 
-# The environment with exactly what is written down there, for `make test` and `make docs`.
+# Install exactly the locked versions, for `make test` and `make docs`.
 locked: | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $(VENV)/.dev $(VENV)/.docs $(VENV)/.base
 
-# Known vulnerabilities of what is written down; needs the network, and fails where it cannot ask.
+# Check the locked versions for known vulnerabilities; needs the network, and fails without it.
 audit: $(VENV)/.supply
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
 	cd js && npm audit
 
-# Mutants of the mathematics that no test notices; docs/maintaining/mutants.md explains those that are left.
+# Mutation testing of the mathematics; docs/maintaining/mutants.md explains the survivors.
 mutants: $(VENV)-mutants/.done
 	-$(VENV)-mutants/bin/mutmut run --max-children 1
 	$(VENV)-mutants/bin/mutmut results
