@@ -720,7 +720,7 @@ def test_few_points_have_small_neighbourhoods(tmp_path, n):
     assert code == 0
     k = (n - 1) // 2
     assert out.strip() == repr(metrics.report(X[:n], X[:n, :2], k=k))
-    assert re.search(rf"{k} points?, not 50\b.*\b{n}\b", err)
+    assert re.search(rf"{k} points? instead of 50\b.*\b{n}\b", err)
     code, _, err = call("evaluate", tmp_path / "x.npy", tmp_path / "y.npy", "-k", n)
     assert code == 3
     assert f"-k must be less than the number of points, {n}, got {n}." in err

@@ -514,7 +514,7 @@ def test_arrays_that_are_no_table(read):
     np.save(read.folder / "n.npy", X)
     told = read.error("n.npy")
     assert "row 2, column 1 (counted from 0): the number is missing" in told
-    assert told.endswith("of 4 rows, of column 1. Leave the rows out with --missing drop.")
+    assert told.endswith("of 4 rows, in column 1. Leave the rows out with --missing drop.")
 
 
 def test_a_column_called_id_names_the_rows_before_one_that_counts_them(read):
@@ -550,7 +550,7 @@ def test_faults_of_numbers_can_be_collected(read):
         ["line 4", "column 'a'"],
         ["line 3", "column 'a'"],
     ]
-    assert "in 1 of 4 rows, of column a" in faults[2]
+    assert "in 1 of 4 rows, in column a" in faults[2]
     faults.clear()
     assert read("n.csv", "a,b\nx,y\nz,w\n", faults=faults).X.shape == (2, 0)
     assert len(faults) == 1

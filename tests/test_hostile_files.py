@@ -430,7 +430,7 @@ def test_hdf5_with_values_of_odd_kinds_is_refused(read, tmp_path):
                 file.create_group("uns").attrs.create("encoding-type", rows, dtype=kind)
             else:
                 file.create_dataset("X", 3, kind)
-        assert "holds values of a kind that no table has" in refusal(read, "table", path)
+        assert "contains values of an unsupported type" in refusal(read, "table", path)
 
 
 def test_hdf5_with_a_heap_that_never_ends_is_refused(read, samples, tmp_path):

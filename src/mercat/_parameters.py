@@ -140,13 +140,13 @@ PARAMETERS: dict[str, Parameter] = {
     "objective": Choice(
         default="calibrated",
         choices=("calibrated", "absolute"),
-        help="What to preserve: angles and, less, distances, or the paper's loss.",
+        help="Preserve angles and, with less weight, distances; or minimise the paper's loss.",
     ),
     "detail": Number(
         default=0.0,
         least=0,
         most=1e6,  # angles have long had no influence; squares still fit single precision
-        help="Weight of neighbourhoods beside angles: 0.03 is a little, 1 about as much as in t-SNE.",
+        help="Weight of neighbourhoods relative to angles, from 0.03 (a little) to 1 (as in t-SNE).",
     ),
     "neighbors": Integer(
         default=None,
@@ -184,7 +184,7 @@ PARAMETERS: dict[str, Parameter] = {
     "solver": Choice(
         default="auto",
         choices=("auto", "exact", "landmarks", "algorithm1"),
-        help="All points together, a sample first, or the paper's Algorithm 1.",
+        help="Solve all points together, a sample first, or by the paper's Algorithm 1.",
     ),
     "n_landmarks": Integer(
         default=1000,
@@ -212,7 +212,7 @@ PARAMETERS: dict[str, Parameter] = {
     "random_state": Parameter(
         default=None,
         rule="a non-negative integer, a numpy Generator or RandomState, or None",
-        none="not reproducible where something is random",
+        none="a random seed",
         help="Seed of the search for neighbours in large data, and of 'algorithm1'.",
     ),
     "device": Parameter(
@@ -248,12 +248,12 @@ _ELSEWHERE = {
     "n_components": f"{_NOTHING}the map is always on the sphere; n_spectral= is the number of principal "
     "components of the data that are kept",
     "n_pcs": "n_spectral=, the number of principal components of the data that are kept",
-    "min_dist": "detail=, which draws neighbours together; points are not packed otherwise",
-    "spread": "detail=, which draws neighbours together; points are not packed otherwise",
+    "min_dist": "detail=, which draws neighbours together; points are not drawn together otherwise",
+    "spread": "detail=, which draws neighbours together; points are not drawn together otherwise",
     "early_exaggeration": "detail=, whose schedule is fixed",
     "n_epochs": "max_iter= and tol=",
     "n_iter": "max_iter= and tol=",
-    "learning_rate": f"{_NOTHING}steps find their own length",
+    "learning_rate": f"{_NOTHING}step lengths are found by a line search",
     "dens_map": f"{_NOTHING}density has no term of its own",
     "densmap": f"{_NOTHING}density has no term of its own",
     "low_memory": f"{_NOTHING}memory is bounded",

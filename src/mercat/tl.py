@@ -284,7 +284,7 @@ def ingest(
 
     The query is converted to the representation of the reference's map. For ``X_pca``, its expression is
     centred by the reference's means and projected on the reference's axes; genes are matched by name, and
-    genes missing from the query count as average. Each cell is placed independently of the other cells.
+    genes missing from the query are set to their mean. Each cell is placed independently of the other cells.
 
     Normalise, log-transform and scale the query like the reference first. An error is raised if only one of
     the two holds counts or negative values; a warning, if the totals per cell differ a lot.

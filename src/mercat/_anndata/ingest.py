@@ -73,7 +73,7 @@ def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -
     if source not in query.obsm:
         raise ValueError(
             f"query must have obsm[{source!r}], in the space of reference.obsm[{source!r}], which the map "
-            "was made of."
+            "was fitted to."
         )
     X = in_memory(query.obsm[source])
     if X.shape[1] != reference.obsm[source].shape[1]:
@@ -107,8 +107,8 @@ def _components(query: AnnData, reference: AnnData) -> Query:
     """The query in the components of scanpy's PCA of the reference."""
     if "PCs" not in reference.varm:
         raise ValueError(
-            "reference.varm must have 'PCs', as sc.pp.pca leaves them: the map was made of its components, "
-            "and new cells cannot be brought there without their axes."
+            "reference.varm must have 'PCs', as written by sc.pp.pca: the map was fitted to its components, "
+            "and new cells cannot be projected without their axes."
         )
     params = reference.uns.get("pca", {}).get("params", {})
     axes = np.asarray(reference.varm["PCs"], dtype=np.float64)
@@ -182,7 +182,7 @@ def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.
         )
     if missing:
         logger.warning(
-            "%d of the %d genes of the reference's map are missing in the query (%s): they count as average.",
+            "%d of the %d genes of the reference's map are missing in the query (%s) and set to their mean.",
             len(missing), len(names), shown,
         )  # fmt: skip
     return at, missing
@@ -191,10 +191,10 @@ def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.
 def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
     """X or a layer in memory, in a form whose columns can be selected."""
     if layer is not None and layer not in adata.layers:
-        raise ValueError(f"{name}.layers must have {layer!r}, which the map was made of.")
+        raise ValueError(f"{name}.layers must have {layer!r}, which the map was fitted to.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
-        raise ValueError(f"{name}.X must hold expression, got none.")
+        raise ValueError(f"{name}.X must contain expression, got None.")
     X = in_memory(X)
     return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X
 
@@ -208,10 +208,8 @@ def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
     where = "X" if layer is None else f"layers[{layer!r}]"
     a, b = _some_rows(query), _some_rows(reference)
     kinds = {
-        "whole numbers, as counts are": [
-            bool((x == np.round(x)).all() and x.any()) for x in (a, b)
-        ],
-        "numbers below 0, as scaled genes have": [bool((x < 0).any()) for x in (a, b)],
+        "integers, like counts": [bool((x == np.round(x)).all() and x.any()) for x in (a, b)],
+        "negative numbers, like scaled genes": [bool((x < 0).any()) for x in (a, b)],
     }
     for kind, (ours, theirs) in kinds.items():
         if ours != theirs:
@@ -223,8 +221,8 @@ def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
     totals = [float(np.median(x.sum(axis=1))) for x in (a, b)]
     if min(totals) > 0 and max(totals) > _ALIKE * min(totals):
         logger.warning(
-            "The totals of query.%s, %.3g per cell, differ much from those of reference.%s, %.3g: make sure "
-            "that both were normalised and logged in the same way.",
+            "The totals of query.%s, %.3g per cell, differ greatly from those of reference.%s, %.3g: make "
+            "sure that both were normalised and logged in the same way.",
             where, totals[0], where, totals[1],
         )  # fmt: skip
 

@@ -48,7 +48,7 @@ def neighbors_graph(
             if isinstance(entry, Mapping) and "distances_key" in entry
         ]
         raise ValueError(
-            "neighbors_key must be a key of adata.uns under which sc.pp.neighbors left its record "
+            "neighbors_key must be a key of adata.uns under which sc.pp.neighbors stored its results "
             f"({', '.join(made) or 'there is none'}), got {neighbors_key!r}."
         )
     graph = adata.obsp.get(key)

@@ -213,8 +213,8 @@ class TorchSource(RowSource):
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"{self.device} ran out of memory in detail, with {self.shape[0]} rows. Set n_detail to "
-                f"{max(4, self.shape[0] // 4)} or less, so that a sample is sharpened and the other rows are "
-                "placed, or free other tensors."
+                f"{max(4, self.shape[0] // 4)} or less, so that detail is applied to a sample, or free other "
+                "tensors."
             ) from error
 
     def to_device(self, record: Any) -> Any:

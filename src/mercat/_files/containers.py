@@ -90,7 +90,7 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
         for k in range(kind.get_nmembers()):
             _check_kind(path, name, kind.get_member_type(k))
     elif kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM, h5t.REFERENCE):
-        raise ValueError(f"{path} holds values of a kind that no table has, at {name}.")
+        raise ValueError(f"{path} contains values of an unsupported type, at {name}.")
 
 
 def check_zarr(path: Path) -> None:

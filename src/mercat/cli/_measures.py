@@ -28,7 +28,7 @@ def neighbors(k: int | None, n: int, console: Console) -> int:
         k = default_k(n)
         if k < N_COMPARED:
             console.note(
-                f"Neighbourhoods have {counted(k, 'point')}, not {N_COMPARED}: less than half of the {n}."
+                f"Neighbourhoods have {counted(k, 'point')} instead of {N_COMPARED}, at most half of the {n}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")

@@ -20,19 +20,13 @@ from ._problems import counted
 MEANING = {
     "angle_preservation": ("Angles", "correlation of the angles between any three points"),
     "distance_preservation": ("Distances", "rank correlation of the distances of all pairs"),
-    "neighborhood_preservation": (
-        "Neighbours",
-        "share of the nearest neighbours that are still so",
-    ),
-    "density_preservation": ("Density", "correlation of how dense it is around each point"),
+    "neighborhood_preservation": ("Neighbours", "share of nearest neighbours preserved"),
+    "density_preservation": ("Density", "correlation of the density around each point"),
     "trustworthiness": ("Trust", "neighbours on the map that are neighbours in the data"),
     "continuity": ("Continuity", "neighbours in the data that are neighbours on the map"),
     "torn_neighbors": ("Torn", "share of the neighbours in the data that lie far away on the map"),
-    "random_triplet_accuracy": (
-        "Triplets",
-        "triplets in which the nearer of two is still the nearer",
-    ),
-    "knn_accuracy": ("Classes", "points whose neighbours on the map tell their label"),
+    "random_triplet_accuracy": ("Triplets", "triplets in which the same point is nearer"),
+    "knn_accuracy": ("Classes", "points whose label is that of most neighbours on the map"),
     "centroid_preservation": (
         "Centroids",
         "correlation of the distances between the labels' centroids",

@@ -178,8 +178,9 @@ def checked(table: Table, options: ReadOptions, console: Console) -> Table:
     names = bad_columns if features is None else [features[k] for k in bad_columns]
     or_drop = "" if features is None else ", or columns with --drop"
     options.refuse(
-        f"{table.place(rows[0], columns[0])}: the number is missing. So it is in {len(bad_rows):,} of "
-        f"{counted(n, 'row')}, of {'column' if len(bad_columns) == 1 else 'columns'} {listed(names)}. "
+        f"{table.place(rows[0], columns[0])}: the number is missing. Numbers are missing in "
+        f"{len(bad_rows):,} of {counted(n, 'row')}, in "
+        f"{'column' if len(bad_columns) == 1 else 'columns'} {listed(names)}. "
         f"Leave the rows out with --missing drop{or_drop}."
     )
     return table

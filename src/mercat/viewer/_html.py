@@ -23,7 +23,7 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <div id="mercat"></div>
-<noscript>This page draws its points with JavaScript, which is switched off.</noscript>
+<noscript>This page needs JavaScript, which is switched off.</noscript>
 <script type="application/octet-stream" id="mercat-payload">{payload}</script>
 <script type="module">{script}</script>
 </body>
