@@ -19,6 +19,6 @@ Y = Mercat(random_state=0).fit_transform(X)
 ax = plot.map(Y, color=phase, palette="twilight")
 
 # %%
-# How well its angles are kept, of 1:
+# Angle preservation; 1 is perfect:
 
 print(metrics.angle_preservation(X, Y))

@@ -17,7 +17,7 @@ Y_new = model.transform(X[1200:])
 ax = plot.map(model.embedding_, color=digit[:1200], labels=True, legend=False)
 
 # %%
-# The 597 that came later:
+# The 597 new points:
 
 ax = plot.map(Y_new, color=digit[1200:], center=(0, 0), labels=True, legend=False)
 

@@ -16,6 +16,6 @@ mercat.tl.mercat(adata)
 ax = mercat.pl.map(adata, color="bulk_labels", legend_loc="on data")
 
 # %%
-# Genes that mark monocytes, killer cells and B cells, and how far each cell is to be trusted:
+# Genes that mark monocytes, killer cells and B cells, and the loss of each cell:
 
 axes = mercat.pl.map(adata, color=["CST3", "NKG7", "CD79A", "mercat_loss"], ncols=2)
