@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
+from scipy.stats import rankdata
 from spheres import random_sphere
 
 from mercat import Mercat
 from mercat import _kernels as kernels
 from mercat._data.threads import Workers
 from mercat._math.angles import inverse_distances
-from mercat._math.distances import DistanceTerm
+from mercat._math.distances import N_STEPS, DistanceTerm, half_ranks
 from mercat._math.sphere import from_lonlat, tangent
-from mercat._math.terms import fitted_to
+from mercat._math.terms import fitted_to, on_scale
 from mercat._solve import exact, placement
 from mercat._solve.energy import Energy
 from mercat._solve.landmarks import PlacedTerm
@@ -89,6 +91,124 @@ def test_gradient_over_all_pairs_matches_differences():
     off = ~np.eye(50, dtype=bool)
     correlation = np.corrcoef(distances_of(X, X)[off], arcs_of(Y, Y)[off])[0, 1]
     assert value - alone == pytest.approx(0.4 * angles.variance * (1 - correlation**2), rel=1e-6)
+
+
+# ------------------------------------------------------------------ distances half replaced by ranks
+
+
+def h_of(X: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Distances on the scale of the data, in double precision."""
+    scale = half_ranks(X)
+    assert scale is not None
+    inverse = scale.inverse(np.where(d > 0, 1 / np.where(d > 0, d, 1), 0))
+    return np.where(inverse > 0, 1 / np.where(inverse > 0, inverse, 1), 0)
+
+
+def test_half_of_a_distance_is_its_rank():
+    X = np.random.default_rng(0).normal(size=(150, 8)) * np.geomspace(5, 0.3, 8)
+    d = pdist(X)
+    ranks = rankdata(d) / len(d)
+    expected = d / d.std() + ranks / ranks.std()
+    assert np.abs(h_of(X, d) - expected).max() < 1 / N_STEPS / ranks.std()
+    np.testing.assert_allclose(h_of(X, d), h_of(3 * X, 3 * d), rtol=1e-9)  # in any unit
+
+
+@pytest.mark.parametrize("kind", ["normal", "twins", "whole numbers", "far away"])
+def test_the_scale_increases_without_end(kind):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(90, 4))
+    if kind == "twins":
+        X = np.repeat(X[:12], 8, axis=0)
+    elif kind == "whole numbers":
+        X = rng.integers(2, size=(90, 6)).astype(float)
+    elif kind == "far away":
+        X[0] *= 1e4
+    d = np.concatenate([[0], np.geomspace(1e-6, 1e6, 4000), half_ranks(X).quantiles])
+    h = h_of(X, np.sort(d))
+    assert h[0] == 0
+    assert (np.diff(h[np.sort(d) > 0]) >= 0).all()
+    largest, scale = pdist(X).max(), half_ranks(X)
+    beyond = h_of(X, np.array([1.0, 2.0]) * 2 * largest)
+    assert np.diff(beyond) == pytest.approx(2 * largest / scale.deviation)  # ranks have ended
+
+
+def test_distances_that_differ_by_rounding_alone_have_one_rank():
+    X = np.random.default_rng(0).integers(2, size=(200, 7)).astype(float)
+    scale, d = half_ranks(X), np.sqrt(np.arange(1, 7))
+    for step in (1e-7, -1e-7):
+        np.testing.assert_allclose(h_of(X, d * (1 + step)), h_of(X, d), rtol=1e-5)
+    all_d = pdist(X)
+    expected = [np.mean(all_d < 1.001 * v) + np.mean(all_d[all_d > 0] < 0.999 * v) for v in d]
+    ranks = np.interp(d, scale.quantiles, scale.ranks)
+    assert np.corrcoef(ranks, expected)[0, 1] > 0.999
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(7, 7)))[0].astype(np.float32)
+    turned = half_ranks(X.astype(np.float32) @ rotation)
+    np.testing.assert_allclose(np.interp(d, turned.quantiles, turned.ranks), ranks, rtol=1e-3)
+
+
+def test_equal_distances_have_no_ranks():
+    simplex = np.eye(130)
+    assert half_ranks(simplex) is None
+    assert half_ranks(np.ones((20, 3))) is None
+    assert half_ranks(simplex[:1]) is None
+    near = inverse_distances(simplex, simplex)
+    assert on_scale(near, None) is near
+    assert np.isfinite(Mercat(random_state=0).fit(simplex).embedding_).all()
+
+
+def test_the_scale_depends_neither_on_order_nor_on_twins():
+    rng = np.random.default_rng(2)
+    X = rng.integers(9, size=(1200, 5)).astype(float)  # many rows begin alike
+    scale = half_ranks(X)
+    again = half_ranks(X[rng.permutation(1200)])
+    np.testing.assert_allclose(again.quantiles, scale.quantiles, rtol=1e-12)
+    some = half_ranks(X[:100])
+    twice = half_ranks(np.concatenate([X[:100], X[:100]]))
+    np.testing.assert_allclose(twice.quantiles, some.quantiles, rtol=0.02)
+
+
+def test_gradient_with_ranks_matches_differences():
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(60, 5)), random_sphere(60, 3)
+    X[:, :3] += 2 * Y
+    X[7] = X[8]
+    with Workers(2) as workers:
+        angles = AngleLoss(X, line=None, workers=workers)
+        plain, ranked = (PairLoss(angles, DistanceTerm(), 0.4, ranked) for ranked in (False, True))
+        value, gradient = ranked.evaluate(Y)
+        direction = tangent(rng.normal(size=Y.shape), Y)
+        found = slope(ranked.value, Y, direction)
+        assert np.sum(gradient * direction) == pytest.approx(found, rel=1e-3)
+        off = ~np.eye(60, dtype=bool)
+        h = h_of(X, distances_of(X, X))[off]
+        correlation = np.corrcoef(h, arcs_of(Y, Y)[off])[0, 1]
+        assert value == pytest.approx(0.4 * angles.variance * (1 - correlation**2), rel=1e-6)
+        assert abs(plain.value(Y) / value - 1) > 1e-3
+
+
+def test_placed_points_see_the_ranks_of_the_landmarks():
+    rng = np.random.default_rng(2)
+    n = 40
+    X, Y = rng.normal(size=(n, 5)), random_sphere(n, 4)
+    X[:, :3] += 2 * Y
+    scale = half_ranks(X)
+    term = PlacedTerm(fitted_to(DistanceTerm(), X, Y, scale), 0.7, scale)
+    with Workers(1) as workers:
+        calibration = AngleLoss(X, line=None, workers=workers).judge(Y).calibration
+    how = {"n_apex_legs": n, "rounding": 1e-9, "terms": (term,)}
+    landmarks = prepare_landmarks(X[1:], Y[1:], calibration, **how)
+    energy, angles = (Energy(X[:1], k) for k in (landmarks, landmarks._replace(terms=())))
+    p, q, variance = term.term
+    off = ~np.eye(n, dtype=bool)
+    h, arc = h_of(X, distances_of(X, X))[off], arcs_of(Y, Y)[off]
+    assert (q, p) == pytest.approx(tuple(np.polyfit(arc, h, 1)), rel=1e-3)
+    assert variance == pytest.approx(h.var(), rel=1e-3)
+    residual = h_of(X, distances_of(X[:1], X[1:])) - p - q * arcs_of(Y[:1], Y[1:])
+    expected = 2 * 0.7 * (n - 2) * np.sum(residual**2) / variance
+    assert energy(Y[:1])[0] - angles(Y[:1])[0] == pytest.approx(expected, rel=1e-6)
+    direction = tangent(rng.normal(size=(1, 3)), Y[:1])
+    found = slope(lambda y: float(energy(y)[0][0]), Y[:1], direction)
+    assert float(energy(Y[:1])[1][0] @ direction[0]) == pytest.approx(found, rel=1e-3)
 
 
 def test_energy_of_a_placed_point_is_its_part_of_the_objective():

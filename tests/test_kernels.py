@@ -22,8 +22,10 @@ from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
 from mercat._kernels import _build, _library, neighbors
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
+from mercat._math.distances import DistanceTerm, HalfRanks
 from mercat._math.sphere import normalize
 from mercat._solve.energy import Energy
+from mercat._solve.landmarks import PlacedTerm
 from mercat._solve.losses import AngleLoss
 from mercat._solve.placement import as_type, prepare_landmarks
 
@@ -383,6 +385,22 @@ def test_angle_forces(level, b, m, r):
 # ------------------------------------------------------------------ placement
 
 
+@pytest.mark.parametrize("m", SIZES)
+def test_half_ranks(level, m):
+    rng = np.random.default_rng(m)
+    quantiles, ranks = np.sort(rng.lognormal(size=65)), np.linspace(0, 3, 65)
+    quantiles[20:30], ranks[20:30] = quantiles[20], ranks[20]  # several are equal
+    quantiles[0] = 0
+    scale = HalfRanks(quantiles, ranks, 0.7)
+    near = 1 / rng.lognormal(0, 2, size=(70, m)).astype(np.float32)
+    near[:, 0], near[3], near[4] = 1 / quantiles[25], 0, 1e-3 / quantiles[-1]
+    expected = by_numpy(scale.inverse, near)
+    np.testing.assert_allclose(expected, scale.inverse(near.astype(np.float64)), rtol=1e-5)
+    found = by_any_split(lambda rows: scale.inverse(near[rows]), len(near))
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+    assert (found[3] == 0).all()
+
+
 def landmarks_and_points(L: int, r: int, n_apices: int | None, n_legs: int):
     rng = np.random.default_rng([L, r])
     X = rng.normal(size=(L + 70, r)) * np.linspace(3, 0.3, r)
@@ -418,6 +436,21 @@ def test_placement(level, L, r, n_apices, n_legs):
     assert (there[1] == here[1]).mean() > 0.9
 
 
+@pytest.mark.parametrize("ranked", [False, True])
+def test_energies_of_distances(level, ranked):
+    double, points = landmarks_and_points(150, 20, 100, 77)
+    scale = HalfRanks(np.linspace(0, 3, 65) ** 1.5, np.linspace(0, 3, 65), 1.3) if ranked else None
+    term = PlacedTerm(DistanceTerm(0.3, 1.4, 2.0), 50.0, scale)
+    double, points = double._replace(terms=(term,)), points[6:]
+    starts = random_sphere(2 * len(points), 0).reshape(-1, 2, 3)
+    _, found = as_type(double, np.float32).place_from(
+        points.astype(np.float32), starts.astype(np.float32), 0
+    )
+    energy = Energy(points, double)
+    expected = np.minimum(*(energy(starts[:, k])[0] for k in (0, 1)))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_a_point_is_placed_whatever_comes_with_it(level):
     landmarks, points = landmarks_and_points(150, 20, 100, 77)
     landmarks, X = as_type(landmarks, np.float32), points.astype(np.float32)
@@ -431,7 +464,7 @@ def test_a_point_is_placed_whatever_comes_with_it(level):
     def part(rows: slice) -> np.ndarray:
         K, near = energy.K[:, rows].copy(), energy.apex_legs.inverse_distance[rows]
         E = energy.screen()[rows].copy()
-        return kernels.place(packed, X[rows], K, near, E, settings, (4, 4, 6))[0]
+        return kernels.place(packed, X[rows], K, near, 2 * near, E, settings, (4, 4, 6))[0]
 
     assert np.isfinite(by_any_split(part, len(X))[3:]).all()
 

@@ -16,7 +16,7 @@ from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import AngleTerm, PairForces, anchors_at, pairs_of
 from mercat._kernels import _triton, device
 from mercat._math.angles import Calibration
-from mercat._math.distances import DistanceTerm
+from mercat._math.distances import DistanceTerm, half_ranks
 from mercat._math.sphere import normalize
 from mercat._solve.energy import energy_of
 from mercat._solve.placement import placed_moments
@@ -58,6 +58,8 @@ def main() -> None:
         AngleTerm(Calibration(0.3, 0.7), 0.05),
         PairForces(DistanceTerm(0.5, 1.2, 0.3), 1.0),
     )
+    scale = half_ranks(X)
+    compare("half_ranks", lambda: [scale.inverse(pairs.inverse_distance)])
     compare("inverse_distances", lambda: [pairs_of(X, anchors).inverse_distance])
     compare("angle_force", lambda: angles.force(pairs, Y, anchors))
     compare("arc_residuals", lambda: distances.force(pairs, Y, anchors), 1e-4)
@@ -78,7 +80,7 @@ def main() -> None:
 
         compare("spread and read_field", field)
     data = rng.normal(size=(300, 12)) + 3 * rng.normal(size=(5, 12))[rng.integers(5, size=300)]
-    model = Mercat(n_landmarks=100, random_state=0, solver="landmarks").fit(data)
+    model = Mercat(n_landmarks=120, random_state=0, solver="landmarks").fit(data)
     X_hat = torch.as_tensor(model._placer.block(data[:25] + 0.01)[0])
     Y = Y[: len(X_hat)]
     landmarks = upload_all(model._placer.against, torch.device("cpu"))

@@ -213,7 +213,10 @@ class PairForces(NamedTuple):
 def pair_forces(X: Array, Y: Array, sample: Sample) -> list[PairForces]:
     """All terms over pairs, for data X (n x r) at Y (n x 3)."""
     rows = sample.rows[:_PARAMETER_SAMPLE]
-    return [PairForces(fitted_to(term, X[rows], Y[rows]), weight) for term, _, weight in PAIR_TERMS]
+    return [
+        PairForces(fitted_to(entry.term, X[rows], Y[rows]), entry.weight_with_detail)
+        for entry in PAIR_TERMS
+    ]
 
 
 class FarTerms:

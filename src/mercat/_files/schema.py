@@ -19,6 +19,7 @@ from .._detail.repulsion import Field
 from .._detail.terms import Anchors, PairForces
 from .._estimator import Mercat
 from .._math.angles import ApexSums, Calibration
+from .._math.distances import N_STEPS, HalfRanks
 from .._math.terms import PAIR_TERMS
 from .._reduce.components import ComponentReducer
 from .._reduce.distances import DistanceReducer
@@ -93,7 +94,12 @@ RULES: dict[type, dict[str, Any]] = {
         "n_apex_legs": int,
         "terms": [PlacedTerm],
     },
-    PlacedTerm: {"term": _PAIR_TERMS, "weight": float},
+    PlacedTerm: {"term": _PAIR_TERMS, "weight": float, "scale": (HalfRanks, type(None))},
+    HalfRanks: {
+        "quantiles": Shape(f"{N_STEPS + 1}"),
+        "ranks": Shape(f"{N_STEPS + 1}"),
+        "deviation": float,
+    },
     Calibration: {"alpha": float, "beta": float},
     DetailPlacer: {
         "X": Shape("N r"),
@@ -233,6 +239,10 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
             )
         if not around.field.fits():
             raise ValueError("its field does not have the size of its grid.")
+    for term in getattr(around, "terms", ()):
+        scale = getattr(term, "scale", None)
+        if scale and not (scale.deviation > 0 and np.diff(scale[:2], prepend=0).min() >= 0):
+            raise ValueError("its scale of distances must increase from 0.")
     pair = state["calibration_"]
     if len(pair) != 2 or not all(isinstance(v, float) and math.isfinite(v) for v in pair):
         raise ValueError("calibration_ must be two numbers.")

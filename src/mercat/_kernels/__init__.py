@@ -13,7 +13,7 @@ is 0) and with which tests compare it:
 from ._library import LANES, aligned_zeros, available, describe, switched, take
 from .angles import bearings, data_moments, inverse_distances, turning_forces
 from .descent import Anchors, anchors_of, angle_forces, attraction, move
-from .distances import arc_residuals
+from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
 from .neighbors import in_order, smallest
 from .placement import Landmarks, landmarks_of, place, place_from
@@ -38,6 +38,7 @@ __all__ = [
     "describe",
     "fill_table",
     "filter_spectrum",
+    "half_ranks",
     "in_order",
     "inverse_distances",
     "landmarks_of",

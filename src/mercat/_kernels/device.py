@@ -54,12 +54,13 @@ def take(*tensors: Any) -> bool:
 _PLACING = {
     "energy": [
         (
-            "lnnpppnpppnppnn" + "f" * 8 + "pp",
+            "lnnpppnppppnppnn" + "f" * 8 + "pp",
             {**_ENERGIES, "LEGS": 128, "APEX_LEGS": 128},
         )
     ],
     "bfgs": [("nnnffffpppppp", {"BLOCK": 128})],
     "inverse_distances": [("pnnpnpppffp", {"ROWS": 16, "LEGS": 64})],
+    "half_ranks": [("pnppfp", {"BLOCK": 256})],
     "linear_parts": [("pnnpnppppffnppp", {"ROWS": 16, "LEGS": 64})],
     "choose": [("npnpnflp", {"ROWS": 4, "PLACES": 512})],
     "weights": [("ppnpnfp", {"ROWS": 16, "LEGS": 64})],
@@ -240,6 +241,17 @@ def linear_parts(
     return found
 
 
+def half_ranks(near: Any, quantiles: Any, ranks: Any, slope: float) -> Any:
+    """See `_math.distances.HalfRanks.inverse`."""
+    near = near.contiguous()
+    found, size = near.new_empty(near.shape), near.numel()
+    _run(
+        "half_ranks", _programs(size, _BLOCK), near.device,
+        near, size, quantiles, ranks, slope, found, BLOCK=_BLOCK,
+    )  # fmt: skip
+    return found
+
+
 def arc_residuals(
     near: Any, Y: Any, others: Any, line: tuple[float, float], least_sine: float
 ) -> tuple[Any, Any, Any]:
@@ -333,13 +345,14 @@ class Steps(NamedTuple):
 
 
 def place(
-    linear: Linear, legs: Any, apex: tuple[Any, Any], settings: tuple[float, ...], start: Any,
-    steps: Steps,
+    linear: Linear, seen: Any, legs: Any, apex: tuple[Any, Any], settings: tuple[float, ...],
+    start: Any, steps: Steps,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Positions (n x 3) of points, whether each has converged, energies (n), and gradients (n x 3).
 
     `legs` (9 x L) are frames, sigma and sigma12 of the landmarks, `apex` are data and positions of the legs
-    of an apex. `start` are `Places`, or positions (n x 3). See `_solve.bfgs.bfgs`.
+    of an apex, `seen` (n x m) the inverse distances to them as the distance term sees them. `start` are
+    `Places`, or positions (n x 3). See `_solve.bfgs.bfgs`.
     """
     import torch
 
@@ -353,7 +366,7 @@ def place(
         W = weights(Y, near, Y_legs, settings[0])
         _run(
             "energy", _programs(len(Y), _ENERGIES["ROWS"]), Y.device,
-            rows, len(Y), n, Y, linear.K, legs, n_legs, there, linear.near, linear.products,
+            rows, len(Y), n, Y, linear.K, legs, n_legs, there, linear.near, seen, linear.products,
             3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *constant, found, gradient,
             **_ENERGIES, LEGS=128, APEX_LEGS=_tile(m),
         )  # fmt: skip

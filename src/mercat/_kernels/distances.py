@@ -1,10 +1,21 @@
-"""Residuals of distances against arcs (distances.c)."""
+"""Residuals of distances against arcs, and distances half replaced by ranks (distances.c)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ._library import exactly, run
+
+
+def half_ranks(
+    inverse_distance: np.ndarray, quantiles: np.ndarray, ranks: np.ndarray, slope: float
+) -> np.ndarray:
+    """See `_math.distances.HalfRanks.inverse`."""
+    assert len(quantiles) == len(ranks) == 65  # C reads as many
+    found = np.empty(inverse_distance.shape, dtype=np.float32)
+    arrays = (exactly(a, np.float32) for a in (inverse_distance, quantiles, ranks))
+    run("half_ranks", *found.shape, *arrays, slope, found)
+    return found
 
 
 def arc_residuals(

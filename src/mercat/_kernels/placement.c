@@ -17,7 +17,7 @@ struct landmarks {
 };
 
 struct point {
-    const float *x, *K1, *K2, *near;
+    const float *x, *K1, *K2, *near, *seen; /* inverse distances to the legs, as angles and as distances see them */
     float *scratch; /* 7 padded + 2 width numbers */
 };
 
@@ -107,14 +107,14 @@ static float as_leg(const struct landmarks *k, const struct point *p, const floa
 /* Energy of the distances to the legs of an apex; its gradient in R^3 is added to g unless g is NULL. */
 static float by_distance(const struct landmarks *k, const struct point *point, const float y[3], float *g)
 {
-    const float *Y1 = k->Y, *Y2 = Y1 + k->m, *Y3 = Y2 + k->m, *near = point->near, p = k->p, q = k->q;
+    const float *Y1 = k->Y, *Y2 = Y1 + k->m, *Y3 = Y2 + k->m, *seen = point->seen, p = k->p, q = k->q;
     const float y0 = y[0], y1 = y[1], y2 = y[2], least = k->least_sine * k->least_sine;
     float squares = 0, gx = 0, gy = 0, gz = 0;
     if (k->pair_weight == 0)
         return 0;
 #pragma omp simd reduction(+ : squares, gx, gy, gz)
     for (int64_t j = 0; j < k->m; j++) {
-        float d = near[j] > 0 ? 1 / near[j] : 0, cosine = y0 * Y1[j] + y1 * Y2[j] + y2 * Y3[j];
+        float d = seen[j] > 0 ? 1 / seen[j] : 0, cosine = y0 * Y1[j] + y1 * Y2[j] + y2 * Y3[j];
         float residual = d - p - q * arc_of(cosine), pull = residual * inverse_sine(cosine, least);
         squares += residual * residual;
         gx += pull * Y1[j];
@@ -242,21 +242,21 @@ static void best_candidate(const struct landmarks *k, const struct point *p, int
     }
 }
 
-/* Places b points: K is 2 x b x L, `near` b x m, E the leg energy at the candidates (b x G), overwritten. `settings`:
+/* Places b points: K is 2 x b x L, `near` and `seen` b x m, E the leg energy at the candidates (b x G), overwritten. `settings`:
    softening, alpha, beta, the weight of the apex, the cosine of the smallest distance between candidates, the longest
    step, rounding, the step length below which a point has converged, the first step of each pass (the second pass is
    for points that have not converged), the weight of distances, p and q of their line, and the smallest sine. */
 KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t G, int64_t kept,
               int64_t steps, int64_t more_steps, const float *settings, const float *legs, const float *Y_apex,
               const float *X_apex, const float *Xt_apex, const float *candidates, const float *X, const float *K,
-              const float *near, float *E, float *scratch, float *Y, int8_t *settled)
+              const float *near, const float *seen, float *E, float *scratch, float *Y, int8_t *settled)
 {
     const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
                                 X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
                                 settings[10], settings[11], settings[12], settings[13]};
     memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* padding is and stays 0 */
     for (int64_t i = 0; i < b; i++) {
-        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
+        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, seen + i * m, scratch};
         float *y = Y + 3 * i, g[3];
         best_candidate(&k, &p, G, candidates, E + i * G, kept, settings[4], y);
         float energy = begin(&k, &p, y, g);
@@ -273,15 +273,15 @@ KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t
    step length below which a point has converged, and the first step. */
 KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n, int64_t steps,
                    const float *settings, const float *legs, const float *Y_apex, const float *X_apex,
-                   const float *Xt_apex, const float *X, const float *K, const float *near, const float *starts,
-                   float *scratch, float *Y, float *E)
+                   const float *Xt_apex, const float *X, const float *K, const float *near, const float *seen,
+                   const float *starts, float *scratch, float *Y, float *E)
 {
     const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
                                 X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
                                 settings[8], settings[9], settings[10], settings[11]};
     memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width));
     for (int64_t i = 0; i < b; i++) {
-        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, scratch};
+        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, seen + i * m, scratch};
         const float *start = starts + 3 * n * i;
         float *y = Y + 3 * i, g[3];
         memcpy(y, start, 3 * sizeof(float));

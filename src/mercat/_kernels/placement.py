@@ -50,12 +50,12 @@ def _scratch(landmarks: Landmarks) -> np.ndarray:
 
 
 def place(
-    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, E: np.ndarray,
-    settings: tuple[float, ...], steps: tuple[int, int, int],
+    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, seen: np.ndarray,
+    E: np.ndarray, settings: tuple[float, ...], steps: tuple[int, int, int],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Positions (b x 3) of points X (b x r), and whether they have settled; see placement.c."""
     Y, settled = np.empty((len(X), 3), dtype=np.float32), np.empty(len(X), dtype=np.int8)
-    arrays = (exactly(a, np.float32) for a in (X, K, near))
+    arrays = (exactly(a, np.float32) for a in (X, K, near, seen))
     run(
         "place", *_sizes(landmarks, X, K, near), E.shape[1], *steps, _settings(settings, 14),
         *landmarks, *arrays, E, _scratch(landmarks), Y, settled,
@@ -64,12 +64,12 @@ def place(
 
 
 def place_from(
-    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, starts: np.ndarray,
-    settings: tuple[float, ...], steps: int,
+    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, seen: np.ndarray,
+    starts: np.ndarray, settings: tuple[float, ...], steps: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Positions (b x 3) of points X (b x r) from starts (b x n x 3), and their energies; see placement.c."""
     Y, E = np.empty((len(X), 3), dtype=np.float32), np.empty(len(X), dtype=np.float32)
-    arrays = (exactly(a, np.float32) for a in (X, K, near, starts))
+    arrays = (exactly(a, np.float32) for a in (X, K, near, seen, starts))
     run(
         "place_from", *_sizes(landmarks, X, K, near), starts.shape[1], steps, _settings(settings, 12),
         *landmarks[:4], *arrays, _scratch(landmarks), Y, E,

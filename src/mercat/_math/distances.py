@@ -12,12 +12,73 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, namespace, row_dot, row_product
+from .._data.arrays import Array, like, namespace, row_dot, row_product, to_numpy
 from .._kernels import device as device_kernels
 
 LEAST_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
+N_STEPS = 64  # quantiles, between which ranks are interpolated
+_RANKED = 400  # points whose distances are ranked, chosen ...
+_SORTED_BY = 8  # ... in the order of so many columns
+# Fractions of the mean: distances with a smaller standard deviation are taken to be all equal, and quantiles
+# that differ by less to be one, with one rank. The second is a few times the rounding of distances.
+_ALL_EQUAL, _EQUAL = 1e-4, 1e-6
+
+
+class HalfRanks(NamedTuple):
+    """The scale h(d) = d / sd(d) + rank(d) / sd(rank), on which distances are compared; h(0) = 0.
+
+    The rank is the fraction of the distances of the data that are smaller, and half of those that are equal.
+    It is interpolated between quantiles, of which the first is replaced by 0.
+    """
+
+    quantiles: Array  # (N_STEPS + 1,)
+    ranks: Array  # (N_STEPS + 1,) of the quantiles, divided by the standard deviation of ranks
+    deviation: float  # standard deviation of the distances
+
+    def inverse(self, inverse_distance: Array) -> Array:
+        """1 / h(d) for inverse distances 1 / d; zero, for points that coincide in the data, stays zero."""
+        near, slope = inverse_distance, 1 / self.deviation
+        if kernels.take(near) and near.dtype == "float32":
+            return kernels.half_ranks(near, self.quantiles, self.ranks, slope)
+        xp = namespace(near)
+        quantiles, ranks = (xp.asarray(a, **like(near)) for a in self[:2])
+        if device_kernels.take(near):
+            return device_kernels.half_ranks(near, quantiles, ranks, slope)
+        apart = near > 0
+        d = apart / xp.where(apart, near, xp.ones_like(near))
+        above = xp.searchsorted(quantiles, xp.reshape(d, (-1,)), side="right")
+        above = xp.reshape(xp.clip(above, 1, N_STEPS), d.shape)
+        low, high = quantiles[above - 1], quantiles[above]
+        part = xp.where(d < high, (d - low) / xp.where(d < high, high - low, 1.0), 1.0)
+        h = d * slope + (1 - part) * ranks[above - 1] + part * ranks[above]
+        return apart / xp.where(apart, h, xp.ones_like(h))
+
+
+def half_ranks(X: Array) -> HalfRanks | None:
+    """The scale for points X (n x r), or None if their distances are all equal.
+
+    The ranks are among the distances of a sample of the points, taken at equal steps in the order of their
+    first columns, so that it does not depend on the order of X.
+    """
+    X = to_numpy(X).astype(np.float64)
+    n = len(X)
+    if n > _RANKED:
+        in_order = np.lexsort(X[:, :_SORTED_BY].T[::-1])
+        X = X[in_order[np.arange(_RANKED) * n // _RANKED]]
+    d = np.sort(pdist(X))
+    d = d[d > 0]
+    if len(d) == 0 or d.std() <= _ALL_EQUAL * d.mean():
+        return None
+    ranks = np.linspace(0, 1, N_STEPS + 1)
+    quantiles = d[np.rint(ranks * (len(d) - 1)).astype(int)]
+    group = np.cumsum(np.diff(quantiles, prepend=0) > _EQUAL * d.mean())
+    size = np.maximum(np.bincount(group), 1)
+    quantiles, ranks = ((np.bincount(group, a) / size)[group] for a in (quantiles, ranks))
+    quantiles[0] = ranks[0] = 0
+    return HalfRanks(quantiles, ranks / np.interp(d, quantiles, ranks).std(), float(d.std()))
 
 
 class DistanceTerm(NamedTuple):

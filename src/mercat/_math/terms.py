@@ -3,7 +3,8 @@
 A term compares the arcs between points on the map with the distances in the data. The exact solver takes it
 over all pairs, the placement of points over pairs with a landmark, and the descent of maps with detail over
 pairs with an anchor. They know terms only by the methods of `PairTerm`: a new term is a record of numbers
-with these methods, in a file of its own, and a line in `PAIR_TERMS`.
+with these methods, in a file of its own, and a line in `PAIR_TERMS`. On maps without detail, a term may see
+distances half replaced by their ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from .._data.arrays import Array, blocks, namespace, to_numpy, widest
 from .angles import inverse_distances
-from .distances import DistanceTerm
+from .distances import DistanceTerm, HalfRanks
 
 _ROWS_PER_BLOCK = 256
 
@@ -49,6 +50,7 @@ class Weighted(NamedTuple):
     term: PairTerm
     weight: float
     weight_with_detail: float
+    ranked: bool = False  # whether it sees `HalfRanks` instead of distances, on maps without detail
 
 
 PAIR_TERMS = [
@@ -56,12 +58,18 @@ PAIR_TERMS = [
 ]
 
 
-def fitted_to(term: PairTerm, X: Array, Y: Array) -> PairTerm:
+def on_scale(inverse_distance: Array, scale: HalfRanks | None) -> Array:
+    """What `PairTerm.residuals` takes: inverse distances, or those on a scale."""
+    return inverse_distance if scale is None else scale.inverse(inverse_distance)
+
+
+def fitted_to(term: PairTerm, X: Array, Y: Array, scale: HalfRanks | None = None) -> PairTerm:
     """The term with the best parameters for all pairs of points X (n x r) at Y (n x 3)."""
     xp = namespace(X)
     X, Y = xp.astype(X, xp.float32), xp.astype(Y, xp.float32)
     n, parts = len(X), []
     for block in blocks(n, _ROWS_PER_BLOCK):
-        found = term.residuals(inverse_distances(X[block], X), Y[block], Y)[2]
+        near = on_scale(inverse_distances(X[block], X), scale)
+        found = term.residuals(near, Y[block], Y)[2]
         parts.append(to_numpy(xp.sum(found, axis=1, dtype=widest(found))))
     return term.fitted(np.sum(parts, axis=0), n * (n - 1))[0]

@@ -23,6 +23,7 @@ from .._math.angles import (
 )
 from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent
+from .._math.terms import on_scale
 from .landmarks import Landmarks
 
 N_KEPT = 4  # candidates whose full energy is compared ...
@@ -43,6 +44,7 @@ class Energy:
         self._compare_with(landmarks, away_from)
         self.K, near, self.nearest = _linear_parts(X, landmarks)
         self.apex_legs = legs_with_ones(X, landmarks.X[: self.n_apex_legs, :], near)
+        self.seen = [on_scale(near, scale) for _, _, scale in landmarks.terms]  # by the terms
 
     def _compare_with(self, landmarks: Landmarks, away_from: Array | None) -> None:
         self.landmarks, self.away_from = landmarks, away_from
@@ -53,7 +55,7 @@ class Energy:
         # At either end, a pair is part of one triple per other landmark.
         self.terms = [
             (2 * (weight / term.variance) * n_landmarks * (n_landmarks - 1) / max(m, 1), term)
-            for term, weight in landmarks.terms
+            for term, weight, _ in landmarks.terms
         ]
 
     def screen(self) -> Array:
@@ -102,10 +104,15 @@ class Energy:
 
     def _of_pairs(self, Y: Array) -> Iterator[tuple[Array, Array]]:
         """Energy and gradient of each term over pairs."""
-        near = self.apex_legs.inverse_distance
-        for weight, term in self.terms:
+        for (weight, term), near in zip(self.terms, self.seen, strict=True):
             squares, gradient, _ = term.residuals(near, Y, self.landmarks.Y[: near.shape[1], :])
             yield weight * squares, weight * gradient
+
+    @property
+    def near_legs(self) -> tuple[Array, Array]:
+        """Inverse distances to the legs of an apex for the kernels, for angles and for distances."""
+        near = self.apex_legs.inverse_distance
+        return near, self.seen[0] if self.seen else near
 
     @property
     def line(self) -> tuple[float, float, float, float]:
@@ -137,6 +144,7 @@ class EnergyOnGPU(Energy):
         sums = k.X, k.P, k.p, k.T, self.n_apex_legs
         self._linear = device.linear_parts(X, *sums, *rounding(X))
         self.K, self.nearest = self._linear.K, self._linear.nearest
+        self.seen = [on_scale(self._linear.near, scale) for _, _, scale in k.terms]
         frame = k.frame.mT.reshape(6, -1)
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
 
@@ -169,7 +177,8 @@ class EnergyOnGPU(Energy):
         settings = (k.softening, *k.calibration, self.apex_weight, *self.line)
         limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, SETTLED)
         apex = k.X[:m, :], k.Y[:m, :]
-        return device.place(self._linear, self._legs, apex, settings, start, limits)
+        seen = self.seen[0] if self.seen else self._linear.near
+        return device.place(self._linear, seen, self._legs, apex, settings, start, limits)
 
 
 class Energies:

@@ -41,7 +41,7 @@ def objective_of(angles: AngleLoss) -> Objective:
     """The objective with a given angle loss, before the map is known."""
     if not takes_pairs(len(angles.X), angles.line, 0.0):
         return Objective(angles)
-    return Objective(angles, [PairLoss(angles, t.term, t.weight) for t in PAIR_TERMS])
+    return Objective(angles, [PairLoss(angles, t.term, t.weight, t.ranked) for t in PAIR_TERMS])
 
 
 class Fit(NamedTuple):

@@ -9,7 +9,7 @@ from .. import _kernels as kernels
 from .._data.arrays import Array, namespace, row_dot, unstack, widest
 from .._kernels import device
 from .._math.angles import Calibration, bearings
-from .._math.distances import DistanceTerm
+from .._math.distances import DistanceTerm, HalfRanks
 from .._math.sphere import tangent_frame
 from .._math.terms import PairTerm
 
@@ -21,6 +21,7 @@ class PlacedTerm(NamedTuple):
 
     term: PairTerm
     weight: float  # in units of a squared residual of a triple
+    scale: HalfRanks | None = None  # of the distances; None for themselves
 
 
 class _Fields(NamedTuple):

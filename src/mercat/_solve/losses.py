@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,13 +30,35 @@ from .._math.angles import (
     mean_square,
     total,
 )
+from .._math.distances import HalfRanks, half_ranks
 from .._math.sphere import tangent
-from .._math.terms import PairTerm
+from .._math.terms import PairTerm, on_scale
 
 T = TypeVar("T")
 _PAIRS_PER_BLOCK = 1 << 17  # fits the cache of a core
 _PAIRS_KEPT = 1 << 22  # distances and bearings of more pairs are recomputed
 _PAIRS_ON_DEVICE = 1 << 26  # both limits on a device
+
+
+class _Ranked:
+    """Inverse distances of points X on the scale `HalfRanks`, by block; kept if not too many."""
+
+    def __init__(self, X: Array, *, keep: bool) -> None:
+        self._X, self._keep = X, keep
+        self._blocks: dict[int, Array] = {}
+
+    @functools.cached_property
+    def _scale(self) -> HalfRanks | None:
+        return half_ranks(self._X)
+
+    def __call__(self, k: int, inverse_distance: Array) -> Array:
+        """Block k, given its inverse distances."""
+        if k in self._blocks:
+            return self._blocks[k]
+        found = on_scale(inverse_distance, self._scale)
+        if self._keep:
+            self._blocks[k] = found
+        return found
 
 
 class AngleLoss:
@@ -76,8 +99,10 @@ class AngleLoss:
         self._n_threads = workers.n_jobs
         self._legs: list[Legs] | None = None
         self._apices: kernels.Apices | None = None  # instead, if compiled kernels do all blocks
+        self._ranked = _Ranked(X, keep=self._keep)
         if sharing is not None and rows is None and sharing.X.dtype == X.dtype:
             self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
+            self._ranked = sharing._ranked
         elif self._keep and n <= kernels.MOST_APICES and X.dtype == "float32" and kernels.take(X):
             near = np.concatenate(list(self._map(self._inverse_distances, self._blocks)))
             self._apices = kernels.apices_of(X, near)
@@ -203,11 +228,19 @@ class AngleLoss:
         count, a, aa = self.data_totals
         return max(aa / max(count, 1.0) - (a / max(count, 1.0)) ** 2, 0.0)
 
-    def each_block(self, function: Callable[[slice, Array], T]) -> Iterator[T]:
-        """Apply a function to blocks of points and their inverse distances to all points (b x n)."""
-        return self._map(
-            lambda k: function(self._blocks[k], self._block_distances(k)), self._indices
-        )
+    def each_block(
+        self, function: Callable[[slice, Array], T], *, ranked: bool = False
+    ) -> Iterator[T]:
+        """Apply a function to blocks of points and their inverse distances to all points (b x n).
+
+        If `ranked`, distances are on the scale `HalfRanks`.
+        """
+
+        def apply(k: int) -> T:
+            near = self._block_distances(k)
+            return function(self._blocks[k], self._ranked(k, near) if ranked else near)
+
+        return self._map(apply, self._indices)
 
     def beside_data(self, Y: np.ndarray) -> Array:
         """Positions on the device of the data, in their precision."""
@@ -217,12 +250,16 @@ class AngleLoss:
 class PairLoss:
     """A term over all pairs of points, next to the `AngleLoss` of the same points.
 
-    It is in units of the variance of the cosines, so that both are fractions of a variance.
+    It is in units of the variance of the cosines, so that both are fractions of a variance. If `ranked`, it
+    sees distances on the scale `HalfRanks`.
     """
 
-    def __init__(self, angles: AngleLoss, term: PairTerm, weight: float) -> None:
+    def __init__(
+        self, angles: AngleLoss, term: PairTerm, weight: float, ranked: bool = False
+    ) -> None:
         self._angles, self._term = angles, term
         self._weight = weight * angles.variance
+        self._each_block = functools.partial(angles.each_block, ranked=ranked)
 
     def evaluate(self, Y: np.ndarray) -> tuple[float, np.ndarray]:
         """The term at Y (n x 3), and its gradient, tangent to the sphere.
@@ -233,7 +270,7 @@ class PairLoss:
         there = angles.beside_data(Y)
         term, value = self._fitted(there)
         scale = 2 * self._weight / (max(n * (n - 1), 1) * term.variance)
-        parts = angles.each_block(
+        parts = self._each_block(
             lambda block, near: term.residuals(near, there[block, ...], there)[1]
         )
         gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)
@@ -245,7 +282,7 @@ class PairLoss:
 
     def _fitted(self, Y: Array) -> tuple[PairTerm, float]:
         """The term with the best parameters for all pairs at Y, and its value."""
-        parts = self._angles.each_block(
+        parts = self._each_block(
             lambda block, near: to_numpy(self._term.residuals(near, Y[block, ...], Y)[2])
         )
         sums = np.sum([np.sum(part, axis=1, dtype=np.float64) for part in parts], axis=0)

@@ -34,6 +34,7 @@ from .._math.angles import (
     map_moments,
     rounded,
 )
+from .._math.distances import half_ranks
 from .._math.sphere import fibonacci_grid
 from .._math.terms import PAIR_TERMS, fitted_to
 from .bfgs import bfgs
@@ -148,8 +149,8 @@ class LandmarkPlacer(Landmarks):
         energy = Energy(X, self)
         limits = LONGEST_STEP, ROUNDING, SETTLED, _WARM_START[1]
         settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
-        near = energy.apex_legs.inverse_distance
-        Y, E = kernels.place_from(self.for_kernels, X, energy.K, near, starts, settings, steps)
+        near = energy.near_legs
+        Y, E = kernels.place_from(self.for_kernels, X, energy.K, *near, starts, settings, steps)
         coincides = energy.nearest == 0
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
@@ -190,9 +191,9 @@ class LandmarkPlacer(Landmarks):
             away = None if away_from is None else filled_up(away_from[t, :])
             energy = Energy(tile, self, away)
             settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
-            near = energy.apex_legs.inverse_distance
+            near = energy.near_legs
             Y, settled = kernels.place(
-                self.for_kernels, tile, energy.K, near, energy.screen(), settings, steps
+                self.for_kernels, tile, energy.K, *near, energy.screen(), settings, steps
             )
             found.append(self._join_twins(tile, energy.nearest == 0, Y, settled))
         Y, settled = (xp.concat(parts)[:n, ...] for parts in zip(*found, strict=True))
@@ -236,9 +237,11 @@ def prepare_landmarks(
 def placed_terms(X: Array, Y: Array, fit: AngleFit) -> tuple[PlacedTerm, ...]:
     """The terms over pairs for landmarks X (L x r) at Y (L x 3), given the fit of the angles."""
     variance = fit.loss**2 / (1 - fit.correlation**2)  # of the cosines
-    return tuple(
-        PlacedTerm(fitted_to(term, X, Y), weight * variance) for term, weight, _ in PAIR_TERMS
-    )
+    found = []
+    for term, weight, _, ranked in PAIR_TERMS:
+        scale = half_ranks(X) if ranked else None
+        found.append(PlacedTerm(fitted_to(term, X, Y, scale), weight * variance, scale))
+    return tuple(found)
 
 
 def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:

@@ -56,12 +56,18 @@ class Objectives:
         self._gram = X @ X.T
         self._squares = xp.sum(X * X, axis=1)[:, None]
         self._mask = xp.astype(self._near > 0, X.dtype)
-        apart = self._near > 0
-        self._d = self._mask / xp.where(apart, self._near, xp.ones_like(self._near))
+        seen, apart = self._seen_by_distances(about), self._near > 0
+        self._d = self._mask / xp.where(apart, seen, xp.ones_like(seen))
         mean = self._d.sum() / max(len(X) * (len(X) - 1), 1)
         self._of_d = mean, (self._d**2).sum() / max(len(X) * (len(X) - 1), 1) - mean**2
         self._others = 1 - xp.eye(len(X), dtype=X.dtype, device=X.device)
         self._weight = PAIR_TERMS[0][1] * about.variance if distances else 0.0
+
+    @staticmethod
+    def _seen_by_distances(about: AngleLoss) -> Array:
+        """Inverse distances as the distance term sees them."""
+        parts = about.each_block(lambda _, near: near, ranked=PAIR_TERMS[0].ranked)
+        return namespace(about.X).concat(list(parts))
 
     def __call__(self, Y: Any) -> tuple[Any, Any]:
         """Objectives (s) at Y (s x n x 3), and gradients along the sphere (s x n x 3)."""

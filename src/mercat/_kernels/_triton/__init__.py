@@ -7,7 +7,7 @@ are not specialised: a kernel is compiled once for any number of rows, columns a
 
 from .angles import moments, weights
 from .detail import angle_force, attraction, move, read_field, spread
-from .distances import arc_residuals, inverse_distances
+from .distances import arc_residuals, half_ranks, inverse_distances
 from .placement import bfgs, choose, energy, linear_parts
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "bfgs",
     "choose",
     "energy",
+    "half_ranks",
     "inverse_distances",
     "linear_parts",
     "moments",

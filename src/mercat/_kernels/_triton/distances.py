@@ -50,6 +50,24 @@ def inverse_distances(
     tl.store(near + at, found, mask=both)
 
 
+@triton.jit(do_not_specialize=["size"])
+def half_ranks(near, size, quantiles, ranks, slope, found, BLOCK: tl.constexpr):
+    """See `_math.distances.HalfRanks.inverse`, for a number of inverse distances and 65 quantiles."""
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = i < size
+    close = tl.load(near + i, mask=there, other=0.0)
+    apart = close > 0
+    d = tl.where(apart, 1.0 / tl.where(apart, close, 1.0), 0.0)
+    at = tl.zeros((BLOCK,), tl.int32)
+    for k in tl.static_range(6):  # bisection
+        at += tl.where(tl.load(quantiles + at + (32 >> k)) <= d, 32 >> k, 0)
+    low = tl.load(quantiles + at)
+    high = tl.load(quantiles + at + 1)
+    part = tl.where(d < high, (d - low) / tl.where(d < high, high - low, 1.0), 1.0)
+    h = d * slope + (1.0 - part) * tl.load(ranks + at) + part * tl.load(ranks + at + 1)
+    tl.store(found + i, tl.where(apart, 1.0 / tl.where(apart, h, 1.0), 0.0), mask=there)
+
+
 @triton.jit
 def _arc(cosine):
     """The arc-cosine, within 2e-8 (Abramowitz and Stegun 4.4.46)."""

@@ -109,8 +109,8 @@ def _energy_as_leg(
 
 @triton.jit
 def _energy_as_apex(
-    x, y, z, u, v, w, leg, close, product, q, summed1, summed2, softening, alpha, beta, apex_weight,
-    pair_weight, line_p, line_q, least_sine,
+    x, y, z, u, v, w, leg, close, seen, product, q, summed1, summed2, softening, alpha, beta,
+    apex_weight, pair_weight, line_p, line_q, least_sine,
 ):  # fmt: skip
     """Energy of points as apices and of their distances, and its gradient in space."""
     B1, B2, inverse_sine = directions(x, y, z, u, v, w, close > 0, softening)
@@ -120,7 +120,7 @@ def _energy_as_apex(
     of_ab = ab - (S1 + S2)
     E = apex_weight * (beta * beta * of_bb - 2.0 * beta * of_ab + 2.0 * alpha * beta * of_b)
     cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
-    _, _, residual, pull = by_distance(close, cosine, leg[None, :], line_p, line_q, least_sine)
+    _, _, residual, pull = by_distance(seen, cosine, leg[None, :], line_p, line_q, least_sine)
     E += pair_weight * tl.sum(residual * residual, axis=1)
     gamma = 1.0 - alpha - beta / 2.0
     g1 = B1 * (beta * S1 + gamma)[:, None] + beta * B2 * S12[:, None] + alpha * t1[:, None]
@@ -137,8 +137,9 @@ def _energy_as_apex(
 
 @triton.jit(do_not_specialize=["n_rows", "n", "n_legs", "m", "stride", "as_leg"])
 def energy(
-    rows, n_rows, n, Y, K, legs, n_legs, legs_Y, near, products, stride, x_norms, summed, m, as_leg,
-    softening, alpha, beta, apex_weight, pair_weight, line_p, line_q, least_sine, found, gradient,
+    rows, n_rows, n, Y, K, legs, n_legs, legs_Y, near, seen, products, stride, x_norms, summed, m,
+    as_leg, softening, alpha, beta, apex_weight, pair_weight, line_p, line_q, least_sine,
+    found, gradient,
     ROWS: tl.constexpr, LEGS: tl.constexpr, APEX_LEGS: tl.constexpr,
 ):  # fmt: skip
     """Energy of some `rows` of n points at Y (rows x 3), and its tangent gradient.
@@ -146,7 +147,7 @@ def energy(
     See `_solve.energy.Energy`. `K` (2 x n x L) and `legs` (9 x L: frames, sigma, sigma12) are for points
     as legs, unless `as_leg` is 0. `legs_Y` (3 x m), `near` (n x m), `products` (n rows of `stride`),
     `x_norms` (n) and `summed` (2 x rows x m, the `weights` times the inner products of the legs) are for
-    points as apices.
+    points as apices, `seen` (n x m) for their distances.
     """
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     there = row < n_rows
@@ -163,6 +164,7 @@ def energy(
         tl.load(legs_Y + 2 * m + j, mask=leg, other=0.0)[None, :],
         leg,
         tl.load(near + i[:, None] * m + j[None, :], mask=both, other=0.0),
+        tl.load(seen + i[:, None] * m + j[None, :], mask=both, other=0.0),
         tl.load(products + i[:, None] * stride + j[None, :], mask=both, other=0.0),
         tl.load(x_norms + i, mask=there, other=0.0),
         tl.load(summed + at, mask=both, other=0.0),
