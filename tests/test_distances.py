@@ -250,6 +250,7 @@ def test_points_are_placed_alike_with_and_without_kernels():
     model = Mercat(random_state=0).fit(X)
     placer = model._placer.against
     assert [type(t.term) for t in placer.terms] == [DistanceTerm]
+    assert placer.terms[0].scale is not None
     new = rng.normal(size=(80, 8)).astype(np.float32) * np.float32(0.3)
     places = []
     for native in (True, False):

@@ -434,11 +434,50 @@ def test_a_model_file_of_version_0_1_is_loaded_as_it_was(kind):
         np.testing.assert_allclose(model.transform(new), expected[f"{kind}_new"], atol=5e-4)
 
 
+def forget_ranks(model: Mercat) -> None:
+    """Have new points placed by their distances alone, as by models of mercat 0.1."""
+    against = model._placer.against
+    terms = tuple(term._replace(scale=None) for term in against.terms)
+    model._placer = model._placer._replace(against=against._replace(terms=terms))
+
+
+def test_ranks_come_back_and_files_without_them_place_by_distances(tmp_path):
+    points = np.random.default_rng(0).normal(size=(150, 6)) * np.linspace(3, 0.2, 6)
+    new = points[:20] + 0.3
+    model = Mercat(random_state=0).fit(points)
+    path = mercat.save(model, tmp_path / "m.mercat")
+    (term,), (again,) = (m._placer.against.terms for m in (model, mercat.load(path)))
+    np.testing.assert_array_equal(again.scale.quantiles, term.scale.quantiles)
+    assert again.scale.deviation == term.scale.deviation
+    np.testing.assert_array_equal(mercat.load(path).transform(new), model.transform(new))
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+
+    def entry_of(header):
+        fields = header["state"]["dict"]["_placer"]["Placer"]["against"]["Landmarks"]
+        return fields["terms"]["tuple"][0]["PlacedTerm"]
+
+    def falling(header):
+        entry_of(header)["scale"]["HalfRanks"]["deviation"] = -1.0
+
+    with pytest.raises(ValueError, match="must increase"):
+        mercat.load(write(tmp_path / "odd", edited(parts, falling)))
+    old = mercat.load(
+        write(tmp_path / "old", edited(parts, lambda header: entry_of(header).pop("scale")))
+    )
+    before = model.transform(new)
+    forget_ranks(model)
+    np.testing.assert_array_equal(old.transform(new), model.transform(new))
+    assert np.abs(old.transform(new) - before).max() > 1e-4
+
+
 @pytest.mark.parametrize("how", [{}, {"detail": 0.3}])
 def test_a_file_that_knows_the_distance_term_alone_is_loaded(how, tmp_path):
     """The placers had a field `distances` before they had `terms`."""
     points = np.random.default_rng(0).normal(size=(150, 6))
     model = Mercat(random_state=0, **how).fit(points)
+    if not how:
+        forget_ranks(model)
     path = mercat.save(model, tmp_path / "m.mercat")
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}

@@ -84,6 +84,7 @@ def main() -> None:
     X_hat = torch.as_tensor(model._placer.block(data[:25] + 0.01)[0])
     Y = Y[: len(X_hat)]
     landmarks = upload_all(model._placer.against, torch.device("cpu"))
+    assert landmarks.terms[0].scale is not None
     compare("place, no steps", lambda: energy_of(X_hat, landmarks)(Y), 1e-4)
     compare("place", lambda: [landmarks.place(X_hat)], 1e-3)
     compare("place_roughly", lambda: [P.double() for P in landmarks.place_roughly(X_hat)], 1e-3)

@@ -50,7 +50,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Map of high-dimensional data on the unit sphere that preserves angles and, less strictly, distances.
 
     Points are placed on :math:`S^2` so that for any three of them, the angle at each between the geodesics to
-    the other two matches the angle in the data and, with a fifth of the weight, arcs match distances.
+    the other two matches the angle in the data and, with 0.3 times the weight, arcs match distances.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "absolute" is the paper's loss: the root mean squared difference between the cosines a of the data
         and b of the map. "calibrated" measures it after the best linear fit a = alpha + beta b, and so
         maximises their Pearson correlation. For more than 100 points, unless angles can be preserved nearly
-        exactly, it also contains distances: the unexplained share of the variance of cosines, plus 0.2 times
-        that of distances, each after the best linear fit.
+        exactly, it also contains distances: the unexplained share of the variance of cosines, plus 0.3 times
+        that of distances half replaced by their ranks, each after the best linear fit.
     detail : float, default=0.0
         Weight of neighbourhoods relative to angles; 0 leaves them out. A small value (0.03) costs little
         angle preservation; 0.3 and 1 draw neighbours together like t-SNE and UMAP, but preserve more of the

@@ -5,6 +5,13 @@ r"""The distance term of the objective: arcs on the map compared with distances 
 where d are the distances, :math:`\theta` the arcs between points on the sphere, and (p, q) is the best line.
 It is the fraction of the variance of the distances that the map does not explain. Angles alone do not
 determine distances; this term keeps distant points from drifting away.
+
+On maps without detail, half of d is replaced by its rank among the distances of the data (`HalfRanks`),
+
+.. math:: h(d) = \frac{d}{\mathrm{sd}(d)} + \frac{\mathrm{rank}(d)}{\mathrm{sd}(\mathrm{rank})}.
+
+Distances in many dimensions are often nearly equal, apart from a few: most of their variance is that of these
+few, or of pairs within clusters against pairs between them. Ranks make all differences count.
 """
 
 from __future__ import annotations

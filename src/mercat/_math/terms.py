@@ -54,7 +54,7 @@ class Weighted(NamedTuple):
 
 
 PAIR_TERMS = [
-    Weighted(DistanceTerm(), weight=0.2, weight_with_detail=1.0),
+    Weighted(DistanceTerm(), weight=0.3, weight_with_detail=1.0, ranked=True),
 ]
 
 
