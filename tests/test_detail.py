@@ -436,12 +436,13 @@ def test_model_with_detail_survives_pickling(sharp, digits):
 
 
 def test_a_graph_of_the_user_does_as_the_one_found(digits):
-    X = digits[:200]
+    # Whole numbers have equal distances, among which each search chooses by itself.
+    X = digits[:200] + np.random.default_rng(0).uniform(0, 0.1, size=(200, 64))
     graph = kneighbors_graph(X, 15, mode="distance")
     own = Mercat(detail=0.5, neighbors=graph, n_spectral=None, random_state=0).fit_transform(X)
     found = Mercat(detail=0.5, neighbors=15, n_spectral=None, random_state=0).fit_transform(X)
     apart = np.abs(own - found).max(axis=1)
-    assert np.median(apart) < 0.01
+    assert np.median(apart) < 0.001
     assert np.mean(apart > 0.05) < 0.01  # two minima of nearly the same depth
     connectivities = graph.copy()
     connectivities.data[:] = 1

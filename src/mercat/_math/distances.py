@@ -27,7 +27,7 @@ from .._kernels import device as device_kernels
 
 LEAST_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
 N_STEPS = 64  # quantiles, between which ranks are interpolated
-_RANKED = 400  # points whose distances are ranked, chosen ...
+_RANKED = 200  # points whose distances are ranked, chosen ...
 _SORTED_BY = 8  # ... in the order of so many columns
 # Fractions of the mean: distances with a smaller standard deviation are taken to be all equal, and quantiles
 # that differ by less to be one, with one rank. The second is a few times the rounding of distances.
