@@ -44,7 +44,7 @@ class Energy:
         self._compare_with(landmarks, away_from)
         self.K, near, self.nearest = _linear_parts(X, landmarks)
         self.apex_legs = legs_with_ones(X, landmarks.X[: self.n_apex_legs, :], near)
-        self.seen = [on_scale(near, scale) for _, _, scale in landmarks.terms]  # by the terms
+        self._see(near)
 
     def _compare_with(self, landmarks: Landmarks, away_from: Array | None) -> None:
         self.landmarks, self.away_from = landmarks, away_from
@@ -57,6 +57,14 @@ class Energy:
             (2 * (weight / term.variance) * n_landmarks * (n_landmarks - 1) / max(m, 1), term)
             for term, weight, _ in landmarks.terms
         ]
+
+    def _see(self, near: Array) -> None:
+        """Prepare the distances of the terms from the inverse distances to the legs of an apex (b x m)."""
+        self.seen = [on_scale(near, scale) for _, _, scale in self.landmarks.terms]
+        self.near_legs = (
+            near,
+            self.seen[0] if self.seen else near,
+        )  # of angles and distances, for kernels
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -109,12 +117,6 @@ class Energy:
             yield weight * squares, weight * gradient
 
     @property
-    def near_legs(self) -> tuple[Array, Array]:
-        """Inverse distances to the legs of an apex for the kernels, for angles and for distances."""
-        near = self.apex_legs.inverse_distance
-        return near, self.seen[0] if self.seen else near
-
-    @property
     def line(self) -> tuple[float, float, float, float]:
         """The distance term for the kernels: weight, line and smallest sine."""
         weight, term = self.terms[0] if self.terms else (0.0, DistanceTerm())
@@ -144,7 +146,7 @@ class EnergyOnGPU(Energy):
         sums = k.X, k.P, k.p, k.T, self.n_apex_legs
         self._linear = device.linear_parts(X, *sums, *rounding(X))
         self.K, self.nearest = self._linear.K, self._linear.nearest
-        self.seen = [on_scale(self._linear.near, scale) for _, _, scale in k.terms]
+        self._see(self._linear.near)
         frame = k.frame.mT.reshape(6, -1)
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
 
@@ -177,8 +179,9 @@ class EnergyOnGPU(Energy):
         settings = (k.softening, *k.calibration, self.apex_weight, *self.line)
         limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, SETTLED)
         apex = k.X[:m, :], k.Y[:m, :]
-        seen = self.seen[0] if self.seen else self._linear.near
-        return device.place(self._linear, seen, self._legs, apex, settings, start, limits)
+        return device.place(
+            self._linear, self.near_legs[1], self._legs, apex, settings, start, limits
+        )
 
 
 class Energies:
