@@ -5,8 +5,8 @@ Which way a branch leads
 Cells that develop follow paths that fork. Five branches of a tree grow here in 60 dimensions: two at the end
 of the first, two more at the end of the second. The map preserves the forks, and the order along each branch.
 
-Angles alone hardly determine the *spacing* along a thin path; the term of distances in the default
-objective does.
+Angles alone hardly determine the *spacing* along a thin path; the distance term of the default objective
+improves it.
 """
 
 import numpy as np
