@@ -87,7 +87,9 @@ def test_places_are_those_of_the_estimator_in_the_reference_s_components(referen
     expected = model.transform(query.obsm["X_pca"])
     np.testing.assert_array_equal(query.obsm["X_mercat_sphere"], expected)
     assert query.obsm["X_mercat"].shape == (80, 2)
-    assert angle_preservation(components, query.obsm["X_mercat_sphere"]) > 0.8
+    # As well placed as the cells of the map themselves.
+    of_the_map = angle_preservation(reference.obsm["X_pca"], reference.obsm["X_mercat_sphere"])
+    assert angle_preservation(components, query.obsm["X_mercat_sphere"]) > of_the_map - 0.01
     assert query.uns["mercat"]["reference"]["n_obs"] == 240
 
 
