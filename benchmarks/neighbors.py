@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     arguments = parser.parse_args()
     store = Store(RESULTS)
-    sets = {f"clusters of {n:,}": clusters(n) for n in arguments.sizes}
+    sets = {f"clusters, {n:,}": clusters(n) for n in arguments.sizes}
     if arguments.data:
         X = methods.principal_components(data.load("mnist_even", arguments.data).X, 50)
         sets["MNIST even"] = np.ascontiguousarray(X, dtype=np.float32)

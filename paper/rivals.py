@@ -230,7 +230,8 @@ def _best_rival(loss: Loss, brief: bool) -> str:
     title, rival = SETS[loss.name].title, loss.rivals[0]
     if brief:
         return f"on {title} by {TITLES[rival.key]} ({shown(rival.by.mean, rival.digits)})"
-    return f"on {title}, where it has {_cell(loss.ours, spread=True)}, by {rival}"
+    ours = loss.ours.over(rival.score)
+    return f"on {title}, where it has {_cell(ours, spread=True)}, by {rival}"
 
 
 def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
@@ -348,7 +349,7 @@ def tradeoff_text(found: Results) -> str:
     each = "; ".join(
         f"{SETS[name].title}: "
         + ", ".join(
-            TITLES[key] + ("" if key in clear[name] else " (by less)")
+            TITLES[key] + ("" if key in clear[name] else f" (by at most {shown(CLOSE, 3)})")
             for key in sorted(keys, key=order.index)
         )
         for name, keys in points.items()
@@ -479,7 +480,7 @@ def section(records: Records) -> str:
         "principal components where the measures are taken on these; with that, and with the subsets "
         "below, numbers differ from those of the tables above. Mean ± standard deviation over up to "
         f"{len(SEEDS)} draws of synthetic data, or seeds; a number without one is of the first. Best in "
-        "bold, to three decimals. Losses are counted draw by draw.\n",
+        "bold, to three decimals. A rival is compared with Mercat on the draws that it was measured on.\n",
         notes_list(records),
         claims_text(found, notes(records)),
         "### Losses\n",

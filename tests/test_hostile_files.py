@@ -37,7 +37,7 @@ SAMPLES = (
     "json", "json parts", "paul15", "loom", "hela", "hela in gz", "phases", "gtf",
 )  # fmt: skip
 FILES = 36  # of each format
-# 20 examples of each by default, 2,000 in the nightly profile.
+# 20 examples of each by default, 500 in the nightly profile.
 EXAMPLES = max(20, settings().max_examples // 5)
 
 

@@ -226,7 +226,7 @@ def test_every_loss_is_found(records):
     assert clear.key == "tsne"
     assert str(clear) == "t-SNE .600 (by .100)"
     table = rivals.losses_table(found)
-    assert "PCC, correlations .903 ±.014 (by .003)" in table  # better on each draw alike
+    assert "PCC without clusters .903 ±.014 (by .003)" in table  # better on each draw alike
     assert "(by .100, one draw)" in table
 
 
@@ -246,7 +246,7 @@ def test_a_margin_that_changes_sign_is_within_the_spread():
     ours, theirs = rivals.Score({1: 0.8, 2: 0.52}), rivals.Score({1: 0.9, 2: 0.5})
     better = rivals.Better("pcc", theirs, theirs.minus(ours))
     assert better.by.values == {1: pytest.approx(0.1), 2: pytest.approx(-0.02)}
-    assert str(better) == "PCC, correlations .700 ±.283 (by .040, within the spread)"
+    assert str(better) == "PCC without clusters .700 ±.283 (by .040, within the spread)"
 
 
 def test_claims_count_and_name_other_data(records):
@@ -254,11 +254,11 @@ def test_claims_count_and_name_other_data(records):
     assert "angles best on 1 of 2 sets, and distances best on 1" in text
     assert "within .005 of the best on 1 more" in text
     assert (
-        "Angles are preserved better on Tab. Sap. blood, where it has .800, by PCC, correlations .900 "
+        "Angles are preserved better on Tab. Sap. blood, where it has .800, by PCC without clusters .900 "
         "(by .100, one draw)."
     ) in text
     brief = rivals.claims_text(rivals.collect(records), rivals.notes(records), brief=True)
-    assert "Angles are preserved better on Tab. Sap. blood by PCC, correlations (.100)." in brief
+    assert "Angles are preserved better on Tab. Sap. blood by PCC without clusters (.100)." in brief
     assert "1 is a stand-in for the paper's (Tab. Sap. blood) and 0 are subsets." in text
 
 
@@ -289,7 +289,7 @@ def test_points_above_mercats_curve_are_named(records):
     assert rivals.above_mercat(found)["unif5"] == ["pcc", "tsne"]
     text = rivals.tradeoff_text(found)
     assert text.startswith("On 1 of 2 sets no point")
-    assert "Unif5: PCC, correlations (by less), t-SNE." in text
+    assert "Unif5: PCC without clusters (by at most .005), t-SNE." in text
     assert rivals.above_mercat(found, 0.005)["unif5"] == ["tsne"]
 
 
@@ -297,7 +297,7 @@ def test_leaders_are_those_of_the_best_mean_rank(records):
     rows = rivals.leaders_table(rivals.collect(records)).splitlines()
     # On the first draw: in distances Mercat is second and first (a tie), PCC first twice.
     (row,) = [row for row in rows if row.startswith("| distances |")]
-    assert row == "| distances | Mercat 0 (1.5, 2) | PCC, correlations (1.0, 2) | - | - |"
+    assert row == "| distances | Mercat 0 (1.5, 2) | PCC without clusters (1.0, 2) | - | - |"
 
 
 def test_the_report_has_a_section_and_none_without_results(records):
@@ -316,4 +316,4 @@ def test_the_figure_has_a_panel_per_set_and_a_curve_per_dial(records):
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     np.testing.assert_allclose(lines["Mercat, dial"].get_xydata(), [[0.3, 0.9], [0.5, 0.8]])
     shown = {text.get_text() for text in figure.axes[2].get_legend().get_texts()}
-    assert shown == {"Mercat, dial", "PCC, correlations", "t-SNE", "metric MDS"}
+    assert shown == {"Mercat, dial", "PCC without clusters", "t-SNE", "metric MDS"}

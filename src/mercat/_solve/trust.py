@@ -12,7 +12,7 @@ from .diagnostics import SHARED, Dominance
 if TYPE_CHECKING:
     from .diagnostics import Diagnostics
 
-# Thresholds that real data of good quality are far from: see docs/promises.md.
+# Thresholds beyond the values of real data of good quality, which docs/measurements.md lists.
 LEAST_CORRELATION = 0.4
 ALL_ALIKE = 0.01  # loss below which all angles of the data are equal and cannot correlate
 LEAST_VARIANCE = 0.5  # share that the components should keep, unless ...

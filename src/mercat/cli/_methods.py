@@ -263,13 +263,13 @@ METHODS = {
     "trimap": Method("TriMap", "trimap", "trimap", _trimap, "pip install trimap"),
     "phate": Method("PHATE", "phate", "phate", _phate, "pip install phate"),
     "pymde-distances": Method(
-        "PyMDE, distances", "pymde", "pymde", _pymde("preserve_distances"), "pip install pymde"
+        "PyMDE of distances", "pymde", "pymde", _pymde("preserve_distances"), "pip install pymde"
     ),
     "pymde-neighbors": Method(
-        "PyMDE, neighbours", "pymde", "pymde", _pymde("preserve_neighbors"), "pip install pymde"
+        "PyMDE of neighbours", "pymde", "pymde", _pymde("preserve_neighbors"), "pip install pymde"
     ),
-    "pcc": Method("PCC, correlations", "pcc", "pccdr", _pcc, "pip install pccdr"),
-    "pcc-clusters": Method("PCC, clusters", "pcc", "pccdr", _pcc_clusters, "pip install pccdr"),
+    "pcc": Method("PCC without clusters", "pcc", "pccdr", _pcc, "pip install pccdr"),
+    "pcc-clusters": Method("PCC with clusters", "pcc", "pccdr", _pcc_clusters, "pip install pccdr"),
     "squad-mds": Method("SQuaD-MDS", "SQuadMDS.model", "SQuad-MDS", _squad_mds, _SQUAD),
     "squad-hybrid": Method(
         "SQuaD-MDS hybrid", "SQuadMDS.model", "SQuad-MDS", _squad_hybrid, _SQUAD
