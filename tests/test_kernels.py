@@ -27,7 +27,7 @@ from mercat._math.sphere import normalize
 from mercat._solve.energy import Energy
 from mercat._solve.landmarks import PlacedTerm
 from mercat._solve.losses import AngleLoss
-from mercat._solve.placement import as_type, prepare_landmarks
+from mercat._solve.placement import as_type, placed_moments, prepare_landmarks
 
 LIBRARY = _library._load()
 pytestmark = pytest.mark.skipif(
@@ -295,6 +295,18 @@ def test_angles(level, b, m, r, softening, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("b", "m", "r"), [(1, 1, 1), (2, 17, 3), (33, 100, 7), (3, 40, 41)])
+def test_moments_of_placed_points(level, b, m, r, dtype):
+    X_apex, X_legs, _, Y_legs = awkward(b, m, r, dtype)
+    Y_apex = random_sphere(b, 1).astype(dtype)  # not at legs, where directions jump
+    found = placed_moments(X_apex, Y_apex, X_legs, Y_legs, 2, m)
+    expected = by_numpy(placed_moments, X_apex, Y_apex, X_legs, Y_legs, 2, m)
+    rounding = 8 * np.finfo(dtype).eps * m * m
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_apex_does_not_depend_on_others(level, dtype):
     X_apex, X_legs, Y_apex, Y_legs = awkward(60, 37, 11, dtype)
     near = legs_of(X_apex, X_legs).inverse_distance
@@ -308,8 +320,9 @@ def test_an_apex_does_not_depend_on_others(level, dtype):
             Y_apex[rows], Y_legs, near[rows], (B, sine, frame), (S, S12, t), B + 1, (0.1, 0.8)
         )
         moments = kernels.data_moments(X_apex[rows], X_legs, near[rows])
+        placed = kernels.moments(X_apex[rows], Y_apex[rows], X_legs, Y_legs, 1e-6, 1e-3)
         pairs = (a.transpose(1, 0, 2).reshape(len(sine), -1) for a in (B, frame))
-        return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments])
+        return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments, *placed])
 
     by_any_split(part, 60)
 

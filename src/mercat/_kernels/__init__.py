@@ -11,7 +11,7 @@ is 0) and with which tests compare it:
 """
 
 from ._library import LANES, aligned_zeros, available, describe, switched, take
-from .angles import bearings, data_moments, inverse_distances, turning_forces
+from .angles import bearings, data_moments, inverse_distances, moments, turning_forces
 from .descent import Anchors, anchors_of, angle_forces, attraction, move
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
@@ -44,6 +44,7 @@ __all__ = [
     "landmarks_of",
     "loss_forces",
     "loss_sums",
+    "moments",
     "move",
     "place",
     "place_from",

@@ -105,6 +105,36 @@ KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *
     }
 }
 
+/* |A'A|^2 for A with `rows` rows, a multiple of 4, of `width` numbers, a multiple of LANES, all but the first `used` of
+   which are 0. `gram` holds `width`^2 numbers. */
+static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64_t width, const REAL *A, REAL *gram)
+{
+    memset(gram, 0, sizeof(REAL) * width * width);
+    for (int64_t l = 0; l < rows; l += 4) {
+        const REAL *a0 = A + l * width, *a1 = a0 + width, *a2 = a1 + width, *a3 = a2 + width;
+        for (int64_t p = 0; p < used; p++) {
+            const REAL s0 = a0[p], s1 = a1[p], s2 = a2[p], s3 = a3[p];
+            for (int64_t v = p / LANES * LANES; v < width; v += LANES) {
+                REAL *g = gram + p * width + v;
+#pragma omp simd
+                for (int q = 0; q < LANES; q++)
+                    g[q] += s0 * a0[v + q] + s1 * a1[v + q] + s2 * a2[v + q] + s3 * a3[v + q];
+            }
+        }
+    }
+    double all = 0, diagonal = 0;
+    for (int64_t p = 0; p < used; p++) {
+        const REAL *g = gram + p * width;
+        double beyond = 0;
+        diagonal += (double)g[p] * g[p];
+#pragma omp simd reduction(+ : beyond)
+        for (int64_t q = p + 1; q < used; q++)
+            beyond += (double)g[q] * g[q];
+        all += beyond;
+    }
+    return 2 * all + diagonal;
+}
+
 /* `data_moments`: number, sum and sum of squares of the cosines at each of b apices. With A the directions to the legs
    in the data (m x r), the sum of squares is |A'A|^2 = |AA'|^2; the smaller product is computed. `scratch` holds the
    rows of A, or its columns, padded to `width` >= min(m, r), `width`^2 sums and r more numbers. */
@@ -118,7 +148,6 @@ KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, con
     for (int64_t i = 0; i < b; i++) {
         const REAL *x = X_apex + i * r, *near = inverse_distance + i * m;
         int64_t valid = 0;
-        memset(gram, 0, sizeof(REAL) * width * width);
         memset(total, 0, sizeof(REAL) * r);
         for (int64_t j = 0; j < m; j++) {
             const REAL *leg = X_legs + j * stride;
@@ -130,33 +159,86 @@ KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, con
                 total[k] += a;
             }
         }
-        for (int64_t l = 0; l < rows; l += 4) {
-            const REAL *a0 = A + l * width, *a1 = a0 + width, *a2 = a1 + width, *a3 = a2 + width;
-            for (int64_t p = 0; p < used; p++) {
-                const REAL s0 = a0[p], s1 = a1[p], s2 = a2[p], s3 = a3[p];
-                for (int64_t v = p / 16 * 16; v < width; v += 16) {
-                    REAL *g = gram + p * width + v;
-#pragma omp simd
-                    for (int q = 0; q < 16; q++)
-                        g[q] += s0 * a0[v + q] + s1 * a1[v + q] + s2 * a2[v + q] + s3 * a3[v + q];
-                }
-            }
-        }
-        double all = 0, diagonal = 0, length_of_total = 0;
-        for (int64_t p = 0; p < used; p++) {
-            const REAL *g = gram + p * width;
-            double beyond = 0;
-            diagonal += (double)g[p] * g[p];
-#pragma omp simd reduction(+ : beyond)
-            for (int64_t q = p + 1; q < used; q++)
-                beyond += (double)g[q] * g[q];
-            all += beyond;
-        }
+        double length_of_total = 0;
         for (int64_t k = 0; k < r; k++)
             length_of_total += (double)total[k] * total[k];
         count[i] = (REAL)(valid * (valid - 1));
         sum[i] = (REAL)(length_of_total - valid);
-        squares[i] = (REAL)(2 * all + diagonal - valid);
+        squares[i] = (REAL)(JOIN(squares_of_products_, REAL)(rows, used, width, A, gram) - valid);
+    }
+}
+
+/* All `Moments` (6 x b) of b apices over m legs, which are stored by columns (r x m and 3 x m). `scratch` holds the
+   directions A of one apex by columns (padded as in `data_moments` for r > m) and by rows (padded as for r <= m), the
+   sums of `squares_of_products` and 5 m numbers. */
+KERNEL_OF(moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *Y_apex, const REAL *X_legs,
+                   const REAL *Y_legs, double negligible, double softening_, REAL *scratch, double *found)
+{
+    const int64_t m_width = (m + LANES - 1) / LANES * LANES, r_width = (r + LANES - 1) / LANES * LANES;
+    const int64_t r_rows = (r + 3) / 4 * 4, m_rows = (m + 3) / 4 * 4;
+    const REAL softening = (REAL)softening_, *y0 = Y_legs, *y1 = y0 + m, *y2 = y1 + m;
+    REAL *At = scratch, *A = At + r_rows * m_width, *squared = A + (r > m ? 0 : m_rows * r_width);
+    REAL *norms = squared + m, *near = norms + m, *B1 = near + m, *B2 = B1 + m, *gram = B2 + m;
+    memset(norms, 0, sizeof(REAL) * m);
+    for (int64_t k = 0; k < r; k++)
+        for (int64_t j = 0; j < m; j++)
+            norms[j] += X_legs[k * m + j] * X_legs[k * m + j];
+    for (int64_t i = 0; i < b; i++) {
+        const REAL *x = X_apex + i * r;
+        REAL U[3], V[3], own = 0, s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, valid = 0;
+        double a = 0, ab = 0, aa;
+        memset(squared, 0, sizeof(REAL) * m);
+        for (int64_t k = 0; k < r; k++) {
+            const REAL *leg = X_legs + k * m, here = x[k];
+            REAL *restrict row = At + k * m_width;
+            own += here * here;
+#pragma omp simd
+            for (int64_t j = 0; j < m; j++) {
+                row[j] = leg[j] - here;
+                squared[j] += row[j] * row[j];
+            }
+        }
+        JOIN(frame_at_, REAL)(Y_apex + 3 * i, U, V);
+#pragma omp simd reduction(+ : s1, s2, s12, t1, t2, valid)
+        for (int64_t j = 0; j < m; j++) {
+            const REAL there = squared[j] > (REAL)negligible * (own + norms[j]) ? 1 : 0;
+            REAL c1 = DOT3(U, y0[j], y1[j], y2[j]), c2 = DOT3(V, y0[j], y1[j], y2[j]);
+            const REAL inverse = there / ROOT(c1 * c1 + c2 * c2 + softening);
+            near[j] = there > 0 ? 1 / ROOT(squared[j]) : 0;
+            B1[j] = c1 *= inverse;
+            B2[j] = c2 *= inverse;
+            s1 += c1 * c1;
+            s2 += c2 * c2;
+            s12 += c1 * c2;
+            t1 += c1;
+            t2 += c2;
+            valid += there;
+        }
+        for (int64_t k = 0; k < r; k++) {
+            REAL *restrict row = At + k * m_width, total = 0, M1 = 0, M2 = 0;
+#pragma omp simd reduction(+ : total, M1, M2)
+            for (int64_t j = 0; j < m; j++) {
+                row[j] *= near[j];
+                total += row[j];
+                M1 += row[j] * B1[j];
+                M2 += row[j] * B2[j];
+            }
+            a += (double)total * total;
+            ab += (double)M1 * M1 + (double)M2 * M2;
+        }
+        if (r <= m)
+            for (int64_t k = 0; k < r; k++)
+                for (int64_t j = 0; j < m; j++)
+                    A[j * r_width + k] = At[k * m_width + j];
+        aa = r > m ? JOIN(squares_of_products_, REAL)(r_rows, m, m_width, At, gram)
+                   : JOIN(squares_of_products_, REAL)(m_rows, r, r_width, A, gram);
+        const double one = valid, s = (double)s1 + s2;
+        found[i] = one * (one - 1);
+        found[b + i] = a - one;
+        found[2 * b + i] = aa - one;
+        found[3 * b + i] = (double)t1 * t1 + (double)t2 * t2 - s;
+        found[4 * b + i] = (double)s1 * s1 + (double)s2 * s2 + 2 * (double)s12 * s12 - s;
+        found[5 * b + i] = ab - s;
     }
 }
 

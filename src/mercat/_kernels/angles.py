@@ -87,12 +87,33 @@ def data_moments(
     """See `_math.angles.data_moments`, for legs (m x at least r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
     (b, r), (m, stride) = X_apex.shape, X_legs.shape
-    width = -(-min(m, r) // LANES) * LANES
-    size = -(-max(m, r) // 4) * 4 * width + width * width + r
+    width = _up_to(min(m, r), LANES)
+    scratch = aligned_zeros((_up_to(max(m, r), 4) * width + width * width + r,), dtype)
     found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
     run(
         f"data_moments_{dtype}",
         b, m, r, exactly(X_apex, dtype), exactly(X_legs, dtype), stride,
-        exactly(inverse_distance, dtype), width, aligned_zeros((size,), dtype), *found,
+        exactly(inverse_distance, dtype), width, scratch, *found,
     )  # fmt: skip
     return found[0], found[1], found[2]
+
+
+def moments(
+    X_apex: np.ndarray, Y_apex: np.ndarray, X_legs: np.ndarray, Y_legs: np.ndarray,
+    negligible: float, softening: float,
+) -> np.ndarray:  # fmt: skip
+    """`_math.angles.Moments` (6 x b, in double precision) of apices (b) over shared legs (m)."""
+    dtype = X_apex.dtype
+    (b, r), m = X_apex.shape, len(X_legs)
+    columns, rows = _up_to(r, 4) * _up_to(m, LANES), _up_to(m, 4) * _up_to(r, LANES)
+    width = _up_to(min(m, r), LANES)
+    scratch = aligned_zeros((columns + (0 if r > m else rows) + 5 * m + width * width,), dtype)
+    found = np.empty((6, b))
+    arrays = (exactly(a, dtype) for a in (X_apex, Y_apex, X_legs.T, Y_legs.T))
+    run(f"moments_{dtype}", b, m, r, *arrays, negligible, softening, scratch, found)
+    return found
+
+
+def _up_to(size: int, step: int) -> int:
+    """The smallest multiple of `step` that is not below `size`."""
+    return -(-size // step) * step

@@ -61,7 +61,7 @@ class LossSample(NamedTuple):
         for t in blocks_from(start, Y.shape[0], self.tile):
             first = (start + t.start) // self.tile * self.n_legs
             moments = placed_moments(X_hat[t, :], Y[t, :], self.X, self.Y, first, self.n_legs)
-            judged.append([xp.astype(m, wide) for m in moments])
+            judged.append([xp.astype(m, wide, copy=False) for m in moments])
         return Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
 
     def share(self, n: int, tile: int = TILE) -> LossSample:

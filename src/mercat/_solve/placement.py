@@ -33,6 +33,7 @@ from .._math.angles import (
     legs_of,
     map_moments,
     rounded,
+    rounding,
 )
 from .._math.distances import half_ranks
 from .._math.sphere import fibonacci_grid
@@ -264,10 +265,12 @@ def placed_moments(
     chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
     chosen = (chosen + start) % n_landmarks
     X_legs, Y_legs = (xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks))
+    softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), rounding(X)
+    if kernels.take(X, Y, X_legs, Y_legs):
+        return Moments(*kernels.moments(X, Y, X_legs, Y_legs, negligible, softening))
     if device.take(X, Y, X_legs, Y_legs) and device.takes_legs(len(chosen)):
         near = inverse_distances(X, X_legs)
-        softening = float(xp.finfo(Y.dtype).eps)
         return Moments(*device.moments(X, Y, X_legs, Y_legs, near, softening))
     legs = legs_of(X, X_legs)
-    _, s = directions(legs, Y, Y_legs)
+    _, s = directions(legs, Y, Y_legs, softening)
     return Moments(*data_moments(legs), *map_moments(s))
