@@ -13,8 +13,10 @@ from spheres import random_rows, random_sphere
 
 from mercat import Mercat, Status, metrics
 from mercat._data.threads import Workers
+from mercat._detail import descent
 from mercat._detail.affinities import (
     DECAY,
+    Affinities,
     affinities,
     averages_over,
     edge_lengths,
@@ -74,6 +76,16 @@ def weights(X: np.ndarray, k: int) -> sp.csr_array:
     return affinities(graph, shares, strength_of(radius)(radius))
 
 
+def loops(n_loops: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Circles of n points in random planes, with centres near each other, and the numbers of the circles."""
+    rng = np.random.default_rng(0)
+    turn = np.arange(n) * (2 * np.pi / n)
+    circle = np.column_stack([np.cos(turn), np.sin(turn)])
+    planes = (np.linalg.qr(rng.normal(size=(8, 2)))[0] for _ in range(n_loops))
+    X = np.concatenate([circle @ plane.T + 0.15 * rng.normal(size=8) for plane in planes])
+    return X.astype(np.float32), np.repeat(np.arange(n_loops), n)
+
+
 def slope(function, Y: np.ndarray, i: int, direction: np.ndarray, h: float = 1e-5) -> float:
     """Central difference along a tangent direction of one point."""
 
@@ -114,7 +126,7 @@ def test_held_points_stay_and_the_others_settle_at_the_last_bandwidth():
         far_terms = FarTerms(X, angles, pair_forces(X, Y, random_rows(X)), random_rows(X), workers)
         found = sharpen(
             Y,
-            P,
+            Affinities(P, P),
             1.0,
             far_terms,
             workers=workers,
@@ -254,6 +266,30 @@ def test_descent_begins_at_averages_but_with_little_detail(
     assert begins_at_averages == any(starts[0] is Y for Y in averages)
 
 
+def test_descent_takes_the_affinities_along_paths_first(monkeypatch, digits):
+    used, pulls = [], []
+    attraction, affinities_of = descent.attraction, pipeline.affinities_of
+    monkeypatch.setattr(descent, "attraction", lambda P, *a: used.append(P) or attraction(P, *a))
+    monkeypatch.setattr(
+        pipeline, "affinities_of", lambda *a: pulls.append(affinities_of(*a)) or pulls[-1]
+    )
+    Mercat(detail=0.3, random_state=0).fit(digits[:200])
+    ((forming, settled), _), half = pulls[0], N_ITER // 2
+    assert abs(forming - settled).max() > 0.1
+    assert all(P is forming for P in used[:half])
+    assert all(P is settled for P in used[half:])
+    assert len(used) == N_ITER
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_loops_stay_whole():
+    """Without affinities along paths, they lie in pieces: 0.44 and 0.82."""
+    X, loop = loops(12, 60)
+    Y = Mercat(detail=0.3, random_state=0).fit_transform(X)
+    assert metrics.class_connectivity(Y, loop) > 0.9
+    assert metrics.knn_accuracy(Y, loop) > 0.95
+
+
 @pytest.mark.usefixtures("brief_descent")
 def test_equal_rows_lie_in_one_place(digits):
     X = np.concatenate([digits[:300], digits[:40]])
@@ -263,10 +299,10 @@ def test_equal_rows_lie_in_one_place(digits):
 
 def test_schedule_falls_from_coarse_to_fine():
     schedule = list(_schedule(30_000, settled=False))
-    columns = [np.array(column) for column in zip(*schedule, strict=True)]
+    columns = [np.array(column, dtype=float) for column in zip(*schedule, strict=True)]
     assert len(schedule) == N_ITER
     assert all((np.diff(column) <= 0).all() for column in columns)
-    bandwidth, exaggeration, emphasis, _ = columns
+    bandwidth, exaggeration, emphasis, _, _ = columns
     assert bandwidth[0] == 0.4
     assert bandwidth[-1] == final_bandwidth(30_000)
     assert (exaggeration[0], exaggeration[-1]) == (40, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from sklearn.neighbors import NearestNeighbors
 
 from mercat._data.threads import Workers
@@ -13,11 +14,14 @@ from mercat._detail.affinities import (
     affinities,
     edge_lengths,
     edge_shares,
+    longest_steps,
+    path_shares,
     radii,
     strength_of,
 )
 from mercat._detail.graphs import graph_of
 from mercat._detail.neighbors import EqualRows, Search, check_neighbors, nearest
+from mercat._kernels import switched
 
 
 def run(function, *arguments, n_jobs=1):
@@ -171,6 +175,73 @@ def test_shares_of_rows_of_any_length():
     np.testing.assert_array_equal(shares[7:], one)  # a row does not depend on the others
     np.testing.assert_allclose(edge_shares(np.zeros(6), np.array([0, 6]), DECAY), 1 / 6)
     np.testing.assert_allclose(edge_shares(lengths[7:], np.array([0, 10]), 0.0), 1 / 10)
+
+
+def on_both_paths(function):
+    """Results with the kernels, if there are any, and without."""
+    with switched(True):
+        first = function()
+    with switched(False):
+        return [first, function()]
+
+
+def test_longest_steps_by_hand():
+    """A chain at 0, 1, 2, 4 and a point at distance 3 from its start: steps 1, 1, 2 and 3."""
+    X = np.array([[0.0, 0], [1, 0], [2, 0], [4, 0], [0, 3]], dtype=np.float32)
+    links = np.ones((5, 5)) - np.eye(5)
+    graph = sp.csr_array(links)
+    for found in on_both_paths(lambda: longest_steps_of(X, graph)):
+        np.testing.assert_allclose(found[:4], [1, 1, 2, 3], rtol=1e-6)
+        np.testing.assert_allclose(found[12:16], [2, 2, 2, 3], rtol=1e-6)  # from the end
+    # Paths lead through the neighbours of the point only.
+    links[0, 1] = 0
+    graph = sp.csr_array(links)
+    for found in on_both_paths(lambda: longest_steps_of(X, graph)):
+        np.testing.assert_allclose(found[:3], [2, 2, 3], rtol=1e-6)
+
+
+def longest_steps_of(X, graph):
+    return run(longest_steps, X, graph, run(edge_lengths, X, graph))
+
+
+def test_longest_steps_are_those_of_the_minimum_spanning_tree():
+    X = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+    X[40:60] = X[:20]  # duplicates
+    X[-50:] += 100  # far from the origin and from the others
+    links = np.random.default_rng(1).random((300, 300)) < 0.05
+    links[7] = True  # more edges than paths are searched for
+    np.fill_diagonal(links, False)
+    links = sp.csr_array(links.astype(np.float32))
+    lengths = run(edge_lengths, X, links)
+    for found in on_both_paths(lambda: longest_steps_of(X, links)):
+        for i in (0, 3, 45, 260):
+            row = slice(links.indptr[i], links.indptr[i + 1])
+            around = X[np.concatenate([[i], links.indices[row]])].astype(float)
+            expected = by_spanning_tree(around)
+            np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=1e-4)
+        row = slice(links.indptr[7], links.indptr[8])
+        np.testing.assert_array_equal(found[row], lengths[row])
+
+
+def by_spanning_tree(points):
+    """Longest edge on the way from the first point to each other one in the minimum spanning tree."""
+    D = np.linalg.norm(points[:, None] - points, axis=2) + 1e-9  # SciPy takes 0 for no edge
+    tree = minimum_spanning_tree(D)
+    tree = (tree + tree.T).tocsr()
+    order, before = breadth_first_order(tree, 0)
+    longest = np.zeros(len(points))
+    for j in order[1:]:
+        longest[j] = max(longest[before[j]], tree[before[j], j])
+    return longest[1:]
+
+
+def test_shares_along_paths_go_to_the_own_loop():
+    """Of neighbours at about the same distance, those that short steps lead to."""
+    steps, lengths = np.array([1.0, 1, 1, 4, 4]), np.array([1.0, 2, 3, 4, 4])
+    shares = path_shares(steps, lengths, np.array([0, 5]), DECAY)
+    by_hand = np.exp(-DECAY * steps**2 / np.mean(lengths**2))
+    np.testing.assert_allclose(shares, by_hand / by_hand.sum())
+    assert shares[:3].sum() > 0.99
 
 
 def test_strength_of_duplicates_is_bounded():

@@ -18,7 +18,7 @@ from mercat import Mercat, metrics
 from mercat._data.arrays import to_numpy
 from mercat._data.threads import Workers
 from mercat._detail import neighbors
-from mercat._detail.affinities import affinities, all_edge_shares, edge_lengths, radii, strength_of
+from mercat._detail.affinities import affinities_of
 from mercat._detail.descent import N_ITER, attraction
 from mercat._detail.graphs import components_of, graph_like, graph_of
 from mercat._detail.repulsion import Kernel
@@ -101,10 +101,7 @@ def test_new_points_find_the_nearest(device):
 
 
 def pulls_of(X, graph, workers):
-    lengths = edge_lengths(X, graph, workers)
-    shares = all_edge_shares(lengths, graph.indptr, 5.0, workers)
-    radius = radii(lengths, shares, graph.indptr)
-    return affinities(graph, shares, strength_of(radius)(radius))
+    return affinities_of(X, graph, workers)[0].settled
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -115,13 +112,13 @@ def test_affinities_are_those_of_numpy(device, ragged):
         graph = sp.csr_array(graph + graph.T)
     there = torch.as_tensor(X).to(device)
     with Workers(1) as workers:
-        here = pulls_of(X, graph, workers)
-        found = pulls_of(there, graph_like(graph, there), workers)
-    parts = (to_numpy(found.data), to_numpy(found.indices), to_numpy(found.indptr))
-    summed = sp.csr_array(parts, shape=here.shape)
-    # Shares are found by halving an interval 16 times; rounding may decide the last.
-    assert abs(summed - here).max() < 3e-4 * abs(here).max()
-    assert summed.sum() == pytest.approx(len(X), rel=1e-5)
+        expected, _ = affinities_of(X, graph, workers)
+        both, _ = affinities_of(there, graph_like(graph, there), workers)
+    for found, here in zip(both, expected, strict=True):
+        parts = (to_numpy(found.data), to_numpy(found.indices), to_numpy(found.indptr))
+        summed = sp.csr_array(parts, shape=here.shape)
+        assert abs(summed - here).max() < 1e-5 * abs(here).max()
+        assert summed.sum() == pytest.approx(len(X), rel=1e-5)
 
 
 def test_components_of_a_graph(device):

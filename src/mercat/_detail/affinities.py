@@ -14,16 +14,28 @@ ones get most, so that it stays in one piece. The affinities are
 
 where r is the mean distance of a point to its neighbours, weighted by the shares. Points in dense regions of
 the data have larger affinities, so dense regions stay dense on the map.
+
+In the first half of the descent, while the shapes of classes and loops form, the shares are all
+
+.. math:: g_{ij} \propto \exp(-5 \, s_{ij}^2 / \langle d_i^2 \rangle)
+
+where s is the longest step on the best path from i to j through other neighbours of i (`longest_steps`).
+Along a loop, or over a surface, all steps are short, however far apart the points are. To neighbours on
+another loop, one step is long. So loops and classes become whole, also where points of others are among the
+neighbours.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import Array, namespace, on_host, row_blocks, row_dot, widest
+from .. import _kernels as kernels
+from .._data.arrays import Array, beside, namespace, on_host, row_blocks, row_dot, widest
 from .._data.threads import Workers
 from .graphs import Graph, Rows, row_sums, with_its_transpose
 
@@ -71,37 +83,92 @@ def edge_lengths(X: Array, graph: Any, workers: Workers) -> Array:
     return xp.concat(list(workers.map(part, parts)))
 
 
+def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Array:
+    """For each edge of a CSR graph, the longest step on the best path to the neighbour.
+
+    Paths lead from the point through any of its neighbours; the best one has the shortest longest step (a
+    minimax path). Rows of more than `MOST_EDGES` edges keep the lengths of their edges.
+    """
+    if on_host(X) and kernels.available():
+        return kernels.longest_steps(X, graph, lengths, workers.n_jobs)
+    xp, dtype = namespace(X), lengths.dtype
+    degrees = graph.indptr[1:] - graph.indptr[:-1]
+    width = min(int(xp.max(degrees)), kernels.MOST_EDGES)
+    own, column = (xp.arange(size, **beside(X)) for size in (len(X), width))
+
+    def part(rows: slice) -> Array:
+        ends, degree = graph.indptr[rows.start : rows.stop + 1], degrees[rows]
+        short = (degree <= kernels.MOST_EDGES)[:, None]
+        inside = (column < degree[:, None]) & short
+        at = xp.where(inside, ends[:-1, None] + column, xp.zeros_like(ends[:-1, None]))
+        # Rows are padded with the point itself, through which no path is better.
+        neighbors = xp.where(inside, graph.indices[at], own[rows][:, None])
+        difference = X[neighbors] - X[rows][:, None, :]
+        steps = row_dot(difference, difference)
+        between = steps[:, :, None] + steps[:, None, :]
+        between -= 2 * (difference @ xp.matrix_transpose(difference))
+        while True:
+            through = xp.min(xp.maximum(steps[:, :, None], between), axis=1)
+            if not bool(xp.any(through < steps)):
+                break
+            steps = xp.minimum(steps, through)
+        found = xp.asarray(lengths[int(ends[0]) : int(ends[-1])], copy=True)
+        found[at[inside] - ends[0]] = xp.astype(xp.sqrt(steps[inside]), dtype)
+        return found
+
+    return xp.concat(list(workers.map(part, row_blocks(X, 256, 4 * width * (width + X.shape[1])))))
+
+
 def edge_shares(lengths: Array, ends: Array, decay: float) -> Array:
     """Share of each edge in its row, from the edge lengths; the shares of each row sum to 1.
 
     Row i has the edges ends[i] to ends[i + 1]. A decay of 0 means equal shares.
     """
+    rows = Rows(ends)
+    return 0.5 * (
+        rows.spread(1 / _degrees(rows, lengths)) + path_shares(lengths, lengths, ends, decay)
+    )
+
+
+def path_shares(steps: Array, lengths: Array, ends: Array, decay: float) -> Array:
+    """Share of each edge in its row, decaying with the longest step on the path to the neighbour."""
     xp, rows = namespace(lengths), Rows(ends)
-    degree = rows.degree
-    if not on_host(lengths):
-        degree = xp.astype(degree, widest(lengths))
-    squares = xp.astype(lengths, widest(lengths)) ** 2
-    mean = rows.sums(squares) / degree
+    mean = rows.sums(xp.astype(lengths, widest(lengths)) ** 2) / _degrees(rows, lengths)
+    squares = xp.astype(steps, widest(steps)) ** 2
     squares /= rows.spread(xp.where(mean > 0, mean, xp.ones_like(mean)))
     weights = xp.exp(-decay * squares)
-    return 0.5 * (rows.spread(1 / degree) + weights / rows.spread(rows.sums(weights)))
+    return weights / rows.spread(rows.sums(weights))
 
 
-def all_edge_shares(lengths: Array, ends: Array, decay: float, workers: Workers) -> Array:
-    """`edge_shares` in blocks of rows."""
-    xp = namespace(lengths)
+def _degrees(rows: Rows, values: Array) -> Array:
+    """Number of entries of each row, as real numbers on a device."""
+    return rows.degree if on_host(values) else rows.xp.astype(rows.degree, widest(values))
+
+
+def in_row_blocks(
+    shares: Callable[..., Array], *values: Array, ends: Array, decay: float, workers: Workers
+) -> Array:
+    """`edge_shares` or `path_shares` in blocks of rows."""
 
     def part(rows: slice) -> Array:
         some = ends[rows.start : rows.stop + 1]
-        return edge_shares(lengths[some[0] : some[-1]], some - some[0], decay)
+        return shares(*(v[some[0] : some[-1]] for v in values), some - some[0], decay)
 
-    numbers = 16 * (len(lengths) // (len(ends) - 1) + 1)
-    return xp.concat(list(workers.map(part, row_blocks(ends[1:], 4096, numbers))))
+    numbers = 16 * (len(values[0]) // (len(ends) - 1) + 1)
+    parts = workers.map(part, row_blocks(ends[1:], 4096, numbers))
+    return namespace(values[0]).concat(list(parts))
 
 
 def radii(lengths: Array, shares: Array, ends: Array) -> Array:
     """Mean distance of each point to its neighbours (n), weighted by the shares."""
     return row_sums(shares * lengths, ends)
+
+
+class Affinities(NamedTuple):
+    """Affinities during a descent: symmetric sparse matrices that sum to n."""
+
+    forming: Any  # along paths of short steps
+    settled: Any  # to all neighbours
 
 
 class Strength(NamedTuple):
@@ -131,3 +198,17 @@ def affinities(graph: Any, shares: Array, strength: Array) -> Any:
     both = scipy.sparse.csr_array(one_way + one_way.T)
     both.sort_indices()
     return both
+
+
+def affinities_of(X: Array, graph: Any, workers: Workers) -> tuple[Affinities, Strength]:
+    """Affinities of points X (n x r) with a graph of neighbours, and their strengths."""
+    lengths = edge_lengths(X, graph, workers)
+    steps = longest_steps(X, graph, lengths, workers)
+    by_rows = functools.partial(in_row_blocks, ends=graph.indptr, decay=DECAY, workers=workers)
+    shares = by_rows(edge_shares, lengths)
+    radius = radii(lengths, shares, graph.indptr)
+    strength = strength_of(radius)
+    along_paths = by_rows(path_shares, steps, lengths)
+    del steps, lengths  # on a device there may be no room for what follows
+    forming, settled = (affinities(graph, s, strength(radius)) for s in (along_paths, shares))
+    return Affinities(forming, settled), strength

@@ -13,11 +13,13 @@ angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + 
 (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and for
 data that fit the sphere well or badly.
 
-Three choices keep the descent short and classes in one piece:
+Four choices keep the descent short and classes in one piece:
 
 - The bandwidth s decreases from a coarse value to about the distance between points. At first, attraction is
   exaggerated, and neighbours weigh more than they do in the end. Classes form before they separate; with a
   bandwidth that is small from the start, or optimized, they break up.
+- In the first half, neighbours attract each other by the paths between them (`_detail/affinities.py`), so
+  that loops and classes become whole.
 - In each step, all points are compared with the same few anchors.
 - Step lengths follow from the known curvature of the terms.
 """
@@ -53,7 +55,7 @@ from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
 from . import tiles
-from .affinities import DECAY, Strength, edge_shares
+from .affinities import DECAY, Affinities, Strength, edge_shares
 from .graphs import Graph, row_sums
 from .neighbors import EqualRows, Search, in_order
 from .repulsion import Field, Kernel
@@ -72,6 +74,7 @@ N_ITER = 300
 _N_STAGES = 10  # number of bandwidths
 _SETTLING = 0.65  # fraction of the iterations after which bandwidth and attraction stay constant
 SETTLED_AT = round(_SETTLING * N_ITER)
+_FORMING = 0.5  # fraction of the iterations with the affinities along paths
 _FADING = 0.15  # fraction of the iterations, at the end, in which the steps decrease
 _COARSEST, _FINEST = 0.4, 0.012  # bandwidths
 _NARROWING = 0.23  # final bandwidth times the fourth root of n
@@ -202,6 +205,7 @@ class _Stage(NamedTuple):
     exaggeration: float  # factor of the attraction
     emphasis: float  # factor of the neighbour term
     step: float  # factor of the step length
+    forming: bool  # whether affinities are those along paths
 
 
 def _schedule(n: int, settled: bool) -> Iterator[_Stage]:
@@ -219,12 +223,13 @@ def _schedule(n: int, settled: bool) -> Iterator[_Stage]:
             _EXAGGERATION ** (1 - progress),
             _EMPHASIS ** (1 - progress),
             min((N_ITER - i) / (_FADING * N_ITER), 1.0),
+            i < _FORMING * N_ITER,
         )
 
 
 def sharpen(
     Y: Array,
-    P: Any,
+    pulls: Affinities,
     weight: float,
     far_terms: FarTerms,
     *,
@@ -239,13 +244,15 @@ def sharpen(
     """
     n, xp = len(Y), namespace(Y)
     Y = xp.astype(_along_equator(Y), xp.float32)
-    stiffness = xp.clip(_row_totals(P, n), 1, None)
+    P: Any = None
     velocity = xp.zeros_like(Y)
     history: list[float] = []
     kernel = Kernel(_COARSEST, workers, Y)
     every = _EVERY_FOR_FEW if n <= _FEW else _FAR_TERMS_EVERY
     stopped = False
-    for bandwidth, exaggeration, emphasis, step in _schedule(n, settled):
+    for bandwidth, exaggeration, emphasis, step, forming in _schedule(n, settled):
+        if P is not (P := pulls.forming if forming else pulls.settled):
+            stiffness = xp.clip(_row_totals(P, n), 1, None)
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers, Y)
         if len(history) % every == 0:

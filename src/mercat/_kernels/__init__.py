@@ -11,6 +11,7 @@ is 0) and with which tests compare it:
 """
 
 from ._library import LANES, aligned_zeros, available, describe, switched, take
+from .affinities import MOST_EDGES, longest_steps
 from .angles import bearings, data_moments, inverse_distances, moments, turning_forces
 from .descent import Anchors, anchors_of, angle_forces, attraction, move
 from .distances import arc_residuals, half_ranks
@@ -22,6 +23,7 @@ from .repulsion import charge, fill_table, filter_spectrum, read_field
 __all__ = [
     "LANES",
     "MOST_APICES",
+    "MOST_EDGES",
     "Anchors",
     "Apices",
     "Landmarks",
@@ -42,6 +44,7 @@ __all__ = [
     "in_order",
     "inverse_distances",
     "landmarks_of",
+    "longest_steps",
     "loss_forces",
     "loss_sums",
     "moments",

@@ -42,6 +42,15 @@ static inline float inverse_sine(float c, float least)
 
 static inline float dot(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
+static inline float squared_distance(const float *x, const float *y, int64_t r)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < r; c++)
+        sum += (x[c] - y[c]) * (x[c] - y[c]);
+    return sum;
+}
+
 /* Tangent vectors U, V at y, see `tangent_frame`. */
 #define FRAME_AT(REAL) \
     static inline void JOIN(frame_at_, REAL)(const REAL *y, REAL *U, REAL *V) \

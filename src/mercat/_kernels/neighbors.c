@@ -45,15 +45,6 @@ KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, c
     }
 }
 
-static float squared_distance(const float *x, const float *y, int64_t r)
-{
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t c = 0; c < r; c++)
-        sum += (x[c] - y[c]) * (x[c] - y[c]);
-    return sum;
-}
-
 /* Sorts the points found for each query (rows x k indices into X) by distance, then by index. */
 KERNEL(in_order)(int64_t rows, int64_t k, int64_t r, const float *X, const float *queries, int64_t *found,
                  float *distances)

@@ -13,15 +13,7 @@ from .._data.sampling import Sample, sample_of
 from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail import tiles
-from .._detail.affinities import (
-    DECAY,
-    affinities,
-    all_edge_shares,
-    averages_over,
-    edge_lengths,
-    radii,
-    strength_of,
-)
+from .._detail.affinities import Affinities, affinities_of, averages_over
 from .._detail.descent import (
     N_ITER,
     SETTLED_AT,
@@ -319,20 +311,16 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         back = namespace(order).argsort(order)
         landmarks, rows = (to_numpy(back)[rows] for rows in (landmarks, sample.rows))
         sample = sample._replace(rows=rows)
-    lengths = edge_lengths(X_hat, graph, workers)
-    shares = all_edge_shares(lengths, graph.indptr, DECAY, workers)
-    radius = radii(lengths, shares, graph.indptr)
-    strength = strength_of(radius)
+    pulls, strength = affinities_of(X_hat, graph, workers)
     weight = weight_of(plan.detail, fit.angle_fit.correlation)
-    pulls = affinities(graph, shares, strength(radius))
     # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
     # belongs together; averages over neighbours have less of it.
     if plan.detail >= _FROM_AVERAGES:
         Y = _of_averages(X_hat, graph, landmarks, sample, Y, plan)
     sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, weight, sample, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
-    parts = parts_of(pulls)
-    del graph, pulls, lengths, shares  # on a device there may be no room for what follows
+    parts = parts_of(pulls.settled)
+    del graph, pulls  # on a device there may be no room for what follows
     if back is not None:
         X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
     sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows in one place
@@ -379,7 +367,13 @@ def _of_averages(
 
 
 def _sharpened(
-    X_hat: Array, start: Array, fit: Fit, pulls: Any, weight: float, sample: Sample, plan: Plan
+    X_hat: Array,
+    start: Array,
+    fit: Fit,
+    pulls: Affinities,
+    weight: float,
+    sample: Sample,
+    plan: Plan,
 ) -> tuple[Sharpened, FarTerms]:
     """The end of the descent, or a map near another one that is about as good; and its far terms."""
     workers, before = plan.device_workers, len(fit.history)
@@ -409,7 +403,7 @@ def _sharpened(
     held = descend(near_other, settled=True, held=rows)
     some = np.sort(sample.rows[:_COMPARED])
     near, far = (
-        (correlation_among(X_hat[some], Y[some], workers), settled_loss(pulls, Y, workers))
+        (correlation_among(X_hat[some], Y[some], workers), settled_loss(pulls.settled, Y, workers))
         for Y in (held[0].Y, free[0].Y)
     )
     return held if stays(near, far) else free

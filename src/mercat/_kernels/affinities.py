@@ -1,0 +1,19 @@
+"""Affinities of neighbours (affinities.c)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._library import exactly, run
+
+MOST_EDGES = 128  # of a row whose paths are searched
+
+
+def longest_steps(X: np.ndarray, graph: Any, lengths: np.ndarray, n_threads: int) -> np.ndarray:
+    """See `_detail.affinities.longest_steps`."""
+    steps = lengths.astype(np.float32, order="C")
+    ends, columns = exactly(graph.indptr, np.int64), exactly(graph.indices, np.int32)
+    run("longest_steps", n_threads, *X.shape, ends, columns, exactly(X, np.float32), steps)
+    return steps
