@@ -54,6 +54,7 @@ from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import tangent
 from mercat._math.terms import fitted_to
 from mercat._solve import pipeline
+from mercat._solve.initial import size_of
 from mercat._solve.losses import AngleLoss
 
 
@@ -288,6 +289,21 @@ def test_loops_stay_whole():
     Y = Mercat(detail=0.3, random_state=0).fit_transform(X)
     assert metrics.class_connectivity(Y, loop) > 0.9
     assert metrics.knn_accuracy(Y, loop) > 0.95
+
+
+@pytest.mark.usefixtures("brief_descent")
+def test_descent_begins_at_a_large_map_unless_the_start_is_given(monkeypatch, digits):
+    starts, sharpen = [], pipeline.sharpen
+    monkeypatch.setattr(
+        pipeline, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
+    )
+    X = digits[:300]
+    plain = Mercat(random_state=0).fit_transform(X)
+    assert size_of(plain) < 0.5
+    Mercat(detail=0.3, random_state=0).fit(X)
+    Mercat(detail=0.3, random_state=0, init=plain).fit(X)
+    assert size_of(starts[0]) == pytest.approx(pipeline._LEAST_SIZE, abs=1e-3)
+    assert size_of(starts[1]) < 0.5
 
 
 @pytest.mark.usefixtures("brief_descent")

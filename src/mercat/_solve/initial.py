@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._data.arrays import Array, namespace
 from .._math.sphere import from_lonlat, normalize
 
 _NO_SIZE = 1e-7  # arcs below this are rounding errors of the arccosine
@@ -56,28 +57,29 @@ def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
     return np.concatenate([plane * away, np.cos(np.minimum(distance, np.pi))], axis=1)
 
 
-def size_of(Y: np.ndarray) -> float:
+def size_of(Y: Array) -> float:
     """Root mean square arc of positions from their centre."""
-    arc = np.arccos(np.clip(Y @ _centre(Y), -1, 1))
-    return float(np.sqrt(np.mean(arc * arc)))
+    xp, arc = namespace(Y), _arcs(Y)[0]
+    return float(xp.sqrt(xp.mean(arc * arc)))
 
 
-def resized(Y: np.ndarray, size: float) -> np.ndarray:
+def resized(Y: Array, size: float) -> Array:
     """Scale all arcs from the centre so that the map has this size; arcs are at most pi."""
-    now = size_of(Y)
+    xp, now = namespace(Y), size_of(Y)
     if now < _NO_SIZE:
         return Y
-    centre = _centre(Y)
+    arc, cosine, centre = _arcs(Y)
+    away = normalize(Y - cosine[:, None] * centre)
+    arc = xp.clip(arc * (size / now), None, xp.pi)[:, None]
+    return xp.cos(arc) * centre + xp.sin(arc) * away
+
+
+def _arcs(Y: Array) -> tuple[Array, Array, Array]:
+    """Arcs (n) of positions from their centre, the cosines of these, and the centre (3)."""
+    xp = namespace(Y)
+    centre = normalize(xp.mean(Y, axis=0)[None, :])[0, :]
     cosine = Y @ centre
-    away = Y - cosine[:, None] * centre
-    length = np.linalg.norm(away, axis=1, keepdims=True)
-    away = away / np.where(length > 0, length, 1)
-    arc = np.minimum(np.arccos(np.clip(cosine, -1, 1)) * (size / now), np.pi)[:, None]
-    return np.asarray(np.cos(arc) * centre + np.sin(arc) * away)
-
-
-def _centre(Y: np.ndarray) -> np.ndarray:
-    return np.asarray(normalize(Y.mean(axis=0)[None])[0])
+    return xp.acos(xp.clip(cosine, -1, 1)), cosine, centre
 
 
 def many_positions(scores: np.ndarray) -> list[np.ndarray]:

@@ -61,7 +61,7 @@ from .diagnostics import (
 )
 from .exact import Fit, solve_exact, takes_pairs
 from .fitted_map import FittedMap, ScoredMap, loss_sample
-from .initial import pca_positions, principal_scores
+from .initial import pca_positions, principal_scores, resized, size_of
 from .losses import AngleLoss
 from .placement import (
     N_APEX_LEGS,
@@ -90,6 +90,9 @@ _FULL_BATCH_UP_TO = (
 )
 _BATCH_SIZE = 64
 _FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
+# Smallest root mean square arc from the centre at which that descent starts: the map should be larger than
+# the first bandwidth, or the first stages hardly see which parts of it are near each other.
+_LEAST_SIZE = 0.7
 _COMPARED = 1000  # points used to compare the angles of two maps
 PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
@@ -302,7 +305,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         return solved
     fit, workers = solved.fit, plan.device_workers
     X_hat = _all_projected(plan)
-    Y = None if begins_at_averages(plan) else plan.source.to_device(fit.Y)
+    only_landmarks = plan.sampled and begins_at_averages(plan)
+    Y = None if only_landmarks else plan.source.to_device(fit.Y)
     plan.progress.phase("neighbours", None, "")
     graph, order = _graph(X_hat, plan)
     back, landmarks, sample = None, solved.landmarks, solved.sample
@@ -316,7 +320,9 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
     # belongs together; averages over neighbours have less of it.
     if plan.detail >= _FROM_AVERAGES:
-        Y = _of_averages(X_hat, graph, landmarks, sample, Y, plan)
+        rows = landmarks if plan.sampled else np.arange(len(X_hat))
+        start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
+        Y = _of_averages(X_hat, graph, rows, start, plan)
     sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, weight, sample, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
     parts = parts_of(pulls.settled)
@@ -346,24 +352,25 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
 
 
 def _of_averages(
-    X_hat: Array, graph: Any, landmarks: np.ndarray, sample: Sample, Y: Array | None, plan: Plan
+    X_hat: Array, graph: Any, rows: np.ndarray, start: np.ndarray, plan: Plan
 ) -> Array:
-    """Positions (n x 3) on a map of averages over neighbours, started at Y if given."""
+    """Positions (n x 3) on a map of averages over neighbours, solved for some rows from their start."""
     averages = averages_over(X_hat, graph, plan.device_workers)
-    rows, order = landmarks, None
-    if not plan.sampled:
-        rows, order = np.arange(len(X_hat)), sample.rows
-    # The averages stay near an aligned map or a given start.
-    init = plan.init if Y is None else to_numpy(Y)
-    plan = plan._replace(init=init, anchors=None, callback=None, max_iter=None)
+    enlarge = begins_at_averages(plan)
+    plan = plan._replace(anchors=None, callback=None, max_iter=None)
     few = to_numpy(averages[rows])
-    fit = _descend(few, rows, plan, careful=False, sample=order)
-    if not plan.sampled:
-        return plan.source.to_device(fit.Y)
-    placer = plan.source.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
-    size = 4 * TILE if on_host(X_hat) else plan.source.block
-    parts = plan.device_workers.map(lambda b: placer.place(averages[b]), blocks(len(X_hat), size))
-    return namespace(X_hat).concat(list(parts))
+    fit = _descend(few, rows, plan, careful=False, start=start)
+    if plan.sampled:
+        placer = plan.source.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
+        size = 4 * TILE if on_host(X_hat) else plan.source.block
+        parts = plan.device_workers.map(
+            lambda b: placer.place(averages[b]), blocks(len(X_hat), size)
+        )
+        Y = namespace(X_hat).concat(list(parts))
+    else:
+        Y = plan.source.to_device(fit.Y)
+    # An aligned map or a given start keeps its size.
+    return resized(Y, _LEAST_SIZE) if enlarge and size_of(Y) < _LEAST_SIZE else Y
 
 
 def _sharpened(
@@ -482,6 +489,7 @@ def _descend(
     *,
     careful: bool,
     sample: np.ndarray | None = None,
+    start: np.ndarray | None = None,
 ) -> Fit:
     """Solve rows exactly, from the given start or the best one found.
 
@@ -511,11 +519,11 @@ def _descend(
     )
     if plan.anchors is not None:
         start = anchored_start(X_hat, plan.anchors.positions[rows], plan.line, plan.workers)
-    elif not isinstance(plan.init, str):
+    elif start is None and not isinstance(plan.init, str):
         start = plan.init[rows]
-    elif plan.init == "pca":
+    elif start is None and plan.init == "pca":
         start = pca_positions(_scores(X_hat, plan.reducer))
-    else:
+    elif start is None:
         start = best_start(
             X_hat,
             _scores(X_hat, plan.reducer),
