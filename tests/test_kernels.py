@@ -23,7 +23,7 @@ from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
 from mercat._kernels import _build, _library, neighbors
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.distances import DistanceTerm, HalfRanks
-from mercat._math.sphere import normalize
+from mercat._math.sphere import geodesic, normalize
 from mercat._solve.energy import Energy
 from mercat._solve.landmarks import PlacedTerm
 from mercat._solve.losses import AngleLoss
@@ -467,19 +467,33 @@ def test_energies_of_distances(level, ranked):
 def test_a_point_is_placed_whatever_comes_with_it(level):
     landmarks, points = landmarks_and_points(150, 20, 100, 77)
     landmarks, X = as_type(landmarks, np.float32), points.astype(np.float32)
-    energy = Energy(X, landmarks)
-    legs = landmarks.X[:77], landmarks.Y[:77]
-    L = landmarks
-    packed = kernels.landmarks_of(L.frame, L.sigma, L.sigma12, *legs, L.candidates)
-    settings = (L.softening, 0.1, 0.7, energy.apex_weight, 0.955, 0.15, 3e-6, 0.02, 0.03, 0.01)
-    settings += 2.0, 0.3, 1.4, 0.03  # distances
+    scale = HalfRanks(np.linspace(0, 3, 65) ** 1.5, np.linspace(0, 3, 65), 1.3)
+    term = PlacedTerm(DistanceTerm(0.3, 1.4, 2.0), 50.0, scale)
+    landmarks = landmarks._replace(terms=(term,))
+    Y = random_sphere(2 * len(X), 0).reshape(-1, 2, 3).astype(np.float32)
 
     def part(rows: slice) -> np.ndarray:
-        K, near = energy.K[:, rows].copy(), energy.apex_legs.inverse_distance[rows]
-        E = energy.screen()[rows].copy()
-        return kernels.place(packed, X[rows], K, near, 2 * near, E, settings, (4, 4, 6))[0]
+        found = landmarks.place(X[rows]), *landmarks.place_roughly(X[rows], Y[rows, 0])
+        return np.column_stack([*found, *landmarks.place_from(X[rows], Y[rows])])
 
-    assert np.isfinite(by_any_split(part, len(X))[3:]).all()
+    assert np.isfinite(by_any_split(part, len(X))).all()
+
+
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_points_equal_to_landmarks_go_where_these_are(level, far):
+    """Also far from the origin, where inner products cancel; points that are merely near do not."""
+    X = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32) + np.float32(far)
+    Y = random_sphere(40, 0)
+    placer = as_type(prepare_landmarks(X.astype(np.float64), Y, Calibration(0.1, 0.7)), np.float32)
+    among = np.concatenate([X[:1] + 1, X, X[:3] + np.float32(0.1)])
+    expected = Y.astype(np.float32)
+    np.testing.assert_array_equal(placer.place(among)[1:-3], expected)
+    found, settled = placer.place_roughly(among)
+    np.testing.assert_array_equal(found[1:-3], expected)
+    assert settled[1:-3].all()
+    starts = np.roll(Y, 1, axis=0).astype(np.float32)[:, None]
+    np.testing.assert_array_equal(placer.place_from(X, starts)[0], expected)
+    assert (geodesic(found[-3:], expected[:3]) > 1e-3).all()
 
 
 # ------------------------------------------------------------------ building and finding

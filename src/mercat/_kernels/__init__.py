@@ -17,7 +17,7 @@ from .descent import Anchors, anchors_of, angle_forces, attraction, move
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
 from .neighbors import in_order, smallest
-from .placement import Landmarks, landmarks_of, place, place_from
+from .placement import Landmarks, landmarks_of, place
 from .repulsion import charge, fill_table, filter_spectrum, read_field
 
 __all__ = [
@@ -50,7 +50,6 @@ __all__ = [
     "moments",
     "move",
     "place",
-    "place_from",
     "read_field",
     "smallest",
     "switched",

@@ -115,13 +115,16 @@ def exactly(array: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """X (m x r) and its transpose, padded with zeros to multiples of `LANES`."""
+    """X (m x r) and its transpose, both `padded`."""
+    return padded(X), padded(X.T)
+
+
+def padded(X: np.ndarray) -> np.ndarray:
+    """X (m x r) in single precision, padded with zeros to multiples of `LANES`."""
     m, r = X.shape
-    shape = -(-m // LANES) * LANES, -(-r // LANES) * LANES
-    by_rows, by_columns = aligned_zeros(shape), aligned_zeros(shape[::-1])
-    by_rows[:m, :r] = X
-    by_columns[:r, :m] = X.T
-    return by_rows, by_columns
+    found = aligned_zeros((-(-m // LANES) * LANES, -(-r // LANES) * LANES))
+    found[:m, :r] = X
+    return found
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:

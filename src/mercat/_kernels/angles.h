@@ -174,7 +174,7 @@ KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, con
 KERNEL_OF(moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *Y_apex, const REAL *X_legs,
                    const REAL *Y_legs, double negligible, double softening_, REAL *scratch, double *found)
 {
-    const int64_t m_width = (m + LANES - 1) / LANES * LANES, r_width = (r + LANES - 1) / LANES * LANES;
+    const int64_t m_width = PADDED(m), r_width = PADDED(r);
     const int64_t r_rows = (r + 3) / 4 * 4, m_rows = (m + 3) / 4 * 4;
     const REAL softening = (REAL)softening_, *y0 = Y_legs, *y1 = y0 + m, *y2 = y1 + m;
     REAL *At = scratch, *A = At + r_rows * m_width, *squared = A + (r > m ? 0 : m_rows * r_width);

@@ -2,30 +2,12 @@
 
 #include "kernels.h"
 
-/* The inverse of d slope + rank(d) for b x m inverse distances `near`; 0 stays 0. The rank is interpolated between those
-   of 65 quantiles, of which the first is 0. */
-KERNEL(half_ranks)(int64_t b, int64_t m, const float *near, const float *quantiles, const float *ranks, double slope_,
+/* `half_ranks_of` b rows of m inverse distances. */
+KERNEL(half_ranks)(int64_t b, int64_t m, const float *near, const float *quantiles, const float *ranks, double slope,
                    float *found)
 {
-    const float slope = (float)slope_;
-    for (int64_t i = 0; i < b; i++) {
-        const float *from = near + i * m;
-        float *to = found + i * m;
-#pragma omp simd
-        for (int64_t j = 0; j < m; j++) {
-            const float d = from[j] > 0 ? 1 / from[j] : 0;
-            int32_t at = quantiles[32] <= d ? 32 : 0; /* bisection; a loop would not be vectorised */
-            at += quantiles[at + 16] <= d ? 16 : 0;
-            at += quantiles[at + 8] <= d ? 8 : 0;
-            at += quantiles[at + 4] <= d ? 4 : 0;
-            at += quantiles[at + 2] <= d ? 2 : 0;
-            at += quantiles[at + 1] <= d ? 1 : 0;
-            const float low = quantiles[at], high = quantiles[at + 1];
-            const float part = d < high ? (d - low) / (high - low) : 1;
-            const float rank = (1 - part) * ranks[at] + part * ranks[at + 1];
-            to[j] = d > 0 ? 1 / (d * slope + rank) : 0;
-        }
-    }
+    for (int64_t i = 0; i < b; i++)
+        half_ranks_of(m, near + i * m, quantiles, ranks, (float)slope, found + i * m);
 }
 
 /* For b points at Y and m others at Z (by coordinates, 3 x m), with inverse distances `near` (b x m, 0 for points that

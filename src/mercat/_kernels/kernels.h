@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define LANES 16
+#define PADDED(n) (((n) + LANES - 1) / LANES * LANES)
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -51,6 +52,27 @@ static inline float squared_distance(const float *x, const float *y, int64_t r)
     return sum;
 }
 
+/* The inverse of d slope + rank(d) for m inverse distances `near`; 0 stays 0. The rank is interpolated between those of 65
+   quantiles, of which the first is 0. */
+static inline void half_ranks_of(int64_t m, const float *restrict near, const float *restrict quantiles,
+                                 const float *restrict ranks, float slope, float *restrict found)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < m; j++) {
+        const float d = near[j] > 0 ? 1 / near[j] : 0;
+        int32_t at = quantiles[32] <= d ? 32 : 0; /* bisection; a loop would not be vectorised */
+        at += quantiles[at + 16] <= d ? 16 : 0;
+        at += quantiles[at + 8] <= d ? 8 : 0;
+        at += quantiles[at + 4] <= d ? 4 : 0;
+        at += quantiles[at + 2] <= d ? 2 : 0;
+        at += quantiles[at + 1] <= d ? 1 : 0;
+        const float low = quantiles[at], high = quantiles[at + 1];
+        const float part = d < high ? (d - low) / (high - low) : 1;
+        const float rank = (1 - part) * ranks[at] + part * ranks[at + 1];
+        found[j] = d > 0 ? 1 / (d * slope + rank) : 0;
+    }
+}
+
 /* Tangent vectors U, V at y, see `tangent_frame`. */
 #define FRAME_AT(REAL) \
     static inline void JOIN(frame_at_, REAL)(const REAL *y, REAL *U, REAL *V) \
@@ -86,13 +108,11 @@ static inline void weighted_sums(int64_t n, int64_t width, const float *restrict
     }
 }
 
-/* The same for four weights, which takes less than twice the time. */
-static inline void four_weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *const w[4],
-                                      float *const out[4])
+/* Adds to four rows `out` the sums for four weights, which takes less than twice the time. */
+static inline void add_four_weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *const w[4],
+                                          float *const out[4])
 {
     float *restrict o0 = out[0], *restrict o1 = out[1], *restrict o2 = out[2], *restrict o3 = out[3];
-    for (int k = 0; k < 4; k++)
-        memset(out[k], 0, sizeof(float) * width);
     for (int64_t i = 0; i < n; i += 4) {
         const float *a = A + i * width, *b = a + width, *c = b + width, *d = c + width;
         const float *s = w[0] + i, *t = w[1] + i, *u = w[2] + i, *v = w[3] + i;
@@ -107,6 +127,15 @@ static inline void four_weighted_sums(int64_t n, int64_t width, const float *res
                 o3[k] += v0 * a[k] + v1 * b[k] + v2 * c[k] + v3 * d[k];
             }
     }
+}
+
+/* The same from 0 on. */
+static inline void four_weighted_sums(int64_t n, int64_t width, const float *A, const float *const w[4],
+                                      float *const out[4])
+{
+    for (int k = 0; k < 4; k++)
+        memset(out[k], 0, sizeof(float) * width);
+    add_four_weighted_sums(n, width, A, w, out);
 }
 
 /* Turns weighted sums M of legs, with sums w of the weights, into weighted sums of the differences leg minus x (r

@@ -5,27 +5,79 @@
 
 #include "kernels.h"
 
-/* A point as a leg at L landmarks: the rows of `legs` are the coordinates of the frames U and V of the landmarks, then
-   sigma (two) and sigma12; K1 and K2 belong to the point. A point as an apex over m legs: the rows of `Y` are the
-   coordinates of the legs, those of `X` their data (m rows of `width` numbers, padded with zeros); `Xt` is the
-   transpose of `X` (rows of `padded` numbers). */
+/* Landmarks as `_kernels/placement.py` packs them: arrays are padded with zeros to multiples of LANES. */
 struct landmarks {
-    int64_t L, m, r, width, padded;
-    const float *legs, *Y, *X, *Xt;
+    int64_t L, m, S, G, r;                 /* landmarks, legs of an apex, screening landmarks, candidates, columns */
+    int64_t wide, padded, room, width;     /* L, m, G and r, padded */
+    const float *legs, *Y, *norms, *p, *T; /* rows of `wide` numbers: frames U, V and sigmas (nine), positions (three),
+                                              squared norms (one), -P.x (two), T (two) */
+    const float *X, *Xt;                   /* data of the legs of an apex: m x width, r x padded */
+    const float *Xt_all, *Pt;              /* data (r x wide) and P (r x 2 wide) of all landmarks */
+    const float *candidates, *C;           /* positions and quadratic parts (4 x room), bearings at S landmarks (two) */
     float softening, alpha, beta, apex_weight;
-    float pair_weight, p, q, least_sine; /* for distances to the legs of an apex */
+    float pair_weight, line_p, line_q, least_sine; /* for distances to the legs of an apex */
+    float negligible, slope;                       /* see `rounding`, `half_ranks_of`; slope 0: distances as they are */
 };
 
 struct point {
-    const float *x, *K1, *K2, *near, *seen; /* inverse distances to the legs, as angles and as distances see them */
-    float *scratch; /* 7 padded + 2 width numbers */
+    const float *x, *K1, *K2, *near, *seen; /* inverse distances to landmarks, as angles and as distances see them */
+    float *scratch; /* 7 padded + 2 width numbers, of which padding is 0 */
 };
+
+/* Inverse distances of four points x to the landmarks (0 where they coincide), and the linear parts K of their energies
+   as legs (2 x wide). */
+static void compare(const struct landmarks *k, const float *const x[4], float *const near[4], float *const K[4])
+{
+    const int64_t wide = k->wide;
+    const float *norms = k->norms, *T1 = k->T, *T2 = T1 + wide, negligible = k->negligible;
+    for (int l = 0; l < 4; l++) {
+        float *restrict to = near[l], own = 0;
+        memset(to, 0, sizeof(float) * wide);
+        for (int64_t i = 0; i < k->r; i += 4) {
+            const float *a = k->Xt_all + i * wide, *b = a + wide, *c = b + wide, *d = c + wide;
+            const float x0 = x[l][i], x1 = x[l][i + 1], x2 = x[l][i + 2], x3 = x[l][i + 3];
+            own += x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3;
+#pragma omp simd
+            for (int64_t j = 0; j < wide; j++) {
+                const float d0 = a[j] - x0, d1 = b[j] - x1, d2 = c[j] - x2, d3 = d[j] - x3;
+                to[j] += d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3;
+            }
+        }
+#pragma omp simd
+        for (int64_t j = 0; j < wide; j++)
+            to[j] = to[j] > negligible * (own + norms[j]) ? 1 / sqrtf(to[j]) : 0;
+        memcpy(K[l], k->p, sizeof(float) * 2 * wide);
+    }
+    add_four_weighted_sums(k->r, 2 * wide, k->Pt, x, K);
+    for (int l = 0; l < 4; l++) {
+        float *restrict K1 = K[l], *restrict K2 = K1 + wide;
+#pragma omp simd
+        for (int64_t j = 0; j < wide; j++) {
+            K1[j] = K1[j] * near[l][j] + T1[j];
+            K2[j] = K2[j] * near[l][j] + T2[j];
+        }
+    }
+}
+
+/* Leg energies of four points at the candidates, from the screening landmarks. */
+static void screen(const struct landmarks *k, float *const K[4], float *const energies[4])
+{
+    for (int axis = 0; axis < 2; axis++) {
+        const float *w[4];
+        for (int l = 0; l < 4; l++) {
+            w[l] = K[l] + axis * k->wide;
+            if (axis == 0)
+                memcpy(energies[l], k->candidates + 3 * k->room, sizeof(float) * k->room);
+        }
+        add_four_weighted_sums(k->S, k->room, k->C + axis * PADDED(k->S) * k->room, w, energies);
+    }
+}
 
 /* Energy of a point at y as an apex; its gradient in R^3 is added to g unless g is NULL. */
 static float as_apex(const struct landmarks *k, const struct point *p, const float y[3], float *g)
 {
     const int64_t m = k->m, r = k->r, width = k->width, padded = k->padded;
-    const float *Y1 = k->Y, *Y2 = Y1 + m, *Y3 = Y2 + m, *near = p->near, *x = p->x;
+    const float *Y1 = k->Y, *Y2 = Y1 + k->wide, *Y3 = Y2 + k->wide, *near = p->near, *x = p->x;
     const float alpha = k->alpha, beta = k->beta, softening = k->softening, y0 = y[0], y1 = y[1], y2 = y[2];
     float *B1 = p->scratch, *B2 = B1 + padded, *sine = B2 + padded, *W1 = sine + padded, *W2 = W1 + padded;
     float *P1 = W2 + padded, *P2 = P1 + padded, *M1 = P2 + padded, *M2 = M1 + width;
@@ -78,13 +130,13 @@ static float as_apex(const struct landmarks *k, const struct point *p, const flo
 /* Energy of a point at y as a leg, and its gradient g in R^3. */
 static float as_leg(const struct landmarks *k, const struct point *p, const float y[3], float g[3])
 {
-    const int64_t L = k->L;
-    const float *U1 = k->legs, *U2 = U1 + L, *U3 = U2 + L, *V1 = U3 + L, *V2 = V1 + L, *V3 = V2 + L;
-    const float *sigma1 = V3 + L, *sigma2 = sigma1 + L, *sigma12 = sigma2 + L;
+    const int64_t n = k->wide;
+    const float *U1 = k->legs, *U2 = U1 + n, *U3 = U2 + n, *V1 = U3 + n, *V2 = V1 + n, *V3 = V2 + n;
+    const float *sigma1 = V3 + n, *sigma2 = sigma1 + n, *sigma12 = sigma2 + n;
     const float *K1 = p->K1, *K2 = p->K2, softening = k->softening, y0 = y[0], y1 = y[1], y2 = y[2];
     float energy = 0, gx = 0, gy = 0, gz = 0;
 #pragma omp simd reduction(+ : energy, gx, gy, gz)
-    for (int64_t j = 0; j < L; j++) {
+    for (int64_t j = 0; j < k->L; j++) {
         float b1 = y0 * U1[j] + y1 * U2[j] + y2 * U3[j], b2 = y0 * V1[j] + y1 * V2[j] + y2 * V3[j];
         float inverse = 1 / sqrtf(b1 * b1 + b2 * b2 + softening);
         b1 *= inverse;
@@ -107,7 +159,7 @@ static float as_leg(const struct landmarks *k, const struct point *p, const floa
 /* Energy of the distances to the legs of an apex; its gradient in R^3 is added to g unless g is NULL. */
 static float by_distance(const struct landmarks *k, const struct point *point, const float y[3], float *g)
 {
-    const float *Y1 = k->Y, *Y2 = Y1 + k->m, *Y3 = Y2 + k->m, *seen = point->seen, p = k->p, q = k->q;
+    const float *Y1 = k->Y, *Y2 = Y1 + k->wide, *Y3 = Y2 + k->wide, *seen = point->seen, p = k->line_p, q = k->line_q;
     const float y0 = y[0], y1 = y[1], y2 = y[2], least = k->least_sine * k->least_sine;
     float squares = 0, gx = 0, gy = 0, gz = 0;
     if (k->pair_weight == 0)
@@ -214,85 +266,115 @@ static int descend(const struct landmarks *k, const struct point *p, float y[3],
     return level && sqrtf(dot(step, step)) < settled;
 }
 
-/* The candidate with the lowest energy, among the `kept` candidates with the lowest leg energy (G numbers, overwritten)
-   that are not near each other. */
-static void best_candidate(const struct landmarks *k, const struct point *p, int64_t G, const float *candidates,
-                           float *legs, int64_t kept, float near, float y[3])
+/* Makes energies at candidates near y infinite. */
+static void leave_out(const struct landmarks *k, const float y[3], float near, float *restrict energies)
 {
-    const float *x = candidates, *y2 = x + G, *z = y2 + G;
+    const float *z0 = k->candidates, *z1 = z0 + k->room, *z2 = z1 + k->room, y0 = y[0], y1 = y[1], y2 = y[2];
+#pragma omp simd
+    for (int64_t c = 0; c < k->G; c++)
+        energies[c] = near < y0 * z0[c] + y1 * z1[c] + y2 * z2[c] ? INFINITY : energies[c];
+}
+
+/* The candidate with the lowest energy, among the `kept` candidates with the lowest leg energy (overwritten) that are
+   not near each other. */
+static void best_candidate(const struct landmarks *k, const struct point *p, float *legs, int64_t kept, float near,
+                           float y[3])
+{
     float lowest = INFINITY;
     y[0] = y[1] = y[2] = 0;
     for (int64_t round = 0; round < kept; round++) {
         float least = INFINITY;
         int64_t at = 0;
 #pragma omp simd reduction(min : least)
-        for (int64_t c = 0; c < G; c++)
+        for (int64_t c = 0; c < k->G; c++)
             least = legs[c] < least ? legs[c] : least;
-        while (at < G - 1 && legs[at] > least)
+        while (at < k->G - 1 && legs[at] > least)
             at++;
-        float there[3] = {x[at], y2[at], z[at]};
-        float E = legs[at] + as_apex(k, p, there, NULL) + by_distance(k, p, there, NULL);
+        const float *there = k->candidates + at, z[3] = {there[0], there[k->room], there[2 * k->room]};
+        float E = legs[at] + as_apex(k, p, z, NULL) + by_distance(k, p, z, NULL);
         if (lowest > E) {
             lowest = E;
-            memcpy(y, there, sizeof there);
+            memcpy(y, z, sizeof z);
         }
-#pragma omp simd
-        for (int64_t c = 0; c < G; c++)
-            legs[c] = near < there[0] * x[c] + there[1] * y2[c] + there[2] * z[c] ? INFINITY : legs[c];
+        leave_out(k, z, near, legs);
     }
 }
 
-/* Places b points: K is 2 x b x L, `near` and `seen` b x m, E the leg energy at the candidates (b x G), overwritten. `settings`:
-   softening, alpha, beta, the weight of the apex, the cosine of the smallest distance between candidates, the longest
-   step, rounding, the step length below which a point has converged, the first step of each pass (the second pass is
-   for points that have not converged), the weight of distances, p and q of their line, and the smallest sine. */
-KERNEL(place)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t G, int64_t kept,
-              int64_t steps, int64_t more_steps, const float *settings, const float *legs, const float *Y_apex,
-              const float *X_apex, const float *Xt_apex, const float *candidates, const float *X, const float *K,
-              const float *near, const float *seen, float *E, float *scratch, float *Y, int8_t *settled)
+/* The best of n starts (n x 3; NaN for none, except the first); returns its energy, with the gradient g. */
+static float best_start(const struct landmarks *k, const struct point *p, int64_t n, const float *start, float y[3],
+                        float g[3])
 {
-    const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
-                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
-                                settings[10], settings[11], settings[12], settings[13]};
-    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width)); /* padding is and stays 0 */
-    for (int64_t i = 0; i < b; i++) {
-        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, seen + i * m, scratch};
-        float *y = Y + 3 * i, g[3];
-        best_candidate(&k, &p, G, candidates, E + i * G, kept, settings[4], y);
-        float energy = begin(&k, &p, y, g);
-        settled[i] = (int8_t)descend(&k, &p, y, &energy, g, steps, settings[8], settings + 5);
-        if (!settled[i] && more_steps > 0) {
-            energy = begin(&k, &p, y, g);
-            settled[i] = (int8_t)descend(&k, &p, y, &energy, g, more_steps, settings[9], settings + 5);
-        }
+    memcpy(y, start, 3 * sizeof(float));
+    float E = begin(k, p, y, g);
+    for (int64_t s = 1; s < n; s++) { /* mostly worse, so that their gradients are not needed */
+        const float *other = start + 3 * s;
+        if (isnan(other[0]) || energy_alone(k, p, other) >= E)
+            continue;
+        memcpy(y, other, 3 * sizeof(float));
+        E = begin(k, p, y, g);
     }
+    return E;
 }
 
-/* Places b points, each from the best of its n starts (b x n x 3; NaN for none, except the first), and returns their
-   energies E. The first and last four `settings` are as in `place`; between them are the longest step, rounding, the
-   step length below which a point has converged, and the first step. */
-KERNEL(place_from)(int64_t b, int64_t L, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n, int64_t steps,
-                   const float *settings, const float *legs, const float *Y_apex, const float *X_apex,
-                   const float *Xt_apex, const float *X, const float *K, const float *near, const float *seen,
-                   const float *starts, float *scratch, float *Y, float *E)
+/* Places b points X (b x r) and returns their energies E: each from the best of its n starts (b x n x 3) or, without
+   starts, from the best of the candidates that are not near `away` (b x 3, NaN for none). A point that coincides with a
+   landmark gets its position. `limits`: the cosine of the smallest distance between candidates, the longest step,
+   rounding, the step length below which a point has converged, and the first step of each pass (the second pass is for
+   points that have not converged). Four points are compared with the landmarks at a time. `scratch`: 6 width + 8 padded
+   + 12 wide + 4 room zeros. */
+KERNEL(place)(int64_t b, const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
+              const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates, const float *C,
+              const float *quantiles, int64_t n, int64_t kept, int64_t steps, int64_t more_steps, const float *limits,
+              const float *X, const float *starts, const float *away, float *scratch, float *Y, float *E, int8_t *settled)
 {
-    const struct landmarks k = {L,      m,       r,           width,       padded,      legs,       Y_apex,
-                                X_apex, Xt_apex, settings[0], settings[1], settings[2], settings[3],
-                                settings[8], settings[9], settings[10], settings[11]};
-    memset(scratch, 0, sizeof(float) * (7 * padded + 2 * width));
-    for (int64_t i = 0; i < b; i++) {
-        const struct point p = {X + i * r, K + i * L, K + (b + i) * L, near + i * m, seen + i * m, scratch};
-        const float *start = starts + 3 * n * i;
-        float *y = Y + 3 * i, g[3];
-        memcpy(y, start, 3 * sizeof(float));
-        E[i] = begin(&k, &p, y, g);
-        for (int64_t s = 1; s < n; s++) { /* mostly worse, so that their gradients are not needed */
-            const float *other = start + 3 * s;
-            if (isnan(other[0]) || energy_alone(&k, &p, other) >= E[i])
-                continue;
-            memcpy(y, other, 3 * sizeof(float));
-            E[i] = begin(&k, &p, y, g);
+    const int64_t L = sizes[0], m = sizes[1], G = sizes[3], r = sizes[4], wide = PADDED(L), width = PADDED(r);
+    const struct landmarks k = {
+        .L = L, .m = m, .S = sizes[2], .G = G, .r = r,
+        .wide = wide, .padded = PADDED(m), .room = PADDED(G), .width = width,
+        .legs = table, .Y = table + 9 * wide, .norms = table + 12 * wide, .p = table + 13 * wide,
+        .T = table + 15 * wide, .X = X_apex, .Xt = Xt_apex, .Xt_all = Xt, .Pt = Pt, .candidates = candidates, .C = C,
+        .softening = numbers[0], .alpha = numbers[1], .beta = numbers[2], .apex_weight = numbers[3],
+        .pair_weight = numbers[4], .line_p = numbers[5], .line_q = numbers[6], .least_sine = numbers[7],
+        .negligible = numbers[8], .slope = numbers[9],
+    };
+    float *x[4], *near[4], *K[4], *legs[4], *seen = scratch + 2 * width + 7 * k.padded, *end = seen + k.padded;
+    for (int l = 0; l < 4; l++) {
+        x[l] = end;
+        near[l] = x[l] + width;
+        K[l] = near[l] + wide;
+        legs[l] = K[l] + 2 * wide;
+        end = legs[l] + k.room;
+    }
+    for (int64_t first = 0; first < b; first += 4) {
+        for (int l = 0; l < 4; l++) /* the last group is filled up with the last point */
+            memcpy(x[l], X + (first + l < b ? first + l : b - 1) * r, sizeof(float) * r);
+        compare(&k, (const float *const *)x, near, K);
+        if (n == 0)
+            screen(&k, K, legs);
+        for (int64_t i = first; i < b && i < first + 4; i++) {
+            const int l = (int)(i - first);
+            const struct point p = {x[l], K[l], K[l] + wide, near[l], k.slope > 0 ? seen : near[l], scratch};
+            float *y = Y + 3 * i, g[3];
+            if (k.slope > 0)
+                half_ranks_of(k.m, near[l], quantiles, quantiles + 65, k.slope, seen);
+            if (n == 0) {
+                leave_out(&k, away + 3 * i, limits[0], legs[l]);
+                best_candidate(&k, &p, legs[l], kept, limits[0], y);
+                E[i] = begin(&k, &p, y, g);
+            } else
+                E[i] = best_start(&k, &p, n, starts + 3 * n * i, y, g);
+            settled[i] = (int8_t)descend(&k, &p, y, E + i, g, steps, limits[4], limits + 1);
+            if (!settled[i] && more_steps > 0) {
+                E[i] = begin(&k, &p, y, g);
+                settled[i] = (int8_t)descend(&k, &p, y, E + i, g, more_steps, limits[5], limits + 1);
+            }
+            for (int64_t j = 0; j < k.L; j++)
+                if (near[l][j] == 0) {
+                    for (int c = 0; c < 3; c++)
+                        y[c] = k.Y[c * wide + j];
+                    settled[i] = 1;
+                    break;
+                }
         }
-        descend(&k, &p, y, E + i, g, steps, settings[7], settings + 4);
     }
 }

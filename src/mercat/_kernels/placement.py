@@ -6,72 +6,70 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._library import aligned_zeros, by_rows_and_columns, exactly, run
+from ._library import LANES, aligned_zeros, exactly, padded, run
 
 
 class Landmarks(NamedTuple):
-    """A `_solve.placement.LandmarkPlacer` in the layout of placement.c."""
+    """A `_solve.landmarks.Landmarks` in the layout of placement.c; matrices are `padded`."""
 
-    legs: np.ndarray  # (9, L) frames and sigmas
-    Y_apex: np.ndarray  # (3, m)
-    X_apex: np.ndarray  # (m, r), padded with zeros
-    Xt_apex: np.ndarray  # (r, m), padded with zeros
-    candidates: np.ndarray  # (3, G)
+    sizes: np.ndarray  # landmarks, apex legs, screening landmarks, candidates, columns
+    numbers: np.ndarray  # softening to slope, as in C
+    table: np.ndarray  # (17, L) frames, sigmas, positions, squared norms, -P.x and T
+    X_apex: np.ndarray  # (m, r)
+    Xt_apex: np.ndarray  # (r, m)
+    Xt: np.ndarray  # (r, L)
+    Pt: np.ndarray  # (r, 2 L)
+    candidates: np.ndarray  # (4, G) positions and quadratic parts
+    bearings: np.ndarray  # (2 S, G) of the candidates at the screening landmarks
+    ranks: np.ndarray  # (2, 65) quantiles and their ranks
 
 
 def landmarks_of(
-    frame: np.ndarray, sigma: np.ndarray, sigma12: np.ndarray, X: np.ndarray, Y: np.ndarray,
-    candidates: np.ndarray,
+    X: np.ndarray, Y: np.ndarray, legs: tuple[np.ndarray, ...], P: np.ndarray,
+    candidates: np.ndarray, screen: tuple[np.ndarray, np.ndarray], n_apex_legs: int,
+    ranks: tuple[np.ndarray, np.ndarray] | None, numbers: tuple[float, ...],
 ) -> Landmarks:  # fmt: skip
-    """Pack frames (2 x L x 3) and sigmas (2 x L, L) of landmarks, and X and Y of the legs of an apex."""
-    legs = [*frame[0].T, *frame[1].T, *sigma, sigma12]
+    """Pack landmarks X (L x r) at Y (L x 3).
+
+    `legs` are frames (2 x L x 3), sigma (2 x L), sigma12 (L), P . x and T (2 x L). `screen` are the bearings
+    of the candidates at the screening landmarks (2 x S x G) and the quadratic parts (G).
+    """
+    frame, sigma, sigma12, p, T = legs
+    (C1, C2), quadratic = screen
+    m, norms = min(n_apex_legs, len(X)), np.vecdot(X, X)
+    table = np.stack([*frame[0].T, *frame[1].T, *sigma, sigma12, *Y.T, norms, *-p, *T])
+    ranks = (np.zeros(65), np.zeros(65)) if ranks is None else ranks
+    # C reads as many:
+    assert P.shape == (2, *X.shape), P.shape
+    assert len(numbers) == 10, numbers
+    assert len(ranks[0]) == len(ranks[1]) == 65
     return Landmarks(
-        np.stack(legs).astype(np.float32),
-        exactly(Y.T, np.float32),
-        *by_rows_and_columns(X),
-        exactly(candidates.T, np.float32),
+        np.array([len(X), m, *C1.shape, X.shape[1]], dtype=np.int64),
+        np.array(numbers, dtype=np.float32),
+        padded(table),
+        padded(X[:m]),
+        padded(X[:m].T),
+        padded(X.T),
+        padded(np.concatenate([padded(part.T) for part in P], axis=1)),
+        padded(np.concatenate([candidates.T, quadratic[None]])),
+        padded(np.concatenate([padded(C1), padded(C2)])),
+        np.stack(ranks).astype(np.float32),
     )
 
 
-def _settings(numbers: tuple[float, ...], count: int) -> np.ndarray:
-    assert len(numbers) == count, numbers  # C reads as many
-    return np.array(numbers, dtype=np.float32)
-
-
-def _sizes(landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray) -> tuple[int, ...]:
-    """Numbers of points, landmarks, apex legs and columns, and the padded ones of columns and apex legs."""
-    padded, width = landmarks.X_apex.shape
-    return len(X), K.shape[2], near.shape[1], X.shape[1], width, padded
-
-
-def _scratch(landmarks: Landmarks) -> np.ndarray:
-    padded, width = landmarks.X_apex.shape
-    return aligned_zeros((7 * padded + 2 * width,))
-
-
 def place(
-    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, seen: np.ndarray,
-    E: np.ndarray, settings: tuple[float, ...], steps: tuple[int, int, int],
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Positions (b x 3) of points X (b x r), and whether they have settled; see placement.c."""
-    Y, settled = np.empty((len(X), 3), dtype=np.float32), np.empty(len(X), dtype=np.int8)
-    arrays = (exactly(a, np.float32) for a in (X, K, near, seen))
-    run(
-        "place", *_sizes(landmarks, X, K, near), E.shape[1], *steps, _settings(settings, 14),
-        *landmarks, *arrays, E, _scratch(landmarks), Y, settled,
-    )  # fmt: skip
-    return Y, settled.astype(bool)
-
-
-def place_from(
-    landmarks: Landmarks, X: np.ndarray, K: np.ndarray, near: np.ndarray, seen: np.ndarray,
-    starts: np.ndarray, settings: tuple[float, ...], steps: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Positions (b x 3) of points X (b x r) from starts (b x n x 3), and their energies; see placement.c."""
-    Y, E = np.empty((len(X), 3), dtype=np.float32), np.empty(len(X), dtype=np.float32)
-    arrays = (exactly(a, np.float32) for a in (X, K, near, seen, starts))
-    run(
-        "place_from", *_sizes(landmarks, X, K, near), starts.shape[1], steps, _settings(settings, 12),
-        *landmarks[:4], *arrays, _scratch(landmarks), Y, E,
-    )  # fmt: skip
-    return Y, E
+    landmarks: Landmarks, X: np.ndarray, starts: np.ndarray | None, away_from: np.ndarray | None,
+    steps: tuple[int, int, int], limits: tuple[float, ...],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Positions (b x 3) of points X (b x r), energies, and whether they have settled; see placement.c."""
+    b = len(X)
+    starts = np.empty((b, 0, 3)) if starts is None else starts
+    away_from = np.full((b, 3), np.nan) if away_from is None else away_from
+    L, m, _, G, r = (-(-int(size) // LANES) * LANES for size in landmarks.sizes)
+    scratch = aligned_zeros((6 * r + 8 * m + 12 * L + 4 * G,))
+    assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 6)  # C reads as many
+    arrays = (exactly(a, np.float32) for a in (np.array(limits), X, starts, away_from))
+    Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
+    settled = np.empty(b, dtype=np.int8)
+    run("place", b, *landmarks, starts.shape[1], *steps, *arrays, scratch, Y, E, settled)
+    return Y, E, settled.astype(bool)

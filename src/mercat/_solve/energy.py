@@ -21,7 +21,6 @@ from .._math.angles import (
     pull_back,
     rounding,
 )
-from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent
 from .._math.terms import on_scale
 from .landmarks import Landmarks
@@ -43,28 +42,16 @@ class Energy:
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._compare_with(landmarks, away_from)
         self.K, near, self.nearest = _linear_parts(X, landmarks)
-        self.apex_legs = legs_with_ones(X, landmarks.X[: self.n_apex_legs, :], near)
+        self.apex_legs = legs_with_ones(X, landmarks.X[: landmarks.used_apex_legs, :], near)
         self._see(near)
 
     def _compare_with(self, landmarks: Landmarks, away_from: Array | None) -> None:
         self.landmarks, self.away_from = landmarks, away_from
-        n_landmarks = landmarks.X.shape[0]
-        self.n_apex_legs = m = min(landmarks.n_apex_legs, n_landmarks)
-        # The sampled pairs of the apex represent all pairs of landmarks.
-        self.apex_weight = n_landmarks * (n_landmarks - 1) / max(m * (m - 1), 1)
-        # At either end, a pair is part of one triple per other landmark.
-        self.terms = [
-            (2 * (weight / term.variance) * n_landmarks * (n_landmarks - 1) / max(m, 1), term)
-            for term, weight, _ in landmarks.terms
-        ]
+        self.apex_weight, self.terms = landmarks.apex_weight, landmarks.weighted_terms
 
     def _see(self, near: Array) -> None:
         """Prepare the distances of the terms from the inverse distances to the legs of an apex (b x m)."""
         self.seen = [on_scale(near, scale) for _, _, scale in self.landmarks.terms]
-        self.near_legs = (
-            near,
-            self.seen[0] if self.seen else near,
-        )  # of angles and distances, for kernels
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -74,7 +61,7 @@ class Energy:
         E = row_product(self.K[0, :, :m], C[0, ...])
         E += row_product(self.K[1, :, :m], C[1, ...])
         E += quadratic
-        E *= k.X.shape[0] / m
+        E *= k.share_of_screen
         return E if self.away_from is None else _apart_from(self.away_from, k.candidates, E)
 
     def best_candidate(self) -> Array:
@@ -116,13 +103,6 @@ class Energy:
             squares, gradient, _ = term.residuals(near, Y, self.landmarks.Y[: near.shape[1], :])
             yield weight * squares, weight * gradient
 
-    @property
-    def line(self) -> tuple[float, float, float, float]:
-        """The distance term for the kernels: weight, line and smallest sine."""
-        weight, term = self.terms[0] if self.terms else (0.0, DistanceTerm())
-        assert isinstance(term, DistanceTerm)
-        return weight, term.p, term.q, LEAST_SINE
-
     def beside_legs(self, Y: Array) -> Array:
         """Energy (b) of the points without the leg terms."""
         return sum((energy for energy, _ in self._of_pairs(Y)), self._apex_state(Y)[0])
@@ -143,7 +123,7 @@ class EnergyOnGPU(Energy):
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._compare_with(landmarks, away_from)
         k = landmarks
-        sums = k.X, k.P, k.p, k.T, self.n_apex_legs
+        sums = k.X, k.P, k.p, k.T, k.used_apex_legs
         self._linear = device.linear_parts(X, *sums, *rounding(X))
         self.K, self.nearest = self._linear.K, self._linear.nearest
         self._see(self._linear.near)
@@ -157,7 +137,7 @@ class EnergyOnGPU(Energy):
         m = C.shape[1]
         E = (self.K[0, :, :m] @ C[0, ...] + quadratic).addmm_(self.K[1, :, :m], C[1, ...])
         E = E if away_from is None else _apart_from(away_from, k.candidates, E)
-        return device.Places(k.candidates, E, k.X.shape[0] / m, N_KEPT, math.cos(APART))
+        return device.Places(k.candidates, E, k.share_of_screen, N_KEPT, math.cos(APART))
 
     def __call__(self, Y: Array) -> tuple[Array, Array]:
         """Energy (b) and its tangent gradient (b x 3)."""
@@ -175,13 +155,12 @@ class EnergyOnGPU(Energy):
     def _by_kernel(
         self, start: Any, first: tuple[int, float], second: tuple[int, float]
     ) -> tuple[Array, Array, Array, Array]:
-        k, m = self.landmarks, self.n_apex_legs
-        settings = (k.softening, *k.calibration, self.apex_weight, *self.line)
+        k, m = self.landmarks, self.landmarks.used_apex_legs
+        settings = (k.softening, *k.calibration, self.apex_weight, *k.line)
         limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, SETTLED)
         apex = k.X[:m, :], k.Y[:m, :]
-        return device.place(
-            self._linear, self.near_legs[1], self._legs, apex, settings, start, limits
-        )
+        seen = self.seen[0] if self.seen else self._linear.near
+        return device.place(self._linear, seen, self._legs, apex, settings, start, limits)
 
 
 class Energies:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from .. import _kernels as kernels
 from .._data.arrays import Array, namespace, row_dot, unstack, widest
 from .._kernels import device
-from .._math.angles import Calibration, bearings
-from .._math.distances import DistanceTerm, HalfRanks
+from .._math.angles import Calibration, bearings, rounding
+from .._math.distances import LEAST_SINE, DistanceTerm, HalfRanks
 from .._math.sphere import tangent_frame
 from .._math.terms import PairTerm
 
@@ -64,12 +64,50 @@ class Landmarks(_Fields):
         quadratic = 0.5 * (self.sigma[0, some] @ (c1 * c1) + self.sigma[1, some] @ (c2 * c2))
         return C, quadratic + self.sigma12[some] @ (c1 * c2)
 
+    @property
+    def share_of_screen(self) -> float:
+        """Number of landmarks per screening landmark."""
+        return float(self.X.shape[0] / self.at_candidates[0].shape[1])
+
+    @property
+    def used_apex_legs(self) -> int:
+        """Number of legs of an apex, at most that of the landmarks."""
+        return min(self.n_apex_legs, int(self.X.shape[0]))
+
+    @property
+    def apex_weight(self) -> float:
+        """Weight of the energy as an apex: its sampled pairs represent all pairs of landmarks."""
+        n, m = int(self.X.shape[0]), self.used_apex_legs
+        return n * (n - 1) / max(m * (m - 1), 1)
+
+    @property
+    def weighted_terms(self) -> list[tuple[float, PairTerm]]:
+        """Terms with their weights: at either end, a pair is part of one triple per other landmark."""
+        n, m = int(self.X.shape[0]), self.used_apex_legs
+        return [
+            (2 * (weight / term.variance) * n * (n - 1) / max(m, 1), term)
+            for term, weight, _ in self.terms
+        ]
+
+    @property
+    def line(self) -> tuple[float, float, float, float]:
+        """The distance term for the kernels: weight, line and smallest sine."""
+        weight, term = self.weighted_terms[0] if self.terms else (0.0, DistanceTerm())
+        assert isinstance(term, DistanceTerm)
+        return weight, term.p, term.q, LEAST_SINE
+
     @functools.cached_property
     def for_kernels(self) -> kernels.Landmarks:
-        """The landmarks in the layout of the kernels in C."""
-        m = self.n_apex_legs
-        legs = self.X[:m, :], self.Y[:m, :]
-        return kernels.landmarks_of(self.frame, self.sigma, self.sigma12, *legs, self.candidates)
+        """The landmarks in the layout of the kernel in C."""
+        scale = self.terms[0].scale if self.terms else None
+        slope = 0.0 if scale is None else 1 / scale.deviation
+        numbers = self.softening, *self.calibration, self.apex_weight, *self.line
+        legs = self.frame, self.sigma, self.sigma12, self.p, self.T
+        C, quadratic = (self.share_of_screen * a for a in self.at_candidates)
+        return kernels.landmarks_of(
+            self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.used_apex_legs,
+            None if scale is None else scale[:2], (*numbers, rounding(self.X)[1], slope),
+        )  # fmt: skip
 
     def __getstate__(self) -> None:
         """Exclude cached properties from the state."""
@@ -81,5 +119,5 @@ class Landmarks(_Fields):
 
     def runs_on_gpu(self, X: Array) -> bool:
         """Whether kernels place these points on a GPU."""
-        fits = device.take(X, self.X) and device.takes_legs(min(self.n_apex_legs, len(self.X)))
+        fits = device.take(X, self.X) and device.takes_legs(self.used_apex_legs)
         return fits and self.kernels_know_terms

@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 from .. import _kernels as kernels
-from .._data.arrays import TILE, Array, beside, blocks, filled_up, like, namespace, on_host
+from .._data.arrays import Array, beside, filled_up, like, namespace, on_host
 from .._kernels import device
 from .._math.angles import (
     AngleFit,
@@ -45,7 +45,6 @@ from .energy import (
     N_KEPT,
     ROUNDING,
     SETTLED,
-    Energy,
     EnergyOnGPU,
     energy_of,
 )
@@ -59,6 +58,7 @@ _N_TAKEN = 384  # ... and at the last landmarks: dense where the map is
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
 _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
+_LIMITS = (math.cos(APART), LONGEST_STEP, ROUNDING, SETTLED)  # for the kernel in C
 # Softenings of directions, see `rounded`, in units of the spacing of the landmarks that a point is compared
 # with. Without softening, points form clumps around landmarks that are not in the data.
 SMOOTH, SHARP = 30.0, 1.0
@@ -125,13 +125,10 @@ class LandmarkPlacer(Landmarks):
         Missing starts are NaN; every point has the first. A point that coincides with a landmark in the data
         gets the position of that landmark.
         """
-        xp, n = namespace(X), X.shape[0]
         if self._by_kernels(X):
-            parts = [
-                self._placed_from_in_c(X[t, :], starts[t, ...], steps) for t in blocks(n, TILE)
-            ]
-            Y, E = (xp.concat(part) for part in zip(*parts, strict=True))
-            return Y, E
+            limits = *_LIMITS, _WARM_START[1], 0.0
+            return kernels.place(self.for_kernels, X, starts, None, (0, steps, 0), limits)[:2]
+        xp, n = namespace(X), X.shape[0]
         X, starts = filled_up(X), filled_up(starts)
         energy = energy_of(X, self)
         Y, lowest = starts[:, 0, :], energy(starts[:, 0, :])[0]
@@ -142,17 +139,6 @@ class LandmarkPlacer(Landmarks):
         if steps:
             Y, _ = bfgs(energy, Y, steps, _WARM_START[1])
         E, coincides = energy(Y)[0], energy.nearest == 0
-        return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
-
-    def _placed_from_in_c(self, X: Array, starts: Array, steps: int) -> tuple[Array, Array]:
-        n = X.shape[0]
-        X, starts = filled_up(X), filled_up(starts)
-        energy = Energy(X, self)
-        limits = LONGEST_STEP, ROUNDING, SETTLED, _WARM_START[1]
-        settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
-        near = energy.near_legs
-        Y, E = kernels.place_from(self.for_kernels, X, energy.K, *near, starts, settings, steps)
-        coincides = energy.nearest == 0
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
     def excess(self, X: Array, Y: Array, Z: Array) -> Array:
@@ -176,28 +162,9 @@ class LandmarkPlacer(Landmarks):
         self, X: Array, more_steps: int, away_from: Array | None = None
     ) -> tuple[Array, Array]:
         """Like `place_roughly`, with more steps for points that have not converged."""
-        xp, n = namespace(X), X.shape[0]
-        limits = (
-            math.cos(APART),
-            LONGEST_STEP,
-            ROUNDING,
-            SETTLED,
-            _FIRST_PASS[1],
-            _SECOND_PASS[1],
-        )
         steps = N_KEPT, _FIRST_PASS[0], more_steps
-        found = []
-        for t in blocks(n, TILE):
-            tile = filled_up(X[t, :])
-            away = None if away_from is None else filled_up(away_from[t, :])
-            energy = Energy(tile, self, away)
-            settings = self.softening, *self.calibration, energy.apex_weight, *limits, *energy.line
-            near = energy.near_legs
-            Y, settled = kernels.place(
-                self.for_kernels, tile, energy.K, *near, energy.screen(), settings, steps
-            )
-            found.append(self._join_twins(tile, energy.nearest == 0, Y, settled))
-        Y, settled = (xp.concat(parts)[:n, ...] for parts in zip(*found, strict=True))
+        limits = *_LIMITS, _FIRST_PASS[1], _SECOND_PASS[1]
+        Y, _, settled = kernels.place(self.for_kernels, X, None, away_from, steps, limits)
         return Y, settled
 
 
