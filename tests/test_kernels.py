@@ -295,12 +295,14 @@ def test_angles(level, b, m, r, softening, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("b", "m", "r"), [(1, 1, 1), (2, 17, 3), (33, 100, 7), (3, 40, 41)])
-def test_moments_of_placed_points(level, b, m, r, dtype):
+@pytest.mark.parametrize(
+    ("b", "m", "r", "n_legs"), [(1, 1, 1, 1), (2, 17, 3, 17), (33, 100, 7, 30), (9, 40, 41, 60)]
+)
+def test_moments_of_placed_points(level, b, m, r, n_legs, dtype):
     X_apex, X_legs, _, Y_legs = awkward(b, m, r, dtype)
     Y_apex = random_sphere(b, 1).astype(dtype)  # not at legs, where directions jump
-    found = placed_moments(X_apex, Y_apex, X_legs, Y_legs, 2, m)
-    expected = by_numpy(placed_moments, X_apex, Y_apex, X_legs, Y_legs, 2, m)
+    arguments = X_apex, Y_apex, X_legs, Y_legs, 17, n_legs, 7
+    found, expected = placed_moments(*arguments), by_numpy(placed_moments, *arguments)
     rounding = 8 * np.finfo(dtype).eps * m * m
     for got, want in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=rounding)
@@ -320,7 +322,7 @@ def test_an_apex_does_not_depend_on_others(level, dtype):
             Y_apex[rows], Y_legs, near[rows], (B, sine, frame), (S, S12, t), B + 1, (0.1, 0.8)
         )
         moments = kernels.data_moments(X_apex[rows], X_legs, near[rows])
-        placed = kernels.moments(X_apex[rows], Y_apex[rows], X_legs, Y_legs, 1e-6, 1e-3)
+        placed = placed_moments(X_apex[rows], Y_apex[rows], X_legs, Y_legs, rows.start, 20, 16)
         pairs = (a.transpose(1, 0, 2).reshape(len(sine), -1) for a in (B, frame))
         return np.column_stack([*pairs, sine, S.T, S12, t.T, force, *moments, *placed])
 

@@ -147,8 +147,8 @@ def test_moments_of_placed_points_are_over_their_landmarks(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     Y = landmarks.place(new[:3])
-    moments = placed_moments(new[:3], Y, X, fit.Y, start=190, n_legs=32)
-    chosen = np.arange(190, 190 + 32) % 200
+    moments = placed_moments(new[:3], Y, X, fit.Y, start=63, n_legs=32, tile=10)
+    chosen = np.arange(6 * 32, 7 * 32) % 200
     pairs = np.array(list(itertools.permutations(chosen, 2)))
     triples = np.column_stack([np.full(len(pairs), 200), pairs])
     a = triple_cosines(np.vstack([X, new[1]]), triples)

@@ -83,9 +83,9 @@ def test_a_point_goes_where_it_goes_in_numpy(fitted, device):
     apart = np.linalg.norm(to_numpy(landmarks.place(there)) - Y, axis=1)
     assert np.median(apart) < 1e-5
     assert np.mean(apart > 0.01) < 0.01  # two minima of nearly the same depth
-    here = placed_moments(X_hat, Y, placer.against.X, placer.against.Y, 7, 20)
+    here = placed_moments(X_hat, Y, placer.against.X, placer.against.Y, 7, 20, 16)
     Y_there = torch.as_tensor(Y).to(device)
-    moments = placed_moments(there, Y_there, landmarks.X, landmarks.Y, 7, 20)
+    moments = placed_moments(there, Y_there, landmarks.X, landmarks.Y, 7, 20, 16)
     for expected, found in zip(here, moments, strict=True):
         np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-3, atol=1e-2)
 

@@ -91,7 +91,7 @@ def main() -> None:
     starts = torch.stack([Y, Y[torch.randperm(len(Y))]], dim=1)
     compare("place_from", lambda: landmarks.place_from(X_hat, starts), 1e-3)
     against = X_hat[3:], Y[3:]
-    compare("moments", lambda: placed_moments(X_hat, Y, *against, 15, 20), 1e-4)
+    compare("moments", lambda: placed_moments(X_hat, Y, *against, 15, 20, 16), 1e-4)
 
 
 if __name__ == "__main__":

@@ -168,22 +168,32 @@ KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, con
     }
 }
 
-/* All `Moments` (6 x b) of b apices over m legs, which are stored by columns (r x m and 3 x m). `scratch` holds the
-   directions A of one apex by columns (padded as in `data_moments` for r > m) and by rows (padded as for r <= m), the
-   sums of `squares_of_products` and 5 m numbers. */
-KERNEL_OF(moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *Y_apex, const REAL *X_legs,
-                   const REAL *Y_legs, double negligible, double softening_, REAL *scratch, double *found)
+/* All `Moments` (6 x b) of b apices, the first of which has the index `start`: each tile of apices has m of the n points
+   X at Y as legs, from `step` further on than those of the tile before, cyclically. `scratch` holds the directions A of
+   one apex by columns (padded as in `data_moments` for r > m) and by rows (padded as for r <= m), the sums of
+   `squares_of_products` and (r + 8) m numbers. */
+KERNEL_OF(moments)(int64_t b, int64_t start, int64_t tile, int64_t step, int64_t n, int64_t m, int64_t r,
+                   const REAL *X_apex, const REAL *Y_apex, const REAL *X, const REAL *Y, double negligible,
+                   double softening_, REAL *scratch, double *found)
 {
     const int64_t m_width = PADDED(m), r_width = PADDED(r);
     const int64_t r_rows = (r + 3) / 4 * 4, m_rows = (m + 3) / 4 * 4;
-    const REAL softening = (REAL)softening_, *y0 = Y_legs, *y1 = y0 + m, *y2 = y1 + m;
+    const REAL softening = (REAL)softening_;
     REAL *At = scratch, *A = At + r_rows * m_width, *squared = A + (r > m ? 0 : m_rows * r_width);
     REAL *norms = squared + m, *near = norms + m, *B1 = near + m, *B2 = B1 + m, *gram = B2 + m;
-    memset(norms, 0, sizeof(REAL) * m);
-    for (int64_t k = 0; k < r; k++)
-        for (int64_t j = 0; j < m; j++)
-            norms[j] += X_legs[k * m + j] * X_legs[k * m + j];
+    REAL *X_legs = gram + (r > m ? m_width * m_width : r_width * r_width), *y0 = X_legs + r * m, *y1 = y0 + m, *y2 = y1 + m;
     for (int64_t i = 0; i < b; i++) {
+        for (int64_t j = 0; j < m && (i == 0 || (start + i) % tile == 0); j++) { /* the legs of a new tile, by columns */
+            const int64_t leg = ((start + i) / tile * step + j) % n;
+            norms[j] = 0;
+            for (int64_t k = 0; k < r; k++) {
+                X_legs[k * m + j] = X[leg * r + k];
+                norms[j] += X[leg * r + k] * X[leg * r + k];
+            }
+            y0[j] = Y[3 * leg];
+            y1[j] = Y[3 * leg + 1];
+            y2[j] = Y[3 * leg + 2];
+        }
         const REAL *x = X_apex + i * r;
         REAL U[3], V[3], own = 0, s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, valid = 0;
         double a = 0, ab = 0, aa;

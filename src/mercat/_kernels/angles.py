@@ -99,18 +99,25 @@ def data_moments(
 
 
 def moments(
-    X_apex: np.ndarray, Y_apex: np.ndarray, X_legs: np.ndarray, Y_legs: np.ndarray,
+    X_apex: np.ndarray, Y_apex: np.ndarray, X: np.ndarray, Y: np.ndarray, tiles: tuple[int, int, int],
     negligible: float, softening: float,
 ) -> np.ndarray:  # fmt: skip
-    """`_math.angles.Moments` (6 x b, in double precision) of apices (b) over shared legs (m)."""
+    """`_solve.placement.placed_moments` (6 x b, in double precision) of apices (b) over points X (n) at Y.
+
+    `tiles` are the index of the first apex, the number of apices per tile, and that of legs.
+    """
     dtype = X_apex.dtype
-    (b, r), m = X_apex.shape, len(X_legs)
+    (b, r), m = X_apex.shape, min(tiles[2], len(X))
     columns, rows = _up_to(r, 4) * _up_to(m, LANES), _up_to(m, 4) * _up_to(r, LANES)
     width = _up_to(min(m, r), LANES)
-    scratch = aligned_zeros((columns + (0 if r > m else rows) + 5 * m + width * width,), dtype)
+    size = columns + (0 if r > m else rows) + (r + 8) * m + width * width
     found = np.empty((6, b))
-    arrays = (exactly(a, dtype) for a in (X_apex, Y_apex, X_legs.T, Y_legs.T))
-    run(f"moments_{dtype}", b, m, r, *arrays, negligible, softening, scratch, found)
+    assert X.shape[1] == r
+    arrays = (exactly(a, dtype) for a in (X_apex, Y_apex, X, Y))
+    run(
+        f"moments_{dtype}",
+        b, *tiles, len(X), m, r, *arrays, negligible, softening, aligned_zeros((size,), dtype), found,
+    )  # fmt: skip
     return found
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._data.arrays import TILE, Array, namespace, rows_alike, widest
-from .._data.source import blocks_from
 from .._detail.descent import DetailPlacer
 from .._math.angles import Calibration, Moments, mean_square
 from .._reduce.reducer import Reducer, project_rows
@@ -37,7 +36,7 @@ def within_reach(spectral: Reducer, rows: Any) -> Array:
     """X_hat of rows in single precision, in which their squares must not overflow."""
     X_hat = project_rows(spectral, rows)
     xp = namespace(X_hat)
-    farthest = float(xp.max(xp.abs(X_hat)))
+    farthest = max(float(xp.max(X_hat)), -float(xp.min(X_hat)))
     if not farthest < _FARTHEST:
         raise ValueError(
             f"X must lie within {_FARTHEST:g} times the spread of the training data, "
@@ -57,12 +56,8 @@ class LossSample(NamedTuple):
     def moments(self, X_hat: Array, Y: Array, start: int) -> Moments:
         """Moments of points as apices, the first of which has the index `start`."""
         xp, wide = namespace(Y), widest(Y)
-        judged = []
-        for t in blocks_from(start, Y.shape[0], self.tile):
-            first = (start + t.start) // self.tile * self.n_legs
-            moments = placed_moments(X_hat[t, :], Y[t, :], self.X, self.Y, first, self.n_legs)
-            judged.append([xp.astype(m, wide, copy=False) for m in moments])
-        return Moments(*(xp.concat(m) for m in zip(*judged, strict=True)))
+        moments = placed_moments(X_hat, Y, self.X, self.Y, start, self.n_legs, self.tile)
+        return Moments(*(xp.astype(m, wide, copy=False) for m in moments))
 
     def share(self, n: int, tile: int = TILE) -> LossSample:
         """The sample for n points in tiles: fewer points get more legs each."""

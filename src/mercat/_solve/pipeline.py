@@ -259,11 +259,16 @@ def _place_all(
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
     place = placement.block if held is None else held._replace(placement=placement).block
-    for Y_block, moments in rows.each(place):
+
+    def judged(some: Any, first: int) -> tuple[Array, Array, Moments]:
+        Y, moments = place(some, first)
+        return Y, placement.point_loss(moments), total(moments)
+
+    for Y_block, losses, moments in rows.each(judged):
         block = slice(start, start := start + len(Y_block))
         Y[block] = Y_block
-        rows.store(placement.point_loss(moments), point_loss, block)
-        totals = Moments(*(t + m for t, m in zip(totals, total(moments), strict=True)))
+        rows.store(losses, point_loss, block)
+        totals = Moments(*(t + m for t, m in zip(totals, moments, strict=True)))
         progress.advance(len(Y_block))
     line, (_, correlation) = fit.angle_fit.calibration, calibrate(totals)
     loss = float(np.sqrt(mean_square(totals, line)))

@@ -21,6 +21,7 @@ from typing import Any
 
 from .. import _kernels as kernels
 from .._data.arrays import Array, beside, filled_up, like, namespace, on_host
+from .._data.source import blocks_from
 from .._kernels import device
 from .._math.angles import (
     AngleFit,
@@ -224,18 +225,30 @@ def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
 
 
 def placed_moments(
-    X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int
+    X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int, tile: int
 ) -> Moments:
-    """Moments of placed points as apices over `n_legs` landmarks, from `start` on, cyclically."""
-    xp = namespace(X)
-    n_landmarks = X_landmarks.shape[0]
-    chosen = xp.arange(min(n_legs, n_landmarks), **beside(X))
-    chosen = (chosen + start) % n_landmarks
-    X_legs, Y_legs = (xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks))
+    """Moments of placed points as apices, the first of which has the index `start`.
+
+    Their legs are `n_legs` landmarks, for each tile of points the next ones, cyclically.
+    """
+    xp, n_landmarks = namespace(X), X_landmarks.shape[0]
     softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), rounding(X)
-    if kernels.take(X, Y, X_legs, Y_legs):
-        return Moments(*kernels.moments(X, Y, X_legs, Y_legs, negligible, softening))
-    if device.take(X, Y, X_legs, Y_legs) and device.takes_legs(len(chosen)):
+    if kernels.take(X, Y, X_landmarks, Y_landmarks):
+        tiles = start, tile, n_legs
+        return Moments(
+            *kernels.moments(X, Y, X_landmarks, Y_landmarks, tiles, negligible, softening)
+        )
+    found = []
+    for t in blocks_from(start, Y.shape[0], tile):
+        first = (start + t.start) // tile * n_legs
+        chosen = (xp.arange(min(n_legs, n_landmarks), **beside(X)) + first) % n_landmarks
+        X_legs, Y_legs = (xp.take(P, chosen, axis=0) for P in (X_landmarks, Y_landmarks))
+        found.append(_moments_over(X[t, :], Y[t, :], X_legs, Y_legs, softening))
+    return Moments(*(xp.concat(m) for m in zip(*found, strict=True)))
+
+
+def _moments_over(X: Array, Y: Array, X_legs: Array, Y_legs: Array, softening: float) -> Moments:
+    if device.take(X, Y, X_legs, Y_legs) and device.takes_legs(len(X_legs)):
         near = inverse_distances(X, X_legs)
         return Moments(*device.moments(X, Y, X_legs, Y_legs, near, softening))
     legs = legs_of(X, X_legs)

@@ -88,7 +88,8 @@ class Legs(NamedTuple):
 
     def unexplained(self, X_hat: Array, Y: Array) -> Array:
         """Fraction of the variance of the cosines at each point that the map does not explain."""
-        moments = placed_moments(X_hat, Y, self.X, self.Y, 0, N_LEGS)
+        one_tile = max(X_hat.shape[0], 1)
+        moments = placed_moments(X_hat, Y, self.X, self.Y, 0, N_LEGS, one_tile)
         return _unexplained(moments, self.line)
 
 
