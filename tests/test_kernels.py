@@ -16,10 +16,18 @@ from spheres import random_sphere
 from mercat import _kernels as kernels
 from mercat._data.arrays import blocks, rows_alike
 from mercat._data.threads import Workers
-from mercat._detail.descent import _MOMENTUM, Forces, _moved, attraction
+from mercat._detail.affinities import Strength
+from mercat._detail.descent import (
+    _MOMENTUM,
+    DetailPlacer,
+    Forces,
+    _moved,
+    attraction,
+    final_bandwidth,
+)
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
-from mercat._detail.terms import AngleTerm, anchors_at, pairs_of
+from mercat._detail.terms import AngleTerm, PairForces, anchors_at, pairs_of
 from mercat._kernels import _build, _library, neighbors
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.distances import DistanceTerm, HalfRanks
@@ -395,6 +403,23 @@ def test_angle_forces(level, b, m, r):
         return np.column_stack([force, steepness, moments.T])
 
     by_any_split(part, b)
+
+
+@pytest.mark.parametrize("terms", [(), (PairForces(DistanceTerm(0.3, 1.4, 2.0), 1.0),)])
+def test_new_points_on_a_map_with_detail(level, terms):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(460, 9)).astype(np.float32)
+    Y = normalize(X[:400, :3]).astype(np.float32)
+    field = Kernel(final_bandwidth(400), Workers(1)).field(Y)
+    anchors = anchors_at(X[:33], Y[:33], 1e-3)
+    about = Strength(2.0, 0.4), field, 0.02, anchors, Calibration(0.1, 0.8), 0.3, 2.0, terms, 5.0
+    placer = DetailPlacer(X[:400], Y, 7, *about)
+    new = np.concatenate([X[400:], X[:2]])
+    with rows_alike():
+        expected = by_numpy(placer.place, new)
+        found = by_any_split(lambda rows: placer.place(new[rows]), len(new))
+    np.testing.assert_array_equal(found[-2:], Y[:2])
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 # ------------------------------------------------------------------ placement

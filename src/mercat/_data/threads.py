@@ -7,6 +7,7 @@ bit.
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import sys
@@ -71,11 +72,17 @@ class _SingleThreadedBlas:
                 self._holder.join()
 
 
-def _hold_blas(held: threading.Event, leave: threading.Event, libraries: list[Any]) -> None:
+@functools.lru_cache(maxsize=1)
+def _libraries(_n_modules: int) -> Any:
+    """The libraries with threads, looked for again after imports: that takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
+    return ThreadpoolController()
+
+
+def _hold_blas(held: threading.Event, leave: threading.Event, libraries: list[Any]) -> None:
     try:
-        found = ThreadpoolController()
+        found = _libraries(len(sys.modules))
         blas = found.select(user_api="blas").lib_controllers
         before = [library.num_threads for library in blas]
         with found.limit(limits=1, user_api="blas"):

@@ -51,6 +51,7 @@ from .._data.source import ROWS_PER_BLOCK
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .._math.angles import Calibration
+from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
@@ -64,10 +65,12 @@ from .terms import (
     AngleTerm,
     FarTerms,
     PairForces,
+    Pairs,
     Term,
     anchors_at,
     n_anchors,
     pairs_of,
+    products_of,
 )
 
 N_ITER = 300
@@ -91,8 +94,10 @@ _SOFTENING = 0.02  # of directions, in units of the squared final bandwidth
 _STEPS_OF_NEW = 30  # number of steps of a new point ...
 _FIRST_PLACES = 32  # ... and number of neighbours that it may start from
 _TURNED_BY = 10_000  # number of points that determine the rotation on a device
-_QUERIES, _MANY = 64, 1 << 17  # new points per block, for up to this many points of the map
-_SETTLED_AT_ONCE = 64  # new points per tile; a tile is padded, so a single point pays for all
+# New points per tile; a tile is padded, so a single point pays for all: those searched for at a time, for up
+# to this many points of the map, and those placed at a time, by the kernel and in NumPy.
+_QUERIES, _MANY = 16, 1 << 19
+_SETTLED_AT_ONCE, _IN_NUMPY = 16, 64
 
 
 # ------------------------------------------------------------------ readable definition
@@ -394,7 +399,8 @@ class DetailPlacer(_Surroundings):
         (new,) = xp.nonzero((twin < 0) & (distances[:, 0] > 0))
         if len(new):
             rows = X[new], found[new], distances[new]
-            Y[new] = in_tiles(self._settle, *rows, size=_SETTLED_AT_ONCE)[0]
+            size = _SETTLED_AT_ONCE if self._by_kernel(X) else _IN_NUMPY
+            Y[new] = in_tiles(self._settle, *rows, size=size)[0]
         return Y
 
     def _nearest(self, X: Array) -> tuple[Array, Array]:
@@ -439,6 +445,8 @@ class DetailPlacer(_Surroundings):
         energy = energy @ shares[:, :_FIRST_PLACES, None]
         Y = nearest[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
         pairs, terms = pairs_of(X, self.anchors), self.far_terms
+        if self._by_kernel(X):
+            return (self._settled_in_c(pairs, Y, around, pull, shares),)
         for _ in range(_STEPS_OF_NEW):
             difference = around - Y[:, None, :]
             w = 1 / (1 + xp.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
@@ -454,6 +462,39 @@ class DetailPlacer(_Surroundings):
             step = _limited(xp.astype(-force / curvature, xp.float32), _LONGEST_STEP * bandwidth)
             Y = normalize(Y + step)
         return (Y,)
+
+    def _by_kernel(self, X: Array) -> bool:
+        known = [type(t.term) for t in self.terms] in ([], [DistanceTerm])
+        return known and kernels.take(X, self.Y, self.anchors.X) and X.dtype == "float32"
+
+    def _settled_in_c(
+        self, pairs: Pairs, Y: Array, around: Array, pull: Array, shares: Array
+    ) -> Array:
+        """The steps of `_settle`."""
+        bandwidth, m = final_bandwidth(len(self.Y)), len(self.anchors.X)
+        pair = self.terms[0] if self.terms else PairForces(DistanceTerm(), 0.0)
+        count, steepest = AngleTerm(self.calibration, self.variance).factors(m)
+        assert isinstance(pair.term, DistanceTerm)
+        numbers = (
+            1 / bandwidth**2,
+            *self.calibration,
+            self.anchors.softening,
+            1 / count,
+            steepest,
+            pair.term.p,
+            pair.term.q,
+            LEAST_SINE,
+            *pair.factors(m),
+            self.weight,
+            self.weight * self.repulsion,
+            4 * self.weight / bandwidth**2,
+            _LONGEST_STEP * bandwidth,
+        )
+        X, near, _ = pairs
+        compared = X, near, products_of(X, self.anchors)
+        arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared
+        anchors = self.anchors.for_kernels
+        return kernels.settle(*arrays, anchors, self.field, numbers, _STEPS_OF_NEW)
 
 
 def detail_placer(

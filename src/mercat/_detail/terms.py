@@ -124,6 +124,11 @@ class AngleTerm(NamedTuple):
     calibrated: bool = False  # whether the line is refitted after each step
     loss: float = 0.0  # root mean squared residual at the last step
 
+    def factors(self, m: int) -> tuple[float, float]:
+        """Divisor of the summed forces from m anchors, and factor of the sums of squared inverse sines."""
+        steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
+        return max(m * (m - 1), 1) * self.variance, steepest
+
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Array, Array]:
         """Forces on points as apices over pairs of anchors, and as legs at each anchor with the others.
 
@@ -131,14 +136,13 @@ class AngleTerm(NamedTuple):
         """
         xp, m = namespace(Y), anchors.X.shape[0]
         X, near, squares = pairs
-        count = max(m * (m - 1), 1) * self.variance
-        steepest = _ANGLE_CURVATURE * 4 * self.calibration.beta**2 / (m * self.variance)
+        count, steepest = self.factors(m)
         if kernels.take(X, Y, near) and Y.dtype == "float32":
             force, steepness, moments = kernels.angle_forces(
                 X,
                 Y,
                 near,
-                _products(X, anchors),
+                products_of(X, anchors),
                 anchors.for_kernels,
                 *self.calibration,
                 anchors.softening,
@@ -171,7 +175,7 @@ class AngleTerm(NamedTuple):
         return self._replace(calibration=line, loss=float(np.sqrt(mean_square(means, line))))
 
 
-def _products(X: Array, anchors: Anchors) -> Array:
+def products_of(X: Array, anchors: Anchors) -> Array:
     """Products of the sums M of the anchors with the differences X minus anchor (b x 2m)."""
     M = anchors.sums.M.reshape(-1, X.shape[1])
     products = row_product(X, namespace(X).matrix_transpose(M))
@@ -196,14 +200,17 @@ class PairForces(NamedTuple):
     term: PairTerm
     weight: float  # relative to the angle term
 
-    def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, float, Array]:
-        """Forces between points and anchors; the sums are those of `PairTerm.residuals`."""
-        m = anchors.X.shape[0]
-        _, gradient, sums = self.term.residuals(pairs.inverse_distance, Y, anchors.Y)
+    def factors(self, m: int) -> tuple[float, float]:
+        """Factor of the gradient of the residuals with m anchors, and the curvature."""
         # A pair is part of the forces on both of its points, and both move: twice the curvature.
         share = 2 * self.weight / self.term.variance
-        curvature = 2 * share * self.term.curvature
-        return gradient * (share / m), curvature, namespace(Y).sum(sums, axis=1)
+        return share / m, 2 * share * self.term.curvature
+
+    def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, float, Array]:
+        """Forces between points and anchors; the sums are those of `PairTerm.residuals`."""
+        share, curvature = self.factors(anchors.X.shape[0])
+        _, gradient, sums = self.term.residuals(pairs.inverse_distance, Y, anchors.Y)
+        return gradient * share, curvature, namespace(Y).sum(sums, axis=1)
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> PairForces:
         """The term with updated parameters."""

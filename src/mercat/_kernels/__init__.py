@@ -13,7 +13,7 @@ is 0) and with which tests compare it:
 from ._library import LANES, aligned_zeros, available, describe, switched, take
 from .affinities import MOST_EDGES, longest_steps
 from .angles import bearings, data_moments, inverse_distances, moments, turning_forces
-from .descent import Anchors, anchors_of, angle_forces, attraction, move
+from .descent import Anchors, anchors_of, angle_forces, attraction, move, settle
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
 from .neighbors import in_order, smallest
@@ -51,6 +51,7 @@ __all__ = [
     "move",
     "place",
     "read_field",
+    "settle",
     "smallest",
     "switched",
     "take",

@@ -194,3 +194,40 @@ KERNEL(angle_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t pad
         }
     }
 }
+
+KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, float *field,
+                   float *value, float *slope);
+KERNEL(arc_residuals)(int64_t b, int64_t m, const float *near, const float *Y, const float *Z, double p, double q,
+                      double least_sine, float *squares, float *gradient, float *sums);
+
+/* Moves b new points X (b x r) on a finished map by a fixed number of steps, see `DetailPlacer`. Y are their positions,
+   followed by those of their neighbours; a row of a sparse matrix (`ends`, `columns`, `weights`) attracts each. `near`,
+   K and the anchors are those of `angle_forces`. `numbers`: 1 / bandwidth^2; alpha, beta and the softening of angles, and
+   factors of their forces and curvatures; p, q and the least sine of distances, and the factor and curvature of their
+   forces; factors of pull, push and stiffness (see `Forces`); the longest step. `scratch`: 14 padded + 4 width + 23 b
+   numbers. */
+KERNEL(settle)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n_rows, int64_t n_columns,
+               int64_t steps, const double *numbers, const int64_t *ends, const int32_t *columns, const float *weights,
+               const float *stiffness, const float *X, const float *near, const float *K, const float *anchors,
+               const float *X_anchors, const float *Xt_anchors, float *field, float *scratch, float *Y)
+{
+    float *pull = scratch + 14 * padded + 4 * width, *push = pull + 3 * b, *far = push + 3 * b, *arcs = far + 3 * b;
+    float *velocity = arcs + 3 * b, *curvature = velocity + 3 * b, *steepness = curvature + b, *value = steepness + b;
+    float *sums = value + b;
+    const struct graph graph = {ends, columns, weights, Y, (float)numbers[0], pull};
+    const struct step step = {Y, pull, push, far, stiffness, curvature, (float)numbers[11], (float)numbers[12],
+                              (float)numbers[13], 0, 1, (float)numbers[14], velocity, Y};
+    memset(velocity, 0, sizeof(float) * 3 * b);
+    for (int64_t s = 0; s < steps; s++) {
+        attract(&graph, 0, b);
+        JOIN(mercat_read_field, LEVEL)(1, b, Y, n_rows, n_columns, field, value, push);
+        JOIN(mercat_angle_forces, LEVEL)(b, m, r, width, padded, X, Y, near, K, anchors, X_anchors, Xt_anchors, numbers[1],
+                                         numbers[2], numbers[3], scratch, far, steepness, sums);
+        JOIN(mercat_arc_residuals, LEVEL)(b, m, near, Y, anchors, numbers[6], numbers[7], numbers[8], value, arcs, sums);
+        for (int64_t i = 0; i < 3 * b; i++)
+            far[i] = (float)numbers[4] * far[i] + (float)numbers[9] * arcs[i];
+        for (int64_t i = 0; i < b; i++)
+            curvature[i] = (float)numbers[5] * steepness[i] + (float)numbers[10];
+        take_step(&step, 0, b);
+    }
+}

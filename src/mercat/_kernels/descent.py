@@ -63,3 +63,27 @@ def angle_forces(
     settings = float(alpha), float(beta), float(softening)
     run("angle_forces", b, m, r, width, padded, *arrays, *anchors, *settings, scratch, *found)
     return found[0], found[1], found[2]
+
+
+def settle(
+    Y: np.ndarray, around: np.ndarray, weights: np.ndarray, stiffness: np.ndarray,
+    pairs: tuple[np.ndarray, np.ndarray, np.ndarray], anchors: Anchors, field: Any,
+    numbers: tuple[float, ...], steps: int,
+) -> np.ndarray:  # fmt: skip
+    """Positions (b x 3) of new points from Y on, with neighbours at `around` (b x k x 3); see descent.c.
+
+    `pairs` are X (b x r), inverse distances to the anchors (b x m) and K (b x 2m).
+    """
+    X, near, _ = pairs
+    (b, k), (padded, width) = weights.shape, anchors.X.shape
+    assert len(numbers) == 15, numbers  # C reads as many
+    found = np.concatenate([Y, around.reshape(-1, 3)], dtype=np.float32)
+    ends, columns = np.arange(0, b * k + 1, k), np.arange(b, b + b * k, dtype=np.int32)
+    arrays = (exactly(a, np.float32) for a in (weights, stiffness, *pairs))
+    scratch = aligned_zeros((14 * padded + 4 * width + 23 * b,))
+    values = exactly(field.values, np.float32)
+    run(
+        "settle", b, near.shape[1], X.shape[1], width, padded, field.n_rows, field.n_columns, steps,
+        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors, values, scratch, found,
+    )  # fmt: skip
+    return found[:b]
