@@ -10,6 +10,7 @@ import torch
 from mercat import Mercat
 from mercat._data.threads import Workers
 from mercat._data.torch_source import upload_all
+from mercat._detail.affinities import edge_lengths, longest_steps
 from mercat._detail.descent import Forces, _moved, attraction
 from mercat._detail.graphs import Graph, graph_of, with_its_transpose
 from mercat._detail.repulsion import Kernel
@@ -72,6 +73,10 @@ def main() -> None:
     )
     with Workers(1) as workers:
         compare("attraction", lambda: [attraction(graph, Y, 0.1, workers)])
+        for r, edges in ((3, graph), (70, graph_of(torch.randint(n, (n, 40))))):
+            points = torch.as_tensor(rng.normal(size=(n, r)), dtype=torch.float32)
+            lengths = edge_lengths(points, edges, workers)
+            compare("paths", lambda a=(points, edges, lengths): [longest_steps(*a, workers)])
         compare("move", lambda: _moved(Y, velocity, forces, 0.5, 0.05, workers))
 
         def field():

@@ -37,6 +37,7 @@ import scipy.sparse
 from .. import _kernels as kernels
 from .._data.arrays import Array, beside, namespace, on_host, row_blocks, row_dot, widest
 from .._data.threads import Workers
+from .._kernels import device as device_kernels
 from .graphs import Graph, Rows, row_sums, with_its_transpose
 
 DECAY = 5.0  # of the shares, per squared distance in units of its mean over the neighbours
@@ -93,7 +94,10 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
         return kernels.longest_steps(X, graph, lengths, workers.n_jobs)
     xp, dtype = namespace(X), lengths.dtype
     degrees = graph.indptr[1:] - graph.indptr[:-1]
-    width = min(int(xp.max(degrees)), kernels.MOST_EDGES)
+    width = int(xp.max(degrees))
+    if device_kernels.take(X, lengths) and device_kernels.takes_edges(width):
+        return device_kernels.longest_steps(X, graph, lengths, width)
+    width = min(width, kernels.MOST_EDGES)
     own, column = (xp.arange(size, **beside(X)) for size in (len(X), width))
 
     def part(rows: slice) -> Array:

@@ -25,6 +25,7 @@ _NUMBERS = 1024  # in a tile of points and all landmarks
 _BLOCK = 256  # points per program, for others
 _MOST_LEGS = 128  # landmarks in one tile
 _ENERGIES = {"ROWS": 1, "num_warps": 1}  # a point is a warp: its sums need no barrier
+_PATHS = {"WIDTH": 32, "PART": 64, "num_warps": 1}  # edges of a row, and columns at a time
 _COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about their nodes in all
 _wanted = os.environ.get("MERCAT_TRITON", "1") != "0"
 _interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton itself, in memory: for tests
@@ -68,6 +69,7 @@ _PLACING = {
 }
 _DESCENT = {
     "attraction": [("lippnfp", {"ROWS": 16, "WIDTH": 32})],
+    "longest_steps": [("llpnpp", _PATHS)],
     "spread": [("ppnnflnn", {"BLOCK": 256})],
     "read_field": [("ppppnnfffpp", {"BLOCK": 256})],
     "move": [("ppppnfffpp", {"BLOCK": 256})],
@@ -129,6 +131,29 @@ def attraction(P: Any, Y: Any, bandwidth: float) -> Any:
         P.indptr, P.indices, P.data, Y, len(Y), 1 / bandwidth**2, force, ROWS=_ROWS, WIDTH=32,
     )  # fmt: skip
     return force
+
+
+def takes_edges(width: int) -> bool:
+    """Whether rows of this many edges fit into a tile."""
+    return width <= 2 * _PATHS["WIDTH"]
+
+
+def longest_steps(X: Any, graph: Any, lengths: Any, width: int) -> Any:
+    """See `_detail.affinities.longest_steps`, for rows of at most `width` edges."""
+    steps, sizes = lengths.new_empty(lengths.shape), dict(_PATHS)
+    if width > sizes["WIDTH"]:
+        sizes["WIDTH"] *= 2
+    arrays = X.contiguous(), X.shape[1], lengths.contiguous(), steps
+    _run(
+        "longest_steps",
+        (len(X),),
+        X.device,
+        graph.indptr,
+        graph.indices.contiguous(),
+        *arrays,
+        **sizes,
+    )
+    return steps
 
 
 def spread(row: Any, column: Any, n_columns: int, size: int) -> Any:

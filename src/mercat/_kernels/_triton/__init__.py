@@ -6,7 +6,7 @@ are not specialised: a kernel is compiled once for any number of rows, columns a
 """
 
 from .angles import moments, weights
-from .detail import angle_force, attraction, move, read_field, spread
+from .detail import angle_force, attraction, longest_steps, move, read_field, spread
 from .distances import arc_residuals, half_ranks, inverse_distances
 from .placement import bfgs, choose, energy, linear_parts
 
@@ -20,6 +20,7 @@ __all__ = [
     "half_ranks",
     "inverse_distances",
     "linear_parts",
+    "longest_steps",
     "moments",
     "move",
     "read_field",

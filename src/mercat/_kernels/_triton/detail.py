@@ -43,6 +43,34 @@ def attraction(
     store_vectors(force, row, there, f, g, h)
 
 
+@triton.jit(do_not_specialize=["r"])
+def longest_steps(ends, columns, X, r, lengths, steps, WIDTH: tl.constexpr, PART: tl.constexpr):
+    """See `_detail.affinities.longest_steps`: one program per row, of at most WIDTH edges."""
+    i = tl.program_id(0).to(tl.int64)
+    start = tl.load(ends + i)
+    j = tl.arange(0, WIDTH)
+    inside = j < tl.load(ends + i + 1) - start
+    column = tl.load(columns + start + j, mask=inside, other=0).to(tl.int64)
+    length = tl.load(lengths + start + j, mask=inside, other=0.0)
+    step = length * length
+    products = tl.zeros((WIDTH, WIDTH), tl.float32)
+    for first in range(0, r, PART):
+        c = first + tl.arange(0, PART)
+        there = inside[:, None] & (c < r)[None, :]
+        x = tl.load(X + i * r + c, mask=c < r, other=0.0)[None, :]
+        a = tl.load(X + column[:, None] * r + c[None, :], mask=there, other=0.0)
+        a = tl.where(there, a - x, 0.0)
+        products += tl.dot(a, tl.trans(a), input_precision="ieee")
+    between = step[:, None] + step[None, :] - 2.0 * products
+    between = tl.where(inside[:, None], between, float("inf"))
+    shorter = 1
+    while shorter > 0:
+        through = tl.min(tl.maximum(step[:, None], between), axis=0)
+        shorter = tl.sum((through < step).to(tl.int32), axis=0)
+        step = tl.minimum(step, through)
+    tl.store(steps + start + j, tl.sqrt(step), mask=inside)
+
+
 @triton.jit
 def _spline(t, node: tl.constexpr):
     """Weight of a node (0 to 3) of the cubic B-spline at t in [0, 1)."""
