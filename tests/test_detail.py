@@ -319,14 +319,14 @@ def test_schedule_falls_from_coarse_to_fine():
     assert len(schedule) == N_ITER
     assert all((np.diff(column) <= 0).all() for column in columns)
     bandwidth, exaggeration, emphasis, _, _ = columns
-    assert bandwidth[0] == 0.4
+    assert bandwidth[0] == 0.25
     assert bandwidth[-1] == final_bandwidth(30_000)
     assert (exaggeration[0], exaggeration[-1]) == (40, 1)
     assert (emphasis[0], emphasis[-1]) == (2, 1)
 
 
 def test_last_bandwidth_halves_with_sixteen_times_the_points_down_to_a_limit():
-    assert final_bandwidth(10_000) == pytest.approx(0.023)
+    assert final_bandwidth(10_000) == pytest.approx(0.019)
     assert final_bandwidth(1000) == pytest.approx(2 * final_bandwidth(16_000))
     assert final_bandwidth(10**7) == 0.012
 
@@ -388,7 +388,7 @@ def test_descent_of_few_points_without_structure_does_not_overshoot(detail):
 
 
 def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits, plain):
-    little = Mercat(detail=0.03, random_state=0).fit_transform(digits)
+    little = Mercat(detail=0.02, random_state=0).fit_transform(digits)
     kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (little, plain))
     assert kept > 1.2 * before
     for measure in (metrics.angle_preservation, metrics.distance_preservation):

@@ -92,7 +92,7 @@ _BATCH_SIZE = 64
 _FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
 # Smallest root mean square arc from the centre at which that descent starts: the map should be larger than
 # the first bandwidth, or the first stages hardly see which parts of it are near each other.
-_LEAST_SIZE = 0.7
+_LEAST_SIZE = 0.5
 _COMPARED = 1000  # points used to compare the angles of two maps
 PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
