@@ -132,7 +132,10 @@ def embedding(table: str, task: Task, folder: str | None) -> np.ndarray | None:
     if not path.is_file():
         results = store(table)
         with peers.Session(task.method) as session:
-            results.put(task.key, _result(table, task, folder, session))
+            found = _result(table, task, folder, session)
+        # A record stays if its method is not installed here.
+        if path.is_file() or task.key not in results:
+            results.put(task.key, found)
     return np.load(path, allow_pickle=False) if path.is_file() else None
 
 

@@ -235,6 +235,13 @@ def test_a_task_runs_once(monkeypatch, tmp_path):
     assert experiment.cached("synthetic", task).is_file()
     experiment.run("synthetic", [task], None)
     assert experiment.store("synthetic")[task.key] == first
+    # Positions cannot be made again where the method is missing, but their measures stay.
+    experiment.cached("synthetic", task).unlink()
+    monkeypatch.setattr(
+        experiment.peers.Session, "run", lambda *_, **__: (None, {"status": "not installed"})
+    )
+    assert experiment.embedding("synthetic", task, None) is None
+    assert experiment.store("synthetic")[task.key] == first
 
 
 def test_limit_and_effective_rank_match_their_definitions():
