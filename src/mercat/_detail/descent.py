@@ -186,9 +186,9 @@ class Sharpened(NamedTuple):
     stopped: bool
 
 
-def final_bandwidth(n: int) -> float:
+def final_bandwidth(n: int, narrowing: float = _NARROWING) -> float:
     """About the distance between points; several times that for very many points."""
-    return float(max(_NARROWING / n**0.25, _FINEST))
+    return float(max(narrowing / n**0.25, _FINEST))
 
 
 def softening_of(n: int) -> float:
@@ -374,12 +374,18 @@ class _Surroundings(NamedTuple):
     calibration: Calibration
     variance: float
     weight: float
-    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles alone ...
-    decay: float = 0.0  # ... and equal shares
+    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles alone, ...
+    decay: float = 0.0  # ... equal shares ...
+    narrowing: float = 0.23  # ... and a wider last kernel
 
 
 class DetailPlacer(_Surroundings):
     """Places new points on a finished map, by its neighbours, anchors and the field of all points."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of the kernel with which the descent ended."""
+        return final_bandwidth(len(self.Y), self.narrowing)
 
     @property
     def far_terms(self) -> list[Term]:
@@ -431,7 +437,7 @@ class DetailPlacer(_Surroundings):
 
         From the mean of the neighbours, a point with neighbours in two groups would end between the groups.
         """
-        xp, bandwidth = namespace(X), final_bandwidth(len(self.Y))
+        xp, bandwidth = namespace(X), self.bandwidth
         b, k = distances.shape
         ends = xp.arange(0, b * k + 1, k, **beside(X))
         shares = edge_shares(distances.reshape(-1), ends, self.decay).reshape(b, k)
@@ -471,7 +477,7 @@ class DetailPlacer(_Surroundings):
         self, pairs: Pairs, Y: Array, around: Array, pull: Array, shares: Array
     ) -> Array:
         """The steps of `_settle`."""
-        bandwidth, m = final_bandwidth(len(self.Y)), len(self.anchors.X)
+        bandwidth, m = self.bandwidth, len(self.anchors.X)
         pair = self.terms[0] if self.terms else PairForces(DistanceTerm(), 0.0)
         count, steepest = AngleTerm(self.calibration, self.variance).factors(m)
         assert isinstance(pair.term, DistanceTerm)
@@ -527,4 +533,5 @@ def detail_placer(
         weight,
         far_terms.pairs,
         DECAY,
+        _NARROWING,
     )

@@ -114,6 +114,7 @@ RULES: dict[type, dict[str, Any]] = {
         "weight": float,
         "terms": [PairForces],
         "decay": float,
+        "narrowing": float,
     },
     PairForces: {"term": _PAIR_TERMS, "weight": float},
     **{kind: dict.fromkeys(kind._fields, float) for kind in _PAIR_TERMS},

@@ -94,13 +94,8 @@ def best_start(
 
     rounding = SMOOTH if about_all.line is None else SHARP
 
-    def one_of(n: int) -> Workers:
-        """Workers of one of n tasks: its kernels run on a share of the threads."""
-        return Workers(max(1, workers.n_jobs // n))
-
     def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
-        share = one_of(len(promising))
-        fit = rough(start, workers=share)
+        fit = rough(start)
         takes = takes_pairs(len(few), about_all.line, fit.angle_fit.correlation)
         landmarks = prepare_landmarks(
             few.astype(np.float64),
@@ -110,7 +105,7 @@ def best_start(
             terms=placed_terms(few, fit.Y, fit.angle_fit) if takes else (),
         )
         landmarks = as_type(landmarks, np.float32)
-        judge = AngleLoss(many, line=about_all.line, workers=share, sharing=about_many)
+        judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
         Y, _ = landmarks.place_roughly(many)
         return objective_of(judge).value(Y), landmarks
 
@@ -118,10 +113,8 @@ def best_start(
     before = Promising() if before is None else before
     promising = before.among(len(starts))
     if len(promising) > _PROMISING:
-        share = one_of(len(promising))
         tried = workers.map(
-            lambda k: rough(starts[k], max_iter=_TRIED_FOR, workers=share).history[-1],
-            promising.tolist(),
+            lambda k: rough(starts[k], max_iter=_TRIED_FOR).history[-1], promising.tolist()
         )
         promising = promising[np.argsort(list(tried), kind="stable")[:_PROMISING]]
         before.add(promising)
