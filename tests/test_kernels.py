@@ -16,7 +16,7 @@ from spheres import random_sphere
 from mercat import _kernels as kernels
 from mercat._data.arrays import blocks, rows_alike
 from mercat._data.threads import Workers
-from mercat._detail.affinities import Strength
+from mercat._detail.affinities import Strength, edge_lengths, longest_steps
 from mercat._detail.descent import (
     _MOMENTUM,
     DetailPlacer,
@@ -25,6 +25,7 @@ from mercat._detail.descent import (
     attraction,
     final_bandwidth,
 )
+from mercat._detail.graphs import graph_of
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import AngleTerm, PairForces, anchors_at, pairs_of
@@ -242,6 +243,18 @@ def test_in_order(level, k):
     expected = by_numpy(in_order, X, queries, found)
     for got, want in zip(in_order(X, queries, found), expected, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("n", "r", "k"), [(2, 1, 1), (40, 3, 7), (300, 17, 30), (200, 5, 140)])
+def test_longest_steps(level, n, r, k):
+    rng = np.random.default_rng([n, k])
+    X = rng.normal(size=(n, r)).astype(np.float32)
+    X[n // 2 :] = X[: n - n // 2]  # duplicates
+    others = np.array([rng.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
+    graph, workers = graph_of(others), Workers(2)
+    lengths = edge_lengths(X, graph, workers)
+    expected = by_numpy(longest_steps, X, graph, lengths, workers)
+    close(longest_steps(X, graph, lengths, workers), expected, np.float32)
 
 
 # ------------------------------------------------------------------ angles
