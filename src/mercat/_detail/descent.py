@@ -13,11 +13,13 @@ angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + 
 (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and for
 data that fit the sphere well or badly.
 
-Four choices keep the descent short and classes in one piece:
+Five choices keep the descent short and classes in one piece:
 
 - The bandwidth s decreases from a coarse value to about the distance between points. At first, attraction is
-  exaggerated, and neighbours weigh more than they do in the end. Classes form before they separate; with a
-  bandwidth that is small from the start, or optimized, they break up.
+  exaggerated, so that classes form before they separate; with a bandwidth that is small from the start, or
+  optimized, they break up.
+- Any descent starts with the largest weight :math:`\lambda`, for which classes and loops come together, and
+  ends with that of `detail`.
 - In the first half, neighbours attract each other by the paths between them (`_detail/affinities.py`), so
   that loops and classes become whole.
 - In each step, all points are compared with the same few anchors.
@@ -81,8 +83,7 @@ _FORMING = 0.5  # fraction of the iterations with the affinities along paths
 _FADING = 0.15  # fraction of the iterations, at the end, in which the steps decrease
 _COARSEST, _FINEST = 0.25, 0.012  # bandwidths
 _NARROWING = 0.19  # final bandwidth times the fourth root of n
-_EXAGGERATION = 40.0  # initial factor of the attraction ...
-_EMPHASIS = 2.0  # ... and of the whole neighbour term
+_EXAGGERATION = 40.0  # initial factor of the attraction
 _MOMENTUM = 0.8
 _WEIGHT, _HALF_AT = 15.0, 2.0  # largest weight of neighbours, and the detail with half of it
 _LEAST_EXPLAINED = 0.05  # see `weight_of`
@@ -199,7 +200,7 @@ def softening_of(n: int) -> float:
 def weight_of(detail: float, correlation: float) -> float:
     """Factor of the neighbour term, given the correlation of the map of angles with the data."""
     explained = correlation**2 if np.isfinite(correlation) else 0.0
-    dial = _WEIGHT * detail / (_HALF_AT + detail)
+    dial = _WEIGHT / (1 + _HALF_AT / detail)
     return float(dial * max(explained, _LEAST_EXPLAINED))
 
 
@@ -208,17 +209,18 @@ class _Stage(NamedTuple):
 
     bandwidth: float
     exaggeration: float  # factor of the attraction
-    emphasis: float  # factor of the neighbour term
+    weight: float  # of the neighbour term
     step: float  # factor of the step length
     forming: bool  # whether affinities are those along paths
 
 
-def _schedule(n: int, settled: bool) -> Iterator[_Stage]:
+def _schedule(n: int, weights: tuple[float, float], settled: bool) -> Iterator[_Stage]:
     """Settings of each iteration.
 
-    settled: only the last part, with constant bandwidth and attraction.
+    settled: only the last part, with constant bandwidth, attraction and weight.
     """
-    last = final_bandwidth(n)
+    last, (heaviest, weight) = final_bandwidth(n), weights
+    boldness = weight / (weight + _TIMID)
     for i in range(SETTLED_AT if settled else 0, N_ITER):
         progress = min(i / (_SETTLING * N_ITER), 1.0)
         stage = min(int(progress * _N_STAGES), _N_STAGES - 1) / (_N_STAGES - 1)
@@ -226,8 +228,8 @@ def _schedule(n: int, settled: bool) -> Iterator[_Stage]:
         yield _Stage(
             bandwidth,
             _EXAGGERATION ** (1 - progress),
-            _EMPHASIS ** (1 - progress),
-            min((N_ITER - i) / (_FADING * N_ITER), 1.0),
+            heaviest ** (1 - progress) * weight**progress,
+            boldness * min((N_ITER - i) / (_FADING * N_ITER), 1.0),
             i < _FORMING * N_ITER,
         )
 
@@ -235,7 +237,7 @@ def _schedule(n: int, settled: bool) -> Iterator[_Stage]:
 def sharpen(
     Y: Array,
     pulls: Affinities,
-    weight: float,
+    weights: tuple[float, float],
     far_terms: FarTerms,
     *,
     workers: Workers,
@@ -245,7 +247,8 @@ def sharpen(
 ) -> Sharpened:
     """Descend from Y (n x 3) by gradient steps with momentum, from a coarse to a fine bandwidth.
 
-    settled: Y is at or near the end of such a descent; run only the last part. held: rows that stay fixed.
+    weights: of the neighbour term at first and in the end. settled: Y is at or near the end of such a
+    descent; run only the last part. held: rows that stay fixed.
     """
     n, xp = len(Y), namespace(Y)
     Y = xp.astype(_along_equator(Y), xp.float32)
@@ -255,7 +258,7 @@ def sharpen(
     kernel = Kernel(_COARSEST, workers, Y)
     every = _EVERY_FOR_FEW if n <= _FEW else _FAR_TERMS_EVERY
     stopped = False
-    for bandwidth, exaggeration, emphasis, step, forming in _schedule(n, settled):
+    for bandwidth, exaggeration, weight, step, forming in _schedule(n, weights, settled):
         if P is not (P := pulls.forming if forming else pulls.settled):
             stiffness = xp.clip(_row_totals(P, n), 1, None)
         if kernel.bandwidth != bandwidth:
@@ -264,14 +267,12 @@ def sharpen(
             far, far_curvature = far_terms.force(Y, softening_of(n))
         pull = attraction(P, Y, bandwidth, workers)
         push, pairs = repulsion(kernel.field(Y), Y, workers)
-        near = emphasis * weight
         factors = (
-            near * exaggeration,
-            near * 2 * n / pairs,
-            4 * near * exaggeration / bandwidth**2,
+            weight * exaggeration,
+            weight * 2 * n / pairs,
+            4 * weight * exaggeration / bandwidth**2,
         )
         forces = Forces(pull, push, far, stiffness, far_curvature, factors)
-        step *= weight / (weight + _TIMID)
         before = Y
         Y, velocity = _moved(Y, velocity, forces, step, _LONGEST_STEP * bandwidth, workers)
         if held is not None:

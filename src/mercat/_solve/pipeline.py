@@ -321,14 +321,15 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         landmarks, rows = (to_numpy(back)[rows] for rows in (landmarks, sample.rows))
         sample = sample._replace(rows=rows)
     pulls, strength = affinities_of(X_hat, graph, workers)
-    weight = weight_of(plan.detail, fit.angle_fit.correlation)
+    correlation = fit.angle_fit.correlation
+    heaviest, weight = (weight_of(detail, correlation) for detail in (np.inf, plan.detail))
     # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
     # belongs together; averages over neighbours have less of it.
     if plan.detail >= _FROM_AVERAGES:
         rows = landmarks if plan.sampled else np.arange(len(X_hat))
         start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
         Y = _of_averages(X_hat, graph, rows, start, plan)
-    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, weight, sample, plan)
+    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, (heaviest, weight), sample, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
     parts = parts_of(pulls.settled)
     del graph, pulls  # on a device there may be no room for what follows
@@ -383,7 +384,7 @@ def _sharpened(
     start: Array,
     fit: Fit,
     pulls: Affinities,
-    weight: float,
+    weights: tuple[float, float],
     sample: Sample,
     plan: Plan,
 ) -> tuple[Sharpened, FarTerms]:
@@ -399,7 +400,7 @@ def _sharpened(
         sharp = sharpen(
             Y,
             pulls,
-            weight,
+            weights,
             far_terms,
             workers=workers,
             # Only a callback needs the positions, in memory.
