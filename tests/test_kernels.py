@@ -28,7 +28,14 @@ from mercat._detail.descent import (
 from mercat._detail.graphs import graph_of
 from mercat._detail.neighbors import in_order
 from mercat._detail.repulsion import Field, Kernel
-from mercat._detail.terms import AngleTerm, PairForces, anchors_at, pairs_of
+from mercat._detail.terms import (
+    AngleTerm,
+    PairForces,
+    _forces_in_c,
+    anchors_at,
+    numbers_for_kernels,
+    pairs_of,
+)
 from mercat._kernels import _build, _library, neighbors
 from mercat._math.angles import Calibration, apex_gradient, data_moments, directions, legs_of
 from mercat._math.distances import DistanceTerm, HalfRanks
@@ -386,36 +393,45 @@ def test_more_points_than_the_kernel_has_room_for(level):
     assert loss.judge(Y).loss == pytest.approx(all_but_one.judge(Y[1:]).loss, rel=1e-3)
 
 
+@pytest.mark.parametrize("terms", [(), (PairForces(DistanceTerm(0.3, 1.4, 2.0), 0.7),)])
 @pytest.mark.parametrize(
     ("b", "m", "r"), [(1, 1, 1), (2, 17, 3), (5, 16, 50), (33, 48, 50), (3, 40, 41)]
 )
-def test_angle_forces(level, b, m, r):
+def test_far_forces(level, b, m, r, terms):
     X, X_anchors, Y, Y_anchors = awkward(b, m, r, np.float32)
-    term = AngleTerm(Calibration(0.1, 0.8), 0.3)
+    angles = AngleTerm(Calibration(0.1, 0.8), 0.3)
 
-    def force(*arrays):
-        X, X_anchors, Y, Y_anchors = arrays
+    def by_definition(X, X_anchors, Y, Y_anchors):
         anchors = anchors_at(X_anchors, Y_anchors, 1e-3)
-        return term.force(pairs_of(X, anchors), Y, anchors)
+        pairs = pairs_of(X, anchors)
+        found = [term.force(pairs, Y, anchors) for term in (angles, *terms)]
+        forces, curvatures, sums = zip(*found, strict=True)
+        return sum(forces), sum(curvatures), np.concatenate(sums)
 
-    expected = by_numpy(force, *(a.astype(np.float64) for a in (X, X_anchors, Y, Y_anchors)))
-    found = force(X, X_anchors, Y, Y_anchors)
-    scale = 1 / term.variance + np.abs(expected[0]).max()
-    assert np.abs(found[0] - expected[0]).max() <= 1e-4 * scale
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
-    np.testing.assert_allclose(found[2], expected[2], rtol=0, atol=2e-6 * b * m * m)
+    wide = (a.astype(np.float64) for a in (X, X_anchors, Y, Y_anchors))
+    expected = by_numpy(by_definition, *wide)
     anchors = anchors_at(X_anchors, Y_anchors, 1e-3)
-    near = pairs_of(X, anchors).inverse_distance
-    K = np.random.default_rng(0).normal(size=(b, 2 * m)).astype(np.float32)
+    numbers = numbers_for_kernels(angles, terms, anchors)
+    force, curvature, sums = _forces_in_c(X, Y, anchors.for_kernels, numbers, 1 + len(terms))
+    scale = 1 / angles.variance + np.abs(expected[0]).max()
+    assert np.abs(force - expected[0]).max() <= 1e-4 * scale
+    np.testing.assert_allclose(curvature, expected[1], rtol=1e-4)
+    np.testing.assert_allclose(np.concatenate(sums), expected[2], rtol=1e-6, atol=2e-6 * b * m * m)
 
     def part(rows: slice) -> np.ndarray:
-        arrays = (a[rows] for a in (X, Y, near, K))
-        force, steepness, moments = kernels.angle_forces(
-            *arrays, anchors.for_kernels, 0.1, 0.8, 1e-3
-        )
-        return np.column_stack([force, steepness, moments.T])
+        return np.hstack(_forces_in_c(X[rows], Y[rows], anchors.for_kernels, numbers, 1)[:2])
 
     by_any_split(part, b)
+
+
+def test_other_terms_than_those_of_the_kernels_are_left_to_numpy():
+    class Other(DistanceTerm):
+        pass
+
+    anchors = anchors_at(*(random_sphere(9, k).astype(np.float32) for k in (0, 1)), 1e-3)
+    angles, other = AngleTerm(Calibration(0.1, 0.8), 0.3), PairForces(Other(0.3, 1.4, 2.0), 1.0)
+    assert numbers_for_kernels(angles, (other,), anchors) is None
+    assert numbers_for_kernels(angles, (other._replace(term=DistanceTerm()),), anchors)
 
 
 @pytest.mark.parametrize("terms", [(), (PairForces(DistanceTerm(0.3, 1.4, 2.0), 1.0),)])

@@ -53,7 +53,6 @@ from .._data.source import ROWS_PER_BLOCK
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .._math.angles import Calibration
-from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.orientation import equator_rotation
 from .._math.sphere import normalize, tangent
 from .._progress import Report
@@ -71,6 +70,7 @@ from .terms import (
     Term,
     anchors_at,
     n_anchors,
+    numbers_for_kernels,
     pairs_of,
     products_of,
 )
@@ -471,32 +471,26 @@ class DetailPlacer(_Surroundings):
         return (Y,)
 
     def _by_kernel(self, X: Array) -> bool:
-        known = [type(t.term) for t in self.terms] in ([], [DistanceTerm])
-        return known and kernels.take(X, self.Y, self.anchors.X) and X.dtype == "float32"
+        return (
+            kernels.take(X, self.Y, self.anchors.X)
+            and X.dtype == "float32"
+            and self._numbers is not None
+        )
+
+    @property
+    def _numbers(self) -> tuple[float, ...] | None:
+        return numbers_for_kernels(
+            AngleTerm(self.calibration, self.variance), self.terms, self.anchors
+        )
 
     def _settled_in_c(
         self, pairs: Pairs, Y: Array, around: Array, pull: Array, shares: Array
     ) -> Array:
         """The steps of `_settle`."""
-        bandwidth, m = self.bandwidth, len(self.anchors.X)
-        pair = self.terms[0] if self.terms else PairForces(DistanceTerm(), 0.0)
-        count, steepest = AngleTerm(self.calibration, self.variance).factors(m)
-        assert isinstance(pair.term, DistanceTerm)
-        numbers = (
-            1 / bandwidth**2,
-            *self.calibration,
-            self.anchors.softening,
-            1 / count,
-            steepest,
-            pair.term.p,
-            pair.term.q,
-            LEAST_SINE,
-            *pair.factors(m),
-            self.weight,
-            self.weight * self.repulsion,
-            4 * self.weight / bandwidth**2,
-            _LONGEST_STEP * bandwidth,
-        )
+        bandwidth, far = self.bandwidth, self._numbers
+        assert far is not None
+        near = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
+        numbers = 1 / bandwidth**2, *far, *near, _LONGEST_STEP * bandwidth
         X, near, _ = pairs
         compared = X, near, products_of(X, self.anchors)
         arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared

@@ -38,7 +38,9 @@ from .._math.angles import (
     legs_with_ones,
     map_moments,
     mean_square,
+    rounding,
 )
+from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
@@ -137,18 +139,7 @@ class AngleTerm(NamedTuple):
         xp, m = namespace(Y), anchors.X.shape[0]
         X, near, squares = pairs
         count, steepest = self.factors(m)
-        if kernels.take(X, Y, near) and Y.dtype == "float32":
-            force, steepness, moments = kernels.angle_forces(
-                X,
-                Y,
-                near,
-                products_of(X, anchors),
-                anchors.for_kernels,
-                *self.calibration,
-                anchors.softening,
-            )
-            sums = xp.sum(moments, axis=1, dtype=np.float64)
-        elif device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
+        if device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
             force, steepness, moments = device_kernels.angle_force(
                 X, squares, Y, near, anchors, anchors.frame, anchors.offset, self.calibration
             )
@@ -249,7 +240,14 @@ class FarTerms:
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         terms: list[Term] = [self.angles, *self.pairs]
 
+        in_one = None
+        if kernels.take(self.X, Y) and Y.dtype == "float32":
+            in_one = numbers_for_kernels(self.angles, self.pairs, anchors)
+            packed = anchors.for_kernels
+
         def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
+            if in_one is not None:
+                return _forces_in_c(self.X[block], Y[block], packed, in_one, len(terms))
             squares = None if self._squares is None else self._squares[block]
             pairs = pairs_of(self.X[block], anchors, squares)
             found = [term.force(pairs, Y[block], anchors) for term in terms]
@@ -264,3 +262,31 @@ class FarTerms:
             term.learned(found, n, m) for term, found in zip(self.pairs, of_pairs, strict=True)
         )
         return xp.concat(forces), xp.concat(curvatures)
+
+
+def numbers_for_kernels(
+    angles: AngleTerm, pairs: Sequence[PairForces], anchors: Anchors
+) -> tuple[float, ...] | None:
+    """The numbers of these terms that the kernels in C use; None for terms that they do not have."""
+    if [type(pair.term) for pair in pairs] not in ([], [DistanceTerm]):
+        return None
+    m = len(anchors.X)
+    count, steepest = angles.factors(m)
+    distances = pairs[0] if pairs else PairForces(DistanceTerm(), 0.0)
+    term: Any = distances.term
+    of_angles = *angles.calibration, anchors.softening, 1 / count, steepest
+    return *of_angles, term.p, term.q, LEAST_SINE, *distances.factors(m)
+
+
+def _forces_in_c(
+    X: np.ndarray,
+    Y: np.ndarray,
+    anchors: kernels.Anchors,
+    numbers: tuple[float, ...],
+    n_terms: int,
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Sum of the forces of angles and distances, of their curvatures, and the sums of each term."""
+    trusted, negligible = rounding(X)
+    numbers = negligible, trusted, *numbers
+    force, curvature, sums = kernels.far_forces(X, Y, anchors, numbers)
+    return force, curvature, [sums[:3], sums[3:]][:n_terms]

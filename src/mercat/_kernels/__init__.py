@@ -13,7 +13,7 @@ is 0) and with which tests compare it:
 from ._library import LANES, aligned_zeros, available, describe, switched, take
 from .affinities import MOST_EDGES, longest_steps
 from .angles import bearings, data_moments, inverse_distances, moments, turning_forces
-from .descent import Anchors, anchors_of, angle_forces, attraction, move, settle
+from .descent import Anchors, anchors_of, attraction, far_forces, move, settle
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
 from .neighbors import in_order, smallest
@@ -29,7 +29,6 @@ __all__ = [
     "Landmarks",
     "aligned_zeros",
     "anchors_of",
-    "angle_forces",
     "apices_of",
     "arc_residuals",
     "attraction",
@@ -38,6 +37,7 @@ __all__ = [
     "charge",
     "data_moments",
     "describe",
+    "far_forces",
     "fill_table",
     "filter_spectrum",
     "half_ranks",

@@ -40,29 +40,36 @@ class Anchors(NamedTuple):
     legs: np.ndarray  # (14, m) positions, frames and sums
     X: np.ndarray  # (m, r), padded with zeros
     Xt: np.ndarray  # (r, m), padded with zeros
+    Mt: (
+        np.ndarray
+    )  # (r + 2, 2, m), padded: the sums M, their products with the anchors, and squared norms
 
 
 def anchors_of(X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any) -> Anchors:
     """Anchors X (m x r) at Y (m x 3) with their tangent frames (2 x m x 3) and their sums."""
     legs = [*Y.T, *frame[0].T, *frame[1].T, *sums.S, sums.S12, *sums.t]
-    return Anchors(np.stack(legs).astype(np.float32), *by_rows_and_columns(X))
+    rows, columns = by_rows_and_columns(X)
+    (width, padded), m = columns.shape, len(X)
+    factors = aligned_zeros((width + 1, 3, padded))
+    factors[: X.shape[1], :, :m] = np.stack([*sums.M, X]).transpose(2, 0, 1)
+    factors[width, :, :m] = [*np.einsum("amr,mr->am", sums.M, X), np.einsum("mr,mr->m", X, X)]
+    return Anchors(np.stack(legs).astype(np.float32), rows, columns, factors)
 
 
-def angle_forces(
-    X: np.ndarray, Y: np.ndarray, near: np.ndarray, K: np.ndarray, anchors: Anchors,
-    alpha: float, beta: float, softening: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Forces of angles on points at Y (b x 3), summed over triples; see `_detail.terms.AngleTerm`.
+def far_forces(
+    X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forces of angles and distances on points X (b x r) at Y (b x 3), and their curvatures (b x 1).
 
-    Also returns the sums of squared inverse sines (b) and the moments (3 x b).
+    Also returns eight sums over the points; see descent.c.
     """
-    (b, m), r, (padded, width) = near.shape, X.shape[1], anchors.X.shape
-    scratch = aligned_zeros((14 * padded + 4 * width,))
-    found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b, 3), (b,), (3, b)))
-    arrays = (exactly(a, np.float32) for a in (X, Y, near, K))
-    settings = float(alpha), float(beta), float(softening)
-    run("angle_forces", b, m, r, width, padded, *arrays, *anchors, *settings, scratch, *found)
-    return found[0], found[1], found[2]
+    (b, r), m, (padded, width) = X.shape, anchors.legs.shape[1], anchors.X.shape
+    assert len(numbers) == 12, numbers  # C reads as many
+    force, curvature = np.empty((b, 3), dtype=np.float32), np.empty((b, 1), dtype=np.float32)
+    scratch, sums = aligned_zeros((26 * padded + 8 * width + 12 * m + 68,)), np.zeros(8)
+    arrays = np.array(numbers, dtype=np.float64), exactly(X, np.float32), exactly(Y, np.float32)
+    run("far_forces", b, m, r, width, padded, *arrays, *anchors, scratch, force, curvature, sums)
+    return force, curvature, sums
 
 
 def settle(
@@ -84,6 +91,6 @@ def settle(
     values = exactly(field.values, np.float32)
     run(
         "settle", b, near.shape[1], X.shape[1], width, padded, field.n_rows, field.n_columns, steps,
-        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors, values, scratch, found,
+        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors[:3], values, scratch, found,
     )  # fmt: skip
     return found[:b]
