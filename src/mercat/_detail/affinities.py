@@ -129,14 +129,18 @@ def edge_shares(lengths: Array, ends: Array, decay: float) -> Array:
     Row i has the edges ends[i] to ends[i + 1]. A decay of 0 means equal shares.
     """
     rows = Rows(ends)
-    return 0.5 * (
-        rows.spread(1 / _degrees(rows, lengths)) + path_shares(lengths, lengths, ends, decay)
-    )
+    equal = rows.spread(1 / _degrees(rows, lengths))
+    return 0.5 * (equal + _decaying(lengths, lengths, rows, decay))
 
 
 def path_shares(steps: Array, lengths: Array, ends: Array, decay: float) -> Array:
     """Share of each edge in its row, decaying with the longest step on the path to the neighbour."""
-    xp, rows = namespace(lengths), Rows(ends)
+    return _decaying(steps, lengths, Rows(ends), decay)
+
+
+def _decaying(steps: Array, lengths: Array, rows: Rows, decay: float) -> Array:
+    """Shares in each row that decay with the squared steps, in units of the mean squared length."""
+    xp = namespace(lengths)
     mean = rows.sums(xp.astype(lengths, widest(lengths)) ** 2) / _degrees(rows, lengths)
     squares = xp.astype(steps, widest(steps)) ** 2
     squares /= rows.spread(xp.where(mean > 0, mean, xp.ones_like(mean)))
@@ -214,5 +218,5 @@ def affinities_of(X: Array, graph: Any, workers: Workers) -> tuple[Affinities, S
     strength = strength_of(radius)
     along_paths = by_rows(path_shares, steps, lengths)
     del steps, lengths  # on a device there may be no room for what follows
-    forming, settled = (affinities(graph, s, strength(radius)) for s in (along_paths, shares))
-    return Affinities(forming, settled), strength
+    both = workers.map(lambda s: affinities(graph, s, strength(radius)), (along_paths, shares))
+    return Affinities(*both), strength
