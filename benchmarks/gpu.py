@@ -3,15 +3,17 @@
     python -m benchmarks.gpu [SECTION ...] [--sizes N ...] [--out FILE]
 
 Sections: `first` (the first call of a process, with empty caches, with those on disk, and without Triton),
-`fits` (warm fits, plain and with detail), `cpu` (measures on the CPU beside those on the GPU) and `torchdr`
-(its methods, where that package is installed). Results go to benchmarks/results/gpu.json. Data are made on
-the GPU, in 50 dimensions and single precision: "iso", 20 Gaussian clusters, is the hardest case for a search
-of neighbours; "low" are 100 clusters of 10 directions each, and noise.
+`fits` (warm fits, plain and with detail), `host` (rows streamed from the host's memory), `cpu` (measures on
+the CPU beside those on the GPU) and `torchdr` (its methods, where that package is installed). Results go to
+benchmarks/results/gpu.json. Data are made on the GPU, in 50 dimensions and single precision: "iso", 20
+Gaussian clusters, is the hardest case for a search of neighbours; "low" are 100 clusters of 10 directions
+each, and noise.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import subprocess
@@ -30,7 +32,7 @@ RESULTS = Path(__file__).parent / "results" / "gpu.json"
 DIMENSIONS, DETAIL = 50, 0.3
 MEASURED, JUDGED = 20_000, 1000  # points of a map that measures are taken of, and that recall is
 PEERS = ("UMAP", "LargeVis", "InfoTSNE", "PACMAP")
-PEER_SIZE, CPU_SIZE = 100_000, 100_000
+PEER_SIZES, CPU_SIZE, HOST_SIZE = (100_000, 1_000_000), 100_000, 100_000_000
 
 
 def clusters(n: int, kind: str, seed: int = 0) -> Any:
@@ -132,19 +134,71 @@ def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
     return found
 
 
+def from_host(n: int) -> dict[str, float]:
+    """A plain fit of rows in the host's memory, which are read twice."""
+    from mercat import Mercat
+
+    X = np.empty((n, DIMENSIONS), dtype=np.float32)
+    few = clusters(n // 100, "low")
+    for start in range(0, n, len(few)):
+        X[start : start + len(few)] = few.cpu().numpy()
+    Mercat(random_state=0, device="cuda").fit(X[:1_000_000])
+    start = synchronised()
+    model = Mercat(random_state=0, device="cuda").fit(X)
+    seconds = synchronised() - start
+    return {
+        "points": n,
+        "seconds": seconds,
+        "GB": X.nbytes / 1e9,
+        "correlation": model.correlation_,
+    }
+
+
 def torchdr_once(name: str, n: int) -> dict[str, Any]:
-    """A method of TorchDR with its defaults, twice: the second is timed."""
+    """A method of TorchDR with its defaults, after a fit of fewer points."""
     import torchdr
 
     X = clusters(n, "iso")
-    for _ in range(2):
+    searches: list[float] = []
+    if not torchdr.utils.faiss:
+        torchdr.distance.base.pairwise_distances_faiss = functools.partial(_exact_search, searches)
+    for rows in (X[:10_000], X):
+        searches.clear()
         start = synchronised()
-        Y = getattr(torchdr, name)(n_components=2, backend=None).fit_transform(X)
+        Y = getattr(torchdr, name)(n_components=2).fit_transform(rows)
         seconds = synchronised() - start
-    return {"seconds": seconds} | measures(X, Y.double())
+    found = {"seconds": seconds, "seconds of the exact search": sum(searches)}
+    return found | measures(X, Y.double())
 
 
-JOBS = {"fit": fit_once, "first": first_call, "cpu": beside_cpu, "torchdr": torchdr_once}
+def _exact_search(
+    seconds: list[float], X: Any, k: int, metric: str, exclude_diag: bool, **_: Any
+) -> tuple[Any, Any]:
+    """Nearest rows of X, for TorchDR where faiss has no build for the GPU; `seconds` is added to."""
+    import torch
+
+    assert exclude_diag
+    start, distances, indices = synchronised(), [], []
+    squares = (X * X).sum(1)
+    for first in range(0, len(X), 4096):
+        rows = torch.arange(first, min(first + 4096, len(X)), device=X.device)
+        apart = torch.addmm(squares, X[rows], X.T, alpha=-2)
+        apart[rows - first, rows] = torch.inf
+        nearest, index = apart.topk(int(k), dim=1, largest=False)
+        nearest = (nearest + squares[rows, None]).clip(0)
+        distances.append(nearest if metric == "sqeuclidean" else nearest.sqrt())
+        indices.append(index)
+    seconds.append(synchronised() - start)
+    return torch.cat(distances), torch.cat(indices)
+
+
+JOBS = {
+    "fit": fit_once,
+    "first": first_call,
+    "host": from_host,
+    "cpu": beside_cpu,
+    "torchdr": torchdr_once,
+}
 
 
 def alone(job: str, *arguments: Any, **environment: str) -> dict[str, Any]:
@@ -184,9 +238,15 @@ def run(section: str, sizes: list[int]) -> dict[str, Any]:
             for kind in ("iso", "low")
             for detail in (0.0, DETAIL)
         }
+    if section == "host":
+        return alone("host", HOST_SIZE)
     if section == "torchdr":
-        ours = {"Mercat": alone("fit", "iso", PEER_SIZE, DETAIL)}
-        return ours | {name: alone("torchdr", name, PEER_SIZE) for name in PEERS}
+        found = {}
+        for n in PEER_SIZES:
+            for name, detail in (("Mercat", 0.0), ("Mercat with detail", DETAIL)):
+                found[f"{name}, {n}"] = alone("fit", "iso", n, detail)
+            found |= {f"{name}, {n}": alone("torchdr", name, n) for name in PEERS}
+        return found
     return {
         f"{kind}, {n}, detail {detail:g}": alone("fit", kind, n, detail)
         for n in sizes

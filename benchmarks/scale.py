@@ -1,13 +1,12 @@
-"""Time and memory by the number of points: one machine, other methods, a Dask cluster, a GPU.
+"""Time and memory by the number of points: one machine, other methods, a Dask cluster.
 
     python -m benchmarks.scale [SECTION ...] [--most N] [--folder DIR]
 
-Sections are `cpu`, `detail`, `peers`, `million` (detail beside UMAP), `dask`, `gpu` and `figure`; without one
-`cpu`, `detail`, `peers` and `figure` are run. Results go to
-benchmarks/results/scale.json, the figure to docs/images/scale.png. Every fit runs in a process of its own on
-20 Gaussian clusters in 50 dimensions, in single precision, made on the spot. `dask` writes its data (4 GB by
-default) to DIR and removes them; `gpu` needs a GPU that torch can use. Peers may live in other interpreters:
-see `benchmarks.harness.peers`.
+Sections are `cpu`, `detail`, `peers`, `million` (detail beside UMAP), `dask` and `figure`; without one `cpu`,
+`detail`, `peers` and `figure` are run. Results go to benchmarks/results/scale.json, the figure to
+docs/images/scale.png. Every fit runs in a process of its own on 20 Gaussian clusters in 50 dimensions, in
+single precision, made on the spot. `dask` writes its data (4 GB by default) to DIR and removes them. Peers
+may live in other interpreters: see `benchmarks.harness.peers`. For GPUs, see `benchmarks.gpu`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import gpu
 from benchmarks.harness import memory, record
 from benchmarks.harness.peers import run as run_peer
 
@@ -236,138 +236,6 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-# ------------------------------------------------------------------ a GPU
-
-
-def gpu(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Data in device memory up to 10M points, then from host memory; 300 landmarks."""
-    import torch
-
-    from mercat import Mercat, metrics
-
-    def model(**parameters: Any) -> Mercat:
-        return Mercat(n_landmarks=300, random_state=0, **parameters)
-
-    def timed(function: Any) -> tuple[float, Any]:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        result = function()
-        torch.cuda.synchronize()
-        return time.perf_counter() - start, result
-
-    found: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        **_ceilings(torch, timed),
-    }
-    for n in (1_000_000, 10_000_000):
-        X = torch.as_tensor(clusters(n)).cuda()
-        torch.cuda.reset_peak_memory_stats()
-        first, _ = timed(lambda X=X: model().fit(X))
-        again, fitted = min(
-            (timed(lambda X=X: model().fit(X)) for _ in range(3)), key=lambda pair: pair[0]
-        )
-        placing, Y = timed(lambda fitted=fitted, X=X: fitted.transform(X))
-        found[str(n)] = {
-            "seconds": again,
-            "seconds of the first call": first,
-            "seconds of placing": placing,
-            "GiB of peak": torch.cuda.max_memory_allocated() / 2**30,
-            "correlation": fitted.correlation_,
-            **_work(fitted, n, placing),
-        }
-        if n == 1_000_000:
-            few = slice(0, 100_000)
-            host, Y_host = X[few].cpu().numpy(), Y[few].cpu().numpy()
-            there = model(device="cuda").fit(host)
-            here = model().fit(host)
-            found["CPU and GPU"] = {
-                name: {
-                    "correlation": fit.correlation_,
-                    "angle": float(metrics.angle_preservation(host, fit.embedding_)),
-                    "distance": float(metrics.distance_preservation(host, fit.embedding_)),
-                }
-                for name, fit in (("CPU", here), ("GPU", there))
-            }
-            assert np.isfinite(Y_host).all()
-        print(n, json.dumps(found[str(n)]), flush=True)
-        del X, Y
-        torch.cuda.empty_cache()
-    found["all triples"] = _all_triples(torch, timed, arguments.pairs_of)
-    print("all triples", json.dumps(found["all triples"]), flush=True)
-    if arguments.host_rows:
-        n = arguments.host_rows
-        X = np.empty((n, DIMENSIONS), dtype=np.float32)
-        for start in range(0, n, 10_000_000):
-            # Made on the device: 100M rows would take the host minutes.
-            part = torch.as_tensor(clusters(1_000_000, seed=start)).cuda()
-            for k in range(start, min(n, start + 10_000_000), 1_000_000):
-                rows = part + 0.1 * torch.randn_like(part)
-                X[k : k + 1_000_000] = rows[: n - k].cpu().numpy()
-        seconds, fitted = timed(lambda: model(device="cuda").fit(X))
-        found[f"{n} from host memory"] = {
-            "seconds": seconds,
-            "GB of data": X.nbytes / 1e9,
-            "GB a second, read twice": 2 * X.nbytes / 1e9 / seconds,
-            "correlation": fitted.correlation_,
-        }
-        print(n, json.dumps(found[f"{n} from host memory"]), flush=True)
-    return found
-
-
-def _all_triples(torch: Any, timed: Any, n: int) -> dict[str, float]:
-    """The loss over all triples of n points and its gradient, once; and the exact solver."""
-    from mercat import Mercat
-    from mercat._data.threads import Workers
-    from mercat._solve.losses import AngleLoss
-
-    X, Y = torch.as_tensor(clusters(n)).cuda(), np.random.default_rng(0).normal(size=(n, 3))
-    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
-    loss = AngleLoss(X, line=None, workers=Workers(1))
-    seconds, _ = timed(lambda: loss.evaluate(Y))
-    few = X[:10_000]
-    exact, model = timed(lambda: Mercat(solver="exact", random_state=0).fit(few))
-    return {
-        "points": n,
-        "seconds of loss and gradient": seconds,
-        "seconds at 1M points, on paper": seconds * (1e6 / n) ** 2,
-        "seconds of solver='exact' for 10,000 points": exact,
-        "its iterations": model.n_iter_,
-    }
-
-
-def _ceilings(torch: Any, timed: Any) -> dict[str, float]:
-    """What the device reaches on a large copy and a large product in single precision."""
-    a = torch.randn((8192, 8192), device="cuda")
-    b = torch.empty_like(a).expand(8192, 8192)
-    for _ in range(2):
-        product, _ = timed(lambda: [a @ a for _ in range(5)])
-        copy, _ = timed(lambda: [b.copy_(a) for _ in range(200)])
-    return {
-        "TFLOP/s of a product": 5 * 2 * 8192**3 / product / 1e12,
-        "TB/s of a copy": 200 * 2 * a.nbytes / copy / 1e12,
-    }
-
-
-def _work(fitted: Any, n: int, seconds: float) -> dict[str, float]:
-    """Operations and least bytes of placing, counted; over the seconds it took."""
-    from mercat._solve import placement as _placement
-
-    k = fitted._placer.against
-    L, r = k.X.shape
-    m, G = min(k.n_apex_legs, L), k.candidates.shape[0]
-    steps = _placement._FIRST_PASS[0] + 1
-    apex = 8 * m * (r + 1) + 60 * m
-    flops = 6 * L * r + 4 * k.C.shape[1] * G + 4 * (apex / 2 + 10 * G) + steps * (50 * L + apex)
-    # Each evaluation reads the linear parts; the screen is written once and read with each candidate.
-    least = 4 * (2 * L * (steps + 1) + 6 * G + steps * 10 * m + r)
-    return {
-        "kFLOP a point, first pass": flops / 1e3,
-        "TFLOP/s, at least": n * flops / seconds / 1e12,
-        "TB/s, at least": n * least / seconds / 1e12,
-    }
-
-
 # ------------------------------------------------------------------ what was found
 
 
@@ -394,9 +262,13 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
         draw(records["cpu"]["results"], f"Mercat, {cores} cores", color="C0", linewidth=2)
     if "detail" in records:
         draw(records["detail"]["results"], f"the same, detail={DETAIL}", color="C0", linestyle="--")
-    if "gpu" in records:
-        results = records["gpu"]["results"]
-        draw(results, f"Mercat, {results['device']}", color="C2", linewidth=2)
+    if gpu.RESULTS.is_file():
+        on_gpu = json.loads(gpu.RESULTS.read_text())["fits"]
+        fits = {tuple(key.split(", ")): fit for key, fit in on_gpu["results"].items()}
+        plain = {
+            n: r for (kind, n, detail), r in fits.items() if (kind, detail) == ("iso", "detail 0")
+        }
+        draw(plain, f"Mercat, {on_gpu['gpu']}", color="C2", linewidth=2)
     at_a_million = records.get("million", {}).get("results", {})
     for k, (method, results) in enumerate(records.get("peers", {}).get("results", {}).items()):
         if method in at_a_million:
@@ -415,7 +287,6 @@ SECTIONS = {
     "peers": peers,
     "million": million,
     "dask": dask,
-    "gpu": gpu,
     "figure": figure,
 }
 
@@ -425,10 +296,6 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}")
     parser.add_argument("--most", type=int, default=1_000_000, help="points on the CPU, at most")
     parser.add_argument("--rows", type=int, default=20_000_000, help="points of the Dask run")
-    parser.add_argument(
-        "--host-rows", type=int, default=100_000_000, help="points streamed to the GPU"
-    )
-    parser.add_argument("--pairs-of", type=int, default=100_000, help="points of the full loss")
     parser.add_argument("--folder", help="where the Dask run keeps its data, for a while")
     parser.add_argument("--fit-once", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--detail", type=float, default=0.0, help="of the Dask run")

@@ -64,9 +64,8 @@ def fragments() -> dict[str, str]:
         "literal": literal_table(core),
         "growth": growth_table(scale),
         "cluster": cluster_text(scale),
-        "gpu": gpu_table(scale),
-        "gpu_text": gpu_text(scale),
-        "billion": billion_text(scale),
+        "torchdr": torchdr_table(_results("gpu")),
+        "billion": billion_text(scale, _results("gpu")),
         "cores": cores_table(_results("cores")),
         "device": device_table(_results("gpu")),
         "searches": searches_table(searches),
@@ -306,56 +305,34 @@ def cluster_text(scale: Mapping[str, Any]) -> str:
     )
 
 
-def gpu_table(scale: Mapping[str, Any]) -> str:
-    """Seconds on a GPU, with the data there and streamed to it."""
-    results = scale.get("gpu", {}).get("results", {})
-    rows = []
-    for n, entry in _measured(scale, "gpu").items():
-        placing = f"{entry['seconds of placing']:.2g}"
-        rows.append([f"{n:,}", "device", f"{entry['seconds']:.2g}", placing])
-    for name, entry in results.items():
-        if name.endswith(" from host memory"):
-            n = int(name.split()[0])
-            rows.append([f"{n:,}", "host", f"{entry['seconds']:.3g}", ""])
-    return _table(["points", "memory", "seconds", "of which placing"], rows)
-
-
-def gpu_text(scale: Mapping[str, Any]) -> str:
-    """Throughput on a GPU, agreement with the CPU, and the time of all triples."""
-    found = scale.get("gpu", {}).get("results")
-    if not found:
+def torchdr_table(found: Mapping[str, Any]) -> str:
+    """Seconds and measures beside TorchDR on a GPU."""
+    if "torchdr" not in found:
         return NOT_YET
-    million, both, exact = found["1000000"], found["CPU and GPU"], found["all triples"]
-    angles, distances = (
-        " and ".join(shown(both[where][measure], 3) for where in ("CPU", "GPU"))
-        for measure in ("angle", "distance")
-    )
-    solved = exact["seconds of solver='exact' for 10,000 points"]
-    return (
-        f"The first call, which compiles, took {seconds(million['seconds of the first call'])}. Placing "
-        f"reaches {million['TFLOP/s, at least']:.0f} of the {found['TFLOP/s of a product']:.0f} TFLOP/s of a "
-        f"large matrix product, and at least {million['TB/s, at least']:.2g} of the "
-        f"{found['TB/s of a copy']:.2g} TB/s of a copy. On 100,000 of the points, CPU and GPU give an angle "
-        f"preservation of {angles}, and a distance preservation of {distances}. "
-        f'`solver="exact"` takes {seconds(solved)} for 10,000 points; one evaluation of the loss over all '
-        f"triples and its gradient takes {seconds(exact['seconds of loss and gradient'])} for "
-        f"{exact['points']:,} points, which extrapolates to "
-        f"{seconds(exact['seconds at 1M points, on paper'])} for a million.\n"
-    )
+    rows = []
+    for name, entry in found["torchdr"]["results"].items():
+        method, points = name.split(", ")
+        title = method if method.startswith("Mercat") else f"TorchDR: {method}"
+        cells = [""] * 4
+        if "failed" not in entry:
+            cells = [f"{entry['seconds']:.2g} s", *(shown(entry[m], 3) for m in MEASURES[:3])]
+        rows.append([f"{int(points):,}", title, *cells])
+    return _table(["points", "method", "time", "angles", "distances", "neighbourhoods"], rows)
 
 
-def billion_text(scale: Mapping[str, Any]) -> str:
+def billion_text(scale: Mapping[str, Any], gpu: Mapping[str, Any]) -> str:
     """A billion points, extrapolated."""
-    streamed = scale.get("gpu", {}).get("results", {}).get("100000000 from host memory")
+    streamed = gpu.get("host", {}).get("results")
     plain = _measured(scale, "cpu")
     if not streamed or not plain:
         return NOT_YET
     most = max(plain)
     each = plain[most]["seconds"] / most * scale["cpu"]["machine"]["cores"]
+    points, took = streamed["points"], streamed["seconds"]
     return (
-        f"- **One GPU.** 100,000,000 points took {streamed['seconds']:.3g} seconds from host memory, so a "
-        f"billion takes about {10 * streamed['seconds']:.0f} seconds; from a disk, as long as reading 400 GB "
-        "takes: 80 seconds at 5 GB/s, 400 at 1 GB/s.\n"
+        f"- **One GPU.** {points:,} points took {took:.3g} seconds from host memory, so a billion takes "
+        f"about {1e9 / points * took:.0f} seconds; from a disk, as long as reading 400 GB takes: 80 seconds "
+        "at 5 GB/s, 400 at 1 GB/s.\n"
         f"- **A cluster.** {most:,} points take {1e6 * each:.0f} core-microseconds per point: a billion "
         f"takes {1e9 * each / 3600:.0f} core-hours, or {1e9 * each / 256 / 60:.0f} minutes on 16 machines "
         "with 16 cores, if each reads its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
