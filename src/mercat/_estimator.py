@@ -49,21 +49,20 @@ _SCORED, _SCORED_AT = 2000, 1000  # rows that `score` uses, and the number of th
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Map of high-dimensional data on the unit sphere that preserves angles and, less strictly, distances.
 
-    Points are placed on :math:`S^2` so that for any three of them, the angle at each between the geodesics to
-    the other two matches the angle in the data and, with 0.3 times the weight, arcs match distances.
+    Points are placed on :math:`S^2` so that for any three of them, the angles between geodesics match the
+    angles in the data and, with 0.3 times the weight, arcs match distances.
 
     Parameters
     ----------
     objective : {"calibrated", "absolute"}, default="calibrated"
         "absolute" is the paper's loss: the root mean squared difference between the cosines a of the data
-        and b of the map. "calibrated" measures it after the best linear fit a = alpha + beta b, and so
-        maximises their Pearson correlation. For more than 100 points, unless angles can be preserved nearly
-        exactly, it also contains distances: the unexplained share of the variance of cosines, plus 0.3 times
-        that of distances half replaced by their ranks, each after the best linear fit.
+        and b of the map. "calibrated" compares them after the best linear fit a = alpha + beta b, and so
+        maximises their Pearson correlation. For more than 100 points, unless angles are preserved nearly
+        exactly, it also contains distances: it is the unexplained share of the variance of cosines, plus 0.3
+        times that of distances half replaced by their ranks.
     detail : float, default=0.0
-        Weight of neighbourhoods relative to angles; 0 leaves them out. A small value (0.03) costs little
-        angle preservation; 0.3 and 1 draw neighbours together like t-SNE and UMAP, but preserve more of the
-        global structure.
+        Weight of neighbourhoods relative to angles; 0 leaves them out. 0.03 costs little angle preservation;
+        0.3 to 1 draw neighbours together like t-SNE and UMAP, but preserve more of the global structure.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
         Number of nearest neighbours in the denoised data used when `detail` > 0; None means
         min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
@@ -73,42 +72,41 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         `transform`. None means all rows of data in memory or on a device, and at most 1,000,000 of a Dask
         array or memory map. The sample must fit in memory.
     n_spectral : int, "auto" or None, default=50
-        Number of principal components to which the data are reduced. "auto" chooses it by ScreeNOT, at least
-        two. None uses the data as they are. `loss_` and `correlation_` refer to the reduced data: two
-        components of pure noise can be mapped perfectly.
+        Number of principal components to which the data are reduced. "auto" chooses it by ScreeNOT (at least
+        two). None uses the data as they are. `loss_` and `correlation_` refer to the reduced data.
     metric : str or callable, default="euclidean"
         The geometry of the data: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the share of
         columns that differ), "jaccard" (of the nonzero entries), "precomputed", or a function of two rows
-        that returns their distance. For the named ones but "euclidean", points are represented in a
-        Euclidean space in which squared distances are those of the metric (twice those of "cosine" and
-        "correlation"). Distances of a function or "precomputed" are used unchanged, except for parts that no
-        Euclidean space can represent. For "precomputed", X is a square matrix, or contains the distances to
-        the first w rows as landmarks, of shape (n, w).
+        that returns their distance. For "cosine" to "jaccard", points are represented in a Euclidean space in
+        which squared distances are those of the metric (twice those of "cosine" and "correlation").
+        Distances of a function or "precomputed" are used unchanged, except for parts that no Euclidean space
+        can represent. For "precomputed", X is a square matrix, or has shape (n, w) and contains the
+        distances to the first w rows as landmarks.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
         "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a sample of the points and
         places all others against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.
-        "algorithm1" is the paper's Algorithm 1, for comparison.
+        "algorithm1" is the paper's Algorithm 1, for comparison; it requires objective="absolute".
     n_landmarks : int, default=1000
-        Number of landmarks. More give a slightly better map; time grows linearly with their number.
+        Number of landmarks. More give a slightly better map; the time to solve them grows with the square of
+        their number.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
         Initial positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
-        "auto" compares it with six others on a few points and continues from the best of the two most
+        "auto" compares it with six others on a few points and continues from the better of the two most
         promising; for "algorithm1" it is "pca". Given positions are normalised to unit length.
     max_iter : int or None, default=None
         Maximum number of iterations of the solver. None means 500; for "algorithm1" the paper's 1000, or 250
-        with mini-batches.
+        with mini-batches (beyond 10,000 points).
     tol : float, default=1e-4
         Stop when the loss in `history_` decreases by less than this fraction of itself (or of 0.1, if that is
-        more) per iteration. Not used by "algorithm1".
+        more) per iteration; for landmarks, three times this fraction. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
         Seed of the approximate search for neighbours in large data (with `detail`), the choice of rows with
         `align_to`, and "algorithm1". All other samples, such as the landmarks, depend only on the values of
         the rows. The same seed gives bit-identical results on any number of threads.
     device : str, torch.device or None, default=None
-        Where to compute, through torch: "cuda", "cuda:1", "mps" or "cpu". None means NumPy on threads, or
-        the device of X if X is a torch tensor on one. Data in host memory are streamed to the device.
-        A missing device raises an error. The embedding is a tensor on the device of X if X is a tensor,
-        else an array.
+        Where to compute, through torch: "cuda", "cuda:1", "mps" or "cpu"; a missing device raises an error.
+        None means NumPy on threads, or the device of X if X is a torch tensor on one. Data in host memory are
+        streamed to the device. The embedding is a tensor on the device of X if X is a tensor, else an array.
     n_jobs : int or None, default=-1
         Number of threads. -1 means all cores, but one thread in a worker of joblib, Dask or a process pool;
         None means 1, unless in a joblib context. The result does not depend on it.
@@ -116,16 +114,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Show progress bars.
     callback : callable or None, default=None
         Called as ``callback(iteration, loss, Y)`` after each iteration, with the current positions: of the
-        landmarks while these are solved, of all points during `detail`. Return true to stop; the map is then
-        completed from there, without `detail` if that has not begun. If it raises, or on Ctrl-C, the model
-        is left unchanged.
+        landmarks while these are solved, of all points during `detail`. If it returns true, the solver stops
+        and the map is completed from there, without `detail` if that has not begun. If it raises, or on
+        Ctrl-C, the model is unchanged.
 
     Attributes
     ----------
     embedding_ : array of shape (n, 3)
         Unit vectors, rotated so that most points lie near the equator, and the seam of a map where the fewest
-        points are; for data with two columns, so that the map has the orientation of a scatter plot. A lazy
-        Dask array if X is one; a tensor on the device of X if X is a tensor.
+        points are. A map of data with two columns has the orientation of a scatter plot. A lazy Dask array if
+        X is one; a tensor on the device of X if X is a tensor.
     landmarks_ : array of int
         Rows of X against which `transform` places new points.
     loss_ : float
@@ -134,16 +132,16 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         10,000 points).
     correlation_ : float
         Pearson correlation between the cosines of data and map, over the same triples. With few landmarks,
-        `loss_` and `correlation_` are optimistic, since points are evaluated against the landmarks they were
-        placed by: compare settings by `mercat.metrics.angle_preservation`.
+        `loss_` and `correlation_` are optimistic, since points are evaluated against the landmarks that they
+        were placed by. To compare settings, use `mercat.metrics.angle_preservation`.
     calibration_ : tuple (alpha, beta)
         The linear fit of the cosines; (0, 1) for "absolute".
     point_loss_ : array of shape (n,)
         The loss at each point. Where it is high, do not trust the map.
     history_ : array
-        Loss after each iteration of the solver: the square root of the smoothed objective with the term of
-        distances, in the unit of `loss_`. With `detail`, the angle loss on a sample of triples follows for
-        each of its iterations; it rises as neighbours gain weight.
+        Loss after each iteration of the solver: the square root of the smoothed objective, including the
+        distance term, in the unit of `loss_`. With `detail`, followed by the angle loss on a sample of
+        triples after each iteration of the descent, which rises.
     n_iter_ : int
         Number of iterations.
     status_ : Status
@@ -228,8 +226,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             the first rows of X, or unit vectors, with NaN in the rows of points that are not on that map.
             The fit starts there and moves points only as far as the angles require; the result is rotated
             or mirrored onto the other map, instead of towards the equator. With `detail`, points of the
-            other map stay where they were and new ones are placed among them, unless a new map preserves
-            angles or neighbours clearly better.
+            other map do not move and new ones are placed among them, unless a new map preserves angles or
+            neighbours clearly better.
 
         Returns
         -------
@@ -254,7 +252,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._fit(X, align_to).embedding_
 
     def transform(self, X: Any) -> Any:
-        """Place points on the fitted map. Each is placed on its own; the result does not depend on the batch.
+        """Place points on the fitted map, each independently of the others.
 
         Parameters
         ----------
@@ -281,7 +279,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         points : array of shape (k, 3)
             Points of this map, such as centres of classes; they need not have length 1.
         onto : array of shape (k, 3)
-            Where they should come close to, such as the corresponding points of another map.
+            Their target positions, such as the corresponding points of another map.
 
         Returns
         -------
@@ -319,9 +317,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Angle preservation of rows, such as held-out ones, placed by `transform`.
 
-        Angles are compared with those of the data in the given metric with all components, so that values of
-        `n_spectral` can be compared. For metrics other than "euclidean", "cosine" and "correlation", the data
-        are the components of the model.
+        Angles are compared with those of the data in the metric, with all components, so that values of
+        `n_spectral` can be compared; for metrics other than "euclidean", "cosine" and "correlation", with
+        those of the components of the model.
 
         Parameters
         ----------

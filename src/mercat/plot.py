@@ -7,8 +7,7 @@ its functions, since one of them is `map`::
 
     ax = plot.map(Y, color=labels)
 
-Points outside a map are drawn at its edge, points with missing colours in grey; the figure shows how many
-there are of both.
+Points outside a map are drawn at its edge, points with missing colours in grey; both are counted.
 """
 
 from __future__ import annotations
@@ -66,17 +65,16 @@ def map(
         values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
         Mercator preserves angles and enlarges areas towards its poles; a scale at its right edge shows by
-        how much, if there is room. It ends at a latitude of 85.05 degrees; points beyond are drawn as
-        triangles at the edge and counted below the map. Lambert, Equal Earth and Mollweide preserve areas,
-        and so show true density. Orthographic is `globe`.
+        how much, if there is room. It ends at a latitude of 85.05 degrees. Lambert, Equal Earth and Mollweide
+        preserve areas, and so show true density. Orthographic is `globe`.
     center : (longitude, latitude), optional
         Centre of the map in degrees. By default, a disc is centred on the mean direction of the points; other
         maps are centred on the equator and cut where the fewest points are.
     extent : {"data", "world"} or float
-        "data" crops the map so that the box of 98 % of the points along each axis fills at least 0.8 of its
-        width and height, unless the map would be more than four times as long as wide. Points outside are
-        drawn as triangles at the edge and counted below the map. A fraction, such as 0.9, crops to the
-        central 90 % of the points along each axis. "world" shows the whole sphere.
+        "data" crops the map so that the central 98 % of the points along each axis fill at least 0.8 of its
+        width and height, unless it would be more than four times as wide as high, or twice as high as wide.
+        A fraction, such as 0.9, crops to the central 90 % of the points along each axis. "world" shows the
+        whole sphere. Points outside are drawn as triangles at the edge and counted below the map.
     labels : bool or sequence of n values
         Names to write near the median direction of their points: the categories of `color` if True, or other
         categories. Names that would overlap or hide many points are moved aside, with a line to their
@@ -89,15 +87,15 @@ def map(
         Limits of the scale for numbers or dates, by default those of the data. The colour bar has a pointed
         end if values lie outside.
     size : float, optional
-        Area of a point in points squared. By default, the points would cover half of the area over which they
-        are spread.
+        Area of a point in points squared. By default, such that the points would cover half of the area over
+        which they are spread.
     alpha : float, optional
-        Opacity of a point. By default 1 for numbers; for others, lower if points are dense.
+        Opacity of a point. By default 1 for numbers; otherwise, lower if points are dense.
     sort_order : bool, default=True
         Whether points with high values are drawn on top. Otherwise, and for categories, they are drawn in a
         fixed random order.
     legend : bool
-        Whether to draw a legend or a colour bar, to the right of the map.
+        Whether to draw a legend or a colour bar to the right of the map.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -189,8 +187,8 @@ def trust(
 ) -> Axes:
     """Draw the map of a fitted model, coloured by how far the position of each point can be trusted.
 
-    Do not rely on the position of dark points. With `uncertainty`, ellipses and a haze show where points
-    are on other maps of the same data; dashed lines lead to alternative positions.
+    Do not rely on the position of dark points. With `uncertainty`, ellipses and a haze show where points lie
+    on other maps; dashed lines lead to alternative positions.
 
     Parameters
     ----------
@@ -202,8 +200,8 @@ def trust(
         What to colour by: the angle loss, or a field of `uncertainty` (by default the spread, or the loss
         without `uncertainty`), or n numbers, such as those of :func:`mercat.metrics.torn_neighbors`.
     rows : array of int, optional
-        Points whose ellipses and alternative positions are drawn: by default all points up to 200, else 25
-        spread over the map. Beyond 200 points, a haze shows the regions of up to 3000 points.
+        Points whose ellipses and alternative positions are drawn. By default, up to 200 points, all of them;
+        beyond, 25 spread over the map, and a haze of the regions of up to 3000 points.
     level : float, default=0.9
         Probability with which the ellipse contains the position of a point on another map. The haze uses half
         of it.

@@ -68,8 +68,7 @@ def mercat(
         `use_rep`. 0 means ``adata.X``, as in scanpy. Default: all columns.
     n_spectral : int, "auto" or None, default=50
         Number of principal components to keep, as in `Mercat`; all if there are fewer columns. "auto"
-        estimates the noise from the components and needs ``use_rep="X"``: ``X_pca`` has lost its noise
-        already.
+        estimates the noise and needs ``use_rep="X"``, since ``X_pca`` contains little noise.
     detail : float, default=0.0
         Weight of neighbourhoods relative to angles, as in `Mercat`. If ``sc.pp.neighbors`` has been run on
         the embedded representation, its graph (``adata.obsp["distances"]``) is used, and this is logged.
@@ -283,11 +282,12 @@ def ingest(
     """Place new cells on the map of a reference, as `sc.tl.ingest` does with UMAP.
 
     The query is converted to the representation of the reference's map. For ``X_pca``, its expression is
-    centred by the reference's means and projected on the reference's axes; genes are matched by name, and
-    genes missing from the query are set to their mean. Each cell is placed independently of the other cells.
+    centred by the reference's means and projected on the reference's axes. Genes are matched by name; missing
+    genes are set to their mean, and an error is raised if more than half are missing. Each cell is placed
+    independently of the other cells.
 
     Normalise, log-transform and scale the query like the reference first. An error is raised if only one of
-    the two holds counts or negative values; a warning, if the totals per cell differ a lot.
+    the two contains counts or negative values, and a warning if the totals per cell are very different.
 
     Parameters
     ----------

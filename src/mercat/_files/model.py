@@ -47,8 +47,8 @@ def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
     ----------
     model : Mercat
         A fitted model. Its `callback` must be None and its `random_state` an integer or None, since functions
-        and generators cannot be saved. The setting of `set_output` is saved; attributes of your own, and
-        parameters changed since the fit, are refused.
+        and generators cannot be saved. The setting of `set_output` is saved. Attributes that no fit sets, and
+        parameters changed since the fit, raise an error.
     path : path-like
         Where to write, by convention with the suffix `.mercat`.
 
@@ -86,8 +86,8 @@ def load(path: str | os.PathLike[str]) -> Mercat:
     Returns
     -------
     model : Mercat
-        The fitted model. A warning says if the command line had prepared the data (``--log1p``,
-        ``--scale``): `transform` expects rows prepared in the same way, as `mercat transform` does.
+        The fitted model. A warning is issued if the command line prepared the data (``--log1p``,
+        ``--scale``): `transform` then expects rows prepared in the same way.
     """
     model, notes = read_model(path)
     if notes.get("prepared"):

@@ -36,7 +36,7 @@ def latitude_penalty(Y: np.ndarray, axis: np.ndarray) -> float:
 
 
 def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
-    """Rotation matrix R such that ``Y @ R.T`` favours the equator.
+    """Rotation matrix R such that most points of ``Y @ R.T`` lie near the equator.
 
     Parameters
     ----------

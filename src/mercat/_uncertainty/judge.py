@@ -50,9 +50,9 @@ def uncertainty(
     """Uncertainty of each position on a map, from other maps of the same data.
 
     Other maps are fitted like the map, each from its own start and its own bootstrap sample of the rows of X,
-    and rotated onto the map. Each sample has as many rows as the map was fitted to. With `detail`, it is half
-    of the rows, with their own neighbours. Each point is placed on all other maps: its positions there show
-    the effect of other data of the same kind.
+    and rotated onto the map. A sample has as many rows as the map was fitted to; with `detail`, it is half of
+    the rows, with their own neighbours. Each point is placed on all other maps: its positions there show the
+    effect of other data from the same distribution.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def uncertainty(
 
     Notes
     -----
-    The principal components are those of the model. If `neighbors` is a graph, neighbours that are not in the
-    half of a map are replaced by neighbours of theirs that are.
+    The principal components are those of the model. If `neighbors` is a graph, neighbours that are not among
+    the rows of a map are replaced by neighbours of theirs that are.
 
     Examples
     --------

@@ -32,13 +32,13 @@ class Uncertainty:
     spread : array of shape (n,)
         Root mean square distance between the positions on the map and on another map, in radians.
     alternative : array of shape (n, 3)
-        Another position of the point, at least 0.3 radians away: the most frequent one among the other maps
-        on which it lies elsewhere, or else another minimum of its loss on the map; NaN if there is neither.
+        Another position of the point, at least 0.3 radians away: the most frequent one among the other maps,
+        or else another minimum of its loss on the map; NaN if there is neither.
     alternative_gap : array of shape (n,)
         How much worse the point fits there: the difference of its mean squared residuals, relative to the
         mean squared residual of the map. Negative if it fits better.
     alternative_wins : array of shape (n,)
-        Fraction of the other maps on which the point lies there; 0 for a minimum that is on none of them.
+        Fraction of the other maps on which the point is at the alternative position; NaN without one.
     torn : array of shape (n,)
         Fraction of the nearest neighbours of each point in the reduced data that are far away on the map, as
         in :func:`mercat.metrics.torn_neighbors`; for more than 2000 points, among a random sample of at least

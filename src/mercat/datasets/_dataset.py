@@ -9,16 +9,14 @@ import numpy.typing as npt
 
 
 class Dataset(tuple[Any, npt.NDArray[Any]]):
-    """A pair (X, labels) with additional attributes.
-
-    It unpacks as in ``X, labels = mnist_even()``.
+    """A pair (X, labels) with additional attributes, which unpacks as in ``X, labels = mnist_even()``.
 
     Attributes
     ----------
     X : ndarray or scipy.sparse.csr_array of shape (n, d)
         The data, one row per point.
     labels : ndarray of shape (n,)
-        Class of each point, or a number to color it by.
+        Class of each point, or a number to colour it by.
     feature_names, sample_names : ndarray of str, or None
         Names of the columns and rows, if the source has them.
     source : str

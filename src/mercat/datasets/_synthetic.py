@@ -83,8 +83,8 @@ def circle(n_samples: int = 900, *, noise: float = 0.01, random_state: Seed = 0)
 
     Notes
     -----
-    The paper adds noise "from N(0, .01)", which may be a standard deviation of 0.01, the default here, or a
-    variance of 0.01, ``noise=0.1``. The scores in its table agree with the former: see the data sets page.
+    The paper adds noise "from N(0, .01)", which may mean a standard deviation of 0.01, the default here, or a
+    variance of 0.01, ``noise=0.1``. The former is closer to the scores in the paper.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def neighborhood_preservation(
     X, Y, geometry, random_state
         As in :func:`angle_preservation`.
     k : int, default=50
-        Number of neighbours per point, without the point itself.
+        Number of neighbours per point, excluding the point itself.
     n_spectral : int, "auto" or None, default=None
         Number of principal components to which X is reduced first, or "auto" to choose it by ScreeNOT, as in
         the paper. None uses X as it is.
@@ -112,8 +112,8 @@ def trustworthiness(
     .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
               \sum_i \sum_{j \in \mathrm{knn}(Y, i)} \max(0, r_X(i, j) - k)
 
-    where :math:`r_X(i, j)` is the rank of j among the neighbours of i in X. False neighbours
-    lower it, distant ones most.
+    where :math:`r_X(i, j)` is the rank of j among the neighbours of i in X. False neighbours lower the score,
+    distant ones most.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def continuity(
     .. math:: 1 - \frac{2}{n k (2n - 3k - 1)}
               \sum_i \sum_{j \in \mathrm{knn}(X, i)} \max(0, r_Y(i, j) - k)
 
-    where :math:`r_Y(i, j)` is the rank of j among the neighbours of i in Y. Neighbours that the
-    embedding separates lower it.
+    where :math:`r_Y(i, j)` is the rank of j among the neighbours of i in Y. Neighbours that the embedding
+    separates lower the score.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def report(
     random_state: int | np.random.Generator | None = 0,
     verbose: bool = False,
 ) -> Report:
-    """Measure an embedding in all respects and return a table of scores.
+    """Compute all measures of an embedding, except `class_connectivity` and `false_structure`.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def report(
         As in :func:`angle_preservation`.
     n_points : int, "auto" or None, default="auto"
         Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
-        report takes less time than the fit of a map: up to 1000 points each measure uses its default
-        sample; beyond, neighbours are exact up to about 2000 points of 64 columns, and other measures use at
-        most 1000 points, 400 for angles, 60,000 pairs and 50,000 triplets, fewer for data of more than 100
-        columns or 30,000 points.
+        report takes less time than the fit of a map. Up to 1000 points, measures use their default samples.
+        Beyond, neighbours are those of all points up to about 2000 points of 64 columns, else of at most
+        1000; other measures use at most 400 points for angles, 60,000 pairs and 50,000 triplets. Samples are
+        smaller for data of more than 150 columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -95,7 +95,7 @@ def report(
     -------
     Report
         A dictionary of :class:`Score` by name, which prints as a table and has ``to_frame()`` for pandas.
-        For ``torn_neighbors``, the mean share of torn neighbours, lower is better.
+        ``torn_neighbors`` is the mean share of torn neighbours; lower is better.
 
     Examples
     --------

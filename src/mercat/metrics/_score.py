@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Score(float):
     """A float with a standard error.
 
-    A score can be used wherever a float can; it only prints differently.
+    A score can be used like a float, but prints differently.
 
     Parameters
     ----------

@@ -40,15 +40,15 @@ def false_structure(
     points within r lie in the inner tenth of the area (in p dimensions, within :math:`r \, 0.1^{1/p}`). The
     measure is the mean number of points there, divided by the expected number, minus 1. It is 0 for a smooth
     density of any shape at larger scales, positive for clumps and negative for evenly spaced points.
-    Structure is false only if the data have none: use data without clusters, such as noise of the same
-    spectrum.
+    Structure is false only if the data have none: use data without clusters, such as noise with the
+    spectrum of your data.
 
     Parameters
     ----------
     Y : array-like of shape (n, p)
         The embedding.
     k : int or None, default=None
-        Number of neighbours. None means n / 60, at least 20 and at most 100.
+        Number of neighbours. None means n // 60, at least 20 and at most 100.
     geometry, n_points, random_state
         As in :func:`neighborhood_preservation`. On the sphere, areas are areas of caps.
 
@@ -99,8 +99,8 @@ def torn_neighbors(
 ) -> Floats:
     """Share of each point's nearest neighbours in the data that are far away in the embedding.
 
-    A neighbour is torn away if, in the embedding, more than k points and more than the share `far` of all
-    points are nearer. Points on both sides of a tear have high values.
+    A neighbour is torn away if, in the embedding, it is neither among the k nearest points nor among the
+    nearest share `far` of all points. Points on both sides of a tear have high values.
 
     Parameters
     ----------

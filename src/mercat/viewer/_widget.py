@@ -65,7 +65,9 @@ class Explorer(anywidget.AnyWidget):
     labels : str or list of str, optional
         Columns whose classes are named on the map, as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
+        As in `to_html`.
     projection : {"mercator", "equal_earth"}, default="mercator"
+        As in `to_html`.
     height : int, default=620
         Height in pixels.
 
