@@ -62,9 +62,12 @@ def query_rows(query: AnnData, reference: AnnData, params: Mapping[str, Any]) ->
 def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
     """The rows of the reference in the representation of its map."""
     layer, n_pcs = params.get("layer"), params.get("n_pcs")
-    if layer is not None:
-        return in_memory(reference.layers[layer])
-    X = in_memory(representation(reference, str(params["use_rep"]))[1])
+    try:
+        if layer is not None:
+            return in_memory(reference.layers[layer])
+        X = in_memory(representation(reference, str(params["use_rep"]))[1])
+    except KeyError as missing:
+        raise ValueError(f"The data must have {missing}, which the map was fitted to.") from None
     return X[:, :n_pcs]
 
 

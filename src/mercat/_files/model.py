@@ -48,7 +48,7 @@ def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
     model : Mercat
         A fitted model. Its `callback` must be None and its `random_state` an integer or None, since functions
         and generators cannot be saved. The setting of `set_output` is saved. Attributes that no fit sets, and
-        parameters changed since the fit, raise an error.
+        parameters changed so that the file could not be loaded, raise an error.
     path : path-like
         Where to write, by convention with the suffix `.mercat`.
 

@@ -115,7 +115,7 @@ def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> N
     if n_bytes > allowance(path):
         raise ValueError(
             f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {FOLD} times the size of the "
-            "file. If you trust it, save it again without compression."
+            "file. If you trust it, save it uncompressed, or in another format."
         )
 
 

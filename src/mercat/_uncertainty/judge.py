@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.arrays import to_numpy
 from .._data.checks import check_integer, generator
 from .._data.source import RowSource
+from .._detail.descent import DetailPlacer
 from .._estimator import Mercat
 from .._math.angles import AngleFit, Calibration
 from .._math.sphere import geodesic
 from .._progress import Progress
+from .._solve.initial import size_of
 from .._solve.pipeline import Plan
 from .._solve.placement import LandmarkPlacer
 from .._solve.rotated import rotated
@@ -36,7 +38,11 @@ from .points import Judge, Legs, OtherMap, Taken
 from .record import Uncertainty
 
 _LEAST_MAPS = 4
-_COMPARED, _NOT_THE_SAME = 200, 0.5  # rows compared with the map; largest median distance, radians
+_COMPARED, _NOT_THE_SAME = (
+    200,
+    0.1,
+)  # landmarks compared with the map; largest median distance, in map sizes
+_LEAST_WITH_DETAIL = 10  # points, of which other maps have half
 # Factors from the scatter of other maps to that of maps of new data, chosen by measurement
 # (benchmarks/calibration.py): 1 + 0.5 for bootstrap samples of all rows, and with detail, for halves of the
 # rows. A mean over half of the rows is as far from that over all of them as the latter from its expectation,
@@ -88,6 +94,11 @@ def uncertainty(
     >>> bars.spread.shape, bars.ellipses(0.9).shape
     ((200,), (200, 48, 3))
     """
+    if not isinstance(model, Mercat):
+        raise TypeError(
+            f"model must be a Mercat, got {type(model).__name__}: of a pipeline, pass the Mercat in it, and "
+            "the data that reach it."
+        )
     check_is_fitted(model)
     check_integer("n_maps", n_maps, _LEAST_MAPS)
     if model.solver == "algorithm1":
@@ -99,12 +110,21 @@ def uncertainty(
     with model._working() as (workers, progress):
         source = model._open(X, workers, fitting=False)
         n = source.shape[0]
+        if (model.detail > 0) != isinstance(model._placer.against, DetailPlacer):
+            raise ValueError(
+                f"detail must be as it was at the fit, got detail={model.detail!r}: fit the model again."
+            )
         if model.detail > 0 and (
             source.lazy or source.device is not None or len(model._placer.against.Y) < n
         ):
             raise ValueError(
                 "uncertainty of a map with detail needs X in memory and all points in the descent, got "
                 f"detail={model.detail!r}, n_detail={model.n_detail!r} and X as a {type(X).__name__}."
+            )
+        if model.detail > 0 and n < _LEAST_WITH_DETAIL:
+            raise ValueError(
+                f"X must have at least {_LEAST_WITH_DETAIL} rows for the uncertainty of a map with detail, "
+                f"got {n}: other maps have half of them."
             )
         if n != len(model.embedding_):
             raise ValueError(
@@ -146,8 +166,7 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
         made = other_maps(plan, samples, taken, reference, model.correlation_)
         maps, witnesses = zip(*made, strict=True)
     rng = samples.generators[-1]
-    X_hat = taken.some(samples.null).X
-    null = null_distribution(plan, plan.source.take(samples.null), X_hat, rng)
+    null = null_distribution(plan, taken.some(samples.null).X.astype(np.float64), rng)
     line = Calibration(*model.calibration_)
     judge = Judge(
         spectral=plan.reducer,
@@ -173,16 +192,17 @@ def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
         placer = model._placer.against
         Y = rotated(placed(placer, X_hat, plan.workers), model._rotation, "float32")
         return Taken(X_hat, Y, rows)
-    Y = to_numpy(model.embedding_[rows]).astype(np.float32)
-    some = np.linspace(0, len(rows) - 1, min(len(rows), _COMPARED)).astype(int)
-    again = placed(model._placer.against, X_hat[some], plan.workers)
-    apart = float(np.median(geodesic(again @ model._rotation.T, Y[some].astype(np.float64))))
+    found = Taken(X_hat, to_numpy(model.embedding_[rows]).astype(np.float32), rows)
+    # The model places its landmarks where they are.
+    some = found.some(model.landmarks_[:_COMPARED])
+    again = placed(model._placer.against, some.X, plan.workers) @ model._rotation.T
+    apart = float(np.median(geodesic(again, some.Y.astype(np.float64)))) / size_of(found.Y)
     if apart > _NOT_THE_SAME:
         raise ValueError(
-            "X must be the data that the model was fitted to, got rows that the model places at a median "
-            f"distance of {np.degrees(apart):.0f} degrees from its training points."
+            "X must be the data that the model was fitted to, in the same order, got rows that the model "
+            f"places at a median distance of {apart:.2g} times the size of the map from its own points."
         )
-    return Taken(X_hat, Y, rows)
+    return found
 
 
 def _own_placer(model: Mercat, landmarks: Taken, plan: Plan) -> LandmarkPlacer:

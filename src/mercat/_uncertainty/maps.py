@@ -7,7 +7,6 @@ neighbour, and maps of all rows would have the same neighbours, which maps of ot
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
@@ -15,7 +14,6 @@ import numpy as np
 import scipy.sparse
 
 from .._data.arrays import TILE, blocks, rows_alike, to_numpy
-from .._data.checks import LEAST_POINTS
 from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail.neighbors import Search, check_neighbors
@@ -23,8 +21,6 @@ from .._math.angles import AngleFit
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from .._progress import Progress
-from .._reduce.components import ComponentReducer
-from .._reduce.distances import DistanceReducer
 from .._reduce.reducer import Reducer, fit_reducer, project_all
 from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, _placement, add_detail, solve, solve_sample
@@ -70,11 +66,10 @@ def draw(plan: Plan, n_maps: int) -> Samples:
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = min(n, plan.n_landmarks) if plan.sampled else n
     n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
-    half = max(n // 2, LEAST_POINTS)
     return Samples(
         common.choice(n, n_reference(n), replace=False),
         [
-            np.sort(g.choice(n, half, replace=False)) if plan.detail > 0 else g.choice(n, size)
+            np.sort(g.choice(n, n // 2, replace=False)) if plan.detail > 0 else g.choice(n, size)
             for g in generators
         ],
         common.choice(n, n_null, replace=False),
@@ -189,22 +184,15 @@ def projected(rows: Any, plan: Plan) -> np.ndarray:
     return to_numpy(project_all(plan.source.to_device(plan.reducer), rows, plan.workers))
 
 
-def null_distribution(
-    plan: Plan, rows: Any, X_hat: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def null_distribution(plan: Plan, X_hat: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Fraction of unexplained variance at the points of a map of permuted data, in increasing order.
 
-    Each column is permuted, and a map is fitted with the settings of `plan` and the same number of
-    components. For distances, the columns of X_hat are permuted.
+    A map is fitted with the settings of `plan`. Data without structure are X_hat, randomly rotated and with
+    each column permuted: without the rotation, principal components would keep their variances, and with
+    them much of the structure.
     """
-    if isinstance(plan.reducer, DistanceReducer):
-        source = RowSource(rng.permuted(X_hat.astype(np.float64), axis=0), plan.workers)
-        spectral: Reducer = fit_reducer(source, None, metric="euclidean")
-    else:
-        source = RowSource(_permuted(rows, rng), plan.workers)
-        whole = isinstance(plan.reducer, ComponentReducer) and plan.reducer.components is None
-        n_spectral = None if whole else X_hat.shape[1]
-        spectral = fit_reducer(source, n_spectral, metric=plan.reducer.metric)
+    source = RowSource(without_structure(X_hat, rng), plan.workers)
+    spectral: Reducer = fit_reducer(source, None, metric="euclidean")
     default = check_neighbors(None, source.shape[0])
     k = min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
     own_plan = plan._replace(
@@ -223,15 +211,10 @@ def null_distribution(
     return np.sort(legs.unexplained(X[judged], Y[judged]).astype(np.float64))
 
 
-def _permuted(rows: Any, rng: np.random.Generator) -> Any:
-    """Permute each column of the rows; a sparse matrix stays sparse."""
-    if not scipy.sparse.issparse(rows):
-        return rng.permuted(to_numpy(rows), axis=0)
-    columns = scipy.sparse.csc_array(rows)
-    n, indices = columns.shape[0], columns.indices.copy()
-    for start, stop in itertools.pairwise(columns.indptr):
-        indices[start:stop] = rng.choice(n, stop - start, replace=False)
-    return scipy.sparse.csc_array((columns.data, indices, columns.indptr), columns.shape).tocsr()
+def without_structure(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """X (n x r), randomly rotated, with each column permuted."""
+    rotation = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
+    return rng.permuted(X @ rotation, axis=0)
 
 
 def stability(maps: np.ndarray) -> float:

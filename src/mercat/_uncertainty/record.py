@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.stats import f as _f_distribution
 from .._data.arrays import is_dask, namespace, to_numpy
 from .._data.checks import check_integer
 from .._math.sphere import geodesic
+from .._solve.initial import size_of
 
 _TAILS = 7  # degrees of freedom, chosen by measurement (benchmarks/calibration.py)
 
@@ -30,7 +32,8 @@ class Uncertainty:
         Half-axes of an ellipse per point, longer one first: tangent vectors whose length is the root mean
         square deviation of the position on another map along them, in radians.
     spread : array of shape (n,)
-        Root mean square distance between the positions on the map and on another map, in radians.
+        Root mean square distance between the positions on the map and on another map, in radians. Compare it
+        with the size of the map: a small map has small spreads.
     alternative : array of shape (n, 3)
         Another position of the point, at least 0.3 radians away: the most frequent one among the other maps,
         or else another minimum of its loss on the map; NaN if there is neither.
@@ -44,8 +47,9 @@ class Uncertainty:
         in :func:`mercat.metrics.torn_neighbors`; for more than 2000 points, among a random sample of at least
         1000.
     p_value : array of shape (n,)
-        Fraction of points of data without structure (each column permuted) whose angles a map explains at
-        least as well. Up to 2000 such points are used; the p-value is at least 1 / (1 + their number).
+        Fraction of points of data without structure (the reduced data, randomly rotated, with each column
+        permuted) whose angles a map explains at least as well. Up to 2000 such points are used; the p-value
+        is at least 1 / (1 + their number).
     stability : float
         Agreement of the other maps: 1 if they are equal, 0 if they have nothing in common. One minus the mean
         squared distance of a point on two maps over that of two points on one map.
@@ -65,7 +69,13 @@ class Uncertainty:
 
     def __repr__(self) -> str:
         n = self.places.shape[0]
-        return f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
+        text = f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
+        if is_dask(self.places):
+            return text
+        median, Y = float(np.median(to_numpy(self.spread))), to_numpy(self.places)
+        size = size_of(np.asarray(Y, dtype=np.float64))
+        spread = f"median spread {np.degrees(median):.2g} degrees, {median / size:.2g} map sizes"
+        return f"{text}; {spread}"
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
@@ -97,7 +107,7 @@ class Uncertainty:
             The quantile of a distribution with heavier tails than the normal one, chosen by measurement: a
             t-distribution with 7 degrees of freedom, or `n_maps` if that is less.
         """
-        if not 0 < level < 1:
+        if not isinstance(level, numbers.Real) or not 0 < level < 1:
             raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")
         return float(np.sqrt(2 * _f_distribution.ppf(level, 2, min(_TAILS, self.n_maps))))
 
