@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ RESULTS = Path(__file__).parent / "results" / "gpu.json"
 DIMENSIONS, DETAIL = 50, 0.3
 MEASURED, JUDGED = 20_000, 1000  # points of a map that measures are taken of, and that recall is
 PEERS = ("UMAP", "LargeVis", "InfoTSNE", "PACMAP")
-PEER_SIZES, CPU_SIZE, HOST_SIZE = (100_000, 1_000_000), 100_000, 100_000_000
+SIZES, PEER_SIZES = (1_000_000, 10_000_000), (100_000, 1_000_000)
+CPU_SIZE, HOST_SIZE = 100_000, 100_000_000
 
 
 def clusters(n: int, kind: str, seed: int = 0) -> Any:
@@ -220,45 +222,39 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def run(section: str, sizes: list[int]) -> dict[str, Any]:
+def run(section: str, sizes: Sequence[int]) -> Iterator[tuple[str, Any]]:
+    """Results of a section by name, one after the other."""
     if section == "first":
-        results = {}
         for detail in (0.0, DETAIL):
             with tempfile.TemporaryDirectory() as cache:
                 for what in ("empty caches", "caches on disk"):
                     key = f"detail {detail:g}, {what}"
-                    results[key] = alone("first", detail, TRITON_CACHE_DIR=cache)
-            results[f"detail {detail:g}, without Triton"] = alone(
-                "first", detail, MERCAT_TRITON="0"
-            )
-        return results
-    if section == "cpu":
-        return {
-            f"{kind}, detail {detail:g}": alone("cpu", kind, CPU_SIZE, detail)
-            for kind in ("iso", "low")
-            for detail in (0.0, DETAIL)
-        }
-    if section == "host":
-        return alone("host", HOST_SIZE)
-    if section == "torchdr":
-        found = {}
-        for n in PEER_SIZES:
+                    yield key, alone("first", detail, TRITON_CACHE_DIR=cache)
+            key = f"detail {detail:g}, without Triton"
+            yield key, alone("first", detail, MERCAT_TRITON="0")
+    elif section == "cpu":
+        for kind in ("iso", "low"):
+            for detail in (0.0, DETAIL):
+                yield f"{kind}, detail {detail:g}", alone("cpu", kind, CPU_SIZE, detail)
+    elif section == "host":
+        yield from alone("host", HOST_SIZE).items()
+    elif section == "torchdr":
+        for n in sizes:
             for name, detail in (("Mercat", 0.0), ("Mercat with detail", DETAIL)):
-                found[f"{name}, {n}"] = alone("fit", "iso", n, detail)
-            found |= {f"{name}, {n}": alone("torchdr", name, n) for name in PEERS}
-        return found
-    return {
-        f"{kind}, {n}, detail {detail:g}": alone("fit", kind, n, detail)
-        for n in sizes
-        for kind in ("iso", "low")
-        for detail in (0.0, DETAIL)
-    }
+                yield f"{name}, {n}", alone("fit", "iso", n, detail)
+            for name in PEERS:
+                yield f"{name}, {n}", alone("torchdr", name, n)
+    else:
+        for n in sizes:
+            for kind in ("iso", "low"):
+                for detail in (0.0, DETAIL):
+                    yield f"{kind}, {n}, detail {detail:g}", alone("fit", kind, n, detail)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sections", nargs="*", default=["first", "fits", "cpu"])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[1_000_000, 10_000_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -272,9 +268,12 @@ def main() -> None:
     found = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
     for section in arguments.sections:
         device = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-        results = run(section, arguments.sizes)
-        found[section] = record.stamp(results=results, **device)
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+        sizes = arguments.sizes or (PEER_SIZES if section == "torchdr" else SIZES)
+        results: dict[str, Any] = {}
+        for name, result in run(section, sizes):
+            results[name] = result
+            found[section] = record.stamp(results=results, **device)
+            arguments.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
