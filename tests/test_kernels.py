@@ -19,7 +19,6 @@ from mercat._data.threads import Workers
 from mercat._detail.affinities import Strength, edge_lengths, longest_steps
 from mercat._detail.descent import (
     _MOMENTUM,
-    DetailPlacer,
     Forces,
     _moved,
     attraction,
@@ -27,6 +26,7 @@ from mercat._detail.descent import (
 )
 from mercat._detail.graphs import graph_of
 from mercat._detail.neighbors import in_order
+from mercat._detail.new_points import DetailPlacer
 from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import (
     AngleTerm,

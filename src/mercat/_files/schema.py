@@ -14,7 +14,7 @@ import numpy as np
 from mercat import __version__
 
 from .._detail.affinities import Strength
-from .._detail.descent import DetailPlacer
+from .._detail.new_points import DetailPlacer
 from .._detail.repulsion import Field
 from .._detail.terms import Anchors, PairForces
 from .._estimator import Mercat

@@ -122,9 +122,14 @@ def by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def padded(X: np.ndarray) -> np.ndarray:
     """X (m x r) in single precision, padded with zeros to multiples of `LANES`."""
     m, r = X.shape
-    found = aligned_zeros((-(-m // LANES) * LANES, -(-r // LANES) * LANES))
+    found = aligned_zeros((up_to(m), up_to(r)))
     found[:m, :r] = X
     return found
+
+
+def up_to(size: int, step: int = LANES) -> int:
+    """The smallest multiple of `step` that is at least `size`."""
+    return -(-size // step) * step
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._data.arrays import row_product
-from ._library import LANES, aligned_zeros, exactly, run
+from ._library import aligned_zeros, exactly, run, up_to
 
 
 def inverse_distances(
@@ -87,8 +87,8 @@ def data_moments(
     """See `_math.angles.data_moments`, for legs (m x at least r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
     (b, r), (m, stride) = X_apex.shape, X_legs.shape
-    width = _up_to(min(m, r), LANES)
-    scratch = aligned_zeros((_up_to(max(m, r), 4) * width + width * width + r,), dtype)
+    width = up_to(min(m, r))
+    scratch = aligned_zeros((up_to(max(m, r), 4) * width + width * width + r,), dtype)
     found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
     run(
         f"data_moments_{dtype}",
@@ -108,8 +108,8 @@ def moments(
     """
     dtype = X_apex.dtype
     (b, r), m = X_apex.shape, min(tiles[2], len(X))
-    columns, rows = _up_to(r, 4) * _up_to(m, LANES), _up_to(m, 4) * _up_to(r, LANES)
-    width = _up_to(min(m, r), LANES)
+    columns, rows = up_to(r, 4) * up_to(m), up_to(m, 4) * up_to(r)
+    width = up_to(min(m, r))
     size = columns + (0 if r > m else rows) + (r + 8) * m + width * width
     found = np.empty((6, b))
     assert X.shape[1] == r
@@ -119,8 +119,3 @@ def moments(
         b, *tiles, len(X), m, r, *arrays, negligible, softening, aligned_zeros((size,), dtype), found,
     )  # fmt: skip
     return found
-
-
-def _up_to(size: int, step: int) -> int:
-    """The smallest multiple of `step` that is not below `size`."""
-    return -(-size // step) * step

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._library import LANES, aligned_zeros, exactly, padded, run
+from ._library import aligned_zeros, exactly, padded, run, up_to
 
 
 class Landmarks(NamedTuple):
@@ -65,7 +65,7 @@ def place(
     b = len(X)
     starts = np.empty((b, 0, 3)) if starts is None else starts
     away_from = np.full((b, 3), np.nan) if away_from is None else away_from
-    L, m, _, G, r = (-(-int(size) // LANES) * LANES for size in landmarks.sizes)
+    L, m, _, G, r = (up_to(int(size)) for size in landmarks.sizes)
     scratch = aligned_zeros((6 * r + 8 * m + 12 * L + 4 * G,))
     assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 6)  # C reads as many
     arrays = (exactly(a, np.float32) for a in (np.array(limits), X, starts, away_from))

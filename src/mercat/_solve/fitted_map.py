@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._data.arrays import TILE, Array, namespace, rows_alike, widest
-from .._detail.descent import DetailPlacer
+from .._detail.new_points import DetailPlacer
 from .._math.angles import Calibration, Moments, mean_square
 from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments

@@ -18,13 +18,13 @@ from .._detail.descent import (
     N_ITER,
     SETTLED_AT,
     Sharpened,
-    detail_placer,
     settled_loss,
     sharpen,
     weight_of,
 )
 from .._detail.graphs import graph_like, graph_of
 from .._detail.neighbors import EqualRows, nearest
+from .._detail.new_points import detail_placer
 from .._detail.terms import FarTerms, angle_term, pair_forces
 from .._math.angles import (
     ABSOLUTE,

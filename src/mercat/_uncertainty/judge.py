@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.arrays import to_numpy
 from .._data.checks import check_integer, generator
 from .._data.source import RowSource
-from .._detail.descent import DetailPlacer
+from .._detail.new_points import DetailPlacer
 from .._estimator import Mercat
 from .._math.angles import AngleFit, Calibration
 from .._math.sphere import geodesic

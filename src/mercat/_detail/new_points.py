@@ -1,0 +1,217 @@
+"""New points on a map with detail: each is placed by its own descent among the points of the map."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _kernels as kernels
+from .._data.arrays import Array, beside, in_tiles, namespace, on_host
+from .._data.threads import Workers
+from .._math.angles import Calibration
+from .._math.sphere import normalize, tangent
+from . import tiles
+from .affinities import DECAY, Strength, edge_shares
+from .descent import (
+    LONGEST_STEP,
+    NARROWING,
+    Sharpened,
+    final_bandwidth,
+    limited,
+    repulsion,
+    softening_of,
+)
+from .neighbors import EqualRows, Search, in_order
+from .repulsion import Field, Kernel
+from .terms import (
+    Anchors,
+    AngleTerm,
+    FarTerms,
+    PairForces,
+    Pairs,
+    Term,
+    anchors_at,
+    n_anchors,
+    numbers_for_kernels,
+    pairs_of,
+    products_of,
+)
+
+_STEPS = 30  # number of steps of a point ...
+_FIRST_PLACES = 32  # ... and number of neighbours that it may start from
+# Points per tile; a tile is padded, so a single point pays for all: those searched for at a time, for up to
+# this many points of the map, and those placed at a time, by the kernel and in NumPy.
+_QUERIES, _MANY = 16, 1 << 19
+_SETTLED_AT_ONCE, _IN_NUMPY = 16, 64
+
+
+class _Surroundings(NamedTuple):
+    """Fields of a `DetailPlacer`."""
+
+    X: Array
+    Y: Array
+    k: int
+    strength: Strength
+    field: Field
+    repulsion: float  # factor of the gradient of the field
+    anchors: Anchors
+    calibration: Calibration
+    variance: float
+    weight: float
+    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles alone, ...
+    decay: float = 0.0  # ... equal shares ...
+    narrowing: float = 0.23  # ... and a wider last kernel
+
+
+class DetailPlacer(_Surroundings):
+    """Places new points on a finished map, by its neighbours, anchors and the field of all points."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of the kernel with which the descent ended."""
+        return final_bandwidth(len(self.Y), self.narrowing)
+
+    @property
+    def far_terms(self) -> list[Term]:
+        """Terms of the objective that compare a point with the anchors."""
+        return [AngleTerm(self.calibration, self.variance), *self.terms]
+
+    def place(self, X: Array) -> Array:
+        """Positions (b x 3) of points X (b x r), each by its own descent.
+
+        A point that equals a point of the map in the data gets its position.
+        """
+        xp = namespace(X)
+        found, distances = self._nearest(X)
+        # For points far from the origin the search has rounding errors and may miss an equal point.
+        twin = self._twins(X)
+        Y = self.Y[xp.where(twin < 0, found[:, 0], twin)]
+        (new,) = xp.nonzero((twin < 0) & (distances[:, 0] > 0))
+        if len(new):
+            rows = X[new], found[new], distances[new]
+            size = _SETTLED_AT_ONCE if self._by_kernel(X) else _IN_NUMPY
+            Y[new] = in_tiles(self._settle, *rows, size=size)[0]
+        return Y
+
+    def _nearest(self, X: Array) -> tuple[Array, Array]:
+        """Indices of the nearest points of the map (b x k), nearest first, and distances."""
+        if not on_host(X):
+            return tiles.nearest_to(self.X, X, self.k)
+        rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
+
+        def part(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return in_order(self.X, tile, self._search(tile, self.k))
+
+        found, distances = in_tiles(part, X, size=rows)
+        return found, distances
+
+    @functools.cached_property
+    def _search(self) -> Search:
+        return Search(self.X)
+
+    @functools.cached_property
+    def _twins(self) -> EqualRows:
+        return EqualRows(self.X)
+
+    def __getstate__(self) -> None:
+        """Exclude cached properties from the state."""
+
+    def _settle(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
+        """Descend by a fixed number of steps from the most central neighbour.
+
+        From the mean of the neighbours, a point with neighbours in two groups would end between the groups.
+        """
+        xp, bandwidth = namespace(X), self.bandwidth
+        b, k = distances.shape
+        ends = xp.arange(0, b * k + 1, k, **beside(X))
+        shares = edge_shares(distances.reshape(-1), ends, self.decay).reshape(b, k)
+        # Twice the strength: affinities are the sum of both directions.
+        pull = 2 * self.strength(xp.sum(shares * distances, axis=1))[:, None]
+        pull, shares = xp.astype(pull, xp.float32), xp.astype(shares, xp.float32)
+        around = self.Y[neighbors]
+        nearest = around[:, :_FIRST_PLACES]
+        cosines = xp.einsum("bic,bjc->bij", nearest, nearest)
+        energy = xp.log1p(2 / bandwidth**2 * xp.clip(1 - cosines, 0, None))
+        energy = energy @ shares[:, :_FIRST_PLACES, None]
+        Y = nearest[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
+        pairs, terms = pairs_of(X, self.anchors), self.far_terms
+        if self._by_kernel(X):
+            return (self._settled_in_c(pairs, Y, around, pull, shares),)
+        for _ in range(_STEPS):
+            difference = around - Y[:, None, :]
+            w = 1 / (1 + xp.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
+            toward = xp.einsum("bk,bkc->bc", shares * xp.astype(w, xp.float32), around)
+            force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
+            force *= self.weight
+            curvature = xp.clip(pull, 1, None) * (4 * self.weight / bandwidth**2)
+            for term in terms:
+                far, far_curvature, _ = term.force(pairs, Y, self.anchors)
+                force += far
+                curvature = curvature + far_curvature
+            force = tangent(force, Y)
+            step = limited(xp.astype(-force / curvature, xp.float32), LONGEST_STEP * bandwidth)
+            Y = normalize(Y + step)
+        return (Y,)
+
+    def _by_kernel(self, X: Array) -> bool:
+        return (
+            kernels.take(X, self.Y, self.anchors.X)
+            and X.dtype == "float32"
+            and self._numbers is not None
+        )
+
+    @property
+    def _numbers(self) -> tuple[float, ...] | None:
+        return numbers_for_kernels(
+            AngleTerm(self.calibration, self.variance), self.terms, self.anchors
+        )
+
+    def _settled_in_c(
+        self, pairs: Pairs, Y: Array, around: Array, pull: Array, shares: Array
+    ) -> Array:
+        """The steps of `_settle`."""
+        bandwidth, far = self.bandwidth, self._numbers
+        assert far is not None
+        near = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
+        numbers = 1 / bandwidth**2, *far, *near, LONGEST_STEP * bandwidth
+        X, near, _ = pairs
+        compared = X, near, products_of(X, self.anchors)
+        arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared
+        anchors = self.anchors.for_kernels
+        return kernels.settle(*arrays, anchors, self.field, numbers, _STEPS)
+
+
+def detail_placer(
+    X: Array,
+    sharp: Sharpened,
+    anchors: np.ndarray,
+    k: int,
+    strength: Strength,
+    far_terms: FarTerms,
+    weight: float,
+    workers: Workers,
+) -> DetailPlacer:
+    """Placer of new points for a map of X (n x r); `anchors` are rows."""
+    Y, kernel = sharp.Y, sharp.kernel
+    bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
+    if kernel.bandwidth != bandwidth:  # stopped early
+        kernel = Kernel(bandwidth, workers, Y)
+    field = kernel.field(Y)
+    _, pairs = repulsion(field, Y, workers)
+    return DetailPlacer(
+        X,
+        Y,
+        k,
+        strength,
+        field,
+        float(2 * len(Y) / pairs),
+        anchors_at(X[rows], Y[rows], softening_of(len(Y))),
+        far_terms.angles.calibration,
+        far_terms.angles.variance,
+        weight,
+        far_terms.pairs,
+        DECAY,
+        NARROWING,
+    )
