@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MOST_OUTLINES = 200  # with at most this many points, all have an outline; with more, ...
-_FEW_OUTLINES = 25  # ... these, spread over the map
+_FEW_OUTLINES = 15  # ... these, spread over the map
 _MOST_HAZY = 3000  # points whose regions make up the haze
-_HAZE = 1.2  # total opacity of all regions if they overlapped evenly
+_HAZE, _DARKEST = 0.15, 0.12  # mean opacity of the haze over the map, and largest of a region
+# Regions wider than this fraction of the map have fainter outlines, down to this opacity.
+_WIDE, _FAINTEST = 0.5, 0.12
 _INK = "#333333"
 _TITLES = {
     "loss": None,
@@ -94,22 +96,43 @@ def _draw_outlines(
 ) -> None:
     """Draw outlines of regions, given by vertices (k x v x 3) on the sphere."""
     from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgba
 
     closed = np.concatenate([outlines, outlines[:, :1]], axis=1)
-    lines = _runs(closed, projection, center)
-    ax.add_collection(LineCollection(lines, colors=_INK, linewidths=width, zorder=3), autolim=False)
+    lines, owners = _runs(closed, projection, center)
+    left, right, bottom, top = ax.axis()
+    widths = np.array([np.ptp(line, axis=0).max() for line in lines])
+    opacity = np.clip(_WIDE * max(right - left, top - bottom) / widths, _FAINTEST, 1)
+    faintest = np.full(len(outlines), 1.0)
+    np.minimum.at(faintest, owners, opacity)  # one for all parts of an outline
+    colors = [to_rgba(_INK, faintest[k]) for k in owners]
+    ax.add_collection(
+        LineCollection(lines, colors=colors, linewidths=width, zorder=3), autolim=False
+    )
 
 
 def _draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[float]) -> None:
-    """Draw regions as transparent areas: dark where many points may lie."""
-    from matplotlib.collections import PolyCollection
+    """Draw regions as transparent areas: dark where many points may lie.
 
-    areas = _runs(outlines, projection, center)
-    alpha = float(np.clip(_HAZE * 20 / max(len(areas), 1), 0.006, 0.15))
+    All regions get the same amount of ink, so that large ones are faint.
+    """
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
+
+    regions, _ = _runs(outlines, projection, center)
+    left, right, bottom, top = ax.axis()
+    ink = _HAZE * (right - left) * (top - bottom) / max(len(regions), 1)
+    colors = [to_rgba(_INK, min(ink / max(_area(region), 1e-300), _DARKEST)) for region in regions]
     haze = PolyCollection(
-        areas, facecolors=_INK, edgecolors="none", alpha=alpha, zorder=0.9, rasterized=True
+        regions, facecolors=colors, edgecolors="none", zorder=0.9, rasterized=True
     )
     ax.add_collection(haze, autolim=False)
+
+
+def _area(polygon: Floats) -> float:
+    """Area of a polygon (v x 2), by the shoelace formula."""
+    x, y = polygon.T
+    return float(0.5 * abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
 
 
 def _draw_alternatives(
@@ -121,7 +144,7 @@ def _draw_alternatives(
     t = np.linspace(0, 1, 40)[:, None]
     arcs = np.array([_great_circle(a, b, t) for a, b in zip(Y, others, strict=True)])
     lines = LineCollection(
-        _runs(arcs, projection, center),
+        _runs(arcs, projection, center)[0],
         colors=_INK,
         linewidths=0.8,
         linestyles=[(0, (2, 3))],
@@ -143,8 +166,13 @@ def _great_circle(a: Floats, b: Floats, t: Floats) -> Floats:
     return np.asarray((np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / np.sin(angle))
 
 
-def _runs(paths: Floats, projection: str, center: Sequence[float]) -> list[Floats]:
-    """Project paths on the sphere (k x v x 3), cut where they leave the map or cross its seam."""
+def _runs(
+    paths: Floats, projection: str, center: Sequence[float]
+) -> tuple[list[Floats], NDArray[np.intp]]:
+    """Project paths on the sphere (k x v x 3), cut where they leave the map or cross its seam.
+
+    Also returns the path that each part belongs to.
+    """
     k, v, _ = paths.shape
     flat = paths.reshape(-1, 3)
     P = project(flat / np.linalg.norm(flat, axis=1, keepdims=True), projection, center=center)
@@ -155,9 +183,10 @@ def _runs(paths: Floats, projection: str, center: Sequence[float]) -> list[Float
     step = np.linalg.norm(np.diff(P, axis=1), axis=2)
     usual = np.median(step, axis=1, keepdims=True)
     cut = hidden[:, 1:] | hidden[:, :-1] | (step > np.maximum(10 * usual, 1.0))
-    runs = []
-    for path, gone, breaks in zip(P, hidden, cut, strict=True):
+    runs, owners = [], []
+    for owner, (path, gone, breaks) in enumerate(zip(P, hidden, cut, strict=True)):
         for part in np.split(np.arange(v), np.flatnonzero(breaks) + 1):
             if len(part) > 1 and not gone[part[0]]:
                 runs.append(path[part])
-    return runs
+                owners.append(owner)
+    return runs, np.array(owners, dtype=np.intp)
