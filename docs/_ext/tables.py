@@ -334,7 +334,7 @@ def billion_text(scale: Mapping[str, Any], gpu: Mapping[str, Any]) -> str:
         f"about {1e9 / points * took:.0f} seconds; from a disk, as long as reading 400 GB takes: 80 seconds "
         "at 5 GB/s, 400 at 1 GB/s.\n"
         f"- **A cluster.** {most:,} points take {1e6 * each:.0f} core-microseconds per point: a billion "
-        f"takes {1e9 * each / 3600:.0f} core-hours, or {1e9 * each / 256 / 60:.0f} minutes on 16 machines "
+        f"takes {1e9 * each / 3600:.0f} core-hours, or {seconds(1e9 * each / 256)} on 16 machines "
         "with 16 cores, if each reads its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
     )
 
