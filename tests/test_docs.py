@@ -135,7 +135,8 @@ def test_tables_show_what_is_there_and_nothing_else(tables):
     assert len(rows) == 10
     assert tables.measures_table({}, "toy") == "*Not measured yet.*\n"
     assert tables.speed_table({}) == "*Not measured yet.*\n"
-    assert tables.gpu_text({}) == "*Not measured yet.*\n"
+    assert tables.torchdr_table({}) == "*Not measured yet.*\n"
+    assert tables.billion_text({}, {}) == "*Not measured yet.*\n"
     assert "angles best on 1 of 1 sets" in tables.wins(results)
     assert tables.wins({}) == ""
 

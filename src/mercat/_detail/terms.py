@@ -239,15 +239,14 @@ class FarTerms:
         self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         terms: list[Term] = [self.angles, *self.pairs]
-
-        in_one = None
+        numbers = None
         if kernels.take(self.X, Y) and Y.dtype == "float32":
-            in_one = numbers_for_kernels(self.angles, self.pairs, anchors)
-            packed = anchors.for_kernels
+            numbers = numbers_for_kernels(self.angles, self.pairs, anchors)
+            packed = anchors.for_kernels  # once, not in each thread
 
         def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
-            if in_one is not None:
-                return _forces_in_c(self.X[block], Y[block], packed, in_one, len(terms))
+            if numbers is not None:
+                return _forces_in_c(self.X[block], Y[block], packed, numbers, len(terms))
             squares = None if self._squares is None else self._squares[block]
             pairs = pairs_of(self.X[block], anchors, squares)
             found = [term.force(pairs, Y[block], anchors) for term in terms]
