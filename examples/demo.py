@@ -1,4 +1,4 @@
-"""Embeds scikit-learn's digits and the Smiley, prints the measures, writes a map and the explorer."""
+"""Embeds the digits and the Smiley without and with detail; prints measures, writes maps and explorers."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def main() -> None:
     smiley, part = datasets.smiley(random_state=0)
     sets = {"Digits": (digits, digit.astype(str)), "Smiley": (smiley, part)}
     figure, axes = plt.subplots(2, 2, figsize=(13, 10), layout="constrained")
-    for row, (name, (X, labels)) in zip(axes, sets.items(), strict=True):
-        print(f"{name}: {X.shape[0]} points in {X.shape[1]} dimensions")
+    runs = [(name, detail) for name in sets for detail in (0, 0.3)]
+    for ax, (name, detail) in zip(axes.flat, runs, strict=True):
+        X, labels = sets[name]
+        print(f"{name}: {X.shape[0]} points in {X.shape[1]} dimensions, detail={detail}")
         start = time.perf_counter()
-        model = Mercat(random_state=0, verbose=True)
+        model = Mercat(detail=detail, random_state=0, verbose=True)
         Y = model.fit_transform(X)
         print(f"{model.status_} {time.perf_counter() - start:.1f} s")
         print(metrics.report(X, Y, labels=labels, random_state=0), end="\n\n")
-        plot.map(Y, color=labels, ax=row[0])
-        row[0].set_title(f"{name}: Mercator map")
-        plot.globe(Y, color=labels, ax=row[1])
-        row[1].set_title(f"{name}: globe")
+        plot.map(Y, color=labels, ax=ax)
+        ax.set_title(f"{name}: detail={detail}")
         page = viewer.to_html(
             Y,
             {"label": labels},
-            folder / f"{name.lower()}.html",
-            title=f"{name} by Mercat",
+            folder / f"{name.lower()}-{detail}.html",
+            title=f"{name} by Mercat, detail={detail}",
             point_loss=model.point_loss_,
         )
         print(f"Explore it: {page.resolve()}", end="\n\n")
