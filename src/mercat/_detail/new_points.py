@@ -162,7 +162,7 @@ class DetailPlacer(_Surroundings):
             and self._numbers is not None
         )
 
-    @property
+    @functools.cached_property
     def _numbers(self) -> tuple[float, ...] | None:
         return numbers_for_kernels(
             AngleTerm(self.calibration, self.variance), self.terms, self.anchors
@@ -174,8 +174,8 @@ class DetailPlacer(_Surroundings):
         """The steps of `_settle`."""
         bandwidth, far = self.bandwidth, self._numbers
         assert far is not None
-        near = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
-        numbers = 1 / bandwidth**2, *far, *near, LONGEST_STEP * bandwidth
+        of_neighbors = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
+        numbers = 1 / bandwidth**2, *far, *of_neighbors, LONGEST_STEP * bandwidth
         X, near, _ = pairs
         compared = X, near, products_of(X, self.anchors)
         arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared

@@ -76,7 +76,7 @@ class Anchors(_Anchors):
     @functools.cached_property
     def for_kernels(self) -> kernels.Anchors:
         """The anchors in the layout of the kernels in C."""
-        return kernels.anchors_of(self.X, self.Y, self.frame, self.sums)
+        return kernels.anchors_of(self.X, self.Y, self.frame, self.sums, self.offset)
 
     def __getstate__(self) -> None:
         """Exclude cached properties from the state."""

@@ -101,11 +101,11 @@ def _draw_outlines(
     closed = np.concatenate([outlines, outlines[:, :1]], axis=1)
     lines, owners = _runs(closed, projection, center)
     left, right, bottom, top = ax.axis()
-    widths = np.array([np.ptp(line, axis=0).max() for line in lines])
-    opacity = np.clip(_WIDE * max(right - left, top - bottom) / widths, _FAINTEST, 1)
+    wide = _WIDE * max(right - left, top - bottom)
+    opacity = [wide / max(wide, np.ptp(line, axis=0).max()) for line in lines]
     faintest = np.full(len(outlines), 1.0)
     np.minimum.at(faintest, owners, opacity)  # one for all parts of an outline
-    colors = [to_rgba(_INK, faintest[k]) for k in owners]
+    colors = [to_rgba(_INK, max(faintest[k], _FAINTEST)) for k in owners]
     ax.add_collection(
         LineCollection(lines, colors=colors, linewidths=width, zorder=3), autolim=False
     )

@@ -40,19 +40,19 @@ class Anchors(NamedTuple):
     legs: np.ndarray  # (14, m) positions, frames and sums
     X: np.ndarray  # (m, r), padded with zeros
     Xt: np.ndarray  # (r, m), padded with zeros
-    Mt: (
-        np.ndarray
-    )  # (r + 2, 2, m), padded: the sums M, their products with the anchors, and squared norms
+    factors: np.ndarray  # (r + 1, 3, m), padded with zeros, see descent.c
 
 
-def anchors_of(X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any) -> Anchors:
-    """Anchors X (m x r) at Y (m x 3) with their tangent frames (2 x m x 3) and their sums."""
+def anchors_of(
+    X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any, offset: np.ndarray
+) -> Anchors:
+    """Anchors X (m x r) at Y (m x 3), their tangent frames (2 x m x 3), sums, and M times X (2m)."""
     legs = [*Y.T, *frame[0].T, *frame[1].T, *sums.S, sums.S12, *sums.t]
     rows, columns = by_rows_and_columns(X)
     (width, padded), m = columns.shape, len(X)
     factors = aligned_zeros((width + 1, 3, padded))
     factors[: X.shape[1], :, :m] = np.stack([*sums.M, X]).transpose(2, 0, 1)
-    factors[width, :, :m] = [*np.einsum("amr,mr->am", sums.M, X), np.einsum("mr,mr->m", X, X)]
+    factors[width, :, :m] = [*offset.reshape(2, m), np.einsum("mr,mr->m", X, X)]
     return Anchors(np.stack(legs).astype(np.float32), rows, columns, factors)
 
 

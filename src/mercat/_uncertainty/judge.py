@@ -38,10 +38,8 @@ from .points import Judge, Legs, OtherMap, Taken
 from .record import Uncertainty
 
 _LEAST_MAPS = 4
-_COMPARED, _NOT_THE_SAME = (
-    200,
-    0.1,
-)  # landmarks compared with the map; largest median distance, in map sizes
+_COMPARED = 200  # landmarks compared with the map
+_NOT_THE_SAME = 0.1  # largest median distance, in map sizes
 _LEAST_WITH_DETAIL = 10  # points, of which other maps have half
 # Factors from the scatter of other maps to that of maps of new data, chosen by measurement
 # (benchmarks/calibration.py): 1 + 0.5 for bootstrap samples of all rows, and with detail, for halves of the
@@ -196,11 +194,12 @@ def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
     # The model places its landmarks where they are.
     some = found.some(model.landmarks_[:_COMPARED])
     again = placed(model._placer.against, some.X, plan.workers) @ model._rotation.T
-    apart = float(np.median(geodesic(again, some.Y.astype(np.float64)))) / size_of(found.Y)
-    if apart > _NOT_THE_SAME:
+    apart, size = float(np.median(geodesic(again, some.Y.astype(np.float64)))), size_of(found.Y)
+    if apart > _NOT_THE_SAME * size:
         raise ValueError(
             "X must be the data that the model was fitted to, in the same order, got rows that the model "
-            f"places at a median distance of {apart:.2g} times the size of the map from its own points."
+            f"places at a median distance of {np.degrees(apart):.2g} degrees from its own points, on a map "
+            f"of size {np.degrees(size):.2g} degrees."
         )
     return found
 

@@ -74,8 +74,8 @@ class Uncertainty:
             return text
         median, Y = float(np.median(to_numpy(self.spread))), to_numpy(self.places)
         size = size_of(np.asarray(Y, dtype=np.float64))
-        spread = f"median spread {np.degrees(median):.2g} degrees, {median / size:.2g} map sizes"
-        return f"{text}; {spread}"
+        text += f"; median spread {np.degrees(median):.2g} degrees"
+        return f"{text}, {median / size:.2g} map sizes" if size > 0 else text
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
