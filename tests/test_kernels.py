@@ -174,11 +174,28 @@ def test_field_by_the_table(level, bandwidth):
     kernel = Kernel(bandwidth, Workers(1))
     found = kernel.field(Y).values
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.max())
-    table = kernel._table
-    assert (table.starts[0], table.starts[-1]) == (0, len(table.low))
-    assert (np.diff(table.starts) <= kernels.LANES).all()
     with Workers(3) as workers:
         np.testing.assert_array_equal(Kernel(bandwidth, workers).field(Y).values, found)
+
+
+def test_fields_of_few_places_have_no_denormal_numbers(level):
+    """Products with them take ten times as long on some processors."""
+    kernel = Kernel(0.02, Workers(1))
+    kernel.field(np.tile(np.float32([1, 0, 0]), (50, 1)))
+    for numbers in (kernel._table.values, kernel._table.scratch):
+        size = np.abs(numbers[numbers != 0])
+        assert size.min() > np.finfo(np.float32).tiny
+
+
+def test_charges_of_blocks_far_from_each_other_add_up(level):
+    """Each block of points has a grid, of which only some rows are in use."""
+    north, south = (np.tile(np.float32([0.6, 0, z]), (10_000, 1)) for z in (0.8, -0.8))
+    kernel = Kernel(0.2, Workers(1))
+    expected = by_numpy(kernel._charge, np.concatenate([north, south]))
+    for _ in range(2):  # grids are used again
+        found = kernel._charge(np.concatenate([north, south]))
+        np.testing.assert_allclose(found, expected, rtol=2e-4)  # sums of ten thousand
+        kernel._charge(np.concatenate([south, north]))
 
 
 @pytest.mark.parametrize("n", [*SIZES, MANY])

@@ -34,7 +34,6 @@ _FEWEST_ROWS = 12
 _POINTS_PER_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
 _NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
 _LEAST = 1e-10  # relative to the largest coefficient: smaller ones are not in the table
-_N_GROUPS = 32  # groups of frequencies, distributed over threads
 _GHOSTS = 2  # rows beyond each pole, used by interpolation
 _FREQUENCIES = 1 << 24  # number of matrix entries computed at a time
 
@@ -87,34 +86,32 @@ class Kernel:
         least = _LEAST * power.max()
         number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies to keep
         number = np.clip(np.ceil(number), 0, count).astype(np.int32)
-        frequencies = np.arange(count)
-        low, high = (np.empty((count, half), dtype=np.int32) for _ in range(2))
-        # Ranges from the first to the last latitude that has the frequency.
+        frequencies, lanes = np.arange(count), kernels.LANES
+        groups = frequencies[::lanes]
+        low, high = (np.empty((len(groups), half), dtype=np.int32) for _ in range(2))
+        # Ranges from the first to the last latitude that has the first frequency of the group.
         for i, reach in enumerate(number):
             before, after = (np.maximum.accumulate(r) for r in (reach, reach[::-1]))
-            low[:, i] = np.searchsorted(before, frequencies, side="right")
-            high[:, i] = self.n_rows - np.searchsorted(after, frequencies, side="right")
+            low[:, i] = np.searchsorted(before, groups, side="right")
+            high[:, i] = self.n_rows - np.searchsorted(after, groups, side="right")
         high = np.maximum(high, low)
-        offset = np.concatenate([[0], np.cumsum(high - low, dtype=np.int64).ravel()[:-1]])
-        size = int((high - low).sum(dtype=np.int64))
+        ends = lanes * np.cumsum(high - low, dtype=np.int64)
         # Factors of the elimination for the spline equations, which end differently for even and odd
         # frequencies.
-        sign = np.where(np.arange(kernels.LANES) % 2, -1.0, 1.0)
-        factors = np.empty((self.n_rows, kernels.LANES))
+        sign = np.where(np.arange(lanes) % 2, -1.0, 1.0)
+        factors = np.empty((self.n_rows, lanes))
         factors[0] = 1 / (4 + sign)
         for j in range(1, self.n_rows):
             factors[j] = 1 / (4 - factors[j - 1] + (sign if j == self.n_rows - 1 else 0))
         overlap_of_columns = (2 + np.cos(2 * np.pi * frequencies / self.n_columns)) / 3
-        starts = _starts((high - low).sum(axis=1))
         table = Table(
             low,
             high,
-            offset,
-            np.empty(size, dtype=np.float32),
+            np.concatenate([[0], ends[:-1]]),
+            kernels.aligned_zeros((int(ends[-1]),)),
             factors.astype(np.float32),
             (1 / overlap_of_columns**2).astype(np.float32),
-            starts,
-            kernels.aligned_zeros((len(starts) - 1, 2 * kernels.LANES + 4, self.n_rows)),
+            kernels.aligned_zeros((len(groups), 4, self.n_rows, lanes)),
         )
         alias = power * rho**self.n_columns
         rows = blocks(half, 8)
@@ -216,11 +213,11 @@ class Kernel:
 
 
 class Table(NamedTuple):
-    """The kernel from half of the latitudes to all, per frequency, without negligible entries.
+    """The kernel from half of the latitudes to all, without negligible entries.
 
-    Row i of frequency m has the entries `low` to `high` (frequency x latitude each), stored in `values` from
-    `offset`. `factors` and `scale` convert a field at the nodes into spline coefficients. `starts` are the
-    starts of groups of frequencies with about equal work; `scratch` is memory for each.
+    Frequencies are in groups of `LANES`, which are side by side in memory. Row i of group g has the entries
+    `low` to `high` (group x latitude each), stored in `values` from `offset`. `factors` and `scale` convert a
+    field at the nodes into spline coefficients; `scratch` is memory for a field.
     """
 
     low: np.ndarray
@@ -229,7 +226,6 @@ class Table(NamedTuple):
     values: np.ndarray
     factors: np.ndarray
     scale: np.ndarray
-    starts: np.ndarray
     scratch: np.ndarray
 
 
@@ -262,18 +258,6 @@ class Field(NamedTuple):
         x, y = x / cosine, y / cosine
         slope = [-z * x * north - y * east, -z * y * north + x * east, cosine * north]
         return value, xp.stack(slope, axis=1)
-
-
-def _starts(work: np.ndarray) -> np.ndarray:
-    """Starts of groups of frequencies, and the end: up to `LANES` each, about 1 / `_N_GROUPS` of the work."""
-    starts = [0]
-    while starts[-1] < len(work):
-        start, stop = starts[-1], starts[-1] + 2
-        share = work.sum() / _N_GROUPS
-        while stop - start < kernels.LANES and work[start : stop + 2].sum() < share:
-            stop += 2
-        starts.append(min(stop, len(work)))
-    return np.array(starts, dtype=np.int64)
 
 
 def _places(Y: Array, n_rows: int, n_columns: int) -> tuple[Array, Array]:

@@ -4,7 +4,8 @@
 #include "threads.h"
 
 #define GHOSTS 2
-#define NODES 8192 /* of a grid, per thread at a time */
+#define NODES 8192   /* of a grid, per thread at a time */
+#define LATITUDES 16 /* per thread at a time */
 #define PI 3.14159265358979323846f
 
 /* atan2 to within 2 ulp of the C library, without branches (polynomial from the Cephes library). */
@@ -82,9 +83,11 @@ struct grid {
     int64_t n, n_rows, n_columns, size, block; /* points, grid, points per block */
     const float *Y;
     float *values, *charge, *slope; /* `values` are on one grid, or on one grid per block */
+    int64_t *used;                  /* nodes of the grid of each block that have values: first and last */
 };
 
-/* Spreads unit charges of the points of some blocks on the grids of these blocks. */
+/* Spreads unit charges of the points of some blocks on the grids of these blocks. Only the rows between the points of a
+   block are set: neighbours, which are near in memory, are near on the map. */
 static void spread(const void *arguments, int64_t first, int64_t last)
 {
     const struct grid g = *(const struct grid *)arguments;
@@ -92,21 +95,33 @@ static void spread(const void *arguments, int64_t first, int64_t last)
     float down[4], right[4], slope[4];
     for (int64_t b = first; b < last; b++) {
         float *grid = g.values + b * g.size;
-        memset(grid, 0, sizeof(float) * g.size);
-        int64_t stop = (b + 1) * g.block < g.n ? (b + 1) * g.block : g.n;
+        int64_t low = 0, high = 0, stop = (b + 1) * g.block < g.n ? (b + 1) * g.block : g.n;
         for (int64_t start = b * g.block; start < stop; start += LANES) {
             int64_t count = stop - start < LANES ? stop - start : LANES;
             locate(g.Y + 3 * start, count, g.n_rows, g.n_columns, &p);
             for (int l = 0; l < count; l++) {
+                const int64_t above = (p.row[l] - 1) * g.n_columns, below = above + 4 * g.n_columns;
+                if (low == high)
+                    low = high = above;
+                if (above < low) {
+                    memset(grid + above, 0, sizeof(float) * (low - above));
+                    low = above;
+                }
+                if (below > high) {
+                    memset(grid + high, 0, sizeof(float) * (below - high));
+                    high = below;
+                }
                 cubic(p.down[l], down, slope);
                 cubic(p.right[l], right, slope);
                 for (int c = 0; c < 4; c++) {
-                    float *cell = grid + (p.row[l] - 1) * g.n_columns + around(p.column[l] + c - 1, g.n_columns);
+                    float *cell = grid + above + around(p.column[l] + c - 1, g.n_columns);
                     for (int r = 0; r < 4; r++)
                         cell[r * g.n_columns] += down[r] * right[c];
                 }
             }
         }
+        g.used[2 * b] = low;
+        g.used[2 * b + 1] = high;
     }
 }
 
@@ -115,17 +130,20 @@ static void add_up(const void *arguments, int64_t first, int64_t last)
 {
     const struct grid g = *(const struct grid *)arguments;
     memset(g.charge + first, 0, sizeof(float) * (last - first));
-    for (int64_t b = 0; b * g.block < g.n; b++)
-        for (int64_t i = first; i < last; i++)
+    for (int64_t b = 0; b * g.block < g.n; b++) {
+        const int64_t low = g.used[2 * b], high = g.used[2 * b + 1], to = high < last ? high : last;
+        for (int64_t i = low > first ? low : first; i < to; i++)
             g.charge[i] += g.values[b * g.size + i];
+    }
 }
 
-/* Spreads unit charges of n points Y on a grid of n_rows + 2 GHOSTS rows; `grids` holds one grid per block. */
+/* Spreads unit charges of n points Y on a grid of n_rows + 2 GHOSTS rows; `grids` holds one grid per block,
+   `used` two numbers. */
 KERNEL(charge)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, int64_t block, float *grids,
-               float *charge)
+               int64_t *used, float *charge)
 {
     const int64_t size = (n_rows + 2 * GHOSTS) * n_columns;
-    struct grid grid = {n, n_rows, n_columns, size, block, Y, grids, charge, NULL};
+    struct grid grid = {n, n_rows, n_columns, size, block, Y, grids, charge, NULL, used};
     for_rows(n_threads, (n + block - 1) / block, 1, spread, &grid);
     for_rows(n_threads, size, NODES, add_up, &grid);
 }
@@ -175,14 +193,18 @@ static void read_at(const void *arguments, int64_t first, int64_t last)
 KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, float *field,
                    float *value, float *slope)
 {
-    struct grid grid = {n, n_rows, n_columns, 0, 0, Y, field, value, slope};
+    struct grid grid = {n, n_rows, n_columns, 0, 0, Y, field, value, slope, NULL};
     for_rows(n_threads, n, ROWS, read_at, &grid);
 }
 
-/* The kernel between latitudes i and j for frequency m, K_m[i][j], decreases with m and with |i - j|. The table has the
-   entries low <= j < high of row i < half, from `offset`; rows of the other hemisphere are the same in reverse order.
-   Fills in rows first <= i < last from power = K_0, rho = K_m / K_(m-1), and the `alias` of K_m on a grid of finitely
-   many longitudes; all are half x n. `power` and `alias` are overwritten. */
+/* 0 for numbers so small that their products would be denormal, which is slow. */
+static inline float normal(float x) { return fabsf(x) < 1e-30f ? 0 : x; }
+
+/* The kernel between latitudes i and j for frequency m, K_m[i][j], decreases with m and with |i - j|. In the table, LANES
+   frequencies are side by side: row i < half of group g has the entries low <= j < high, from `offset`, LANES numbers
+   each; rows of the other hemisphere are the same in reverse order. Fills in rows first <= i < last from power = K_0,
+   rho = K_m / K_(m-1), and the `alias` of K_m on a grid of finitely many longitudes; all are half x n. `power` and
+   `alias` are overwritten. */
 KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequencies, const double *rho, double *power,
                    double *alias, const int32_t *low, const int32_t *high, const int64_t *offset, float *table)
 {
@@ -190,10 +212,10 @@ KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequenc
         const double *ratio = rho + i * 2 * half;
         double *p = power + i * 2 * half, *a = alias + i * 2 * half;
         for (int64_t m = 0; m < n_frequencies; m++) {
-            const int64_t row = m * half + i, from = low[row], to = high[row];
-            float *K = table + offset[row] - from;
-            for (int64_t j = from; j < to; j++) {
-                K[j] = (float)(p[j] + a[j]);
+            const int64_t row = m / LANES * half + i;
+            float *K = table + offset[row] + m % LANES;
+            for (int64_t j = low[row]; j < high[row]; j++, K += LANES) {
+                *K = normal((float)(p[j] + a[j]));
                 p[j] *= ratio[j];
                 a[j] /= ratio[j];
             }
@@ -201,80 +223,106 @@ KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequenc
     }
 }
 
-/* Solves the spline equations along n nodes, 6 x = (1 4 1) y, for LANES frequencies at a time; `factors` are those of
-   the elimination. */
-static void to_splines(int64_t n, const float *factors, float *x)
+#define PAIR (2 * LANES) /* real parts of LANES frequencies, then imaginary parts */
+
+/* Solves the spline equations along n nodes, 6 x = (1 4 1) y, for LANES frequencies at a time (n x PAIR); `factors` are
+   those of the elimination. Where there are no charges, solutions decay to 0. */
+static void to_splines(int64_t n, const float *restrict factors, float *restrict x)
 {
-    for (int l = 0; l < LANES; l++)
-        x[l] = 6 * x[l] * factors[l];
-    for (int64_t j = 1; j < n; j++)
-        for (int l = 0; l < LANES; l++)
-            x[j * LANES + l] = (6 * x[j * LANES + l] - x[(j - 1) * LANES + l]) * factors[j * LANES + l];
-    for (int64_t j = n - 2; j >= 0; j--)
-        for (int l = 0; l < LANES; l++)
-            x[j * LANES + l] -= factors[j * LANES + l] * x[(j + 1) * LANES + l];
+    float re[LANES] = {0}, im[LANES] = {0};
+    for (int64_t j = 0; j < n; j++)
+        for (int l = 0; l < LANES; l++) {
+            re[l] = x[j * PAIR + l] = normal((6 * x[j * PAIR + l] - re[l]) * factors[j * LANES + l]);
+            im[l] = x[j * PAIR + LANES + l] = normal((6 * x[j * PAIR + LANES + l] - im[l]) * factors[j * LANES + l]);
+        }
+    memset(re, 0, sizeof re);
+    memset(im, 0, sizeof im);
+    for (int64_t j = n - 1; j >= 0; j--)
+        for (int l = 0; l < LANES; l++) {
+            re[l] = x[j * PAIR + l] = normal(x[j * PAIR + l] - factors[j * LANES + l] * re[l]);
+            im[l] = x[j * PAIR + LANES + l] = normal(x[j * PAIR + LANES + l] - factors[j * LANES + l] * im[l]);
+        }
 }
 
 struct filter {
     int64_t half, n_frequencies;
-    const int64_t *starts, *offset;
+    const int64_t *offset;
     const int32_t *low, *high;
     const float *table, *factors, *scale;
-    float *spectrum, *scratch;
+    float *spectrum, *scratch; /* per group: charges and field, 2 half x PAIR each */
 };
 
-static void filter_groups(const void *arguments, int64_t first, int64_t last)
+/* Converts the spectrum of a charge to spline coefficients, for some groups of frequencies. */
+static void charges_of(const void *arguments, int64_t first, int64_t last)
 {
     const struct filter f = *(const struct filter *)arguments;
     const int64_t n = 2 * f.half, width = 2 * f.n_frequencies;
     for (int64_t g = first; g < last; g++) {
-        const int64_t start = f.starts[g], count = f.starts[g + 1] - start;
-        float *part[2] = {f.scratch + g * (2 * LANES + 4) * n, f.scratch + g * (2 * LANES + 4) * n + n * LANES};
-        float *x = part[1] + n * LANES, *y = x + n, *mirrored_x = y + n, *mirrored_y = mirrored_x + n;
-        for (int64_t j = 0; j < n; j++)
-            for (int l = 0; l < LANES; l++)
-                for (int c = 0; c < 2; c++)
-                    part[c][j * LANES + l] = l < count ? f.spectrum[j * width + 2 * (start + l) + c] : 0;
-        to_splines(n, f.factors, part[0]);
-        to_splines(n, f.factors, part[1]);
-        for (int64_t l = 0; l < count; l++) {
-            for (int64_t j = 0; j < n; j++) {
-                x[j] = mirrored_x[n - 1 - j] = part[0][j * LANES + l] * f.scale[start + l];
-                y[j] = mirrored_y[n - 1 - j] = part[1][j * LANES + l] * f.scale[start + l];
-            }
-            for (int64_t i = 0; i < f.half; i++) {
-                const int64_t row = (start + l) * f.half + i, from = f.low[row], to = f.high[row];
-                const float *K = f.table + f.offset[row] - from;
-                float a = 0, b = 0, c = 0, d = 0;
-#pragma omp simd reduction(+ : a, b, c, d)
-                for (int64_t j = from; j < to; j++) {
-                    a += K[j] * x[j];
-                    b += K[j] * y[j];
-                    c += K[j] * mirrored_x[j];
-                    d += K[j] * mirrored_y[j];
-                }
-                part[0][i * LANES + l] = a;
-                part[1][i * LANES + l] = b;
-                part[0][(n - 1 - i) * LANES + l] = c;
-                part[1][(n - 1 - i) * LANES + l] = d;
+        const int64_t start = g * LANES, rest = f.n_frequencies - start, count = rest < LANES ? rest : LANES;
+        float *charge = f.scratch + 2 * g * n * PAIR, numbers[PAIR] = {0}, scale[LANES] = {0};
+        memcpy(scale, f.scale + start, sizeof(float) * count);
+        for (int64_t j = 0; j < n; j++) {
+            memcpy(numbers, f.spectrum + j * width + 2 * start, sizeof(float) * 2 * count);
+            for (int l = 0; l < LANES; l++) {
+                charge[j * PAIR + l] = numbers[2 * l] * scale[l];
+                charge[j * PAIR + LANES + l] = numbers[2 * l + 1] * scale[l];
             }
         }
-        to_splines(n, f.factors, part[0]);
-        to_splines(n, f.factors, part[1]);
-        for (int64_t j = 0; j < n; j++)
-            for (int l = 0; l < count; l++)
-                for (int c = 0; c < 2; c++)
-                    f.spectrum[j * width + 2 * (start + l) + c] = part[c][j * LANES + l];
+        to_splines(n, f.factors, charge);
     }
 }
 
-/* Replaces the spectrum of a charge (n rows of n_frequencies complex numbers) by that of its field. Group g has the
-   frequencies starts[g] to starts[g + 1], at most LANES, and starts at an even number. `factors` are n x LANES, `scale`
-   has one number per frequency; `scratch` holds (2 LANES + 4) n numbers per group. */
-KERNEL(filter)(int64_t n_threads, int64_t n_groups, const int64_t *starts, int64_t half, int64_t n_frequencies,
-               const int32_t *low, const int32_t *high, const int64_t *offset, const float *table, const float *factors,
-               const float *scale, float *spectrum, float *scratch)
+/* Applies the kernel: latitudes of the field, of both hemispheres. Rows are counted over all groups. */
+static void apply(const void *arguments, int64_t first, int64_t last)
 {
-    struct filter filter = {half, n_frequencies, starts, offset, low, high, table, factors, scale, spectrum, scratch};
-    for_rows(n_threads, n_groups, 1, filter_groups, &filter);
+    const struct filter f = *(const struct filter *)arguments;
+    const int64_t n = 2 * f.half;
+    for (int64_t row = first; row < last; row++) {
+        const int64_t g = row / f.half, i = row % f.half;
+        const float *charge = f.scratch + 2 * g * n * PAIR, *K = f.table + f.offset[row];
+        float *field = f.scratch + (2 * g + 1) * n * PAIR, north[PAIR] = {0}, south[PAIR] = {0};
+        for (int64_t j = f.low[row]; j < f.high[row]; j++, K += LANES) {
+            const float *here = charge + j * PAIR, *mirrored = charge + (n - 1 - j) * PAIR;
+            for (int l = 0; l < LANES; l++) {
+                north[l] += K[l] * here[l];
+                north[LANES + l] += K[l] * here[LANES + l];
+                south[l] += K[l] * mirrored[l];
+                south[LANES + l] += K[l] * mirrored[LANES + l];
+            }
+        }
+        memcpy(field + i * PAIR, north, sizeof north);
+        memcpy(field + (n - 1 - i) * PAIR, south, sizeof south);
+    }
+}
+
+/* Converts the field at the nodes to the spectrum of its spline coefficients, for some groups. */
+static void spectrum_of(const void *arguments, int64_t first, int64_t last)
+{
+    const struct filter f = *(const struct filter *)arguments;
+    const int64_t n = 2 * f.half, width = 2 * f.n_frequencies;
+    for (int64_t g = first; g < last; g++) {
+        const int64_t start = g * LANES, rest = f.n_frequencies - start, count = rest < LANES ? rest : LANES;
+        float *field = f.scratch + (2 * g + 1) * n * PAIR, numbers[PAIR];
+        to_splines(n, f.factors, field);
+        for (int64_t j = 0; j < n; j++) {
+            for (int l = 0; l < LANES; l++) {
+                numbers[2 * l] = field[j * PAIR + l];
+                numbers[2 * l + 1] = field[j * PAIR + LANES + l];
+            }
+            memcpy(f.spectrum + j * width + 2 * start, numbers, sizeof(float) * 2 * count);
+        }
+    }
+}
+
+/* Replaces the spectrum of a charge (n rows of n_frequencies complex numbers) by that of its field. `factors` are
+   n x LANES, `scale` has one number per frequency; `scratch` holds 2 n PAIR numbers per group of LANES frequencies. */
+KERNEL(filter)(int64_t n_threads, int64_t half, int64_t n_frequencies, const int32_t *low, const int32_t *high,
+               const int64_t *offset, const float *table, const float *factors, const float *scale, float *spectrum,
+               float *scratch)
+{
+    struct filter filter = {half, n_frequencies, offset, low, high, table, factors, scale, spectrum, scratch};
+    const int64_t n_groups = (n_frequencies + LANES - 1) / LANES;
+    for_rows(n_threads, n_groups, 1, charges_of, &filter);
+    for_rows(n_threads, n_groups * half, LATITUDES, apply, &filter);
+    for_rows(n_threads, n_groups, 1, spectrum_of, &filter);
 }

@@ -14,8 +14,8 @@ def charge(
 ) -> np.ndarray:
     """See `_detail.repulsion.Kernel._charge`: the sum of the grids of blocks of points, flattened."""
     result = np.empty(grids.shape[1], dtype=np.float32)
-    Y = exactly(Y, np.float32)
-    run("charge", n_threads, len(Y), Y, n_rows, n_columns, block, grids, result)
+    Y, used = exactly(Y, np.float32), np.empty((len(grids), 2), dtype=np.int64)
+    run("charge", n_threads, len(Y), Y, n_rows, n_columns, block, grids, used, result)
     return result
 
 
@@ -33,7 +33,7 @@ def fill_table(
     rho: np.ndarray, power: np.ndarray, alias: np.ndarray, table: Any, rows: slice
 ) -> None:
     """Fill a `_detail.repulsion.Table` at some latitudes; see repulsion.c."""
-    n_frequencies, half = table.low.shape
+    half, n_frequencies = table.low.shape[1], len(table.scale)
     run(
         "fill_table", rows.start, rows.stop, half, n_frequencies, rho, power, alias,
         table.low, table.high, table.offset, table.values,
@@ -42,11 +42,9 @@ def fill_table(
 
 def filter_spectrum(table: Any, spectrum: np.ndarray, n_threads: int) -> None:
     """Convert the spectrum of a charge to that of its field, in place; see repulsion.c."""
-    n_frequencies, half = table.low.shape
-    n_groups = len(table.starts) - 1
-    assert table.scratch.size >= n_groups * (2 * LANES + 4) * 2 * half, table.scratch.size
+    n_groups, half = table.low.shape
+    assert table.scratch.size >= n_groups * 4 * LANES * 2 * half, table.scratch.size
     run(
-        "filter", n_threads, n_groups, table.starts, half, n_frequencies, table.low, table.high,
-        table.offset, table.values, table.factors, table.scale, spectrum.view(np.float32),
-        table.scratch,
+        "filter", n_threads, half, len(table.scale), table.low, table.high, table.offset,
+        table.values, table.factors, table.scale, spectrum.view(np.float32), table.scratch,
     )  # fmt: skip

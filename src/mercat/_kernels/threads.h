@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#define MOST_THREADS 256
-#define ROWS 512 /* per thread at a time, if they take little time each */
+#define HELPERS 4 /* started by each thread, at most */
+#define ROWS 512  /* per thread at a time, if they take little time each */
 
 /* Processes rows first <= i < last. */
 typedef void (*rows_function)(const void *arguments, int64_t first, int64_t last);
@@ -15,19 +15,10 @@ typedef void (*rows_function)(const void *arguments, int64_t first, int64_t last
 struct loop {
     rows_function function;
     const void *arguments;
-    int64_t n, grain, next;
+    int64_t n, grain, next, n_threads; /* next row; number of threads that may still start */
 };
 
-static void take_rows(struct loop *loop)
-{
-    for (;;) {
-        int64_t first = __atomic_fetch_add(&loop->next, loop->grain, __ATOMIC_RELAXED);
-        if (first >= loop->n)
-            return;
-        int64_t rest = loop->n - first;
-        loop->function(loop->arguments, first, first + (rest < loop->grain ? rest : loop->grain));
-    }
-}
+static void take_rows(struct loop *loop);
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
@@ -58,19 +49,36 @@ static int start_thread(thread *t, struct loop *loop) { return pthread_create(t,
 static void end_thread(thread t) { pthread_join(t, NULL); }
 #endif
 
-/* Calls the function for all n rows, `grain` at a time. If a thread cannot be started, the others do its work. */
+/* Whether a thread may start, and would find work. */
+static int may_start(struct loop *loop)
+{
+    return __atomic_load_n(&loop->next, __ATOMIC_RELAXED) < loop->n &&
+           __atomic_fetch_sub(&loop->n_threads, 1, __ATOMIC_RELAXED) > 0;
+}
+
+/* Takes rows, `grain` at a time, until none are left. Starting a thread takes as long as many rows, so each starts
+   others, between its own rows, while there is work. If one cannot be started, the others do its work. */
+static void take_rows(struct loop *loop)
+{
+    thread helpers[HELPERS];
+    int started = 0;
+    for (;;) {
+        int64_t first = __atomic_fetch_add(&loop->next, loop->grain, __ATOMIC_RELAXED), rest = loop->n - first;
+        if (rest <= 0)
+            break;
+        if (started < HELPERS && may_start(loop) && start_thread(&helpers[started], loop))
+            started++;
+        loop->function(loop->arguments, first, first + (rest < loop->grain ? rest : loop->grain));
+    }
+    while (started > 0)
+        end_thread(helpers[--started]);
+}
+
+/* Calls the function for all n rows, `grain` at a time, on up to n_threads threads. */
 static void for_rows(int64_t n_threads, int64_t n, int64_t grain, rows_function function, const void *arguments)
 {
-    struct loop loop = {function, arguments, n, grain, 0};
-    thread threads[MOST_THREADS];
-    int64_t wanted = (n + grain - 1) / grain, started = 0;
-    wanted = (wanted < n_threads ? wanted : n_threads) - 1;
-    wanted = wanted < MOST_THREADS ? wanted : MOST_THREADS;
-    while (started < wanted && start_thread(&threads[started], &loop))
-        started++;
+    struct loop loop = {function, arguments, n, grain, 0, n_threads - 1};
     take_rows(&loop);
-    while (started > 0)
-        end_thread(threads[--started]);
 }
 
 #endif
