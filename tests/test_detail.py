@@ -53,7 +53,7 @@ from mercat._math.distances import DistanceTerm
 from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import tangent
 from mercat._math.terms import fitted_to
-from mercat._solve import pipeline
+from mercat._solve import detail as adding
 from mercat._solve.initial import size_of
 from mercat._solve.losses import AngleLoss
 
@@ -255,12 +255,12 @@ def test_descent_begins_at_averages_but_with_little_detail(
     monkeypatch, digits, detail, begins_at_averages
 ):
     starts, averages = [], []
-    of_averages, sharpen = pipeline._of_averages, pipeline.sharpen
+    of_averages, sharpen = adding._of_averages, adding.sharpen
     monkeypatch.setattr(
-        pipeline, "_of_averages", lambda *a: averages.append(of_averages(*a)) or averages[-1]
+        adding, "_of_averages", lambda *a: averages.append(of_averages(*a)) or averages[-1]
     )
     monkeypatch.setattr(
-        pipeline, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
+        adding, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
     )
     Mercat(detail=detail, random_state=0).fit(digits[:300])
     assert len(averages) == begins_at_averages
@@ -269,10 +269,10 @@ def test_descent_begins_at_averages_but_with_little_detail(
 
 def test_descent_takes_the_affinities_along_paths_first(monkeypatch, digits):
     used, pulls = [], []
-    attraction, affinities_of = descent.attraction, pipeline.affinities_of
+    attraction, affinities_of = descent.attraction, adding.affinities_of
     monkeypatch.setattr(descent, "attraction", lambda P, *a: used.append(P) or attraction(P, *a))
     monkeypatch.setattr(
-        pipeline, "affinities_of", lambda *a: pulls.append(affinities_of(*a)) or pulls[-1]
+        adding, "affinities_of", lambda *a: pulls.append(affinities_of(*a)) or pulls[-1]
     )
     Mercat(detail=0.3, random_state=0).fit(digits[:200])
     ((forming, settled), _), half = pulls[0], N_ITER // 2
@@ -301,16 +301,16 @@ def test_loops_form_with_little_detail_as_well():
 
 @pytest.mark.usefixtures("brief_descent")
 def test_descent_begins_at_a_large_map_unless_the_start_is_given(monkeypatch, digits):
-    starts, sharpen = [], pipeline.sharpen
+    starts, sharpen = [], adding.sharpen
     monkeypatch.setattr(
-        pipeline, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
+        adding, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
     )
     X = digits[:300]
     plain = Mercat(random_state=0).fit_transform(X)
     assert size_of(plain) < 0.5
     Mercat(detail=0.3, random_state=0).fit(X)
     Mercat(detail=0.3, random_state=0, init=plain).fit(X)
-    assert size_of(starts[0]) == pytest.approx(pipeline._LEAST_SIZE, abs=1e-3)
+    assert size_of(starts[0]) == pytest.approx(adding._LEAST_SIZE, abs=1e-3)
     assert size_of(starts[1]) < 0.5
 
 

@@ -26,8 +26,9 @@ from ._progress import Progress
 from ._reduce.components import ComponentReducer
 from ._reduce.reducer import Reducer, fit_reducer, full_rows
 from ._solve.anchors import Anchors
+from ._solve.detail import add_detail
 from ._solve.diagnostics import Diagnostics
-from ._solve.pipeline import Plan, Solved, add_detail, solve
+from ._solve.pipeline import Plan, Solved, solve
 from ._solve.rotated import judge, output_type, place, rotated, rotation_of
 from ._solve.status import Status
 from ._solve.trust import TrustWarning, trust_warnings

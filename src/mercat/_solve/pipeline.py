@@ -8,37 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.arrays import TILE, Array, blocks, namespace, on_host, to_numpy, widest
+from .._data.arrays import Array, blocks, namespace, to_numpy
 from .._data.sampling import Sample, sample_of
 from .._data.source import RowSource
 from .._data.threads import Workers
-from .._detail import tiles
-from .._detail.affinities import Affinities, affinities_of, averages_over
-from .._detail.descent import (
-    N_ITER,
-    SETTLED_AT,
-    Sharpened,
-    settled_loss,
-    sharpen,
-    weight_of,
-)
-from .._detail.graphs import graph_like, graph_of
-from .._detail.neighbors import EqualRows, nearest
-from .._detail.new_points import detail_placer
-from .._detail.terms import FarTerms, angle_term, pair_forces
 from .._math.angles import (
     ABSOLUTE,
     AngleFit,
     Calibration,
     Moments,
-    angle_fit,
     calibrate,
     mean_square,
     total,
 )
 from .._progress import Progress, reporter
 from .._reduce.components import ComponentReducer
-from .._reduce.reducer import Reducer, project_all, project_rows
+from .._reduce.reducer import Reducer, project_all
 from .algorithm1 import solve_algorithm1
 from .anchors import (
     Anchors,
@@ -47,8 +32,6 @@ from .anchors import (
     anchored_start,
     hold,
     no_farther_than_needed,
-    settled_start,
-    stays,
 )
 from .diagnostics import (
     Diagnostics,
@@ -57,11 +40,10 @@ from .diagnostics import (
     crowding,
     find_cut,
     find_dominance,
-    parts_of,
 )
 from .exact import Fit, solve_exact, takes_pairs
 from .fitted_map import FittedMap, ScoredMap, loss_sample
-from .initial import pca_positions, principal_scores, resized, size_of
+from .initial import pca_positions, principal_scores
 from .losses import AngleLoss
 from .placement import (
     N_APEX_LEGS,
@@ -89,11 +71,7 @@ _FULL_BATCH_UP_TO = (
     10_000  # points that Algorithm 1 takes in one batch, as for the paper's toy data
 )
 _BATCH_SIZE = 64
-_FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
-# Smallest root mean square arc from the centre at which that descent starts: the map should be larger than
-# the first bandwidth, or the first stages hardly see which parts of it are near each other.
-_LEAST_SIZE = 0.5
-_COMPARED = 1000  # points used to compare the angles of two maps
+FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
 PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
 
@@ -208,8 +186,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
 
 def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, ScoredMap]:
     """Solve denoised rows exactly, and prepare placing others against them."""
-    fit = _descend(X_hat, rows, plan, careful=not plan.sampled)
-    return fit, _placement(X_hat, fit.Y, fit.angle_fit, plan)
+    fit = descend(X_hat, rows, plan, careful=not plan.sampled)
+    return fit, placement_of(X_hat, fit.Y, fit.angle_fit, plan)
 
 
 def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Crowd:
@@ -285,14 +263,14 @@ def _solve_all(plan: Plan) -> Solved:
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:
-        fit = _descend(X_hat, np.arange(n), plan, careful=True, sample=sample.rows)
+        fit = descend(X_hat, np.arange(n), plan, careful=True, sample=sample.rows)
     chosen = sample.rows[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placement = _placement(X_hat[chosen], fit.Y[chosen], fit.angle_fit, plan)
-    crowd = _crowd(fit.Y, X_hat, np.sort(sample.rows[:CROWD]), plan)
+    placement = placement_of(X_hat[chosen], fit.Y[chosen], fit.angle_fit, plan)
+    crowd = crowd_of(fit.Y, X_hat, np.sort(sample.rows[:CROWD]), plan)
     return Solved(fit, placement, chosen, sample, crowd, diagnostics)
 
 
-def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
+def crowd_of(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
     rows = _thinned(rows, X_hat.shape[1], plan)
     some = to_numpy(X_hat[rows])
     return Crowd(to_numpy(Y[rows]), _scores(some, plan.reducer), _plane(some, plan.reducer))
@@ -301,179 +279,16 @@ def _crowd(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
 def begins_at_averages(plan: Plan) -> bool:
     """Whether the descent with detail starts from a map of averages, and not from the plain map."""
     free = plan.anchors is None and isinstance(plan.init, str)
-    return plan.detail >= _FROM_AVERAGES and free
+    return plan.detail >= FROM_AVERAGES and free
 
 
-def add_detail(solved: Solved, plan: Plan) -> Solved:
-    """Add neighbourhoods to a finished map, unless the callback has stopped the fit."""
-    if solved.fit.status is Status.CALLBACK:
-        return solved
-    fit, workers = solved.fit, plan.device_workers
-    X_hat = _all_projected(plan)
-    only_landmarks = plan.sampled and begins_at_averages(plan)
-    Y = None if only_landmarks else plan.source.to_device(fit.Y)
-    plan.progress.phase("neighbours", None, "")
-    graph, order = _graph(X_hat, plan)
-    back, landmarks, sample = None, solved.landmarks, solved.sample
-    if order is not None:
-        X_hat, Y = X_hat[order], None if Y is None else Y[order]
-        back = namespace(order).argsort(order)
-        landmarks, rows = (to_numpy(back)[rows] for rows in (landmarks, sample.rows))
-        sample = sample._replace(rows=rows)
-    pulls, strength = affinities_of(X_hat, graph, workers)
-    correlation = fit.angle_fit.correlation
-    heaviest, weight = (weight_of(detail, correlation) for detail in (np.inf, plan.detail))
-    # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
-    # belongs together; averages over neighbours have less of it.
-    if plan.detail >= _FROM_AVERAGES:
-        rows = landmarks if plan.sampled else np.arange(len(X_hat))
-        start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
-        Y = _of_averages(X_hat, graph, rows, start, plan)
-    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, (heaviest, weight), sample, plan)
-    k = max(1, round(graph.nnz / len(X_hat)))
-    parts = parts_of(pulls.settled)
-    del graph, pulls  # on a device there may be no room for what follows
-    if back is not None:
-        X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
-    sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows in one place
-    placer = FittedMap(
-        plan.reducer,
-        plan.source.to_memory(
-            detail_placer(X_hat, sharp, solved.landmarks, k, strength, far_terms, weight, workers)
-        ),
-    )
-    fit = Fit(
-        sharp.Y,
-        _judged(X_hat, sharp.Y, solved.landmarks if plan.sampled else None, plan),
-        fit.history + sharp.history,
-        Status.CALLBACK if sharp.stopped else fit.status,
-    )
-    crowd = np.sort(solved.sample.rows[:CROWD])
-    return solved._replace(
-        fit=fit,
-        placement=solved.placement._replace(placer=placer),
-        crowd=_crowd(sharp.Y, X_hat, crowd, plan),
-        diagnostics=solved.diagnostics._replace(parts=parts),
-    )
-
-
-def _of_averages(
-    X_hat: Array, graph: Any, rows: np.ndarray, start: np.ndarray, plan: Plan
-) -> Array:
-    """Positions (n x 3) on a map of averages over neighbours, solved for some rows from their start."""
-    averages = averages_over(X_hat, graph, plan.device_workers)
-    enlarge = begins_at_averages(plan)
-    plan = plan._replace(anchors=None, callback=None, max_iter=None)
-    few = to_numpy(averages[rows])
-    fit = _descend(few, rows, plan, careful=False, start=start)
-    if plan.sampled:
-        placer = plan.source.to_device(_landmark_placer(few, fit.Y, fit.angle_fit, plan))
-        size = 4 * TILE if on_host(X_hat) else plan.source.block
-        parts = plan.device_workers.map(
-            lambda b: placer.place(averages[b]), blocks(len(X_hat), size)
-        )
-        Y = namespace(X_hat).concat(list(parts))
-    else:
-        Y = plan.source.to_device(fit.Y)
-    # An aligned map or a given start keeps its size.
-    return resized(Y, _LEAST_SIZE) if enlarge and size_of(Y) < _LEAST_SIZE else Y
-
-
-def _sharpened(
-    X_hat: Array,
-    start: Array,
-    fit: Fit,
-    pulls: Affinities,
-    weights: tuple[float, float],
-    sample: Sample,
-    plan: Plan,
-) -> tuple[Sharpened, FarTerms]:
-    """The end of the descent, or a map near another one that is about as good; and its far terms."""
-    workers, before = plan.device_workers, len(fit.history)
-    iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
-    plan.progress.phase("detail", iterations, "iteration")
-    report = reporter(plan.progress, plan.callback)
-
-    def descend(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
-        angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, sample)
-        far_terms = FarTerms(X_hat, angles, pair_forces(X_hat, Y, sample), sample, workers)
-        sharp = sharpen(
-            Y,
-            pulls,
-            weights,
-            far_terms,
-            workers=workers,
-            # Only a callback needs the positions, in memory.
-            report=lambda i, loss, Y: report(before + i, loss, to_numpy(Y) if plan.callback else Y),
-            **how,
-        )
-        return sharp, far_terms
-
-    free = descend(start)
-    if plan.anchors is None or free[0].stopped:
-        return free
-    near_other, rows = settled_start(plan.anchors, X_hat, workers), plan.anchors.known
-    held = descend(near_other, settled=True, held=rows)
-    some = np.sort(sample.rows[:_COMPARED])
-    near, far = (
-        (correlation_among(X_hat[some], Y[some], workers), settled_loss(pulls.settled, Y, workers))
-        for Y in (held[0].Y, free[0].Y)
-    )
-    return held if stays(near, far) else free
-
-
-def _all_projected(plan: Plan) -> Array:
-    """X_hat of all rows in single precision, on the device of the computation, read in blocks."""
-    rows = plan.source
-    spectral, X_hat, start = rows.to_device(plan.reducer), None, 0
-    for part in rows.each(lambda some, _: project_rows(spectral, some)):
-        if X_hat is None:
-            X_hat = rows.scratch((rows.shape[0], part.shape[1]))
-        X_hat[start : start + len(part)] = part
-        start += len(part)
-    return X_hat
-
-
-def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
-    """The graph of neighbours, given or computed.
-
-    On a device, points are renumbered so that neighbours are close in memory; the order is returned.
-    """
-    if not isinstance(plan.neighbors, int):
-        return graph_like(plan.neighbors, X_hat), None
-    if on_host(X_hat):
-        return graph_of(nearest(X_hat, plan.neighbors, plan.rng, plan.workers)), None
-    found = tiles.nearest(X_hat, plan.neighbors, plan.rng)
-    number = namespace(found.order).argsort(found.order)
-    return graph_of(number[found.indices[found.order]]), found.order
-
-
-def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
-    """Quality of Y over all triples, or over all points as apices and landmarks as legs."""
-    xp, rows = namespace(X_hat), plan.source
-    if landmarks is None:
-        wide = widest(X_hat)
-        loss = AngleLoss(xp.astype(X_hat, wide), line=plan.line, workers=plan.workers)
-        return loss.judge(to_numpy(Y).astype(np.float64))
-    legs = loss_sample(*(to_numpy(P[landmarks]) for P in (X_hat, Y))).share(len(Y), rows.tile)
-    legs, size = rows.to_device(legs), rows.tile if on_host(Y) else rows.block
-    parts = plan.device_workers.map(
-        lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), size)
-    )
-    moments = Moments(*(xp.concat(m) for m in zip(*parts, strict=True)))
-    found = angle_fit(moments, plan.line)
-    point_loss = rows.empty((len(Y),), "float64")
-    rows.store(found.point_loss, point_loss, slice(None))
-    return found._replace(point_loss=point_loss)
-
-
-def _placement(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
+def placement_of(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
     """Prepare placing points against these landmarks and computing their losses."""
-    placer = FittedMap(plan.reducer, _landmark_placer(X_hat, Y, fit, plan))
+    placer = FittedMap(plan.reducer, landmark_placer(X_hat, Y, fit, plan))
     return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.source.shape[0]), fit.calibration)
 
 
-def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
+def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
     """Landmarks that points are placed against; a few are enough, except for the paper's loss."""
     n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
@@ -488,7 +303,7 @@ def _landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan
     return as_type(landmarks, np.float32)
 
 
-def _descend(
+def descend(
     X_hat: np.ndarray,
     rows: np.ndarray,
     plan: Plan,

@@ -22,8 +22,9 @@ from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from .._progress import Progress
 from .._reduce.reducer import Reducer, fit_reducer, project_all
+from .._solve.detail import add_detail
 from .._solve.losses import AngleLoss
-from .._solve.pipeline import Plan, _placement, add_detail, solve, solve_sample
+from .._solve.pipeline import Plan, placement_of, solve, solve_sample
 from .._solve.placement import LandmarkPlacer
 from .._solve.starts import Promising
 from .points import N_LEGS, Legs, OtherMap, Taken, monomials
@@ -175,7 +176,7 @@ def _neighbors_among(
 
 def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
     """Placer of points by their angles to landmarks X at Y."""
-    placer: Any = _placement(X, Y, fit, plan).placer.against
+    placer: Any = placement_of(X, Y, fit, plan).placer.against
     return cast(LandmarkPlacer, placer)
 
 
