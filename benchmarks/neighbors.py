@@ -36,7 +36,7 @@ def mercat(X: np.ndarray) -> np.ndarray:
     from mercat._detail.neighbors import nearest
 
     with Workers(n_threads(-1)) as workers:
-        return nearest(X, K, np.random.default_rng(0), workers)
+        return nearest(X, K, np.random.default_rng(0), workers).indices
 
 
 def scikit_learn(X: np.ndarray) -> np.ndarray:

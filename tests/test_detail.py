@@ -70,7 +70,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def weights(X: np.ndarray, k: int) -> sp.csr_array:
     with Workers(1) as workers:
-        graph = graph_of(nearest(X, k, np.random.default_rng(0), workers))
+        graph = graph_of(nearest(X, k, np.random.default_rng(0), workers).indices)
         lengths = edge_lengths(X, graph, workers)
     shares = edge_shares(lengths, graph.indptr, DECAY)
     radius = radii(lengths, shares, graph.indptr)
@@ -533,6 +533,38 @@ def test_callback_sees_all_points_and_may_stop(digits):
     stopped_before = Mercat(detail=0.3, callback=lambda *_: True, random_state=0).fit(X)
     assert stopped_before.n_iter_ == 1
     assert stopped_before.transform(X[:3]).shape == (3, 3)
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_renumbered_points_come_back_in_their_order(digits, monkeypatch):
+    """Points in another order in memory: the same map, for the caller and for a callback."""
+    X = digits[:300]
+    seen = {}
+
+    def fitted(order):
+        def renumbered(*arguments):
+            return nearest(*arguments)._replace(order=order)
+
+        monkeypatch.setattr(adding, "nearest", renumbered)
+        model = Mercat(
+            detail=0.3, random_state=0, callback=lambda i, loss, Y: seen.update(last=Y.copy())
+        ).fit(X)
+        last = seen["last"]
+        return model, last @ orthogonal_onto(last, model.embedding_).T
+
+    (as_given, path), (other, other_path) = (
+        fitted(order) for order in (None, np.random.default_rng(1).permutation(300))
+    )
+    apart = [
+        np.median(np.linalg.norm(a - b, axis=1))
+        for a, b in [
+            (as_given.embedding_, other.embedding_),
+            (path, other_path),
+            (as_given.transform(X[:50] + 0.1), other.transform(X[:50] + 0.1)),
+        ]
+    ]
+    assert max(apart) < 0.01, apart
+    assert other.loss_ == pytest.approx(as_given.loss_, rel=0.01)
 
 
 @pytest.mark.usefixtures("brief_descent")

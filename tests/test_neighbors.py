@@ -36,7 +36,7 @@ def truth(X: np.ndarray, k: int) -> np.ndarray:
 @pytest.mark.parametrize(("n", "k"), [(10, 3), (31, 1), (33, 10), (64, 20), (1000, 15)])
 def test_nearest_equal_scikit_learn(n, k):
     X = np.random.default_rng(n).normal(size=(n, 5)).astype(np.float32)
-    found = run(nearest, X, k, np.random.default_rng(0))
+    found = run(nearest, X, k, np.random.default_rng(0)).indices
     np.testing.assert_array_equal(found, truth(X, k))
 
 
@@ -54,7 +54,7 @@ def test_nearest_of_points_far_from_others():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(50, 4)), 100 + 1e-1 * rng.normal(size=(50, 4))])
     X = (X - X.mean(axis=0)).astype(np.float32)
-    found = run(nearest, X, 49, np.random.default_rng(0))
+    found = run(nearest, X, 49, np.random.default_rng(0)).indices
     assert (found[:50] < 50).all()
     assert (found[50:] >= 50).all()
     np.testing.assert_array_equal(found[50:, :3], truth(X.astype(float), 3)[50:])
@@ -62,7 +62,7 @@ def test_nearest_of_points_far_from_others():
 
 def test_duplicates_are_neighbors_but_not_of_themselves():
     X = np.zeros((20, 3), dtype=np.float32)
-    found = run(nearest, X, 5, np.random.default_rng(0))
+    found = run(nearest, X, 5, np.random.default_rng(0)).indices
     assert all(len(set(row)) == 5 and i not in row for i, row in enumerate(found))
     assert (np.diff(found, axis=1) > 0).all()  # equally near: in their order
 
@@ -73,7 +73,7 @@ def test_cells_find_nearly_all_and_repeat(monkeypatch):
     X = (
         rng.normal(size=(6, 10))[rng.integers(6, size=9000)] * 3 + rng.normal(size=(9000, 10))
     ).astype(np.float32)
-    found = [run(nearest, X, 15, np.random.default_rng(1), n_jobs=j) for j in (1, 2, 4)]
+    found = [run(nearest, X, 15, np.random.default_rng(1), n_jobs=j).indices for j in (1, 2, 4)]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     assert not (found[0] == np.arange(9000)[:, None]).any()
@@ -91,9 +91,20 @@ def test_noise_is_looked_for_in_as_many_cells_as_it_takes(monkeypatch, most):
     monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 3)
     monkeypatch.setattr("mercat._detail.neighbors._MOST_CELLS", most)
     X = np.random.default_rng(0).normal(size=(4000, 30)).astype(np.float32)
-    found = run(nearest, X, 15, np.random.default_rng(1))
+    found = run(nearest, X, 15, np.random.default_rng(1)).indices
     recall = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found, truth(X, 15), strict=True)])
     assert recall > 0.94 if most == 200 else recall < 0.5
+
+
+def test_order_puts_near_points_near_in_memory(monkeypatch):
+    monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 100)
+    X = np.random.default_rng(0).normal(size=(30_000, 2)).astype(np.float32)
+    found = run(nearest, X, 10, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(found.order), np.arange(len(X)))
+    # Cells lie in a chain, so that even points of neighbouring cells are rarely far from each other.
+    step = np.linalg.norm(np.diff(X[found.order], axis=0), axis=1)
+    assert np.median(step) < 0.25
+    assert np.quantile(step, 0.99) < 1
 
 
 def test_cells_that_are_too_small_look_further(monkeypatch):
@@ -101,7 +112,7 @@ def test_cells_that_are_too_small_look_further(monkeypatch):
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (2, 2))
     monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 1)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
-    found = run(nearest, X, 8, np.random.default_rng(1))
+    found = run(nearest, X, 8, np.random.default_rng(1)).indices
     assert all(len(set(row)) == 8 and i not in row for i, row in enumerate(found))
 
 
@@ -126,7 +137,7 @@ def test_search_finds_the_nearest_of_new_points():
 def test_affinities_by_hand():
     """On a line at 0, 1, 3: nearest neighbours 1, 0, 1 at distances 1, 1, 2."""
     X = np.array([[0.0], [1.0], [3.0]])
-    graph = graph_of(run(nearest, X, 1, np.random.default_rng(0)))
+    graph = graph_of(run(nearest, X, 1, np.random.default_rng(0)).indices)
     lengths = run(edge_lengths, X, graph)
     shares = edge_shares(lengths, graph.indptr, DECAY)
     np.testing.assert_allclose(shares, 1)

@@ -210,7 +210,7 @@ def test_a_few_stray_points_do_not_make_a_map_bad():
 def test_parts_are_counted():
     X = np.repeat([[0.0], [100.0], [300.0]], [50, 30, 20], axis=0) + noise(100, 1)
     with Workers(1) as workers:
-        graph = graph_of(nearest(X, 5, np.random.default_rng(0), workers))
+        graph = graph_of(nearest(X, 5, np.random.default_rng(0), workers).indices)
     parts = parts_of(affinities(graph, np.full(graph.nnz, 0.2), np.ones(100)))
     assert parts.number == 3
     assert parts.apart == pytest.approx(0.5)

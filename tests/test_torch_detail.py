@@ -51,7 +51,7 @@ def recall(found: np.ndarray, true: np.ndarray) -> float:
 
 def nearest_in_memory(X: np.ndarray, k: int) -> np.ndarray:
     with Workers(1) as workers:
-        return neighbors.nearest(X, k, np.random.default_rng(0), workers)
+        return neighbors.nearest(X, k, np.random.default_rng(0), workers).indices
 
 
 # ------------------------------------------------------------------ the steps

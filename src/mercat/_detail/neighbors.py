@@ -10,7 +10,7 @@ cells depends on the data; it is determined by an exact search for a sample of p
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -88,8 +88,18 @@ class Search:
         return np.asarray(np.take_along_axis(groups, group, axis=1) + self.n_groups * member)
 
 
-def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
-    """Indices (n x k) of the k nearest neighbours of each point, nearest first, without the point itself."""
+class Neighbors(NamedTuple):
+    """Nearest neighbours of each point (n x k), nearest first, and an order of the points.
+
+    In that order, points that are near in the data are near in memory; None for few points.
+    """
+
+    indices: np.ndarray
+    order: np.ndarray | None = None
+
+
+def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> Neighbors:
+    """The k nearest neighbours of each point, without the point itself."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     if len(X) > _ALL_PAIRS_UP_TO:
         return _nearest_in_cells(X, k, rng, workers)
@@ -99,7 +109,7 @@ def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -
         rows = np.arange(block.start, block.stop)
         return in_order(X, X[block], search(X[block], k, rows))[0]
 
-    return np.concatenate(list(workers.map(part, blocks(len(X), _ROWS))))
+    return Neighbors(np.concatenate(list(workers.map(part, blocks(len(X), _ROWS)))))
 
 
 def in_order(
@@ -147,11 +157,11 @@ def _codes(X: Array) -> Array:
 
 def _nearest_in_cells(
     X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers
-) -> np.ndarray:
+) -> Neighbors:
     """Approximate nearest neighbours: the nearest points in the nearest cells."""
     n = len(X)
     least, most = _POINTS_PER_CELL
-    centres = _centres(X, n // min(max(n // 1000, least), most), rng, workers)
+    centres = _chain(_centres(X, n // min(max(n // 1000, least), most), rng, workers))
     cell = _cells(X, centres, workers)
     # Sorted by cell, so that points near in the data are near in memory.
     order = np.argsort(cell, kind="stable")
@@ -185,7 +195,7 @@ def _nearest_in_cells(
     result = np.empty((n, k), dtype=np.intp)
     for rows, found in workers.map(part, range(len(centres))):
         result[rows] = found
-    return result
+    return Neighbors(result, order)
 
 
 def _cells_to_search(
@@ -227,6 +237,20 @@ def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Wor
         counts = np.bincount(cell, minlength=n_cells)[:, None]
         centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres).astype(np.float32)
     return centres
+
+
+def _chain(centres: np.ndarray) -> np.ndarray:
+    """The centres, each followed by the nearest one that is left."""
+    left, chain = centres.copy(), []
+    here, among = left[0], np.arange(len(left))
+    while len(among):
+        difference = left - here
+        nearest = int(np.argmin(np.einsum("cr,cr->c", difference, difference)))
+        chain.append(among[nearest])
+        here = left[nearest].copy()
+        left[nearest], among[nearest] = left[-1], among[-1]  # the last one takes its place
+        left, among = left[:-1], among[:-1]
+    return centres[chain]
 
 
 def _cells(X: np.ndarray, centres: np.ndarray, workers: Workers) -> np.ndarray:

@@ -74,7 +74,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         rows = landmarks if plan.sampled else np.arange(len(X_hat))
         start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
         Y = _of_averages(X_hat, graph, rows, start, plan)
-    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, (heaviest, weight), sample, plan)
+    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, (heaviest, weight), sample, plan, back)
     k = max(1, round(graph.nnz / len(X_hat)))
     parts = parts_of(pulls.settled)
     del graph, pulls  # on a device there may be no room for what follows
@@ -132,14 +132,22 @@ def _sharpened(
     weights: tuple[float, float],
     sample: Sample,
     plan: Plan,
+    back: Array | None,
 ) -> tuple[Sharpened, FarTerms]:
-    """The end of the descent, or a map near another one that is about as good; and its far terms."""
+    """The end of the descent, or a map near another one that is about as good; and its far terms.
+
+    back: number of each point among the rows, if points were renumbered.
+    """
     workers, before = plan.device_workers, len(fit.history)
     iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
     plan.progress.phase("detail", iterations, "iteration")
     report = reporter(plan.progress, plan.callback)
 
-    def descend(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
+    def seen(Y: Array) -> Array:
+        """Positions for a callback, in memory; nothing else needs them."""
+        return Y if plan.callback is None else to_numpy(Y if back is None else Y[back])
+
+    def end_of_descent(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
         angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, sample)
         far_terms = FarTerms(X_hat, angles, pair_forces(X_hat, Y, sample), sample, workers)
         sharp = sharpen(
@@ -148,17 +156,16 @@ def _sharpened(
             weights,
             far_terms,
             workers=workers,
-            # Only a callback needs the positions, in memory.
-            report=lambda i, loss, Y: report(before + i, loss, to_numpy(Y) if plan.callback else Y),
+            report=lambda i, loss, Y: report(before + i, loss, seen(Y)),
             **how,
         )
         return sharp, far_terms
 
-    free = descend(start)
+    free = end_of_descent(start)
     if plan.anchors is None or free[0].stopped:
         return free
     near_other, rows = settled_start(plan.anchors, X_hat, workers), plan.anchors.known
-    held = descend(near_other, settled=True, held=rows)
+    held = end_of_descent(near_other, settled=True, held=rows)
     some = np.sort(sample.rows[:_COMPARED])
     near, far = (
         (correlation_among(X_hat[some], Y[some], workers), settled_loss(pulls.settled, Y, workers))
@@ -182,13 +189,17 @@ def _all_projected(plan: Plan) -> Array:
 def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
     """The graph of neighbours, given or computed.
 
-    On a device, points are renumbered so that neighbours are close in memory; the order is returned.
+    Many points are renumbered so that neighbours are close in memory; the order is returned.
     """
     if not isinstance(plan.neighbors, int):
         return graph_like(plan.neighbors, X_hat), None
+    found: Any
     if on_host(X_hat):
-        return graph_of(nearest(X_hat, plan.neighbors, plan.rng, plan.workers)), None
-    found = tiles.nearest(X_hat, plan.neighbors, plan.rng)
+        found = nearest(X_hat, plan.neighbors, plan.rng, plan.workers)
+    else:
+        found = tiles.nearest(X_hat, plan.neighbors, plan.rng)
+    if found.order is None or plan.anchors is not None:  # anchors are known by their number
+        return graph_of(found.indices), None
     number = namespace(found.order).argsort(found.order)
     return graph_of(number[found.indices[found.order]]), found.order
 
