@@ -37,7 +37,7 @@ from mercat._detail.descent import (
     weight_of,
 )
 from mercat._detail.graphs import graph_of
-from mercat._detail.neighbors import nearest
+from mercat._detail.neighbors import _chain, nearest
 from mercat._detail.repulsion import Kernel
 from mercat._detail.terms import (
     AngleTerm,
@@ -565,6 +565,25 @@ def test_renumbered_points_come_back_in_their_order(digits, monkeypatch):
     ]
     assert max(apart) < 0.01, apart
     assert other.loss_ == pytest.approx(as_given.loss_, rel=0.01)
+
+
+def test_new_points_by_cells_lie_where_an_exact_search_places_them(digits, monkeypatch):
+    X, new = digits[:800], digits[800:900]
+    model = Mercat(detail=0.3, random_state=0).fit(X)
+    exact = model.transform(new)
+    monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 100)
+    monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (20, 20))
+    by_cells = pickle.loads(pickle.dumps(model))  # which builds its search anew
+    built = []
+    monkeypatch.setattr(
+        "mercat._detail.neighbors._chain", lambda centres: built.append(1) or _chain(centres)
+    )
+    by_cells.n_jobs = 2
+    found = by_cells.transform(new)
+    assert np.mean(np.linalg.norm(found - exact, axis=1) < 0.02) > 0.9
+    np.testing.assert_array_equal(by_cells.transform(new[7:8])[0], found[7])
+    np.testing.assert_array_equal(by_cells.transform(X), model.embedding_)
+    assert len(built) == 1  # once per model
 
 
 @pytest.mark.usefixtures("brief_descent")

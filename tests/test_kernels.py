@@ -25,7 +25,7 @@ from mercat._detail.descent import (
     final_bandwidth,
 )
 from mercat._detail.graphs import graph_of
-from mercat._detail.neighbors import in_order
+from mercat._detail.neighbors import Cells, in_order, nearest_in_cells
 from mercat._detail.new_points import DetailPlacer
 from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import (
@@ -257,6 +257,37 @@ def test_smallest_says_when_there_are_not_enough(level):
     right[2:] = np.inf, np.nan
     assert kernels.smallest(np.ones((1, 2), dtype=np.float32), right, 2, None) is not None
     assert kernels.smallest(np.ones((1, 2), dtype=np.float32), right, 3, None) is None
+
+
+@pytest.mark.parametrize("r", [1, 5, 16, 17, 50])
+@pytest.mark.parametrize("k", [1, 7, 40])
+def test_nearest_in_cells(level, r, k):
+    rng = np.random.default_rng(r)
+    points, queries = (rng.normal(size=(m, r)).astype(np.float32) for m in (100, 9))
+    points[50:60] *= 1e-25  # equally near
+    queries[1] *= 1e-22  # squares are denormal numbers
+    cells = Cells.__new__(Cells)
+    cells.order = rng.permutation(100)
+    cells.starts = np.array([0, 1, 1, 17, 33, 100])  # one empty, two not of whole lanes
+    X, starts, order = cells.in_lanes(points)
+    assert len(order) == 128
+    assert sorted(order[order >= 0]) == list(range(100))
+    which = np.array([rng.permutation(5)[:3] for _ in queries])
+    which[0] = 0, 1, 2  # cells of 17 points
+    expected = by_numpy(nearest_in_cells, X, starts, queries, which, k)
+    found = nearest_in_cells(X, starts, queries, which, k)
+    np.testing.assert_array_equal(found < 0, found == -1)
+    np.testing.assert_array_equal((found < 0).sum(axis=1), (expected < 0).sum(axis=1))
+    assert (found[0] >= 0).sum() == min(k, 17)
+    for i, query in enumerate(queries):
+        distances = [
+            np.sort(np.linalg.norm(points[order[f[i][f[i] >= 0]]] - query, axis=1))
+            for f in (found, expected)
+        ]
+        np.testing.assert_allclose(*distances, rtol=1e-5, atol=1e-20)
+        assert len(set(found[i][found[i] >= 0])) == (found[i] >= 0).sum()
+        alone = nearest_in_cells(X, starts, queries[i : i + 1], which[i : i + 1], k)
+        np.testing.assert_array_equal(alone[0], found[i])
 
 
 @pytest.mark.parametrize("k", [1, 2, 16, 33])

@@ -20,7 +20,7 @@ from mercat._detail.affinities import (
     strength_of,
 )
 from mercat._detail.graphs import graph_of
-from mercat._detail.neighbors import EqualRows, Search, check_neighbors, nearest
+from mercat._detail.neighbors import EqualRows, NearestToNew, Search, check_neighbors, nearest
 from mercat._kernels import switched
 
 
@@ -129,6 +129,27 @@ def test_search_finds_the_nearest_of_new_points():
         NearestNeighbors(n_neighbors=4).fit(X[some]).kneighbors(queries, return_distance=False)
     )
     np.testing.assert_array_equal(np.sort(Search(X).among(some)(queries, 4)), np.sort(expected))
+
+
+@pytest.mark.parametrize("points_per_cell", [50, 2])
+def test_cells_find_nearly_all_of_the_nearest_to_new_points(monkeypatch, points_per_cell):
+    monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 1000)
+    monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (points_per_cell,) * 2)
+    monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 2)
+    rng = np.random.default_rng(0)
+    X, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (3000, 300))
+    expected = NearestNeighbors(n_neighbors=15).fit(X).kneighbors(queries)
+    search = NearestToNew(X, 15)
+    found, distances = search(queries)
+    recall = [len(set(a) & set(b)) / 15 for a, b in zip(found, expected[1], strict=True)]
+    assert np.mean(recall) > 0.97
+    assert min(recall) > 0.5
+    same = found == expected[1]
+    np.testing.assert_allclose(distances[same], expected[0][same], rtol=1e-5)
+    for rows in (slice(0, 1), slice(100, 117), slice(3, 300)):  # whatever the others are
+        again = search(queries[rows])
+        np.testing.assert_array_equal(again[0], found[rows])
+        np.testing.assert_array_equal(again[1], distances[rows])
 
 
 # ------------------------------------------------------------------ affinities

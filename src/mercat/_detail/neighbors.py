@@ -9,19 +9,19 @@ cells depends on the data; it is determined by an exact search for a sample of p
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from .. import _kernels as kernels
-from .._data.arrays import TILE, Array, beside, blocks, namespace, row_product
+from .._data.arrays import TILE, Array, beside, blocks, in_tiles, namespace, row_product, rows_alike
 from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
 N_NEIGHBORS = 30
 _GROUP = 32  # points per group
+_QUERIES = 16  # new points per tile; a tile is padded, so a single point pays for all
 _ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
@@ -155,32 +155,104 @@ def _codes(X: Array) -> Array:
     return codes
 
 
+class Cells:
+    """Points sorted into cells around centres, for an approximate search in the nearest cells.
+
+    Parameters
+    ----------
+    X : (n, r) array of float32
+        The points, centred for numerical accuracy.
+    rng : numpy.random.Generator
+        Draws the points from which the centres are computed.
+    workers : Workers
+        Threads.
+
+    Attributes
+    ----------
+    centres : (c, r) array
+        Centres of the cells, each followed by one nearby.
+    order : (n,) array
+        Indices of the points, sorted by cell, so that points near in the data are near in memory.
+    cell : (n,) array
+        Cell of each point, in this order.
+    starts : (c + 1,) array
+        Index of the first point of each cell, in this order.
+    """
+
+    def __init__(self, X: np.ndarray, rng: np.random.Generator, workers: Workers) -> None:
+        n, (least, most) = len(X), _POINTS_PER_CELL
+        self.centres = _chain(_centres(X, n // min(max(n // 1000, least), most), rng, workers))
+        cell = _cells(X, self.centres, workers)
+        self.order = np.argsort(cell, kind="stable")
+        self.cell = cell[self.order]
+        self.starts = np.searchsorted(self.cell, np.arange(len(self.centres) + 1))
+
+    def members(self, cell: int) -> np.ndarray:
+        """Points of a cell."""
+        return np.arange(self.starts[cell], self.starts[cell + 1])
+
+    def in_lanes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points as `nearest_in_cells` takes them (g x r x LANES), starts of cells, and indices of points.
+
+        Each cell is filled up with points at infinity, whose index is -1.
+        """
+        sizes = np.diff(self.starts)
+        starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)])
+        place = np.arange(len(X)) + np.repeat(starts[:-1] - self.starts[:-1], sizes)
+        order = np.full(starts[-1], -1)
+        order[place] = self.order
+        lanes = np.full(
+            (starts[-1] // kernels.LANES, X.shape[1], kernels.LANES), np.inf, np.float32
+        )
+        lanes[place // kernels.LANES, :, place % kernels.LANES] = X[self.order]
+        return lanes, starts, order
+
+    def reach(
+        self,
+        search: Search,
+        sample: np.ndarray,
+        seen_from: np.ndarray,
+        k: int,
+        workers: Workers,
+    ) -> int:
+        """Number of cells, nearest first, that contain nearly all neighbours of a sample of points.
+
+        `search` is the exact search among the points in the order of cells, and `seen_from` (s x r) the
+        positions from which the distances to cells are measured.
+        """
+
+        def ranks(block: slice) -> np.ndarray:
+            rows = sample[block]
+            found = search(search.X[rows], k, rows)
+            difference = seen_from[block][:, None, :] - self.centres[None, :, :]
+            distance = np.einsum("bcr,bcr->bc", difference, difference)
+            farthest = np.take_along_axis(distance, self.cell[found], axis=1)
+            return np.asarray((distance[:, None, :] <= farthest[:, :, None]).sum(axis=2))
+
+        found = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
+        enough = int(np.quantile(found, _ENOUGH, method="higher"))
+        return min(max(enough, _CELLS_SEARCHED), _MOST_CELLS, len(self.centres))
+
+
 def _nearest_in_cells(
     X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers
 ) -> Neighbors:
     """Approximate nearest neighbours: the nearest points in the nearest cells."""
-    n = len(X)
-    least, most = _POINTS_PER_CELL
-    centres = _chain(_centres(X, n // min(max(n // 1000, least), most), rng, workers))
-    cell = _cells(X, centres, workers)
-    # Sorted by cell, so that points near in the data are near in memory.
-    order = np.argsort(cell, kind="stable")
-    search, cell = Search(X[order]), cell[order]
-    stops = np.searchsorted(cell, np.arange(len(centres)), side="right")
-    members = [np.arange(*ends) for ends in itertools.pairwise([0, *stops])]
-    near_cells = Search(centres)
+    n, cells = len(X), Cells(X, rng, workers)
+    centres, order = cells.centres, cells.order
+    search, near_cells = Search(X[order]), Search(centres)
     sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
-    wanted = _cells_to_search(search, cell, centres, sample, k, workers)
+    wanted = cells.reach(search, sample, centres[cells.cell[sample]], k, workers)
 
     def part(c: int) -> tuple[np.ndarray, np.ndarray]:
-        own, reach = members[c], wanted
+        own, reach = cells.members(c), wanted
         if not len(own):
             return own, np.empty((0, k), dtype=np.intp)
         while True:  # cells may be small: add cells until they hold k other points
             near = near_cells(centres[c : c + 1], min(reach, len(centres)))
             near = in_order(centres, centres[c : c + 1], near)[0][0]
             # The nearest cells first: then few points replace others in the selection.
-            pool = np.concatenate([own, *(members[other] for other in near if other != c)])
+            pool = np.concatenate([own, *(cells.members(other) for other in near if other != c)])
             if len(pool) > k:
                 break
             reach *= 2
@@ -198,27 +270,75 @@ def _nearest_in_cells(
     return Neighbors(result, order)
 
 
-def _cells_to_search(
-    search: Search,
-    cell: np.ndarray,
-    centres: np.ndarray,
-    sample: np.ndarray,
-    k: int,
-    workers: Workers,
-) -> int:
-    """Number of cells that contain nearly all neighbours of a sample of points."""
+class NearestToNew:
+    """Nearest points to new ones: exact among few points, else in the cells nearest to each new point.
 
-    def ranks(block: slice) -> np.ndarray:
-        rows = sample[block]
-        found = search(search.X[rows], k, rows)
-        difference = centres[cell[rows]][:, None, :] - centres[None, :, :]
-        distance = np.einsum("bcr,bcr->bc", difference, difference)
-        farthest = np.take_along_axis(distance, cell[found], axis=1)
-        return np.asarray((distance[:, None, :] <= farthest[:, :, None]).sum(axis=2))
+    Parameters
+    ----------
+    X : (n, r) array of float32
+        The points, centred for numerical accuracy.
+    k : int
+        Number of nearest points.
+    """
 
-    found = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
-    enough = int(np.quantile(found, _ENOUGH, method="higher"))
-    return min(max(enough, _CELLS_SEARCHED), _MOST_CELLS)
+    def __init__(self, X: np.ndarray, k: int) -> None:
+        self.X, self.k = X, k
+        self._cells: Cells | None = None
+        if len(X) <= _ALL_PAIRS_UP_TO:
+            self._all = Search(X)
+            return
+        with rows_alike(), Workers(1) as workers:
+            rng = np.random.default_rng(0)
+            self._cells = cells = Cells(X, rng, workers)
+            self._lanes, self._starts, self._order = cells.in_lanes(X)
+            self._near_cells = Search(cells.centres)
+            sample = np.sort(rng.choice(len(X), _JUDGED_BY, replace=False))
+            search = Search(X[cells.order])
+            self._reach = cells.reach(search, sample, search.X[sample], k, workers)
+
+    def __call__(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Indices (b x k) of the points nearest to each query, nearest first, and their distances."""
+        if self._cells is None:
+            (found,) = in_tiles(lambda t: (self._all(t, self.k),), queries, size=_QUERIES)
+        else:
+            found = self._order[self._in_cells(self._cells, queries, self._reach)]
+        return in_order(self.X, queries, found)
+
+    def _in_cells(self, cells: Cells, queries: np.ndarray, reach: int) -> np.ndarray:
+        """Positions (b x k) among the sorted points of those found in the nearest cells."""
+        (near,) = in_tiles(lambda t: (self._near_cells(t, reach),), queries, size=_QUERIES)
+        near, _ = in_order(cells.centres, queries, near)
+        by_cell = np.argsort(near[:, 0], kind="stable")  # so that the cells are still in the cache
+        found = np.empty((len(queries), self.k), dtype=np.intp)
+        found[by_cell] = nearest_in_cells(
+            self._lanes, self._starts, queries[by_cell], near[by_cell], self.k
+        )
+        (too_few,) = np.nonzero((found < 0).any(axis=1))
+        if len(too_few):  # cells may be small
+            found[too_few] = self._in_cells(
+                cells, queries[too_few], min(2 * reach, len(cells.centres))
+            )
+        return found
+
+
+def nearest_in_cells(
+    X: np.ndarray, starts: np.ndarray, queries: np.ndarray, cells: np.ndarray, k: int
+) -> np.ndarray:
+    """Positions (b x k) of the points nearest to each query in some cells (b x c), unordered.
+
+    X (g x r x LANES) and starts (number of cells + 1) are those of `Cells.in_lanes`. If the cells have fewer
+    than k points, the rest is -1.
+    """
+    if kernels.take(X, queries):
+        return kernels.nearest_in_cells(X, starts, queries, cells, k)
+    found = np.full((len(queries), k), -1)
+    for i, query in enumerate(queries):
+        pool = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in cells[i]])
+        difference = X[pool[:: kernels.LANES] // kernels.LANES] - query[:, None]
+        distance = np.einsum("grl,grl->gl", difference, difference).ravel()
+        best = np.argsort(distance, kind="stable")[:k]
+        found[i, : len(best)] = np.where(np.isfinite(distance[best]), pool[best], -1)
+    return found
 
 
 def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from .descent import (
     repulsion,
     softening_of,
 )
-from .neighbors import EqualRows, Search, in_order
+from .neighbors import EqualRows, NearestToNew
 from .repulsion import Field, Kernel
 from .terms import (
     Anchors,
@@ -41,10 +42,9 @@ from .terms import (
 
 _STEPS = 30  # number of steps of a point ...
 _FIRST_PLACES = 32  # ... and number of neighbours that it may start from
-# Points per tile; a tile is padded, so a single point pays for all: those searched for at a time, for up to
-# this many points of the map, and those placed at a time, by the kernel and in NumPy.
-_QUERIES, _MANY = 16, 1 << 19
+# Points per tile, placed by the kernel or in NumPy; a tile is padded, so a single point pays for all.
 _SETTLED_AT_ONCE, _IN_NUMPY = 16, 64
+_ONE_AT_A_TIME = threading.Lock()  # threads that place points build the search once
 
 
 class _Surroundings(NamedTuple):
@@ -99,17 +99,13 @@ class DetailPlacer(_Surroundings):
         """Indices of the nearest points of the map (b x k), nearest first, and distances."""
         if not on_host(X):
             return tiles.nearest_to(self.X, X, self.k)
-        rows = max(4, _QUERIES * _MANY // max(_MANY, 1 << (len(self.Y) - 1).bit_length()))
-
-        def part(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return in_order(self.X, tile, self._search(tile, self.k))
-
-        found, distances = in_tiles(part, X, size=rows)
-        return found, distances
+        with _ONE_AT_A_TIME:
+            search = self._search
+        return search(X)
 
     @functools.cached_property
-    def _search(self) -> Search:
-        return Search(self.X)
+    def _search(self) -> NearestToNew:
+        return NearestToNew(self.X, self.k)
 
     @functools.cached_property
     def _twins(self) -> EqualRows:

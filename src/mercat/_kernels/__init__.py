@@ -16,7 +16,7 @@ from .angles import bearings, data_moments, inverse_distances, moments, turning_
 from .descent import Anchors, anchors_of, attraction, far_forces, move, settle
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
-from .neighbors import in_order, smallest
+from .neighbors import in_order, nearest_in_cells, smallest
 from .placement import Landmarks, landmarks_of, place
 from .repulsion import charge, fill_table, filter_spectrum, read_field
 
@@ -49,6 +49,7 @@ __all__ = [
     "loss_sums",
     "moments",
     "move",
+    "nearest_in_cells",
     "place",
     "read_field",
     "settle",

@@ -45,6 +45,39 @@ KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, c
     }
 }
 
+/* Adds the points of some cells (rows x reach) to the heap of each query (k squared distances and positions), which is
+   initialized with infinities. X has the columns of LANES points after each other, and cell c has the points
+   starts[c] to starts[c + 1] - 1; both are multiples of LANES. */
+KERNEL(nearest_in_cells)(int64_t rows, int64_t reach, int64_t r, int64_t k, const float *X, const int64_t *starts,
+                         const float *queries, const int64_t *cells, float *values, int64_t *indices)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *q = queries + i * r;
+        float *heap = values + i * k;
+        for (int64_t c = 0; c < reach; c++) {
+            const int64_t stop = starts[cells[i * reach + c] + 1];
+            for (int64_t j = starts[cells[i * reach + c]]; j < stop; j += LANES) {
+                const float *x = X + j * r, farthest = heap[0];
+                float squared[LANES] = {0};
+                int any = 1;
+                for (int64_t from = 0; any && from < r; from += LANES) { /* most are too far by the first columns */
+                    for (int64_t m = from; m < r && m < from + LANES; m++)
+#pragma omp simd
+                        for (int l = 0; l < LANES; l++)
+                            squared[l] += (x[m * LANES + l] - q[m]) * (x[m * LANES + l] - q[m]);
+                    any = 0;
+#pragma omp simd reduction(| : any)
+                    for (int l = 0; l < LANES; l++)
+                        any |= squared[l] < farthest;
+                }
+                for (int l = 0; any && l < LANES; l++)
+                    if (squared[l] < heap[0])
+                        push(squared[l], j + l, k, heap, indices + i * k);
+            }
+        }
+    }
+}
+
 /* Sorts the points found for each query (rows x k indices into X) by distance, then by index. */
 KERNEL(in_order)(int64_t rows, int64_t k, int64_t r, const float *X, const float *queries, int64_t *found,
                  float *distances)

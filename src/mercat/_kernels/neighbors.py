@@ -30,6 +30,19 @@ def smallest(
     return None if (indices[:, 0] < 0).any() else indices
 
 
+def nearest_in_cells(
+    X: np.ndarray, starts: np.ndarray, queries: np.ndarray, cells: np.ndarray, k: int
+) -> np.ndarray:
+    """See `_detail.neighbors.nearest_in_cells`; starts are multiples of `LANES`."""
+    found = np.full((len(queries), k), -1, dtype=np.int64)
+    values = np.full(found.shape, np.inf, dtype=np.float32)
+    X, queries = exactly(X, np.float32), exactly(queries, np.float32)
+    starts, cells = exactly(starts, np.int64), exactly(cells, np.int64)
+    shape = *cells.shape, queries.shape[1], k
+    run("nearest_in_cells", *shape, X, starts, queries, cells, values, found)
+    return found
+
+
 def in_order(
     X: np.ndarray, queries: np.ndarray, found: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
