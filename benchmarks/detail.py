@@ -6,8 +6,9 @@ Embeds the real data sets with Mercat over the dial and with other methods, each
 them; where the paper measures on principal components, other methods are given these. Results go to
 benchmarks/results/detail.json, one record per embedding; an interrupted run continues where it stopped, and
 `--anew` repeats only Mercat's records. `--times` compares times in one session. `--sizes` uses parts of
-MNIST of several sizes, to compare the effect of a value of the dial on few and many points. The table of
-margins is printed at the end. Other methods may need other interpreters: see `benchmarks.harness.peers`.
+MNIST of several sizes, to compare the effect of a value of the dial on few and many points. `--seeds`
+measures how much UMAP and t-SNE vary by seed. The table of margins is printed at the end. Other methods may
+need other interpreters: see `benchmarks.harness.peers`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
 CLOSE = 0.01
 WHOLE, SIZES = "mnist_even", (500, 2000, 8000)
 SHORT_DIAL = (0.0, 0.03, 0.1, 0.3, 1.0)
+BY_SEED, N_SEEDS = ("umap", "tsne"), 5
 SEED = 1
 
 
@@ -86,6 +88,27 @@ def embed_all(
                 print(key, json.dumps(found or outcome), flush=True)
 
 
+def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
+    """UMAP and t-SNE by several seeds: all measures."""
+    for method, (name, ref) in itertools.product(BY_SEED, references.items()):
+        if f"seeds/{name}/{method}" in store:
+            continue
+        found: dict[str, list[float]] = {}
+        with peers.Session(method) as session:
+            for seed in range(N_SEEDS):
+                n_components = data.SETS[name].n_components
+                Y, outcome = session.run(ref.data.X, seed=seed, n_components=n_components)
+                if Y is None:
+                    print(name, method, outcome["reason"], flush=True)
+                    break
+                for key, value in measures(ref, Y).items():
+                    found.setdefault(key, []).append(value)
+        if found:
+            about = {"set": "seeds", "data": name, "method": method, "n": len(ref.data.X)}
+            store.put(f"seeds/{name}/{method}", stamp(**about, measures={}, by_seed=found))
+            print(name, method, json.dumps(found), flush=True)
+
+
 def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wanted: Any) -> Any:
     """The value of the dial with the largest least margin over the measures, and the margins."""
     margins = {
@@ -134,6 +157,7 @@ def main() -> None:
     parser.add_argument("--anew", action="store_true", help="embed by Mercat again")
     parser.add_argument("--times", action="store_true", help="compare times instead")
     parser.add_argument("--sizes", action="store_true", help="embed parts of MNIST instead")
+    parser.add_argument("--seeds", action="store_true", help="embed by peers with several seeds")
     parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
     arguments = parser.parse_args()
     store = Store(RESULTS)
@@ -145,6 +169,9 @@ def main() -> None:
         embed_all(store, parts, ("mercat",), SHORT_DIAL, anew=True)
         return
     references = {name: reference(name, arguments.data) for name in arguments.sets}
+    if arguments.seeds:
+        vary_seeds(store, references)
+        return
     embed_all(store, references, ("mercat", *PEERS), DIAL, anew=arguments.anew)
     for key, row in summarize(store.records).items():
         margins = "  ".join(f"{m} {value:+.3f}" for m, value in row["margins"].items())
