@@ -38,10 +38,7 @@ NOT_YET = "*Not measured yet.*\n"
 PAGES = (
     "README.md",
     "docs/beside.md",
-    "docs/choosing.md",
-    "docs/detail.md",
-    "docs/estimator.md",
-    "docs/howto/large-data.md",
+    "docs/api/index.md",
     "docs/measurements.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))

@@ -1,7 +1,7 @@
 """The parameters of `Mercat`, each declared once: default, allowed values, one line of help.
 
 Read by `Mercat` (defaults), by validation (allowed values), by the command line (options) and by the
-documentation (the table in docs/estimator.md). Imports no other library, so that `mercat --help` is fast.
+documentation (the table in docs/api/index.md). Imports no other library, so that `mercat --help` is fast.
 """
 
 from __future__ import annotations
