@@ -92,15 +92,19 @@ def prepare(
             "projection": projection,
         },
         "embeddings": [
-            _place(one, arrays, find_regions(one, columns, features, n) if levels is None else [])
+            _embedding_entry(
+                one, arrays, find_regions(one, columns, features, n) if levels is None else []
+            )
             for one in embeddings
         ],
         "labels": levels,
-        "columns": [_describe(column, arrays, asked=column.name == color) for column in columns],
-        "genes": None if features is None else _list(features, arrays),
-        "neighbors": None if graph is None else _link(graph, flags, arrays),
-        "places": None if places is None else _trust(places, arrays),
-        "images": None if pictures is None else _show(pictures, arrays),
+        "columns": [
+            _column_entry(column, arrays, asked=column.name == color) for column in columns
+        ],
+        "genes": None if features is None else _genes_entry(features, arrays),
+        "neighbors": None if graph is None else _neighbors_entry(graph, flags, arrays),
+        "places": None if places is None else _uncertainty_entry(places, arrays),
+        "images": None if pictures is None else _images_entry(pictures, arrays),
     }
     return header, arrays.parts
 
@@ -127,7 +131,9 @@ def _label_columns(labels: Any, columns: list[Column]) -> list[int] | None:
     return [at[name] for name in asked]
 
 
-def _place(embedding: Embedding, arrays: _Arrays, regions: list[Region]) -> dict[str, Any]:
+def _embedding_entry(
+    embedding: Embedding, arrays: _Arrays, regions: list[Region]
+) -> dict[str, Any]:
     return {
         "regions": [asdict(region) for region in regions],
         "name": embedding.name,
@@ -137,7 +143,7 @@ def _place(embedding: Embedding, arrays: _Arrays, regions: list[Region]) -> dict
     }
 
 
-def _list(genes: Genes, arrays: _Arrays) -> dict[str, Any]:
+def _genes_entry(genes: Genes, arrays: _Arrays) -> dict[str, Any]:
     return {
         "names": genes.names,
         "colors": _colors(()),
@@ -147,7 +153,9 @@ def _list(genes: Genes, arrays: _Arrays) -> dict[str, Any]:
     }
 
 
-def _link(graph: Neighbors, flags: list[NDArray[np.bool_]], arrays: _Arrays) -> dict[str, Any]:
+def _neighbors_entry(
+    graph: Neighbors, flags: list[NDArray[np.bool_]], arrays: _Arrays
+) -> dict[str, Any]:
     rows = graph.indices.astype(np.min_scalar_type(len(graph.starts)))
     return {
         "starts": arrays.add(graph.starts.astype(np.uint32)),
@@ -156,14 +164,14 @@ def _link(graph: Neighbors, flags: list[NDArray[np.bool_]], arrays: _Arrays) -> 
     }
 
 
-def _trust(places: Places, arrays: _Arrays) -> dict[str, Any]:
+def _uncertainty_entry(places: Places, arrays: _Arrays) -> dict[str, Any]:
     return {
         "axes": arrays.add(places.axes.ravel()),
         "alternative": arrays.add(places.alternative.ravel()),
     }
 
 
-def _show(images: Images, arrays: _Arrays) -> dict[str, Any]:
+def _images_entry(images: Images, arrays: _Arrays) -> dict[str, Any]:
     _, height, width, channels = images.pixels.shape
     pixels = arrays.add(images.pixels.ravel())
     return {"height": height, "width": width, "channels": channels, "pixels": pixels}
@@ -242,8 +250,8 @@ class _Arrays:
         return note
 
 
-def _describe(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, Any]:
-    """asked: the caller colours by this column, so its labels are classes, however many they are."""
+def _column_entry(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, Any]:
+    """Entry of a column; if the user colours by it (`asked`), any number of labels are classes."""
     if isinstance(column, Categories):
         codes = column.codes.astype(np.min_scalar_type(len(column.labels)))
         return {
