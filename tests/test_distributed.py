@@ -298,7 +298,7 @@ def test_a_sample_is_sharpened_and_the_others_are_placed(kind, tmp_path, monkeyp
     if kind == "array":
         parameters["n_detail"] = 600
     else:  # what need not fit in memory is sampled by itself
-        monkeypatch.setattr("mercat._validation._SHARPENED", 600)
+        monkeypatch.setattr("mercat._validation._MOST_WITH_DETAIL", 600)
     model = mercat(**parameters).fit(rows)
     np.testing.assert_array_equal(model.embedding_, expected.embedding_)
     assert model._placer.against.X.shape[0] == 600

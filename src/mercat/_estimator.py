@@ -39,7 +39,7 @@ from ._validation import (
     check_positions,
     neighbors_of,
     require_supported,
-    sharpened_rows,
+    rows_with_detail,
 )
 
 _COMPARED = 200  # rows that must be near their position on another map, ...
@@ -266,7 +266,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Unit vectors.
         """
         check_is_fitted(self)
-        model = self._as_now()  # whatever other threads do to the model meanwhile
+        model = self._as_now()  # other threads may refit the model meanwhile
         with model._working() as (workers, progress):
             return model._placed(model._open(X, workers, fitting=False), progress)
 
@@ -349,7 +349,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             in_data = to_numpy(full_rows(placer.spectral, rows))
         return float(angle_preservation(in_data, Y, n_points=_SCORED_AT, random_state=0))
 
-    # ------------------------------------------------------------------ the path
+    # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, align_to: Any = None) -> Mercat:
         """Fit a copy, take over what it learned in one assignment, and return the copy.
@@ -376,13 +376,13 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(self)
         rng = generator(self.random_state)
         with self._working() as (workers, progress):
-            source = self._open(X, workers, fitting=True)
+            source = self._open(X, workers, fitting=True, align_to=align_to)
             device_kernels.prepare(source.device, detail=self.detail > 0)
             init = check_init(self.init, source.shape[0])
             anchors = anchors_of(align_to, source)
             progress.phase("denoising", None, "")
             reducer = fit_reducer(source, self.n_spectral, metric=self.metric)
-            part, chosen = source, sharpened_rows(self, source)
+            part, chosen = source, rows_with_detail(self, source)
             if self.detail > 0:
                 part = source.part(chosen)
             if chosen is not None:
@@ -423,10 +423,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             neighbors=None,
         )
 
-    def _open(self, X: Any, workers: Workers, *, fitting: bool) -> RowSource:
+    def _open(self, X: Any, workers: Workers, *, fitting: bool, align_to: Any = None) -> RowSource:
         """Open X as a source of rows, and validate it."""
         source = open_source(X, self.device, workers)
-        require_supported(self, source, fitting=fitting)
+        require_supported(self, source, fitting=fitting, align_to=align_to)
         check_data(self, X, source, fitting=fitting)
         return source
 
@@ -499,7 +499,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def embed(X: Any, **parameters: Any) -> Any:
-    """Unit vectors (n, 3) of the rows of X: `Mercat(**parameters).fit_transform(X)`.
+    """Embed the rows of X on the unit sphere: `Mercat(**parameters).fit_transform(X)`.
 
     Parameters
     ----------
@@ -529,8 +529,6 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
     if align_to is None or isinstance(align_to, Anchors):
         return align_to
     n = source.shape[0]
-    if source.lazy or source.device is not None:
-        raise ValueError("align_to needs X in memory, got a Dask array or a device.")
     if not isinstance(align_to, Mercat):
         return Anchors(check_positions(align_to, n))
     check_is_fitted(align_to)

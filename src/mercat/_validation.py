@@ -14,9 +14,9 @@ from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
 from ._math.sphere import normalize
 from ._parameters import PARAMETERS
-from ._solve.anchors import LEAST_ANCHORS
+from ._solve.anchors import LEAST_ANCHORS, Anchors
 
-_SHARPENED = 1_000_000  # rows of data that need not fit in memory
+_MOST_WITH_DETAIL = 1_000_000  # rows of data that need not fit in memory
 
 
 def check_parameters(model: Any) -> None:
@@ -36,7 +36,9 @@ def check_parameters(model: Any) -> None:
         )
 
 
-def require_supported(model: Any, source: RowSource, *, fitting: bool) -> None:
+def require_supported(
+    model: Any, source: RowSource, *, fitting: bool, align_to: Any = None
+) -> None:
     """Raise ValueError for what is not supported where the rows are; the only place that decides this."""
     if source.lazy and model.device is not None:
         raise ValueError(
@@ -58,6 +60,8 @@ def require_supported(model: Any, source: RowSource, *, fitting: bool) -> None:
             raise ValueError(
                 f"metric={model.metric!r} needs X in memory, got {where}: pass {remedy}."
             )
+        if align_to is not None and not isinstance(align_to, Anchors):
+            raise ValueError("align_to needs X in memory, got a Dask array or a device.")
     if source.device is not None and model.solver == "algorithm1" and fitting:
         raise ValueError(f"solver='algorithm1' needs X in memory, got {where}: pass {remedy}.")
     if source.sparse and model.metric == "precomputed":
@@ -117,11 +121,11 @@ def check_positions(align_to: Any, n: int) -> np.ndarray:
     return given
 
 
-def sharpened_rows(model: Any, source: RowSource) -> np.ndarray | None:
+def rows_with_detail(model: Any, source: RowSource) -> np.ndarray | None:
     """Rows that `detail` is applied to, or None for all of them."""
     n, size = source.shape[0], model.n_detail
     if size is None:
-        size = _SHARPENED if source.lazy or source.on_disk else n
+        size = _MOST_WITH_DETAIL if source.lazy or source.on_disk else n
     if model.detail == 0 or n <= size:
         return None
     given = None
