@@ -15,7 +15,7 @@ import scipy.sparse
 import mercat
 from mercat import Mercat
 from mercat._detail.affinities import DECAY
-from mercat._files.encoding import _of_today
+from mercat._files.encoding import _upgraded
 from mercat._files.model import VERSION, read_model, write_model
 from mercat._files.schema import RULES
 
@@ -501,5 +501,5 @@ def test_a_file_that_knows_the_distance_term_alone_is_loaded(how, tmp_path):
 @pytest.mark.parametrize(("perplexity", "decay"), [(0.0, 0.0), (5.0, DECAY)])
 def test_shares_of_models_by_perplexity(perplexity, decay):
     """Equal shares stay equal; the others get today's form."""
-    fields = _of_today("Surroundings", {"k": 30, "perplexity": perplexity})
+    fields = _upgraded("Surroundings", {"k": 30, "perplexity": perplexity})
     assert fields == {"k": 30, "decay": decay}

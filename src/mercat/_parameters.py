@@ -145,7 +145,7 @@ PARAMETERS: dict[str, Parameter] = {
     "detail": Number(
         default=0.0,
         least=0,
-        most=1e6,  # angles have long had no influence; squares still fit single precision
+        most=1e6,  # angles have no influence well below this; squares still fit single precision
         help="Weight of neighbourhoods relative to angles, from 0.03 (a little) to 1 (as in t-SNE).",
     ),
     "neighbors": Integer(
@@ -240,7 +240,7 @@ PARAMETERS: dict[str, Parameter] = {
 DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMETERS.items()}
 
 
-# What other libraries call things, and where to find them here, or why they are not.
+# Parameters of other libraries: what to use instead, or why there is nothing.
 _NOTHING = "nothing: "
 _ELSEWHERE = {
     "n_neighbors": "neighbors=, with detail= above 0; without detail there are no neighbourhoods",

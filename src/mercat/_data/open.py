@@ -30,10 +30,9 @@ def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
     if is_torch(X):
         X = check_tensor(X)
     if found is not None:
-        there = TorchSource(X if is_torch(X) else _as_array(X), workers, found)
-        there.on_disk = isinstance(X, np.memmap)
-        return there
-    source = RowSource(_as_array(to_numpy(X) if is_torch(X) else X), workers)
+        source: RowSource = TorchSource(X if is_torch(X) else _as_array(X), workers, found)
+    else:
+        source = RowSource(_as_array(to_numpy(X) if is_torch(X) else X), workers)
     source.on_disk = isinstance(X, np.memmap)
     return source
 

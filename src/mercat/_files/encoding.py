@@ -58,14 +58,14 @@ class Arrays:
 _COMPUTED = {"frame", "p", "C", "C0"}  # fields of landmarks in older files, computed now
 
 
-def _of_today(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a placer, from those of older files."""
+def _upgraded(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a placer, converted from those of older files."""
     record = {"Landmarks": "PlacedTerm", "Surroundings": "PairForces"}.get(kind)
     if record is None:
         return fields
     if kind == "Landmarks":
         fields = {name: value for name, value in fields.items() if name not in _COMPUTED}
-    if "perplexity" in fields:  # another form of the shares
+    if "perplexity" in fields:  # replaced by `decay`
         decay = 0.0 if fields["perplexity"] == 0 else DECAY
         fields = {name: value for name, value in fields.items() if name != "perplexity"}
         fields["decay"] = decay
@@ -107,7 +107,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "tuple" and isinstance(content, list):
         return tuple(decode(content, arrays))
     if kind in TUPLES and isinstance(content, dict):
-        content = _of_today(kind, content)
+        content = _upgraded(kind, content)
         later = set(TUPLES[kind]._field_defaults)  # fields that older files do not have
         check_names(kind, set(content) | later, set(TUPLES[kind]._fields))
         return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})

@@ -92,8 +92,8 @@ def load(path: str | os.PathLike[str]) -> Mercat:
     model, notes = read_model(path)
     if notes.get("prepared"):
         warn_caller(
-            f"{path} was fitted to prepared data ({notes['prepared']}): prepare rows alike before "
-            "transform, or use `mercat transform`.",
+            f"{path} was fitted to prepared data ({notes['prepared']}): prepare rows in the same way "
+            "before transform, or use `mercat transform`.",
             UserWarning,
         )
     return model
@@ -103,7 +103,7 @@ def write_model(
     model: Mercat, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None
 ) -> Path:
     """As `save`, with notes (numbers, text, lists, arrays) that `read_model` returns."""
-    if type(model) is not Mercat:  # another class would come back as this one
+    if type(model) is not Mercat:  # a subclass would be loaded as a Mercat
         raise TypeError(f"model must be a Mercat, got {type(model).__name__}.")
     check_is_fitted(model)
     parameters = model.get_params()

@@ -35,9 +35,9 @@ class Shape(NamedTuple):
 
     sizes: str
     kind: str = "f"
-    optional: bool = False  # None will do
-    missing: bool = False  # NaN will do
-    unit: bool = False  # rows are of length 1
+    optional: bool = False  # may be None
+    missing: bool = False  # may contain NaN
+    unit: bool = False  # rows are unit vectors
 
 
 _PAIR_TERMS: tuple[Any, ...] = tuple(type(entry.term) for entry in PAIR_TERMS)

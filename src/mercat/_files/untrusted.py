@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-FOLD = 200  # tables that people have are packed 2- to 50-fold, an attack 1000-fold
-FREE = 1 << 26  # bytes that even the smallest file may unfold to
+FOLD = 200  # real tables are compressed 2- to 50-fold, attacks 1000-fold
+FREE = 1 << 26  # bytes to which any file may expand
 _MOST_MEMBERS = 10_000
 _BYTES_PER_SIDE = 400  # needed per row or column of a sparse matrix, for a map of 50 components
 _HEADERS = {
