@@ -1,4 +1,4 @@
-"""The viewer in a real browser: Chromium with WebGL2 in software."""
+"""The viewer in Chromium, with WebGL2 in software."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_inset_is_a_small_whole_view_and_a_click_swaps_it_with_the_large_one
     assert [pane["name"] for pane in page.evaluate("mercat.panes()")] == ["globe", "map"]
     page.get_by_role("button", name="Unfold").click()
     assert [pane["name"] for pane in page.evaluate("mercat.panes()")] == ["map", "globe"]
-    page.get_by_role("button", name="Make the globe large").click()
+    page.get_by_role("button", name="Enlarge the globe").click()
     assert state(page)["layout"] == "globe"
     page.keyboard.press("u")
     assert (state(page)["layout"], state(page)["unfold"]) == ("map", 0)
@@ -297,7 +297,7 @@ def test_values_are_hidden_shown_alone_and_all_shown(page):
     assert shown.inner_text() == "5 of 30 points"
     value(page, "east").click(modifiers=["Control"])
     assert shown.inner_text() == "10 of 30 points"
-    page.get_by_label("Take away the filter of place").click()
+    page.get_by_label("Clear the filter of place").click()
     assert shown.inner_text() == "30 points"
     value(page, "west").click()
     value(page, "west").click()
@@ -340,7 +340,7 @@ def test_search_selects_and_turns_to_what_it_finds(page):
     assert abs(abs(longitude) - math.pi) < 0.1
     box = page.get_by_role("combobox", name="Search labels")
     box.fill("nowhere")
-    page.get_by_text("Nothing found").wait_for()
+    page.locator(".found").get_by_text("No match").wait_for()
     box.press("Enter")
     assert len(page.evaluate("mercat.selection()")) == 5
 
@@ -715,7 +715,7 @@ def test_the_widget_renders_and_talks_to_its_model(browser):
     assert page.locator(".mercat").bounding_box()["height"] == 500
     page.evaluate("select(3, 4)")
     assert "2 points selected" in page.locator(".rail").inner_text()
-    page.get_by_role("button", name="Clear").click()
+    page.get_by_role("button", name="Clear", exact=True).click()
     assert page.evaluate("chosen()") == []
     page.get_by_label("Search labels").fill("west")
     page.locator(".found [role=option]").first.click()

@@ -1,4 +1,4 @@
-"""The explorer's panels in a real browser: columns and filters, selection, table, undo, search."""
+"""The explorer's panels in Chromium: columns and filters, selection, table, undo, search."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_every_kind_of_column_has_its_chart(visit):
     for name, count in (("kind", 3), ("good", 2), ("level", 5)):
         assert column(page, name).locator("[role=option]").count() == count
     assert column(page, "day").locator(".ends").inner_text().split() == ["2024-01-01", "2024-12-30"]
-    # Names of points are no classes: searched and shown on cards, never a colour.
-    assert "4,000 different values" in column(page, "name").inner_text()
+    # Names of points are not classes: they are searched and shown on cards, but not as colours.
+    assert "4,000 distinct values" in column(page, "name").inner_text()
     assert column(page, "name").get_by_role("button").count() == 0
     page.get_by_label("Search labels").fill("point 17")
     page.locator(".found").get_by_role("option", name="point 17", exact=False).first.wait_for()
@@ -368,7 +368,7 @@ def test_a_lasso_that_escape_takes_away_leaves_nothing(page):
 def test_a_first_visitor_is_told_what_nearness_means_once(visit):
     page = visit(*clusters())
     hint = page.locator(".hint")
-    assert "Near points are alike" in hint.inner_text()
+    assert "Nearby points are similar" in hint.inner_text()
     page.get_by_role("button", name="Close this note").click()
     assert hint.is_hidden()
     again = page.context.new_page()
@@ -563,7 +563,7 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     )
     lines.first.locator("button").click()
     assert state(page)["colorBy"] == 2 + int(name[4:])
-    page.get_by_role("button", name="Drop set alpha cells").click()
+    page.get_by_role("button", name="Delete set alpha cells").click()
     assert panel.locator(".sets li").count() == 0
 
 
@@ -743,7 +743,7 @@ def test_a_link_is_copied(browser, tmp_path):
     page.wait_for_selector("html[data-ready=true]")
     value(page, "east").click()
     page.locator("[data-action=link]").click()
-    page.get_by_text("The link is copied").wait_for()
+    page.get_by_text("Link copied").wait_for()
     link = page.evaluate("navigator.clipboard.readText()")
     assert link.startswith(f"{path.as_uri()}#theme=light&view=")
     page.goto("about:blank")

@@ -148,7 +148,7 @@ export function createActions(dataset, store, model, motion, parts) {
     async copyLink() {
       const { text, left } = writeAddress(store.get(), dataset, model.column);
       await copyText(parts.linkTo(text));
-      parts.toast.show(left === 0 ? "The link is copied." : `The link is copied, without the selection: ${count(left)} points are too many for it.`);
+      parts.toast.show(left === 0 ? "Link copied" : `Link copied without the selection: ${count(left)} points are too many for a link.`);
     },
     keepSelection: () => store.set({ sets: kept(store.get().sets, store.get().selection) }),
     saveText: (text, name) => download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(`${dataset.title} ${name}`, "csv")),
@@ -160,7 +160,7 @@ export function createActions(dataset, store, model, motion, parts) {
         ...initialState(dataset, old.theme),
         ...Object.fromEntries(KEPT.map((key) => [key, old[key]])),
       }));
-      parts.toast.show("Everything is as at the start.", "Undo", actions.undo);
+      parts.toast.show("Everything was reset.", "Undo", actions.undo);
     },
     undo() {
       motion.finish();

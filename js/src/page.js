@@ -77,7 +77,7 @@ export async function boot() {
     globalThis.mercat = windowOn(viewer);
     document.documentElement.dataset.ready = "true";
   } catch (error) {
-    root.append(h("p", { class: "failure", role: "alert", text: `The page could not be shown: ${error.message}` }));
+    root.append(h("p", { class: "failure", role: "alert", text: `The page cannot be shown: ${error.message}` }));
     throw error;
   }
 }

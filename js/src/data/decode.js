@@ -106,7 +106,7 @@ function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, headerLength)));
   if (header.version !== VERSION) {
-    throw new Error(`Payload version ${header.version} is not one this viewer reads (${VERSION}).`);
+    throw new Error(`Payload version ${header.version} is not supported (expected ${VERSION}).`);
   }
   const start = 8 * Math.ceil((4 + headerLength) / 8);
   const read = ({ dtype, offset, length }) => new ARRAYS[dtype](buffer, start + offset, length);

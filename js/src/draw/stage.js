@@ -21,7 +21,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
     "div",
     {
       class: "stage", tabindex: 0, role: "application", "aria-roledescription": "map and globe",
-      "aria-label": `${dataset.title}: map and globe. Arrow keys turn, plus and minus zoom, question mark for help.`,
+      "aria-label": `${dataset.title}: map and globe. Arrow keys rotate, plus and minus zoom, question mark opens the help.`,
     },
     canvas,
     overlay,
@@ -100,7 +100,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
 
   if (gl === null) {
     element.append(
-      h("p", { class: "failure", role: "alert", text: "This browser gives no WebGL2, so the points cannot be drawn. Names, search and selection still work." }),
+      h("p", { class: "failure", role: "alert", text: "Points cannot be drawn, since this browser does not support WebGL2. Names, search and selection still work." }),
     );
   }
   canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());

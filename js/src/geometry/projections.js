@@ -37,7 +37,7 @@ export const PROJECTIONS = {
   mercator: {
     index: 0,
     label: "Mercator",
-    keeps: "keeps angles",
+    keeps: "preserves angles",
     halfWidth: Math.PI,
     halfHeight: Math.PI, // cut at latitude 85.05 degrees, which makes the map a square
     width: () => 1,
@@ -47,7 +47,7 @@ export const PROJECTIONS = {
   equal_earth: {
     index: 1,
     label: "Equal Earth",
-    keeps: "keeps areas",
+    keeps: "preserves areas",
     halfWidth: (2 * SQRT3 * Math.PI) / (3 * A1),
     halfHeight: equalEarthHeight(Math.PI / 3),
     width: (sin) => {

@@ -11,7 +11,7 @@ const BADGES = { loss: "Trust", torn: "Trust", gene: "gene" };
 function chartOf(context, index) {
   const column = context.model.column(index);
   if (column.role === "id") {
-    const says = `${count(column.labels.length)} different values: search finds them, and cards show them.`;
+    const says = `${count(column.labels.length)} distinct values, available in the search and on cards.`;
     return { element: h("p", { class: "quiet", text: says }), update() {} };
   }
   return column.kind === "category" ? createValues(context, index) : createHistogram(context, index);
@@ -29,7 +29,7 @@ export function createColumnCard(context, index) {
     : h(
         "button",
         {
-          type: "button", class: "column-name", title: "Colour the points by this column; again, by none",
+          type: "button", class: "column-name", title: "Colour by this column; click again to remove colours",
           "aria-label": `Colour by ${name}`, "data-column": name,
           onclick: () => actions.colorBy(store.get().colorBy === index ? -1 : index),
         },
@@ -37,7 +37,7 @@ export function createColumnCard(context, index) {
         h("span", { class: "drop", "aria-hidden": "true" }),
       );
   const scale = h("button", { type: "button", class: "link small", onclick: () => actions.toggleScale(index) });
-  const clear = iconButton("close", `Take away the filter of ${name}`, () => actions.setFilter(index, null), { class: "icon-button small" });
+  const clear = iconButton("close", `Clear the filter of ${name}`, () => actions.setFilter(index, null), { class: "icon-button small" });
   const remove = role === "gene" ? iconButton("close", `Close ${name}`, () => actions.closeGene(index), { class: "icon-button small" }) : null;
   const place = h("div", { class: "chart" });
   const element = h("article", { class: "column", "aria-label": name }, h("header", {}, colorButton, badge, scale, clear, remove), place);

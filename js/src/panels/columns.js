@@ -38,7 +38,7 @@ export function createColumnsPanel(context) {
   const geneList = h("div", { class: "columns" });
   const list = h("div", { class: "columns" });
   const query = h("input", { type: "search", class: "filter-names", placeholder: short, "aria-label": what, oninput: narrow });
-  const none = h("p", { class: "quiet", text: "Nothing has this in its name.", hidden: true });
+  const none = h("p", { class: "quiet", text: "No match", hidden: true });
   const clear = h("button", { type: "button", class: "link", text: "Show all", onclick: () => store.set({ filters: NO_FILTERS }) });
   const says = h("span", {});
   const filtered = h("p", { class: "filtered" }, says, clear);
@@ -60,7 +60,7 @@ export function createColumnsPanel(context) {
   const cards = arranged(dataset, store.get().colorBy).map(addCard);
   list.append(...cards.map((card) => card.element));
   query.hidden = cards.length <= SEARCHED_FROM && !genes;
-  if (cards.length === 0) list.append(h("p", { class: "quiet", text: "The points came without columns." }));
+  if (cards.length === 0) list.append(h("p", { class: "quiet", text: "There are no columns." }));
   let geneCards = [];
 
   function showGenes(state) {

@@ -87,7 +87,7 @@ export function createComparePanel({ dataset, store, model, actions }) {
         listSets(store.get());
       } }),
       h("button", { type: "button", class: "link small", text: plural(selection.rows.length, "point"), title: "Select these points", onclick: () => store.set({ selection }) }),
-      iconButton("close", `Drop set ${name}`, () => store.set({ sets: dropped(store.get().sets, name) }), { class: "icon-button small" }),
+      iconButton("close", `Delete set ${name}`, () => store.set({ sets: dropped(store.get().sets, name) }), { class: "icon-button small" }),
     )));
   }
 
@@ -118,9 +118,9 @@ export function createComparePanel({ dataset, store, model, actions }) {
     ranked = made
       .map((entry, i) => ({ ...entry, raw: shared ? NaN : entry.score, score: shared ? NaN : scores[i] }))
       .sort((p, q) => Math.abs(q.effect) - Math.abs(p.effect) || q.score - p.score);
-    sizesLine.textContent = Math.min(...sizes) === 0 ? "One of the two is empty." : `${count(sizes[0])} against ${plural(sizes[1], "point")}`;
-    about.textContent = `Effect sizes: 0 is alike, 1 is apart; a plus, or minus, says that A has more, or less. ${
-      shared ? "The two share points, so that there is no p." : "p: of the difference by chance, corrected for the number of comparisons."}`;
+    sizesLine.textContent = Math.min(...sizes) === 0 ? "One of the sets is empty." : `${count(sizes[0])} against ${plural(sizes[1], "point")}`;
+    about.textContent = `Effect sizes range from 0 (equal) to 1 (disjoint); + and − mean higher and lower values in A. ${
+      shared ? "There are no p-values, since the sets share points." : "p: p-value, corrected for multiple comparisons."}`;
   }
 
   function line(entry) {

@@ -44,14 +44,14 @@ export function createHistogram({ store, model, actions }, index) {
     return handle;
   });
   const most = Math.max(...bins.all.subarray(1));
-  const area = h("div", { class: "histogram", ...(most > tallest && { title: `The bar that is cut stands for ${count(most)}.` }) }, drawing, window, ...handles);
+  const area = h("div", { class: "histogram", ...(most > tallest && { title: `The truncated bar is ${count(most)} high.` }) }, drawing, window, ...handles);
   const ramp = h("div", { class: "bar", hidden: true });
   const left = h("span", { text: (range.min < range.low ? "≤ " : "") + format(range.low) });
   const right = h("span", { text: (range.max > range.high ? "≥ " : "") + format(range.high) });
   const says = h("span", { class: "quiet" });
   const missing = h(
     "button",
-    { type: "button", class: "missing small", title: "Hide or show what is missing", onclick: toggleMissing, hidden: bins.all[0] === 0 },
+    { type: "button", class: "missing small", title: "Hide or show missing values", onclick: toggleMissing, hidden: bins.all[0] === 0 },
   );
   const element = h("div", {}, area, ramp, h("div", { class: "ends" }, left, says, right), missing);
   paths.all.setAttribute("d", bars(Array.from(bins.all.subarray(1), (k) => k / tallest)));

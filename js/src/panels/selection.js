@@ -57,7 +57,7 @@ export function createSelectionPanel({ store, model, actions }) {
     h(
       "div",
       { class: "buttons" },
-      button("Go to it", () => actions.centerSelection()),
+      button("Centre", () => actions.centerSelection()),
       button("Keep", () => actions.keepSelection()),
       button("Save CSV", actions.saveRows),
       button("Clear", () => store.set({ selection: NOTHING })),

@@ -22,7 +22,7 @@ export function createTablePanel({ dataset, store, actions }) {
     h("thead", {}, h("tr", {}, h("th", { scope: "col", text: "row" }), ...columns.map(({ name }) => h("th", { scope: "col", text: name, title: name })))),
     body,
   );
-  const empty = h("p", { class: "quiet", text: "Select points, with the lasso or the search, to read their rows here." });
+  const empty = h("p", { class: "quiet", text: "Select points with the lasso or the search to show their rows here." });
   const more = h("button", { type: "button", class: "text-button", onclick: append });
   const sheet = h("div", { class: "drawer-sheet", tabindex: 0, role: "region", "aria-label": "Selected rows" }, empty, table, more);
   const element = h("section", { class: "drawer", "aria-label": "Table" }, bar, sheet);
@@ -33,7 +33,7 @@ export function createTablePanel({ dataset, store, actions }) {
     return h(
       "tr",
       { onpointerenter: () => store.set({ hover: { row, at: null, docked: false } }), onpointerleave: () => store.set({ hover: null }) },
-      h("th", { scope: "row" }, h("button", { type: "button", class: "link", text: count(row), title: "Go to this point", onclick: () => actions.centerRow(row) })),
+      h("th", { scope: "row" }, h("button", { type: "button", class: "link", text: count(row), title: "Centre this point", onclick: () => actions.centerRow(row) })),
       ...columns.map((column) => {
         const text = field(column, row);
         return h("td", { class: column.kind === "category" ? "" : "numeric", text, title: text });

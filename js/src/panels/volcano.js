@@ -105,7 +105,7 @@ export function createVolcano(onchoose) {
       const group = ({ effect, score }) => (score < SURPRISING || Math.abs(effect) < STRONG ? "none" : effect > 0 ? "more" : "less");
       for (const [name, path] of Object.entries(paths)) path.setAttribute("d", dots(places.filter((_, i) => group(entries[i]) === name)));
       names.replaceChildren(...apart(outstanding(entries)).map(label));
-      drawing.setAttribute("aria-label", `${entries.length} ${what} by effect size and by how unlikely it is by chance; the list below has the same.`);
+      drawing.setAttribute("aria-label", `${entries.length} ${what} by effect size and p-value; the list below has the same content.`);
       point(-1);
     },
   };

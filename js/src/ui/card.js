@@ -63,7 +63,7 @@ export function pinnedCard(dataset, row, index, { colorBy, embedding }, on) {
       "header",
       {},
       h("span", { class: "badge", text: String(index + 1) }),
-      h("button", { type: "button", class: "row-name link", title: "Turn to this point", text: name, onclick: on.center }),
+      h("button", { type: "button", class: "row-name link", title: "Centre this point", text: name, onclick: on.center }),
       iconButton("close", `Unpin ${name}`, on.close),
     ),
     dataset.images?.element(row),

@@ -26,8 +26,8 @@ export function createHeader(dataset, store, actions, searchBox, withLink) {
   const menu = h(
     "div",
     { class: "icons menu" },
-    iconButton("theme", "Dark or light (D)", actions.toggleTheme, { "data-action": "theme" }),
-    withLink ? iconButton("link", "Copy a link to what you see", actions.copyLink, { "data-action": "link" }) : null,
+    iconButton("theme", "Dark or light theme (D)", actions.toggleTheme, { "data-action": "theme" }),
+    withLink ? iconButton("link", "Copy a link to this view", actions.copyLink, { "data-action": "link" }) : null,
     iconButton("picture", "Save a picture (S)", actions.savePicture, { "data-action": "picture" }),
     iconButton("help", "Help (?)", actions.showHelp, { "data-action": "help" }),
     iconButton("reset", "Reset everything (R)", actions.reset, { "data-action": "reset" }),

@@ -3,14 +3,14 @@ import { h, iconButton } from "./dom.js";
 import { KEYS } from "./keyboard.js";
 
 const POINTER = [
-  ["Drag", "turn; map and globe have the same middle"],
-  ["Shift and drag", "lasso points; with Ctrl too, add to the selection"],
+  ["Drag", "turn; map and globe have the same centre"],
+  ["Shift-drag", "select with a lasso; with Ctrl, add to the selection"],
   ["Right button, Alt, or two fingers", "pan"],
   ["Wheel or pinch", "zoom"],
-  ["Click or tap", "pin a point, or unpin it; on the inset, make it the large view"],
-  ["Double click", "bring that place to the middle"],
-  ["Drag over a histogram", "filter by a range; a click takes it away"],
-  ["Click a value", "show it alone; its dot, or Ctrl and click, hides it or adds it"],
+  ["Click or tap", "pin or unpin a point; on the inset, enlarge it"],
+  ["Double-click", "centre the view there"],
+  ["Drag over a histogram", "filter by a range; click to clear it"],
+  ["Click a value", "show only this value; click its dot, or Ctrl-click, to hide or add it"],
 ];
 
 function table(caption, rows, tag) {
@@ -29,10 +29,10 @@ export function createHelp() {
     h(
       "div",
       {},
-      h("header", {}, h("h2", { text: "How to look around" }), iconButton("close", "Close help", () => element.close())),
+      h("header", {}, h("h2", { text: "Controls" }), iconButton("close", "Close help", () => element.close())),
       h(
         "p",
-        { class: "quiet", text: "Points that are near each other are alike in the data. Every point lies on a sphere: the globe shows it as it is, the map is the same sphere laid flat about the same middle. Mercator keeps angles and stretches areas away from the middle line; Equal Earth keeps areas. While a large set is moving, a sample of it is drawn; at rest, all of it." },
+        { class: "quiet", text: "Nearby points are similar in the data. All points lie on a sphere. The globe shows this sphere, and the map is a flat projection of it with the same centre. Mercator preserves angles, but enlarges areas far from the horizontal centre line; Equal Earth preserves areas. While the view of a large data set moves, only a sample of the points is drawn." },
       ),
       h("div", { class: "tables" }, table("Pointer", POINTER, "span"), table("Keyboard", KEYS, "kbd")),
     ),

@@ -24,8 +24,8 @@ export function createHint(dataset) {
   const text = h(
     "span",
     {},
-    h("strong", { text: "Near points are alike in the data. " }),
-    round ? "The globe is the map before it is laid flat: turn either, click it to swap." : "Drag to move, Shift and drag to select.",
+    h("strong", { text: "Nearby points are similar in the data. " }),
+    round ? "Drag the map or the globe to turn it; click the small one to swap them." : "Drag to move, Shift-drag to select.",
   );
   const element = h("p", { class: "hint", hidden: remembered() }, text, iconButton("close", "Close this note", () => {
     element.hidden = true;

@@ -33,8 +33,8 @@ export function createInset(store, stage, actions) {
       Object.assign(element.style, { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` });
       const other = pane.name === "globe" ? "globe" : "map";
       name.textContent = other === "globe" ? "Globe" : "Map";
-      swap.title = `Make the ${other} large (U)`;
-      swap.setAttribute("aria-label", `Make the ${other} large`);
+      swap.title = `Enlarge the ${other} (U)`;
+      swap.setAttribute("aria-label", `Enlarge the ${other}`);
     },
   };
 }

@@ -13,7 +13,7 @@ export function createNotes(store, model) {
       const state = store.get();
       const count = state.layout === "map" ? model.countBeyond(state) : 0;
       beyond.hidden = count === 0;
-      beyond.textContent = `${plural(count, "point")} beyond the edge: turn, or choose Equal Earth`;
+      beyond.textContent = `${plural(count, "point")} beyond the edge: turn the map, or choose Equal Earth`;
     },
     setNamesLeft(count) {
       if (count === left) return;

@@ -9,7 +9,7 @@ let boxes = 0;
 /** onfind(mask) is told the rows of what was chosen, ongene(gene) the gene if it is one. */
 export function createSearchBox(dataset, { onfind, ongene }) {
   const listName = `mercat-found-${boxes++}`;
-  const list = h("ul", { id: listName, role: "listbox", "aria-label": "Found" });
+  const list = h("ul", { id: listName, role: "listbox", "aria-label": "Matches" });
   const note = h("p", { class: "quiet says" });
   const box = h("div", { class: "found", hidden: true }, list, note);
   const input = h("input", {
@@ -55,11 +55,11 @@ export function createSearchBox(dataset, { onfind, ongene }) {
   }
 
   function says() {
-    if (found.length === 0) return "Nothing found";
+    if (found.length === 0) return "No match";
     const wanted = meant(found);
-    if (wanted.every(({ gene }) => gene !== undefined)) return "Enter colours the points by the first";
-    if (wanted.length > 1) return `Enter selects all ${count(wanted.length)} of them`;
-    return found.length === 1 ? "Enter selects it" : "Enter selects the first, which matches as a whole";
+    if (wanted.every(({ gene }) => gene !== undefined)) return "Enter colours by the first";
+    if (wanted.length > 1) return `Enter selects all ${count(wanted.length)}`;
+    return found.length === 1 ? "Enter selects it" : "Enter selects the first, an exact match";
   }
 
   /** Find what the text names, and list the first of it. */

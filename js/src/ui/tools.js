@@ -40,7 +40,7 @@ function createDisplay(dataset, store, actions) {
 }
 
 export function createTools(dataset, store, model, actions) {
-  const tools = choice("What dragging does", TOOLS, (tool) => store.set({ tool }));
+  const tools = choice("Drag mode", TOOLS, (tool) => store.set({ tool }));
   const swapText = h("span", {});
   const swap = h("button", { type: "button", class: "text-button swap", onclick: actions.swap }, icon("unfold"), swapText);
   const display = createDisplay(dataset, store, actions);
@@ -77,7 +77,7 @@ export function createTools(dataset, store, model, actions) {
         swap.hidden = flat;
         tools.rename("turn", flat ? MOVE : TURN);
         swapText.textContent = toGlobe ? "Fold" : "Unfold";
-        swap.title = toGlobe ? "Fold the map up into the globe (U)" : "Unfold the globe into the map (U)";
+        swap.title = toGlobe ? "Fold the map into the globe (U)" : "Unfold the globe into the map (U)";
       }
       if (any("projection", "size", ...SWITCHES.map(([key]) => key))) display.update(state);
     },
