@@ -1,8 +1,8 @@
-"""Builds the kernels in C into wheels and editable installs, with the compiler that is there.
+"""Build the kernels in C for wheels and editable installs, if there is a compiler.
 
-Without one, or if it fails, Mercat is installed without them and runs on NumPy alone; `mercat info` tells
-which. The variable MERCAT_WHEEL_FOR, one of the platform tags in CROSS, has the `ziglang` package compile for
-another machine instead, and then a failure is an error: tools/build_twice.py makes all wheels that way.
+If there is none, or it fails, Mercat is installed without them and uses NumPy; `mercat info` shows which.
+If the variable MERCAT_WHEEL_FOR is one of the platform tags in CROSS, the `ziglang` package compiles for that
+platform, and a failure is an error: tools/build_twice.py builds all wheels in this way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VARIABLE = "MERCAT_WHEEL_FOR"
 
 
 class Target(NamedTuple):
-    """A kind of machine, as the compiler and as Python call it."""
+    """A platform, as named by the compiler and by Python."""
 
     zig: str
     system: str
@@ -39,7 +39,7 @@ CROSS = {
 
 
 class KernelsHook(BuildHookInterface):
-    """Adds the library to a wheel; for an editable install, puts it beside its source."""
+    """Add the library to a wheel; for an editable install, put it next to its source."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel":
@@ -64,7 +64,7 @@ class KernelsHook(BuildHookInterface):
             if wanted:
                 raise
             self.app.display_warning(
-                f"Mercat's compiled kernels are left out, and NumPy does their work: {error}."
+                f"Mercat's compiled kernels are left out, and NumPy is used instead: {error}."
             )
             return
         build_data["pure_python"] = False

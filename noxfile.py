@@ -1,4 +1,4 @@
-"""The tests with the lowest and with the newest versions of what Mercat stands on: run `nox`.
+"""Run the tests with the lowest and the newest versions of the dependencies: `nox`.
 
 `nox -s lowest -- tests/test_angles.py` passes arguments on to pytest.
 """
@@ -16,7 +16,7 @@ nox.options.stop_on_first_error = False
 
 
 def lowest_versions():
-    """A constraint NAME==VERSION for each NAME>=VERSION that Mercat requires at run time."""
+    """Constraints NAME==VERSION for all run-time requirements NAME>=VERSION."""
     extras = PROJECT["optional-dependencies"]
     requirements = PROJECT["dependencies"] + [line for extra in RUNTIME for line in extras[extra]]
     bounds = [re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\w.]+)", line) for line in requirements]
@@ -40,7 +40,7 @@ def run_tests(session, *options):
 def lowest(session):
     """Every requirement at the version that pyproject.toml names."""
     constraints = Path(session.create_tmp()) / "lowest.txt"
-    # scikit-learn 1.6 reads polars frames by a protocol that polars 2 has no more.
+    # scikit-learn 1.6 reads polars frames by a protocol that polars 2 removed.
     constraints.write_text("\n".join([*lowest_versions(), "polars<2"]) + "\n")
     session.install("--editable", ".[dev]", "--constraint", str(constraints.resolve()))
     # Old packages are deprecated by newer ones around them: there, warnings are not errors.

@@ -63,7 +63,7 @@ def degrees_apart(A: np.ndarray, B: np.ndarray) -> float:
 
 
 def aligned(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A, turned and mirrored to lie upon B."""
+    """A, rotated and mirrored onto B."""
     U, _, V = np.linalg.svd(A.T @ B)
     return np.asarray(A @ U @ V)
 

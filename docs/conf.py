@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 
 import mercat
 
-# The theme's palette installs a handler for all messages at import; ours that are no warnings are not for it.
+# The theme installs a handler that would print all messages, not only warnings.
 logging.getLogger("mercat").setLevel(logging.WARNING)
 
 project = "Mercat"
@@ -43,10 +43,10 @@ myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 
-# A name in backticks, in a docstring, is a link where it names something of the reference.
+# Names in backticks in docstrings link to the reference.
 default_role = "autolink"
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # docstrings describe types
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
@@ -57,7 +57,7 @@ copybutton_prompt_is_regexp = True
 
 
 def larger_text(gallery_conf: dict[str, Any], file: str) -> None:
-    """Before each example, so that its thumbnail can be read."""
+    """Enlarge the text of examples, so that thumbnails are legible."""
     del gallery_conf, file
     plt.rcParams["font.size"] = 16
 
@@ -83,7 +83,7 @@ html_title = f"Mercat {release}"
 html_static_path = ["_static"]
 html_css_files = ["mercat.css"]
 html_js_files = ["explorer.js"]
-html_extra_path = ["generated/pages"]  # explorers, as files of their own
+html_extra_path = ["generated/pages"]  # explorers, as separate files
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False

@@ -1,4 +1,4 @@
-"""Pytest runs the examples of the guides (*.md); the site's own scripts are no tests."""
+"""Pytest runs the examples of the guides (*.md), but not the scripts that build the site."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def draw_explorer(folder: Path) -> None:
 
 
 def save(figure: Any, path: Path, *, dpi: int) -> None:
-    """Write a picture in 256 colours: no eye tells it from the full one of twice its size."""
+    """Write a picture in 256 colours, which looks the same at half the size."""
     figure.savefig(path, dpi=dpi)
     plt.close(figure)
     picture = Image.open(path).convert("RGB")

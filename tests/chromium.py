@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: Chromium, with WebGL2 in software."""
+"""Chromium for tests of pages, with WebGL2 in software."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that several test files share."""
+"""Fixtures shared by several test files."""
 
 from __future__ import annotations
 

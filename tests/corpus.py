@@ -1,8 +1,7 @@
-"""Mutated files of every format that Mercat reads, by number: the same seed and number give the same file.
+"""Mutated files of every format that Mercat reads; the same seed and number give the same file.
 
-Half of them are valid files with bytes damaged (`hostile.damaged`). The others are whole files of their
-format that say something else than their writers do: other types, shapes, numbers, names, links, metadata.
-Those get past the first checks of a format, to the code behind them.
+Half of them are valid files with damaged bytes (`hostile.damaged`). The others are well-formed, but have
+unexpected types, shapes, numbers, names, links or metadata, so that they pass the first checks of a format.
 """
 
 from __future__ import annotations

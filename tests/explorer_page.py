@@ -1,4 +1,4 @@
-"""Pages of the explorer in a real browser: how tests open, look at and handle them."""
+"""Pages of the explorer in a browser: functions that open, inspect and operate them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fit that other processes, threads and kernels are to give again."""
+"""A fit whose bits are compared between processes, threads and kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercat._detail import descent
 
 
 def fingerprint(n_jobs: int = 1, detail: float = 0.0, n: int = 600) -> dict:
-    """All that a fit leaves and a transform gives, as a hash; and how good the map is."""
+    """Hash of the results of a fit and a transform, and quality of the map."""
     X = load_digits().data[:n]
     parameters = {"solver": "landmarks", "n_landmarks": 200, "random_state": 0}
     model = Mercat(detail=detail, n_jobs=n_jobs, **parameters)

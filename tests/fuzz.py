@@ -1,12 +1,12 @@
-"""Reads a corpus of mutated files in a process with limits on memory and time, and counts what comes of it.
+"""Read mutated files in a process with limits on memory and time, and count the outcomes.
 
     python tests/fuzz.py                       # 500 files of each format
     python tests/fuzz.py --number 3000 h5ad zarr
     python tests/fuzz.py --seed 7 --only 123 h5ad --keep /tmp/here
 
-A file is read, or refused with a sentence that names it. Anything else is a finding: another error, an end of
-the process, a minute of work, memory beyond the limit, something that was run or written. The last command
-writes file 123 of that seed again, to look at.
+A file is either read or refused with an error that names it. Anything else is a finding: another error, a
+crash, a timeout of a minute, too much memory, or something run or written. The last command writes file 123
+of that seed again for inspection.
 """
 
 from __future__ import annotations

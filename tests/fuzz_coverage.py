@@ -2,9 +2,9 @@
 
     python tests/fuzz_coverage.py npz -max_total_time=60
 
-Options are libFuzzer's. An error that is no refusal, more than a minute, or more than 3 GB end the run, and
-the file is kept as crash-*, timeout-* or oom-* in the folder. Atheris is not part of `.[dev]`: `make fuzz`
-installs it into an environment of its own, where there are wheels of it (Linux).
+Options are those of libFuzzer. The run ends at an unexpected error, after a minute for one file, or
+above 3 GB, and leaves the file as crash-*, timeout-* or oom-* in the folder. Atheris is not part of `.[dev]`:
+`make fuzz` installs it into a separate environment (on Linux, which it has wheels for).
 """
 
 from __future__ import annotations

@@ -305,9 +305,9 @@ def _loom(folder: Path) -> bytes:
 
 
 class Reader:
-    """A process that reads files and tells what came of it; begun anew where it died.
+    """A process that reads files and reports the outcomes; restarted if it dies.
 
-    It first reads all samples, so that what libraries do when they are first used is not held against a file.
+    It reads all samples first, so that the first use of a library is not attributed to a file.
     """
 
     def __init__(self, samples: dict[str, Sample], folder: Path) -> None:
@@ -315,7 +315,7 @@ class Reader:
         self._process: subprocess.Popen[str] | None = None
 
     def __call__(self, reader: str, path: Path) -> dict[str, Any]:
-        """What came of it: `outcome` is "read", "refused", "raised", "died" or "slow"."""
+        """Outcome of a file: `outcome` is "read", "refused", "raised", "died" or "slow"."""
         if self._process is None:
             self._process = self._begin()
             for sample in self._samples.values():

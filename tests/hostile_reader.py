@@ -1,7 +1,7 @@
-"""Reads files that nobody should trust, in a process of its own: `hostile.Reader` asks it, a line a file.
+"""Read untrusted files in a separate process, controlled by `hostile.Reader` with one line per file.
 
-The process may not grow by more than `GROWTH`, and an audit hook tells on whatever unpickles, starts a
-process, writes a file or opens a connection. It reports each file as one line of JSON.
+The process may not grow by more than `GROWTH`, and an audit hook reports unpickling, new processes, files
+opened for writing, and connections. The result for each file is one line of JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The BLAS at hand and its threads, and how far apart rows are."""
+"""The BLAS in use and its threads, and the distance between rows."""
 
 from __future__ import annotations
 

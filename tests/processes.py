@@ -1,4 +1,4 @@
-"""Python in processes of its own, for what a process does to itself: signals, threads, memory."""
+"""Run Python code in separate processes, for tests of signals, threads and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points on the sphere that many tests start from, and random samples."""
+"""Random points on the sphere, and random samples."""
 
 from __future__ import annotations
 

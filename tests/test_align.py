@@ -1,4 +1,4 @@
-"""Maps that stay near another one: versions of growing data, batches, time points."""
+"""Maps aligned to another one: versions of growing data, batches, time points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block form of the loss against its definition over explicit triples, and that against hand work."""
+"""The block form of the loss against its definition, and the definition against values by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part may import which: the folders of `src/mercat` are the rules."""
+"""Imports between the folders of `src/mercat`."""
 
 from __future__ import annotations
 

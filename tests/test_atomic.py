@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, together, with the modes that their user expects."""
+"""Atomic writes of one or several files, and their permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands, from their arguments to their files, words and exit codes."""
+"""The commands: arguments, files, output and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide to the command line does what it says."""
+"""The examples of docs/cli.md."""
 
 from __future__ import annotations
 

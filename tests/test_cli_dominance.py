@@ -1,4 +1,4 @@
-"""A column beside which nothing else is seen is told of by every command that reads the numbers."""
+"""Every command that reads numbers warns about a column that dominates them."""
 
 from __future__ import annotations
 

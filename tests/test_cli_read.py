@@ -1,4 +1,4 @@
-"""What the command line makes of files: good ones, odd ones, and broken ones."""
+"""Files as read by the command line: valid, unusual and broken ones."""
 
 from __future__ import annotations
 

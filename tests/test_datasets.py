@@ -1,4 +1,4 @@
-"""Generators against the paper's description, loaders on small files of the real layouts."""
+"""Generators against the paper's description, loaders on small files with the real layouts."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The dial for detail: its forces, its descent, and `Mercat` with it."""
+"""`detail`: forces, descent, and `Mercat` with it."""
 
 from __future__ import annotations
 

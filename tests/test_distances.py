@@ -1,4 +1,4 @@
-"""The distances' term: its definition, its gradients, and where it takes part."""
+"""The distance term: definition, gradients, and when it is used."""
 
 import numpy as np
 import pytest

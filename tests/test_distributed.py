@@ -1,4 +1,4 @@
-"""Dask arrays: the result of the data in memory, lazily, whatever the chunks and wherever it runs."""
+"""Dask arrays: the same result as in memory, lazily, for any chunks and scheduler."""
 
 from __future__ import annotations
 

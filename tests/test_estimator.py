@@ -1,4 +1,4 @@
-"""`Mercat` as its users meet it."""
+"""The public interface of `Mercat`."""
 
 from __future__ import annotations
 

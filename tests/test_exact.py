@@ -1,4 +1,4 @@
-"""The exact solver: its objective against the definition, its results against what is known."""
+"""The exact solver: its objective against the definition, its results against known maps."""
 
 from __future__ import annotations
 

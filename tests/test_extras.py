@@ -1,4 +1,4 @@
-"""A package that only a part needs is asked for by that part, in one wording."""
+"""Missing optional packages raise the same error everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files made to hurt: readers refuse them with a reason, in bounded memory, and run nothing of theirs."""
+"""Malicious files: readers refuse them with a reason, in bounded memory, and run no code in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that attacks a page, in a real browser: no script runs, no dialog opens, no request leaves."""
+"""Malicious text in pages, in a browser: no script runs, no dialog opens, no request is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels in C beside their definitions in NumPy, and how they are built and found."""
+"""The kernels in C against their definitions in NumPy, and how they are built and found."""
 
 from __future__ import annotations
 

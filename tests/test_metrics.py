@@ -1,4 +1,4 @@
-"""Measures against answers worked by hand, against scipy and scikit-learn, and their errors."""
+"""Measures against values by hand, SciPy and scikit-learn, and their standard errors."""
 
 import json
 import pickle

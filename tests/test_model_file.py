@@ -1,4 +1,4 @@
-"""Models in files: the same bits back, and nothing but a clear error from a bad file."""
+"""Model files: the same bits after loading, and a clear error for bad files."""
 
 from __future__ import annotations
 

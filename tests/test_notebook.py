@@ -1,4 +1,4 @@
-"""What a notebook shows when the last line of a cell is a model, a report or an explorer."""
+"""Models, reports and explorers as displayed by a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel, alone in a fresh environment, fits."""
+"""The wheel works in a fresh environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reproduction of the paper: its numbers, the harness, the report. No data, no peers needed."""
+"""The reproduction of the paper: numbers, harness and report; needs neither its data nor other methods."""
 
 import sys
 from pathlib import Path

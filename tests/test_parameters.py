@@ -1,4 +1,4 @@
-"""Each parameter is declared once: `Mercat`, its errors and its pages say the same."""
+"""Declarations of parameters match the signature, docstring and errors of `Mercat`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of AnnData: which values and colours reach map and explorer, and scanpy's words for them."""
+"""Figures of AnnData: values and colours of maps and explorers, and parameters of scanpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: every point drawn where it belongs, in its colour, with nothing covered or lost."""
+"""Figures: positions, colours and order of points, labels and legends."""
 
 from __future__ import annotations
 

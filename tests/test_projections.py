@@ -1,4 +1,4 @@
-"""Projections against values worked by hand, against PROJ, and against their own derivatives."""
+"""Projections against values by hand, PROJ, and numerical derivatives."""
 
 from __future__ import annotations
 

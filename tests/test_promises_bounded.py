@@ -1,4 +1,4 @@
-"""The promise: memory, threads and files within known bounds, whoever runs it. See docs/promises.md."""
+"""Tests of docs/promises.md, "Bounded": memory, threads and files."""
 
 from __future__ import annotations
 

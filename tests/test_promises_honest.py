@@ -1,4 +1,4 @@
-"""The promise: a map that should not be trusted says so, and what to do. See docs/promises.md."""
+"""Tests of docs/promises.md, "Honest": warnings about maps that should not be trusted."""
 
 from __future__ import annotations
 

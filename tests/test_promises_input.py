@@ -1,4 +1,4 @@
-"""The promise: whatever is in an array, Mercat reads it as it is or refuses it. See docs/promises.md."""
+"""Tests of docs/promises.md, "Nothing is misread": arrays are read correctly or refused."""
 
 from __future__ import annotations
 

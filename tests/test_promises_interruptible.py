@@ -1,4 +1,4 @@
-"""The promise: a fit can be stopped at any moment, and says how it gets on. See docs/promises.md."""
+"""Tests of docs/promises.md, "Interruptible": stopping a fit, callbacks and progress."""
 
 from __future__ import annotations
 

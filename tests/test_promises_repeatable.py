@@ -1,4 +1,4 @@
-"""The promise: same seed, same bits. See docs/promises.md."""
+"""Tests of docs/promises.md, "Repeatable": the same seed gives the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mercat beside the strongest rivals: the harness and its tables. No data, no rivals needed."""
+"""The comparison with other methods: harness and tables; needs neither data nor these methods."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The turn that favours the equator, and the frame that chance does not change."""
+"""The rotation towards the equator, and the canonical orientation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`score` on held-out rows, search over parameters, and pointers for the words of other libraries."""
+"""`score` on held-out rows, grid search, and errors for parameters of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Denoising: against NumPy's SVD, scikit-learn's PCA, the authors' ScreeNOT."""
+"""Denoising against NumPy's SVD, scikit-learn's PCA and the authors' ScreeNOT."""
 
 from __future__ import annotations
 

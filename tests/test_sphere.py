@@ -1,4 +1,4 @@
-"""Geometry of the sphere, against answers worked by hand and against plain formulas."""
+"""Geometry of the sphere against values by hand and plain formulas."""
 
 from __future__ import annotations
 

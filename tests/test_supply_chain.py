@@ -1,4 +1,4 @@
-"""What Mercat stands on: every dependency justified, every version of development locked with its hashes."""
+"""Dependencies are documented, and versions for development locked with hashes."""
 
 from __future__ import annotations
 

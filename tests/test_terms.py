@@ -1,4 +1,4 @@
-"""The contract of terms over pairs: a term defined here alone takes part wherever maps are made."""
+"""Terms over pairs: a term defined only here is used by the solver, the placement and the descent."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

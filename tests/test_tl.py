@@ -1,4 +1,4 @@
-"""AnnData in, AnnData out: what `mercat.tl.mercat` reads and writes."""
+"""Fields of AnnData that `mercat.tl.mercat` reads and writes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Torch devices: the functions of blocks give there what they give in NumPy, and errors are clear.
+"""Torch devices: the same results as with NumPy, and clear errors.
 
-Without torch these tests are skipped, but for one; `make torch` installs its CPU build and runs them.
-Where torch finds a GPU, they run on it as well.
+Without torch, all but one of these tests are skipped; `make torch` installs its CPU build and runs them.
+If torch finds a GPU, they also run on it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Detail on torch devices: each step gives there what it gives in NumPy, and the map is as good.
+"""`detail` on torch devices: each step gives the same result as with NumPy, and the map is as good.
 
-Where Triton is installed, its kernels are run by its interpreter and compared with their definitions.
+If Triton is installed, its interpreter runs the kernels, which are compared with their definitions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several starts that descend together on a device, beside the solver that takes them one by one."""
+"""Simultaneous descents from several starts on a device, against the solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Error bars of a map: what each number means, by hand where that is possible, and the same bits anywhere."""
+"""Uncertainty of positions: its values, by hand where possible, and bit-identical results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python side of the viewer: what goes into a page or a widget, and what is refused."""
+"""The Python side of the viewer: contents of pages and widgets, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The viewer's JavaScript: its own tests, and that the committed bundle is what it builds."""
+"""The viewer's JavaScript: its own tests, and the committed bundle is up to date."""
 
 from __future__ import annotations
 

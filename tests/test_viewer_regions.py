@@ -1,4 +1,4 @@
-"""Names on the map at several zooms: dense regions, and what sets their points apart."""
+"""Names of dense regions on the map at several zoom levels."""
 
 from __future__ import annotations
 

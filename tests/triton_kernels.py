@@ -1,4 +1,4 @@
-"""Each Triton kernel beside its definition in torch, by Triton's interpreter; see test_torch_detail."""
+"""Each Triton kernel against its definition in torch, by Triton's interpreter; see test_torch_detail."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def four_measures(ref: Reference, Y: np.ndarray) -> dict[str, metrics.Score]:
 
 
 def paper_loss(X_hat: np.ndarray, Y: np.ndarray, n_points: int) -> float:
-    """The paper's loss: root mean squared difference of cosines, over all triples of so many points."""
+    """The paper's loss: root mean squared difference of cosines over all triples of `n_points` points."""
     rows = np.random.default_rng(0).permutation(len(Y))[:n_points]
     with Workers(2) as workers:
         loss = AngleLoss(X_hat[rows], line=ABSOLUTE, workers=workers)

@@ -86,7 +86,7 @@ class Session:
         neighbors : int or None
             Neighbourhood or perplexity; None for the paper's choice.
         n_components : int or None
-            Reduce X to so many principal components first, inside of the measured time.
+            Number of principal components to which X is reduced first, within the measured time.
         options : dict, optional
             More keywords of the method.
         warm : bool

@@ -18,7 +18,7 @@ VARIABLE = "MERCAT_POSITIONS"
 
 
 def fingerprint(X: np.ndarray) -> str:
-    """What tells data apart: their shape, type and bytes."""
+    """Fingerprint of data: shape, type and bytes."""
     X = np.ascontiguousarray(X)
     digest = hashlib.sha256(f"{X.shape} {X.dtype}".encode())
     digest.update(X.tobytes())

@@ -1,4 +1,4 @@
-"""Figures of the pages, drawn anew at every build."""
+"""Figures of the pages, drawn at each build."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the pages show and no person drew: figures and explorers.
+"""Generate figures and explorers for the pages.
 
-They are made when a build begins, and lie in docs/generated, which is not committed.
+They are written to docs/generated, which is not committed, at the start of a build.
 """
 
 from __future__ import annotations

@@ -446,7 +446,7 @@ def peers_table(found: Mapping[str, Any]) -> str:
     return table + f"\n{counts}; in {sum(better)}, none is negative.\n"
 
 
-# What the files were that stood in for the paper's sets, where these are not to be had.
+# Stand-ins for the paper's data sets that are not available.
 _HERE = {
     "blood": "PBMC 68k, reduced",
     "pancreas": "Murine pancreas, day 15.5, subset",
