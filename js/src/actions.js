@@ -1,4 +1,4 @@
-// What buttons, keys and panels share: everything that changes more than one key of the state.
+// Actions of buttons, keys and panels that change several keys of the state.
 import { composePicture, download, fileName, toCsv } from "./ui/export.js";
 import { centerOf } from "./geometry/centers.js";
 import { keepInView } from "./geometry/camera.js";
@@ -33,7 +33,7 @@ export function createActions(dataset, store, model, motion, parts) {
     return normalize(multiply(between(apply(rotation, direction), FRONT), rotation));
   };
 
-  /** Bring a place of the data to the middle; zoom: of the large view, as it is if not given. */
+  /** Centre the view on a position; zoom: of the large view, by default unchanged. */
   function centerOn(place, zoom) {
     const pane = largePane();
     if (pane.projection === FLAT) {
@@ -46,7 +46,7 @@ export function createActions(dataset, store, model, motion, parts) {
     motion.flyTo(facing(place));
   }
 
-  /** The zoom at which rows fill a part of the large view that has a place in its middle. */
+  /** Zoom at which rows fill part of the large view centred on a position. */
   function zoomFor(rows, place) {
     const pane = largePane();
     const flat = pane.projection === FLAT;
@@ -65,7 +65,7 @@ export function createActions(dataset, store, model, motion, parts) {
     return Math.max(all, Math.min(NEAREST * all, FILLED / Math.max(most, 1e-9)));
   }
 
-  /** Look at all of an embedding on the sphere. */
+  /** Show all of an embedding on the sphere. */
   function goHome({ rotation, globe, map }) {
     const { layout, projection } = store.get();
     const cameras = { globe, map: map[projection] };
@@ -80,7 +80,7 @@ export function createActions(dataset, store, model, motion, parts) {
     store.set({ pins: pins.includes(row) ? pins.filter((other) => other !== row) : [...pins, row] });
   }
 
-  /** Make this the large view; the one that was large becomes the inset, unfolding or folding up on the way. */
+  /** Make this the large view; the previous one becomes the inset, with an animation. */
   function showLarge(name) {
     const { layout } = store.get();
     if (layout === name || motion.changing || model.embedding.kind === "plane") return;
@@ -96,7 +96,7 @@ export function createActions(dataset, store, model, motion, parts) {
     togglePin,
     showLarge,
     swap: () => showLarge(store.get().layout === "map" ? "globe" : "map"),
-    /** Take the points to another embedding; colours, filters and selection stay, and so does a view that is not home. */
+    /** Show another embedding; colours, filters, selection and a changed view are kept. */
     showEmbedding(embedding) {
       const from = store.get().embedding;
       if (embedding === from) return;
@@ -119,13 +119,13 @@ export function createActions(dataset, store, model, motion, parts) {
     setFilter: (column, filter) =>
       store.set({ filters: withFilter(store.get().filters, column, filter), spotlight: null }),
     colorBy: (column) => store.set({ colorBy: column, spotlight: null }),
-    /** Read a column of few whole numbers as categories, or as a scale. */
+    /** Switch a column of few integers between categories and a scale. */
     toggleScale(column) {
       const scales = new Set(store.get().scales);
       if (!scales.delete(column)) scales.add(column);
       store.set({ scales, filters: withFilter(store.get().filters, column, null) });
     },
-    /** Colour the points by a gene, and give it a card. */
+    /** Colour the points by a gene, and add a card for it. */
     showGene(gene) {
       const index = dataset.columns.length + gene;
       const { genes } = store.get();
@@ -144,7 +144,7 @@ export function createActions(dataset, store, model, motion, parts) {
       const rows = dataset.neighbors.of(row, store.get().embedding).map((one) => one.row);
       store.set({ selection: fromRows([row, ...rows], dataset.n) });
     },
-    /** Put a link to what is seen on the clipboard; linkTo (page.js) knows the address. */
+    /** Copy a link to the view to the clipboard; linkTo is in page.js. */
     async copyLink() {
       const { text, left } = writeAddress(store.get(), dataset, model.column);
       await copyText(parts.linkTo(text));

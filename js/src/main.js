@@ -1,4 +1,4 @@
-// One module for both hosts: a notebook imports it and calls render; a page starts by itself.
+// Entry point for notebooks, which import it and call render, and pages, which start by themselves.
 import { boot } from "./page.js";
 import { render } from "./widget.js";
 

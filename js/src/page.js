@@ -1,4 +1,4 @@
-// The stand-alone page: the payload is in the page itself.
+// The stand-alone page, which contains its payload.
 import { decode, fromBase64 } from "./data/decode.js";
 import { h } from "./ui/dom.js";
 import { resolveTheme } from "./draw/theme.js";
@@ -9,7 +9,7 @@ import { mount } from "./viewer.js";
 const WAIT = 400; // milliseconds after the last change
 const UNTOLD = new Set(["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"]);
 
-/** What a reader (or a test) may ask of the page; nothing here can change it. */
+/** Read-only interface of the page, for users and tests. */
 function windowOn(viewer) {
   const { store, dataset, stage, actions, model } = viewer;
   return Object.freeze({
@@ -32,14 +32,14 @@ function windowOn(viewer) {
 
 const inAddress = (name) => new URLSearchParams(location.hash.slice(1)).get(name);
 
-/** The address of this page with a state in it, and with what it says besides. */
+/** Address of this page with a state, and its other parameters. */
 function linkTo(text) {
   const parts = new URLSearchParams(location.hash.slice(1));
   parts.set("view", text);
   return `${location.href.split("#")[0]}#${parts}`;
 }
 
-/** Take the theme and the state that the address names: a page around this one, or a link, can tell them. */
+/** Apply the theme and the state in the address, which an embedding page or a link may set. */
 function followAddress({ store, dataset, model }) {
   const theme = inAddress("theme");
   if (["dark", "light", "auto"].includes(theme)) store.set({ theme: resolveTheme(theme) });
@@ -48,7 +48,7 @@ function followAddress({ store, dataset, model }) {
   if (patch) store.set(patch);
 }
 
-/** Keep the state in the address, so that the page can be reloaded, and a link to it copied, at any time. */
+/** Write the state to the address, so that the page can be reloaded or linked to at any time. */
 function keepAddress({ store, dataset, model }) {
   let timer = 0;
   store.subscribe((state, changed) => {
@@ -58,7 +58,7 @@ function keepAddress({ store, dataset, model }) {
       try {
         history.replaceState(null, "", linkTo(writeAddress(store.get(), dataset, model.column).text));
       } catch {
-        // a browser that lets no file change its address; the button still makes a link
+        // some browsers do not let files change their address; the button still copies a link
       }
     }, WAIT);
   });

@@ -1,5 +1,5 @@
-// Puts the parts together on one element. State is in the store, what follows from it in the model; every part has an
-// element and is told of changes by update(state, changed).
+// Assemble the viewer in an element. The store has the state, the model what is derived from it; every part has an
+// element and the method update(state, changed).
 import { createActions } from "./actions.js";
 import { createContours } from "./draw/contours.js";
 import { createLinks } from "./draw/links.js";
@@ -33,7 +33,7 @@ import { createSearchBox } from "./ui/searchbox.js";
 import { createToast } from "./ui/toast.js";
 import { createTools } from "./ui/tools.js";
 
-// Pixels of the viewer, not of the screen: a notebook's cell may be narrow.
+// In pixels of the viewer, not of the screen: a notebook cell may be narrow.
 const NARROW = 720;
 const WIDE = 1700;
 const REACH = { mouse: 9, touch: 22 };
@@ -86,7 +86,7 @@ export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
     live,
   );
 
-  /** What is only worth doing when nothing moves. */
+  /** Updates made only at rest. */
   function rest() {
     notes.countBeyond();
     if (motion.changing) return;

@@ -1,4 +1,4 @@
-// The notebook side, in the form anywidget asks for: render({ model, el }).
+// The notebook widget, in the form required by anywidget: render({ model, el }).
 import { decode } from "./data/decode.js";
 import { fromRows } from "./state/selection.js";
 import { fromNamedRows, toNamedRows } from "./state/sets.js";
@@ -19,7 +19,7 @@ const mapValues = (object, change) => Object.fromEntries(Object.entries(object).
 
 const rowsTo = (rows) => new DataView(rows.slice().buffer);
 
-/** Keep the model's selection, sets and view and the viewer's the same, without echoes. */
+/** Synchronise selection, sets and view between the model and the viewer, without echoes. */
 export function link(viewer, model) {
   const { store, dataset } = viewer;
   let applying = false;
@@ -68,7 +68,7 @@ export function link(viewer, model) {
   };
 }
 
-/** The picture that stands before the widget, for where there is none, as in a page without a network. */
+/** Static picture shown until the widget runs, or instead of it. */
 function hideStill({ ownerDocument }, model) {
   const still = ownerDocument.getElementById(model.get("_still"));
   if (still) still.hidden = true;

@@ -1,10 +1,10 @@
-// Columns as they are read: numbers as categories or as a scale, and every one of them in bins for its chart.
+// Interpretation of columns: numbers as categories or as a scale, and bins for charts.
 import { MISSING, number } from "../ui/format.js";
 
 const BINS = 40;
 const MOST_STEPS = 60; // numbers that lie on no more equal steps than this, as whole ones and shares do, get a bin each
 
-/** The category column that a column of few whole numbers can also be read as, or null. */
+/** Category column for a column of few integers, or null. */
 export function asCategories(column) {
   if (column.kind === "category") return column;
   if (!column.classes) return null;
@@ -13,7 +13,7 @@ export function asCategories(column) {
   return { ...column, kind: "category", codes, labels: column.classes.map((value) => number(value)) };
 }
 
-/** Least, greatest and the ends of the middle 96 % where outliers would flatten the rest; how many are missing. */
+/** Smallest and largest value, ends of the central 96 % if there are outliers, and number of missing values. */
 export function spread(values) {
   const stride = Math.max(1, Math.floor(values.length / 20000));
   const sample = [];
@@ -42,13 +42,13 @@ export function countCodes({ codes, labels }) {
   return counts;
 }
 
-/** Codes that occur, as the labels came, the missing last. */
+/** Codes that occur, in the order of the labels, missing values last. */
 export function occurring(counts) {
   const codes = Array.from(counts.keys()).filter((code) => code > 0 && counts[code] > 0);
   return counts[0] > 0 ? [...codes, 0] : codes;
 }
 
-/** The step on whose multiples, from the lowest on, all numbers between two lie; null if there is none. */
+/** Step of a grid from the lowest value on that contains all numbers from low to high; null if there is none. */
 function stepOf(values, low, high) {
   const seen = new Set();
   for (let i = 0; i < values.length; i++) {
@@ -81,7 +81,7 @@ function numberBins({ kind, values }) {
   return { of, size: bars + 1, bars, start, width, range };
 }
 
-/** Bin 0 is "missing"; of numbers, bin k starts at start + (k - 1) width, and the ends hold what lies beyond. */
+/** Bin 0 is "missing"; bin k of numbers starts at start + (k - 1) width; the outer bins include values beyond. */
 export function binsOf(column) {
   const bins = column.kind === "category" ? { of: column.codes, size: column.labels.length + 1 } : numberBins(column);
   const all = new Uint32Array(bins.size);
@@ -91,7 +91,7 @@ export function binsOf(column) {
 
 export const labelOf = (column, code) => (code === 0 ? MISSING : column.labels[code - 1]);
 
-/** All columns of a dataset: get(index, scales) as they are read, bins(index, scales) for their charts. */
+/** All columns of a dataset: get(index, scales) as interpreted, bins(index, scales) for charts. */
 export function createColumns({ columns, column: columnAt }) {
   const made = new Map();
   const cached = (key, make) => {
@@ -110,7 +110,7 @@ export function createColumns({ columns, column: columnAt }) {
       const column = get(index, scales);
       return cached(`bins ${index} ${column.kind}`, () => binsOf(column));
     },
-    /** Whether a reader may choose between categories and a scale. */
+    /** Whether the user can choose between categories and a scale. */
     hasChoice: (index) => columnAt(index).kind === "number" && Boolean(columnAt(index).classes),
   };
 }

@@ -1,4 +1,4 @@
-// From the bytes that Python wrote (mercat/viewer/_encode.py) to embeddings and columns.
+// Decode the bytes written by mercat/viewer/_encode.py to embeddings and columns.
 //
 // The payload is deflated: a 4-byte header length, a JSON header, zeros up to a multiple of 8,
 // then arrays, little-endian, at offsets that are multiples of 8.
@@ -27,7 +27,7 @@ async function inflate(bytes) {
   return new Response(stream).arrayBuffer();
 }
 
-/** Unit vectors from octahedral coordinates, two 16-bit integers a point. */
+/** Unit vectors from octahedral coordinates, two 16-bit integers per point. */
 export function unfoldOctahedron(codes) {
   const n = codes.length / 2;
   const out = new Float32Array(3 * n);
@@ -45,7 +45,7 @@ export function unfoldOctahedron(codes) {
   return out;
 }
 
-/** Places of the plane from two 16-bit integers a point, as vectors whose third part is 0. */
+/** Positions in the plane from two 16-bit integers per point, as vectors with third component 0. */
 export function spreadPlane(codes) {
   const n = codes.length / 2;
   const out = new Float32Array(3 * n);
@@ -56,7 +56,7 @@ export function spreadPlane(codes) {
   return out;
 }
 
-/** { name, kind, home, regions, codes, positions }; the positions, three numbers a point, are made when first asked for. */
+/** { name, kind, home, regions, codes, positions }; positions, three numbers per point, are computed on first use. */
 function readEmbedding({ name, kind, home, regions = [], positions }, read) {
   const codes = read(positions);
   let vectors = null;
@@ -100,7 +100,7 @@ function readColumn(column, read) {
 
 /**
  * An inflated payload as { n, title, options, embeddings, labels, columns, genes, neighbors, places,
- * images, column(index) }. labels: numbers of the columns that are named on the map, or null.
+ * images, column(index) }. labels: indices of the columns whose classes are named on the map, or null.
  */
 function parse(buffer) {
   const headerLength = new DataView(buffer).getUint32(0, true);
@@ -123,7 +123,7 @@ function parse(buffer) {
     neighbors: readNeighbors(header.neighbors, read),
     places: readPlaces(header.places, read),
     images: header.images && createImages({ ...header.images, pixels: read(header.images.pixels) }),
-    /** A column by its number; those after the last are genes. */
+    /** Column by index; those after the last column are genes. */
     column: (index) => columns[index] ?? (genes && index >= columns.length ? genes.column(index - columns.length) : undefined),
   };
 }

@@ -1,16 +1,16 @@
-// How two sets of rows differ in a column, from 0 (alike) to 1 (apart), so that columns of all kinds can be ranked.
+// Effect sizes of two sets of rows in a column, from 0 (equal) to 1 (disjoint), comparable between kinds of columns.
 //
-// Numbers: Cliff's delta, the chance that a value of A exceeds one of B less the chance of the opposite; -1 to 1.
+// Numbers: Cliff's delta, the probability that a value of A exceeds one of B minus that of the opposite; -1 to 1.
 // Categories: the total variation distance, half the sum of the differences of shares. For two categories both agree.
-// A row of both sets counts in both; missing values count in none. Beside the effect goes a score (tests.js): how
-// surprising it would be by chance, as −log10 p; NaN where the sets share rows.
+// A row in both sets counts in both; missing values count in none. The score of an effect is −log10 p (tests.js),
+// NaN if the sets share rows.
 import { countScore, rankScore } from "./tests.js";
 
 const EDGES = 1024;
 const IN_A = 1;
 const IN_B = 2;
 
-/** A byte a row: bit 1 for rows of A, bit 2 for those of B; b null: all rows that are not in A. */
+/** A byte per row: bit 1 for rows of A, bit 2 for rows of B; b null: all rows that are not in A. */
 export function membership(a, b, n) {
   const marks = new Uint8Array(n);
   if (b === null) marks.fill(IN_B);
@@ -19,13 +19,13 @@ export function membership(a, b, n) {
   return marks;
 }
 
-/** Values of a sample, sorted, each once; a column of fewer kinds than that is ranked exactly. */
+/** Sorted distinct values of a sample; a column with fewer distinct values is ranked exactly. */
 function edgesOf(sample) {
   const sorted = Float64Array.from(sample).sort();
   return sorted.filter((value, i) => i === 0 || value !== sorted[i - 1]);
 }
 
-/** Counts a value below, at or between the edges: 2i + 1 at edge i, 2i below it. */
+/** Bin of a value among the edges: 2i + 1 at edge i, 2i below it. */
 function placeOf(edges, value) {
   let [low, high] = [0, edges.length];
   while (low < high) {
@@ -100,12 +100,12 @@ function categoryEffect({ codes, labels }, marks) {
   return { kind: "category", effect, score, a, b, label: code > 0 ? labels[code - 1] : "" };
 }
 
-/** { kind, effect, score, a, b, label }: a and b are the means, or the shares of the category that differs most. */
+/** { kind, effect, score, a, b, label }: a and b are means, or shares of the category that differs most. */
 export function effectOf(column, marks) {
   return column.kind === "category" ? categoryEffect(column, marks) : numberEffect(column, marks);
 }
 
-/** The same of a gene, from its entries alone, and which share of each set has it above 0. */
+/** The same for a gene, from its nonzero entries, and the share of each set above 0. */
 export function geneEffect(genes, gene, marks, sizes) {
   const sample = [0];
   genes.visit(gene, (row, value) => {

@@ -1,7 +1,7 @@
-// Features by the hundred, such as genes: a sparse matrix by column (mercat/viewer/_genes.py), each made a column of
-// numbers when it is asked for.
+// Many features, such as genes: a sparse matrix by column (mercat/viewer/_genes.py), converted to columns of numbers
+// on demand.
 
-/** { names, column(gene), visit(gene, each) }; each(row, value) is called for every entry that is not 0. */
+/** { names, column(gene), visit(gene, each) }; each(row, value) is called for every nonzero entry. */
 export function createGenes({ names, starts, gaps, values, colors }, n) {
   const made = new Map();
 
@@ -25,7 +25,7 @@ export function createGenes({ names, starts, gaps, values, colors }, n) {
   return { names, column, visit };
 }
 
-/** Genes whose names hold a text, whole names first, then those that begin with it: [{ gene, name, exact }]. */
+/** Genes whose names contain a text, exact matches first, then those that begin with it: [{ gene, name, exact }]. */
 export function findGenes(genes, text, most) {
   const needle = text.trim().toLowerCase();
   if (!genes || needle === "") return [];

@@ -1,4 +1,4 @@
-// Thumbnails as raw pixels (mercat/viewer/_images.py), put on a canvas: no address is ever loaded.
+// Thumbnails as raw pixels (mercat/viewer/_images.py), drawn on a canvas: nothing is loaded.
 import { h } from "../ui/dom.js";
 
 const SHOWN = 120; // pixels of the longer side on a card, for small pictures in whole multiples

@@ -1,6 +1,6 @@
-// The nearest neighbours of points in the data (mercat/viewer/_neighbors.py), and which of them an embedding tore away.
+// Nearest neighbours in the data (mercat/viewer/_neighbors.py), and which of them each embedding tears away.
 
-/** starts, rows: of point i the rows from starts[i] up to starts[i + 1]; torn: a bit for each, by embedding. */
+/** Neighbours of point i are rows[starts[i]] to rows[starts[i + 1] - 1]; torn: a bit for each, by embedding. */
 export function createNeighbors({ starts, rows, torn }) {
   return {
     /** [{ row, torn }] of a point in an embedding. */

@@ -1,5 +1,5 @@
-// The order of drawing: rows a golden-ratio step apart, so that no category lies on top because it
-// came last, and the first m points drawn are a fair sample of all n.
+// Drawing order: rows a golden-ratio step apart, so that no category is on top because it
+// comes last, and the first m points are a representative sample.
 
 function gcd(a, b) {
   while (b) [a, b] = [b, a % b];

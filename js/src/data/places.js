@@ -1,16 +1,16 @@
-// How far the places of points can be trusted (mercat/viewer/_places.py): where other maps of the same data put them.
+// Uncertainty of positions (mercat/viewer/_places.py), from other maps of the same data.
 const NONE = -32768;
 const VERTICES = 48;
 
 const cross = ([a, b, c], [x, y, z]) => [b * z - c * y, c * x - a * z, a * y - b * x];
 
 /**
- * alternative: unfolded unit vectors; codes: of the alternatives, to know which there are; axes: four numbers a point,
- * the longer half-axis of its ellipse as a vector in space and the length of the other.
+ * alternative: unit vectors; codes: codes of the alternatives, which mark missing ones; axes: four numbers per point,
+ * the longer half-axis of the ellipse as a vector in space, and the length of the other.
  */
 export function createPlaces({ axes, alternative, codes }) {
   return {
-    /** Vertices of a point's ellipse, three numbers each, around its position once and back to the first. */
+    /** Vertices of a point's ellipse, a closed polygon with three numbers per vertex. */
     ellipse(row, positions) {
       const middle = [0, 1, 2].map((k) => positions[3 * row + k]);
       const long = [0, 1, 2].map((k) => axes[4 * row + k]);
@@ -26,7 +26,7 @@ export function createPlaces({ axes, alternative, codes }) {
       }
       return out;
     },
-    /** The other place of a point, or null. */
+    /** Alternative position of a point, or null. */
     alternative(row) {
       return codes[2 * row] === NONE ? null : alternative.subarray(3 * row, 3 * row + 3);
     },

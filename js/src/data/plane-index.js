@@ -1,4 +1,4 @@
-// Points of the plane in square cells, to find those near a place without looking at all.
+// Points in the plane in square cells, to find those near a position.
 
 export function createPlaneIndex(positions) {
   const n = positions.length / 3;

@@ -1,4 +1,4 @@
-// What a text finds: labels that hold it, numbers and days that it names, and the row of that number.
+// Search: labels that contain a text, numbers and dates equal to it, and the row with this number.
 import { count, date, number } from "../ui/format.js";
 import { findGenes } from "./genes.js";
 
@@ -38,7 +38,7 @@ function rowOf(value, n) {
   return [{ rows: [value], label: `Row ${count(value)}`, source: "", at: 0, exact: false }];
 }
 
-/** Matches { label, source, exact, and rows, or column and code, or gene }: whole matches first, then those that begin with the text. */
+/** Matches { label, source, exact, and rows, or column and code, or gene }: exact ones first, then those that begin with the text. */
 export function find({ columns, genes, n }, text) {
   const needle = text.trim().toLowerCase();
   if (needle === "") return [];
@@ -54,13 +54,13 @@ export function find({ columns, genes, n }, text) {
   return [...matches, ...rowOf(value, n), ...named].sort((a, b) => rank(a) - rank(b));
 }
 
-/** What Enter means: the whole matches, if there are such, or else all. */
+/** Matches that Enter selects: exact ones if there are any, else all. */
 export function meant(matches) {
   const exact = matches.filter((match) => match.exact);
   return exact.length > 0 ? exact : matches;
 }
 
-/** A byte a row: 1 where any of the matches holds. */
+/** A byte per row: 1 for rows of any of the matches. */
 export function rowsOf(matches, n) {
   const mask = new Uint8Array(n);
   const byColumn = new Map();

@@ -1,4 +1,4 @@
-// Points on the sphere in cells of equal area, to find those near a place without looking at all.
+// Points on the sphere in cells of equal area, to find those near a position.
 
 const TAU = 2 * Math.PI;
 

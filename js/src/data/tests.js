@@ -1,7 +1,7 @@
-// How surprising a difference between two sets is, as −log10 p, which does not underflow.
+// Tests of the difference between two sets, as −log10 p, which does not underflow.
 //
-// Numbers: the rank sum test of Mann, Whitney and Wilcoxon, with ties, by its normal approximation. Categories: the
-// chi-squared test of homogeneity. Both ask what chance alone would do to rows that were not chosen by these values.
+// Numbers: the Mann-Whitney U test with ties, by its normal approximation. Categories: the chi-squared test of
+// homogeneity. Both assume that rows were not selected by these values.
 
 const LANCZOS = [
   0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905,
@@ -39,7 +39,7 @@ export function logUpperGamma(a, x) {
 
 const toScore = (logarithm) => Math.max(0, -logarithm / Math.LN10);
 
-/** Of a rank sum: wins are the pairs that A wins less those that B wins, ties the numbers of equal values. */
+/** Score of a rank sum: wins is the number of pairs won by A minus those won by B, ties are the numbers of equal values. */
 export function rankScore(wins, [a, b], ties) {
   const n = a + b;
   let tied = 0;
@@ -48,7 +48,7 @@ export function rankScore(wins, [a, b], ties) {
   return variance > 0 ? toScore(logUpperGamma(0.5, (wins * wins) / 8 / variance)) : 0;
 }
 
-/** Of counts of categories in two sets. */
+/** Score of counts of categories in two sets. */
 export function countScore(first, second) {
   const total = (counts) => counts.reduce((sum, k) => sum + k, 0);
   const [a, b] = [total(first), total(second)];
@@ -63,7 +63,7 @@ export function countScore(first, second) {
   return kinds > 1 ? toScore(logUpperGamma((kinds - 1) / 2, square / 2)) : 0;
 }
 
-/** The scores of many tests after the correction of Benjamini and Hochberg: of false discovery rates. */
+/** Scores of many tests after the Benjamini-Hochberg correction. */
 export function adjusted(scores) {
   const order = [...scores.keys()].sort((i, j) => scores[j] - scores[i]);
   const out = new Float64Array(scores.length);
@@ -75,7 +75,7 @@ export function adjusted(scores) {
   return out;
 }
 
-/** A score as a reader knows it: p = 0.03, p = 2e−15. */
+/** Text of a score: 0.03, 2e−15. */
 export function probability(score) {
   if (!(score > 0)) return "1";
   if (score < 3) return String(Number((10 ** -score).toPrecision(2)));

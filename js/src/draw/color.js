@@ -1,11 +1,11 @@
-// Colours that hold for colour-blind readers, as [red, green, blue] in 0 to 255. Those of classes and of missing
-// values come with their columns: Python (mercat/_palette.py) chooses them.
+// Colours that are distinguishable with any colour vision, as [red, green, blue] from 0 to 255. Those of classes and
+// missing values come with their columns; mercat/_draw/palette.py chooses them.
 
 export const hex = (text) => [0, 2, 4].map((i) => parseInt(text.slice(i, i + 2), 16));
 
 export const PLAIN_COLOR = { dark: [110, 178, 240], light: [0, 104, 172] };
 
-// Seventeen colours of matplotlib's tables (public domain), joined by straight lines.
+// Seventeen colours of matplotlib's tables (public domain), interpolated linearly.
 const RAMPS = {
   viridis:
     "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725",
@@ -16,7 +16,7 @@ const TABLES = Object.fromEntries(
   Object.entries(RAMPS).map(([name, text]) => [name, text.split(" ").map(hex)]),
 );
 
-/** The colour at t in [0, 1]; the end that would vanish into the theme's ground is left off. */
+/** Colour at t in [0, 1], without the end of the scale that has little contrast with the theme's background. */
 export function ramp(name, t, theme) {
   const table = TABLES[name];
   const [low, high] = theme === "dark" ? [0.14, 1] : [0, 0.93];

@@ -1,4 +1,4 @@
-// Contours of the density of the points shown on the large view: lines that hold the densest 25, 50, 75 and 90 % of them.
+// Density contours of the points shown on the large view, around the densest 25, 50, 75 and 90 % of them.
 import { createProjector } from "../geometry/picking.js";
 
 const CELL = 6; // pixels
@@ -38,7 +38,7 @@ export function density(project, rowsShown, { x, y, width, height }) {
   return { grid, columns, rows };
 }
 
-/** The density above which a share of all lies, for each share. */
+/** Density above which each share of the points is. */
 export function levelsOf({ grid }) {
   const sorted = grid.filter((value) => value > 0).sort().reverse();
   const total = sorted.reduce((sum, value) => sum + value, 0);
@@ -72,7 +72,7 @@ export function isoline({ grid, columns, rows }, level) {
   return segments;
 }
 
-/** { extra, refresh(pane) }: refresh computes the lines of a pane, and extra draws them as long as it stays as it is. */
+/** { extra, refresh(pane) }: refresh computes the lines of a pane, extra draws them while the pane is unchanged. */
 export function createContours(store, model) {
   let made = null;
   const same = (a, b) => ["zoom", "x", "y", "unfold", "projection", "rotation"].every((key) => a[key] === b[key]) && a.rect.width === b.rect.width && a.rect.height === b.rect.height;

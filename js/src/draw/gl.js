@@ -1,4 +1,4 @@
-// The little of WebGL2 that every renderer needs.
+// Helpers for WebGL2.
 
 export function createProgram(gl, vertexSource, fragmentSource) {
   const program = gl.createProgram();
@@ -29,7 +29,7 @@ export function createBuffer(gl, data, target = gl.ARRAY_BUFFER) {
   return buffer;
 }
 
-/** Call done(milliseconds) when the graphics card has finished what it was told so far. */
+/** Call done(milliseconds) when the GPU has finished all commands so far. */
 export function whenDrawn(gl, done) {
   const start = performance.now();
   const fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
@@ -46,9 +46,9 @@ export function whenDrawn(gl, done) {
   setTimeout(look, 0);
 }
 
-/** The uniforms of a Frame (shaders.js): where a pane puts the sphere or the plane. A fixed mesh has the identity as rotation. */
+/** Uniforms of a Frame (shaders.js): the view of a pane. A fixed mesh has the identity as rotation. */
 export function setFrame(gl, uniforms, name, { scale, pan, unfold, projectionIndex, rotation }) {
-  // WebGL wants columns; the matrix is kept by rows.
+  // WebGL expects columns; the matrix is stored by rows.
   gl.uniformMatrix3fv(uniforms[`${name}.rotation`] ?? null, true, rotation);
   gl.uniform1f(uniforms[`${name}.unfold`] ?? null, unfold);
   gl.uniform1i(uniforms[`${name}.projection`] ?? null, projectionIndex);

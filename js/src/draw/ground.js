@@ -1,4 +1,4 @@
-// What lies under the points: the body of the globe or the sheet of the map, and its lines.
+// The background of the points: the globe or the sheet of the map, and its lines.
 import { createBuffer, createProgram, setFrame } from "./gl.js";
 import { PROJECTIONS } from "../geometry/projections.js";
 import { BODY_FRAGMENT, BODY_VERTEX, LINES_FRAGMENT, LINES_VERTEX } from "./shaders.js";
@@ -23,12 +23,12 @@ function parallel(segments, latitude) {
   polyline(segments, 144, (t) => at((2 * t - 1) * Math.PI, latitude));
 }
 
-/** Segments of the graticule: every 15 degrees, and apart from them the equator and zero meridian. */
+/** Segments of the graticule every 15 degrees; the equator and zero meridian are separate. */
 export function graticule() {
   const fine = [];
   const strong = [];
   for (let degrees = -180; degrees < 180; degrees += 15) {
-    // Only every third meridian reaches the pole, where all of them would be a blot.
+    // Only every third meridian reaches the pole, where lines would merge.
     if (degrees !== 0) meridian(fine, degrees * DEGREE, (degrees % 45 === 0 ? 89.99 : 75) * DEGREE);
   }
   for (let degrees = -75; degrees <= 75; degrees += 15) {
@@ -59,7 +59,7 @@ function bodyMesh() {
   const vertices = [];
   const triangles = [];
   for (let j = 0; j <= rows; j++) {
-    // Just short of the poles and the seam, so that every corner knows its longitude.
+    // Slightly inside the poles and the seam, so that every corner has a longitude.
     const latitude = (j / rows - 0.5) * (Math.PI - 2e-4);
     for (let i = 0; i <= columns; i++) vertices.push(...at((2 * (i / columns) - 1) * (Math.PI - 1e-5), latitude));
   }
@@ -95,7 +95,7 @@ function createBody(gl) {
   };
 }
 
-/** Four corners a segment: its two ends, and which corner this one is. */
+/** Four corners per segment: its two ends, and the index of the corner. */
 export function ribbons(segments) {
   const count = segments.length / 6;
   const vertices = new Float32Array(count * 4 * 8);
@@ -115,7 +115,7 @@ export function ribbons(segments) {
 function createLines(gl) {
   const { program, uniforms } = createProgram(gl, LINES_VERTEX, LINES_FRAGMENT);
 
-  // Not instanced: software renderers take an instance of four corners for a draw of its own.
+  // Not instanced: software renderers make a draw call per instance of four corners.
   function prepare(segments) {
     const { vertices, triangles } = ribbons(segments);
     const array = gl.createVertexArray();

@@ -1,5 +1,5 @@
-// Names on a pane: as many as have room, the most important first; nearer, there is room for more. Names of several levels
-// also wait until one is near enough to what they name, and go when one is within it.
+// Names on a pane: as many as fit, the most important first. Names with a level are shown only at zooms near enough to
+// the region that they name, but not inside it.
 import { pixelsPerUnit, toScreen } from "../geometry/camera.js";
 import { place } from "../geometry/projections.js";
 import { apply } from "../geometry/rotation.js";
@@ -16,7 +16,7 @@ function cut(text, letters) {
   return text.length <= letters ? text : `${text.slice(0, letters - 1).trimEnd()}…`;
 }
 
-/** A name in one line or two. */
+/** A name in one or two lines. */
 export function wrapped(text) {
   if (text.length <= LONGEST) return [text];
   const space = text.lastIndexOf(" ", LONGEST);
@@ -35,7 +35,7 @@ function locate(pane, at) {
 
 const clamp = (value, low, high) => (low > high ? (low + high) / 2 : Math.max(low, Math.min(high, value)));
 
-/** Whether a name of a level, up to the finest, is for this zoom; names without a level are for all. */
+/** Whether a name of a level is shown at this zoom; names without a level are shown at all zooms. */
 export function suits({ level, reach }, pane, finest) {
   if (level === undefined) return true;
   const pixels = reach * pixelsPerUnit(pane);
@@ -43,7 +43,7 @@ export function suits({ level, reach }, pane, finest) {
   return (level === 0 || pixels >= SMALLEST) && (level === finest || pixels <= LARGEST * Math.min(width, height));
 }
 
-/** Write the names ({ at, home, text, level, reach }); { written, left }: their texts, and how many in sight had no room. */
+/** Write names ({ at, home, text, level, reach }); returns { written, left }: their texts, and the number without room. */
 export function writeNames(context, pane, names, { ink, halo }, busy) {
   context.textAlign = "center";
   context.textBaseline = "middle";

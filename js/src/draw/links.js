@@ -1,8 +1,8 @@
-// Lines from the point pointed at, and from pinned ones, to their nearest neighbours in the data: red and dashed where
-// the map has torn them away.
+// Lines from hovered and pinned points to their nearest neighbours in the data, red and dashed if the map has torn them
+// away.
 import { createProjector } from "../geometry/picking.js";
 
-/** A line that ends in a dot, with a halo that keeps it apart from a crowd of points. */
+/** Draw a line that ends in a dot, with a halo for contrast with dense points. */
 function link(context, from, to, color, halo, { dashed, width }) {
   for (const [wide, style, dash] of [[width + 2.5, halo, []], [width, color, dashed ? [7, 3] : []]]) {
     context.lineWidth = wide;
@@ -19,7 +19,7 @@ function link(context, from, to, color, halo, { dashed, width }) {
   }
 }
 
-/** What the overlay calls for each pane. */
+/** Function that the overlay calls for each pane. */
 export function createLinks({ neighbors }, model) {
   return (context, pane, state, colors) => {
     if (!neighbors || !state.lines) return;

@@ -1,4 +1,4 @@
-// Drawn over the points on a second, plain canvas: names, rings, pins, the lasso.
+// Names, rings, pins and the lasso, on a second canvas over the points.
 import { createProjector } from "../geometry/picking.js";
 import { writeNames } from "./labels.js";
 import { FONT, THEMES, onCanvas } from "./theme.js";
@@ -73,8 +73,8 @@ function drawMarks(context, pane, state, positions, colors) {
 }
 
 /**
- * Draw everything that lies over the points. names: see labels.js; extras: further things to draw beneath the marks,
- * each called with (context, pane, state, colors). Returns the names of the large view: { written, left }, see labels.js.
+ * Draw everything over the points. names: see labels.js; extras: functions that draw below the marks,
+ * called with (context, pane, state, colors). Returns { written, left } of the large view, see labels.js.
  */
 export function drawOverlay(context, panes, state, positions, names, ratio, extras = []) {
   const colors = THEMES[state.theme];

@@ -1,5 +1,5 @@
-// Whether things move, from the last move that was drawn on: what follows from a move of a large set may itself take
-// longer than the wait for rest, and its first frame must not be one of all points.
+// Whether the view moves, counted from the last frame drawn: with large data, a frame may take longer than the wait
+// for rest, and must not be followed by a frame with all points.
 
 /** wait(): milliseconds from the last move to rest; onrest() is called then. clock: for tests. */
 export function createPace(wait, onrest, clock = { now: () => performance.now(), set: setTimeout.bind(globalThis), clear: clearTimeout.bind(globalThis) }) {
@@ -21,12 +21,12 @@ export function createPace(wait, onrest, clock = { now: () => performance.now(),
   }
 
   return {
-    /** Something moved. */
+    /** Report a move. */
     note() {
       undrawn = true;
       arm();
     },
-    /** A frame is drawn: whether it is one of things that move. */
+    /** Report a frame; returns whether the view moves. */
     frame() {
       if (undrawn) {
         undrawn = false;

@@ -1,11 +1,11 @@
-// Four bytes a point for the graphics card: colour, and how strongly it shows.
+// Four bytes per point for the GPU: colour and opacity.
 import { colorIndex } from "./scheme.js";
 
 export const DIM = 64;
 export const NORMAL = 192;
 export const STRONG = 255;
 
-// Little-endian, as all that browsers run on: red is the first byte.
+// Little-endian, as on all platforms with browsers: red is the first byte.
 const packed = ([red, green, blue]) => red | (green << 8) | (blue << 16);
 
 /** A function from a row to its colour, in the lower three bytes. */
@@ -28,8 +28,8 @@ function colorOf(scheme) {
 }
 
 /**
- * Bytes in drawing order, zeros for what is not shown. shown: a byte a row; selected: the same, or null when nothing is;
- * spotlight: a category code that the reader points at, or null.
+ * Bytes in drawing order, zeros for hidden points. shown: a byte per row; selected: the same, or null for no selection;
+ * spotlight: code of the hovered category, or null.
  */
 export function paint(order, scheme, shown, selected, spotlight) {
   const out = new Int32Array(order.length);

@@ -1,7 +1,7 @@
-// Where other maps put the point pointed at, and pinned ones: an ellipse, and a dashed line to another place.
+// Uncertainty of hovered and pinned points: an ellipse, and a dashed line to an alternative position.
 import { createProjector } from "../geometry/picking.js";
 
-/** Strokes a line through points, without those out of sight and without jumps across the map. */
+/** Draw a line through points, without hidden ones and without jumps across the map. */
 function trace(context, points, farthest) {
   let last = null;
   context.beginPath();
@@ -17,7 +17,7 @@ function trace(context, points, farthest) {
   context.stroke();
 }
 
-/** With a halo that keeps it apart from a crowd of points. */
+/** Draw with a halo, for contrast with dense points. */
 function drawn(context, width, color, halo, draw) {
   for (const [wide, style] of [[width + 2.5, halo], [width, color]]) {
     context.lineWidth = wide;
@@ -26,7 +26,7 @@ function drawn(context, width, color, halo, draw) {
   }
 }
 
-/** What the overlay calls for each pane. */
+/** Function that the overlay calls for each pane. */
 export function createPlaceMarks({ places }, model) {
   return (context, pane, state, colors) => {
     if (!places || state.embedding !== 0) return;

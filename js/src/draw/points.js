@@ -1,8 +1,8 @@
-// Draws the points: a buffer of positions for each embedding shown, one of paint, any number of panes.
+// Draw the points: a buffer of positions per embedding shown, a buffer of paint, any number of panes.
 import { createBuffer, createProgram, setFrame } from "./gl.js";
 import { POINTS_FRAGMENT, POINTS_VERTEX } from "./shaders.js";
 
-/** Diameter in CSS pixels that suits n points on a pane of some size. */
+/** Default diameter in CSS pixels for n points on a pane. */
 export function autoSize(n, { width, height }) {
   const room = Math.sqrt(Math.min(width, height) / 620);
   return Math.max(1.3, Math.min(8, 11 - 1.7 * Math.log10(n))) * Math.max(0.5, Math.min(1.4, room));
@@ -13,7 +13,7 @@ export function autoAlpha(n) {
 }
 
 function inOrder(codes, order) {
-  // A pair of 16-bit integers moves as one of 32 bits.
+  // Two 16-bit integers are copied as one of 32 bits.
   const pairs = new Uint32Array(codes.buffer, codes.byteOffset, order.length);
   const out = new Uint32Array(order.length);
   for (let k = 0; k < order.length; k++) out[k] = pairs[order[k]];
@@ -48,12 +48,12 @@ export function createPoints(gl, embeddings, order) {
       gl.bindBuffer(gl.ARRAY_BUFFER, paintBuffer);
       gl.bufferData(gl.ARRAY_BUFFER, bytes, gl.DYNAMIC_DRAW); // anew, so as not to wait for frames that use the old
     },
-    /** Which embedding the next draws show, and from which they come (null: from none). */
+    /** Select the embedding of the next draws, and the one that points come from (or null). */
     show(now, before) {
       bindPositions(0, now);
       bindPositions(2, before);
     },
-    /** side: 1 draws what faces the reader, -1 the far side. Only the first `count` in drawing order. */
+    /** Draw the first `count` points in drawing order; side: 1 for the near side, -1 for the far side. */
     draw(placement, { side, size, alpha, ground, count, before, arrived }) {
       gl.useProgram(program);
       setFrame(gl, uniforms, "u_now", placement);

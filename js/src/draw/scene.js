@@ -1,4 +1,4 @@
-// Draws every pane of a state on the one canvas.
+// Draw all panes of a state on one canvas.
 import { placement as placementOf } from "../geometry/camera.js";
 import { homeZoom } from "../geometry/home.js";
 import { FLAT } from "../geometry/projections.js";
@@ -28,13 +28,13 @@ export function createScene(gl, { embeddings }, order) {
     ground.outline(placement, lineStyle);
   }
 
-  /** How far the points are on their way: the inset shows no way from the plane. */
+  /** Progress of the points between embeddings; the inset does not show transitions from the plane. */
   function arrivedOn(pane, morph) {
     if (morph === null || (pane.inset && embeddings[morph.from].kind === "plane")) return 1;
     return morph.t;
   }
 
-  /** before: the pane of the embedding that the points come from, or null. */
+  /** before: pane of the embedding that the points come from, or null. */
   function drawPane(pane, state, ratio, count, before) {
     const colors = THEMES[state.theme];
     const placement = placementOf(pane);
@@ -57,7 +57,7 @@ export function createScene(gl, { embeddings }, order) {
 
   return {
     setPaint: points.setPaint,
-    /** ratio: device pixels a CSS pixel; count: how many points in drawing order; before: as the large pane's. */
+    /** ratio: device pixels per CSS pixel; count: number of points to draw, in drawing order; before: see above. */
     draw(panes, state, ratio, count, before) {
       const { canvas } = gl;
       const colors = THEMES[state.theme];

@@ -1,4 +1,4 @@
-// How a column becomes colours: categories, numbers on a scale (dates, too), or one colour for all.
+// Colours of a column: categories, a scale of numbers or dates, or a single colour.
 import { countCodes, spread } from "../data/columns.js";
 import { MISSING, formatter } from "../ui/format.js";
 import { PLAIN_COLOR, ramp } from "./color.js";
@@ -37,7 +37,7 @@ function numberScheme(column, theme) {
   };
 }
 
-/** The scheme of a column as it is read (columns.js); without one, a single colour. */
+/** Scheme of a column as interpreted by columns.js; without a column, a single colour. */
 export function createScheme(column, theme) {
   if (!column) return { kind: "plain", color: PLAIN_COLOR[theme] };
   return column.kind === "category" ? categoryScheme(column, theme) : numberScheme(column, theme);

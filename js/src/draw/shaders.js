@@ -1,4 +1,4 @@
-// GLSL for everything that is drawn. PLACE is the twin of place() in projections.js.
+// All GLSL shaders. PLACE does the same as place() in projections.js.
 
 export const PLACE = `
 struct Frame { mat3 rotation; float unfold; int projection; vec2 scale; vec2 pan; };
@@ -52,7 +52,7 @@ uniform vec3 u_ground;
 out vec4 v_color;
 out float v_size;
 
-// The vector of a code: octahedral coordinates of the sphere, or a place of the plane.
+// Vector of a code: octahedral coordinates on the sphere, or a position in the plane.
 vec3 open(int projection, vec2 code) {
   if (projection == 2) return vec3(code, 0.0);
   float z = 1.0 - abs(code.x) - abs(code.y);
@@ -99,7 +99,7 @@ void main() {
   color = v_color * cover;
 }`;
 
-// The globe's body, or the sheet of the map: a mesh in the view's own frame.
+// The globe, or the sheet of the map: a mesh in the frame of the view.
 export const BODY_VERTEX = `#version 300 es
 precision highp float;
 ${PLACE}
@@ -130,7 +130,7 @@ void main() {
   color = vec4(body * u_alpha, u_alpha);
 }`;
 
-// Lines as ribbons of soft-edged quads, four corners a segment.
+// Lines as ribbons of soft-edged quads, four corners per segment.
 export const LINES_VERTEX = `#version 300 es
 precision highp float;
 ${PLACE}

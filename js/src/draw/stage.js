@@ -1,4 +1,4 @@
-// The two canvases and the loop that draws them when something changed.
+// The two canvases, and the loop that redraws them after changes.
 import { h } from "../ui/dom.js";
 import { whenDrawn } from "./gl.js";
 import { homeZoom } from "../geometry/home.js";
@@ -13,7 +13,7 @@ const MOVES = ["rotation", "globe", "map", "flat", "unfold", "morph", "filters",
 const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "railOpen", "tableOpen", "contours", "lines", "genes", "sets"]);
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 
-/** extras: see overlay.js. onrest() is called when nothing moves any more; onnames(count) with the names that had no room. */
+/** extras: see overlay.js. onrest() is called when motion ends; onnames(count) with the number of names without room. */
 export function createStage(dataset, store, model, motion, { onrest, onnames, extras = [] }) {
   const canvas = h("canvas", { class: "points-layer", "aria-hidden": "true" });
   const overlay = h("canvas", { class: "overlay", "aria-hidden": "true" });
@@ -41,13 +41,13 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
 
   const panesNow = () => panes(store.get(), model.embedding, width, height);
 
-  /** The large pane of the embedding that the points come from, on their way from one to another. */
+  /** Large pane of the embedding that the points come from, during a transition. */
   function paneBefore({ morph }) {
     if (morph === null) return null;
     return panes(store.get(), dataset.embeddings[morph.from], width, height)[0];
   }
 
-  /** Ask for a frame; the points are drawn anew only if they may have changed. */
+  /** Request a frame; points are redrawn only if they may have changed. */
   function request(points = true) {
     pointsStale ||= points;
     if (pending === 0) pending = requestAnimationFrame(frame);
@@ -126,7 +126,7 @@ export function createStage(dataset, store, model, motion, { onrest, onnames, ex
     frames: () => frames,
     names: () => names.written,
     budget: () => workload.budget,
-    /** Draw everything sharply, hand both layers to compose(), and go back. */
+    /** Draw everything at full resolution, pass both layers to compose(), and restore the view. */
     picture(compose) {
       const scale = Math.max(2, ratio);
       sizeCanvases(scale);

@@ -1,4 +1,4 @@
-// Colours and font of the stage. Those of the controls are in style.css, under the same two names.
+// Colours and font of the stage for both themes. Those of the controls are in style.css.
 import { hex } from "./color.js";
 
 const rgb = (text) => hex(text.slice(1)).map((part) => part / 255);
@@ -6,7 +6,7 @@ const line = (text, alpha) => [...rgb(text), alpha];
 
 export const FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
-/** A colour of the graphics card, as a plain canvas takes it. */
+/** A WebGL colour as CSS, for a 2D canvas. */
 export const onCanvas = (color) => `rgb(${color.map((part) => Math.round(255 * part)).join(" ")})`;
 
 export const THEMES = {
@@ -38,7 +38,7 @@ export const THEMES = {
   },
 };
 
-/** "dark" or "light" for a wish that may also be "auto": as the notebook is, else as the system is. */
+/** Resolve "auto" to "dark" or "light": the theme of the notebook, else of the system. */
 export function resolveTheme(wish) {
   if (wish in THEMES) return wish;
   const { jpThemeLight } = document.body.dataset;

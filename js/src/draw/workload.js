@@ -1,5 +1,5 @@
-// How many points to draw while things move, so that a slow machine stays smooth.
-// The order of drawing makes any first part a fair sample; at rest all points are drawn.
+// Number of points to draw while the view moves, so that motion is smooth on slow machines.
+// The first points in drawing order are a random sample; at rest, all points are drawn.
 
 const TARGET = 28; // milliseconds a frame
 const LEAST = 20000;
@@ -12,11 +12,11 @@ export function createWorkload(n) {
       if (millisecondsAll <= TARGET) return n;
       return Math.round(Math.max(least, (n * TARGET) / millisecondsAll));
     },
-    /** How long to wait after the last move before drawing everything. */
+    /** Time to wait after the last move before drawing all points. */
     get restMilliseconds() {
       return 150 + Math.min(600, millisecondsAll / 2);
     },
-    /** A frame of so many points took so long. */
+    /** Record the time of a frame with a number of points. */
     note(points, milliseconds) {
       const all = (milliseconds * n) / Math.max(1, points);
       millisecondsAll = millisecondsAll === 0 ? all : (millisecondsAll + all) / 2;

@@ -1,4 +1,4 @@
-// Where a pane's plane lies on the screen. A pane is
+// Position of a pane's plane on the screen. A pane is
 //   { name, inset, rect: {x, y, width, height}, rotation, unfold, projection, half, zoom, x, y }
 // in CSS pixels from the stage's top left; (x, y) is the place of the plane at the pane's middle, and
 // half, of a planar embedding only, are half its width and height.
@@ -17,7 +17,7 @@ export function extents({ unfold, projection, half }) {
   return [across * (k + (unfold * halfWidth) / Math.PI), 1 + (halfHeight - 1) * unfold * unfold];
 }
 
-/** Pixels a unit of the plane. */
+/** Pixels per unit of the plane. */
 export function pixelsPerUnit(pane) {
   const [halfWidth, halfHeight] = extents(pane);
   const { width, height } = pane.rect;
@@ -58,7 +58,7 @@ export function zoomAbout(pane, factor, sx, sy) {
   return keepInView(pane, [zoom, px + (pane.x - px) * shrink, py + (pane.y - py) * shrink]);
 }
 
-/** What setPlace (gl.js) needs of a pane. */
+/** Arguments of setPlace (gl.js) for a pane. */
 export function placement(pane) {
   const scale = 2 * pixelsPerUnit(pane);
   return {

@@ -1,4 +1,4 @@
-// Where to write a category's name: the middles of its dense parts, the densest first.
+// Positions for the name of a category: centres of its dense regions, the densest first.
 
 const SAMPLE = 1500;
 const STARTS = 30;
@@ -22,7 +22,7 @@ function mean(rows, positions, round, about, reach) {
   return length > 1e-9 ? [x / length, y / length, z / length] : null;
 }
 
-/** How far a dense part reaches from its middle. */
+/** Radius of a dense region. */
 function windowOf({ kind, positions }) {
   const stride = Math.max(1, Math.floor(positions.length / 3 / SAMPLE));
   const rows = Array.from({ length: Math.floor(positions.length / 3 / stride) }, (_, i) => i * stride);
@@ -31,7 +31,7 @@ function windowOf({ kind, positions }) {
   return Math.min(WIDEST[kind], Math.max(PART * spread, 0.01));
 }
 
-/** How many rows lie within reach of a place. */
+/** Number of rows within reach of a position. */
 function crowd(rows, positions, [x, y, z], reach) {
   let count = 0;
   for (const row of rows) {
@@ -40,7 +40,7 @@ function crowd(rows, positions, [x, y, z], reach) {
   return count;
 }
 
-/** From the most crowded of some starts, the middle of what is within reach, again and again. */
+/** Mean shift from the densest of some starts. */
 function densest(rows, { kind, positions }, reach) {
   const round = kind === "sphere";
   const stride = Math.max(1, Math.floor(rows.length / STARTS));
@@ -55,13 +55,13 @@ function densest(rows, { kind, positions }, reach) {
   return center;
 }
 
-/** The place at the middle of some rows of an embedding. */
+/** Centre of some rows of an embedding. */
 export function centerOf(rows, embedding) {
   const stride = Math.max(1, Math.floor(rows.length / SAMPLE));
   return densest(rows.filter((_, i) => i % stride === 0), embedding, windowOf(embedding));
 }
 
-/** How far rows about a place lie from it: the root of their mean square. */
+/** Root mean square distance of rows from a position. */
 function reachOf(rows, [x, y, z], positions, within) {
   let [sum, count] = [0, 0];
   for (const row of rows) {
@@ -73,7 +73,7 @@ function reachOf(rows, [x, y, z], positions, within) {
   return Math.sqrt(sum / Math.max(1, count));
 }
 
-/** The middles of the dense parts of some rows: [{ at, reach }]. */
+/** Centres of the dense regions of some rows: [{ at, reach }]. */
 function places(rows, embedding, reach) {
   const { positions } = embedding;
   const found = [];
@@ -93,8 +93,8 @@ function places(rows, embedding, reach) {
 }
 
 /**
- * Where names go: [{ code, at, reach, home }], the largest class first and every class's first place before any second.
- * home: null, or for a further place of a class its first one.
+ * Positions of names: [{ code, at, reach, home }], the first positions of all classes, largest class first, then others.
+ * home: null, or the first position of the class for further ones.
  */
 export function classNames({ codes, counts }, embedding, order) {
   const samples = Array.from(counts, () => []);

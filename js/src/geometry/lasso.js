@@ -1,4 +1,4 @@
-// The rows inside a closed line drawn on a pane.
+// Rows inside a closed line drawn on a pane.
 import { createProjector } from "./picking.js";
 
 /** Even-odd rule; polygon is a list of [x, y]. */
@@ -12,7 +12,7 @@ export function inside(polygon, x, y) {
   return odd;
 }
 
-/** A byte a row: 1 for shown points that face the reader within the line. */
+/** A byte per row: 1 for visible points within the line. */
 export function rowsInside(polygon, pane, { positions, shown }) {
   const xs = polygon.map(([x]) => x);
   const ys = polygon.map(([, y]) => y);

@@ -1,4 +1,4 @@
-// Which panes are on the stage, and where: one large view, and over it the other one as an inset.
+// Panes on the stage: a large view, and over it the other one as an inset.
 import { between } from "./home.js";
 import { FLAT } from "./projections.js";
 
@@ -10,14 +10,14 @@ export function insetSide(width, height) {
   return Math.round(Math.max(96, Math.min(250, 0.3 * Math.min(width, height), 0.36 * width)));
 }
 
-/** The rectangle of an inset whose place is given in parts of the room that it has. */
+/** Rectangle of an inset with a position in fractions of the free space. */
 export function insetRect([across, down], width, height) {
   const side = insetSide(width, height);
   const at = (part, room) => MARGIN + part * Math.max(0, room - side - 2 * MARGIN);
   return { x: at(across, width), y: at(down, height), width: side, height: side };
 }
 
-/** The same place, in parts of the room, for an inset whose corner is at (x, y). */
+/** Position in fractions of the free space of an inset with its corner at (x, y). */
 export function insetPlace(x, y, width, height) {
   const side = insetSide(width, height);
   const part = (value, room) => Math.max(0, Math.min(1, (value - MARGIN) / Math.max(1, room - side - 2 * MARGIN)));
@@ -48,12 +48,12 @@ export function panes(state, embedding, width, height) {
     : [mapPane(state), globePane({ ...state, unfold: 0 })];
   const main = { ...large, inset: false, rect: whole };
   if (!state.inset) return [main];
-  // The whole globe or map, wherever the large view is zoomed to.
+  // The whole globe or map, whatever the zoom of the large view.
   const overview = { zoom: 1, x: 0, y: 0, inset: true, rect: insetRect(state.insetAt, width, height) };
   return [main, { ...small, ...overview }];
 }
 
-/** The topmost pane at a place, or null. */
+/** Topmost pane at a position, or null. */
 export function paneAt(list, [x, y]) {
   const holds = ({ rect }) => x >= rect.x && x < rect.x + rect.width && y >= rect.y && y < rect.y + rect.height;
   return list.findLast(holds) ?? null;

@@ -1,4 +1,4 @@
-// What moves by itself: the spin after a throw, the flight to a place, the fold and unfold.
+// Animations: spinning after a drag, flights to a position, folding and unfolding.
 import { between } from "./home.js";
 import { aboutAxis, interpolate, multiply, normalize } from "./rotation.js";
 
@@ -10,7 +10,7 @@ const SLOWEST = 0.015; // radians a second
 
 const ease = (t) => (t < 0.5 ? 4 * t * t * t : 1 - (2 - 2 * t) ** 3 / 2);
 
-/** wake() is called when something begins to move, so that frames come which call step(). */
+/** wake() is called when an animation starts, to request frames that call step(). */
 export function createMotion(store, { calm = () => false, wake = () => {} } = {}) {
   let spin = null;
   const glides = new Map();
@@ -28,11 +28,11 @@ export function createMotion(store, { calm = () => false, wake = () => {} } = {}
     get active() {
       return spin !== null || glides.size > 0;
     },
-    /** Whether the large view is on its way between globe and map, or between embeddings. */
+    /** Whether the large view is changing between globe and map, or between embeddings. */
     get changing() {
       return glides.has("unfold") || glides.has("morph");
     },
-    /** Stop the spin and the flight; what changes the view itself comes to its end. */
+    /** Stop spins and flights, and complete changes of the view. */
     stop() {
       spin = null;
       glides.delete("rotation");
@@ -43,7 +43,7 @@ export function createMotion(store, { calm = () => false, wake = () => {} } = {}
       for (const { frame } of glides.values()) frame(1);
       glides.clear();
     },
-    /** Keep turning about an axis of the view, at first by so many radians a second. */
+    /** Spin about an axis of the view, with an initial speed in radians per second. */
     throwGlobe(axis, speed) {
       if (calm() || speed <= 10 * SLOWEST) return;
       spin = { axis, speed: Math.min(speed, 12) };
@@ -54,21 +54,21 @@ export function createMotion(store, { calm = () => false, wake = () => {} } = {}
       const start = store.get().rotation;
       glide("rotation", FLIGHT_SECONDS, (t) => store.set({ rotation: interpolate(start, rotation, t) }));
     },
-    /** Bring the [zoom, x, y] under a key of the state to another. */
+    /** Animate the [zoom, x, y] under a key of the state. */
     zoomTo(key, camera) {
       const start = store.get()[key];
       glide("camera", FLIGHT_SECONDS, (t) => store.set({ [key]: between(start, camera, t) }));
     },
-    /** Unfold the large globe into the map, or fold it up again; patch(stage) is what to set on the way. */
+    /** Unfold the large globe into the map, or fold it; patch(stage) is set in the state on the way. */
     unfoldTo(unfold, patch) {
       const start = store.get().unfold;
       glide("unfold", UNFOLD_SECONDS, (t) => store.set(patch(t === 1 ? unfold : start + (unfold - start) * t)));
     },
-    /** Take the points from one embedding to another. */
+    /** Move the points from one embedding to another. */
     morphFrom(from) {
       glide("morph", MORPH_SECONDS, (t) => store.set({ morph: t === 1 ? null : { from, t } }));
     },
-    /** Advance by so many seconds. */
+    /** Advance by a number of seconds. */
     step(seconds) {
       if (spin) {
         const turn = aboutAxis(spin.axis, spin.speed * seconds);

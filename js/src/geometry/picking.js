@@ -1,9 +1,9 @@
-// Which point lies under the pointer.
+// The point under the pointer.
 import { pixelsPerUnit, toPlane, toScreen } from "./camera.js";
 import { FLAT, place, unplace } from "./projections.js";
 import { apply, inverse, toMatrix } from "./rotation.js";
 
-/** A function that projects a row onto a pane: [x, y] in pixels, or null on the far side or off the map. */
+/** Function that projects a row onto a pane: [x, y] in pixels, or null on the far side or outside the map. */
 export function createProjector(pane, positions) {
   const m = toMatrix(pane.rotation);
   const out = [0, 0, 0, 0];
@@ -24,7 +24,7 @@ export function createProjector(pane, positions) {
   };
 }
 
-/** The largest angle that a disc of some pixels about (sx, sy) spans on the sphere, with its middle. */
+/** Largest angle that a disc of pixels around (sx, sy) spans on the sphere, and its centre. */
 function cap(pane, sx, sy, radius) {
   const at = (dx, dy) => unplace(...toPlane(pane, sx + dx, sy + dy), pane.unfold, pane.projection);
   const middle = at(0, 0) ?? nearestOnGlobe(pane, sx, sy, radius);
@@ -64,7 +64,7 @@ export function pick(pane, sx, sy, radius, { positions, shown, index }) {
     const region = cap(pane, sx, sy, radius);
     if (region) index().near(apply(inverse(pane.rotation), region.middle), region.angle, visit);
   } else {
-    // Halfway between globe and map there is no inverse to ask.
+    // Between globe and map, the projection has no inverse.
     for (let row = 0; row < shown.length; row++) visit(row);
   }
   return best;

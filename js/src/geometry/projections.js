@@ -1,10 +1,10 @@
-// From the sphere to the plane, and the sheet in between.
+// Projections of the sphere to the plane, and the transition between globe and map.
 //
 // Both maps are of the form x = longitude * width(latitude), y = height(latitude), so one rule
 // unrolls the globe into either: with t from 0 (globe) to 1 (map) and k = 1 - t,
 //     x = sin(k longitude) / k * mix(cos(latitude), width, t),  y = mix(sin(latitude), height, t^2)
-// (the square, since the poles should not shoot up before the sheet is open), and a place faces the reader where cos(k longitude) >= 0. The shaders (shaders.js) hold the
-// same rule for the graphics card; this file is what picking and the lasso use.
+// (squared, so that the poles do not move too early), and a position faces the viewer where cos(k longitude) >= 0. The
+// shaders (shaders.js) use the same rule on the GPU; picking and the lasso use this file.
 
 const SQRT3 = Math.sqrt(3);
 const [A1, A2, A3, A4] = [1.340264, -0.081106, 0.000893, 0.003796];
@@ -29,7 +29,7 @@ function equalEarthTheta(y) {
   return theta;
 }
 
-/** What a pane of a planar embedding has for a projection: places are what they are. */
+/** The projection of a planar embedding: the identity. */
 export const FLAT = "flat";
 export const FLAT_INDEX = 2;
 
@@ -62,7 +62,7 @@ export const PROJECTIONS = {
 /**
  * Place a unit vector of the view's frame: out = [x, y, facing, beyond].
  *
- * facing is negative on the far side; beyond is 1 for places past the edge of the map.
+ * facing is negative on the far side; beyond is 1 outside the edge of the map.
  */
 export function place(out, vx, vy, vz, unfold, projection) {
   if (projection === FLAT) {

@@ -1,7 +1,7 @@
 // Rotations of the sphere as unit quaternions [x, y, z, w], taking the data's frame to the view's.
 //
-// The view's frame: x points at the reader, y to the right, z up. A view is described by its
-// centre: the longitude and latitude that face the reader, and the roll about that line.
+// The view's frame: x points to the viewer, y to the right, z up. A view is described by its
+// centre: the longitude and latitude that face the viewer, and the roll about that axis.
 
 export function multiply(a, b) {
   const [ax, ay, az, aw] = a;

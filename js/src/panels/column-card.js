@@ -1,4 +1,4 @@
-// One column: its name, which colours the points, and its chart, which filters.
+// A column: its name, which colours the points, and its chart, which filters them.
 import { iconButton, h } from "../ui/dom.js";
 import { count } from "../ui/format.js";
 import { touched } from "../state/store.js";

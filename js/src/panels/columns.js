@@ -1,4 +1,4 @@
-// All columns: a chart of each, which filters, and whose name gives the points its colours.
+// All columns, each with a chart that filters and a name that colours the points.
 import { findGenes } from "../data/genes.js";
 import { h } from "../ui/dom.js";
 import { count, plural } from "../ui/format.js";
@@ -10,13 +10,13 @@ import { section } from "./section.js";
 const SEARCHED_FROM = 8; // columns
 const MOST_FOUND = 12; // genes
 
-/** The column of the colours first, for it is the key to the map; names of points last. */
+/** The column of the colours first, since it is the key to the map; names of points last. */
 function arranged({ columns }, colorBy) {
   const rank = (i) => (i === colorBy ? 0 : columns[i].role === "id" ? 2 : 1);
   return [...columns.keys()].sort((a, b) => rank(a) - rank(b));
 }
 
-/** Genes that the text in the box names, to be chosen; { element, look(text) }. */
+/** Genes that match the text in the box: { element, look(text) }. */
 function createGeneFinder({ genes }, actions) {
   const element = h("div", { class: "genes-found", role: "group", "aria-label": "Genes found" });
   return {
@@ -44,7 +44,7 @@ export function createColumnsPanel(context) {
   const filtered = h("p", { class: "filtered" }, says, clear);
   const element = section("Columns", { class: "columns-panel" }, filtered, query, finder.element, geneList, list, none);
 
-  // Charts out of sight wait until they are looked at.
+  // Charts are drawn when they are scrolled into view.
   const byElement = new Map();
   const observer = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) byElement.get(target)?.setSeen(isIntersecting);

@@ -1,4 +1,4 @@
-// A against B: sets that were kept, and how the two chosen differ in every column and gene, the most different first.
+// Sets, and the differences between two of them in all columns and genes, largest first.
 import { effectOf, geneEffect, membership, sizesOf } from "../data/effects.js";
 import { adjusted, probability } from "../data/tests.js";
 import { dropped, renamed } from "../state/sets.js";
@@ -14,7 +14,7 @@ const WAIT = 60; // milliseconds, so that a change of the selection is drawn fir
 const SELECTION = "selection"; // what no number of a set is
 const REST = "rest";
 
-/** What a column's line says of A and of B, and how long their bars are. */
+/** Texts and lengths of the bars of A and B for a column. */
 function sides({ kind, a, b, column, shareA, shareB }) {
   if (kind === "category") return { texts: [a, b].map(percent), lengths: [a, b] };
   if (kind === "gene") {

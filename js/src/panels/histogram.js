@@ -1,4 +1,4 @@
-// A histogram of numbers or dates: drag over it to show a range alone.
+// A histogram of numbers or dates; drag over it to show only a range.
 import { css } from "../draw/color.js";
 import { ranged } from "../state/filter.js";
 import { h, svg } from "../ui/dom.js";
@@ -8,13 +8,13 @@ const DOMINATES = 5; // times the next, a bar that would leave the others too lo
 const CUT = 1.5; // ... is cut at this many times the next
 const GAP = [0.76, 0.84]; // of the height, where a bar that is cut is interrupted
 
-/** Bars of a height each, one unit wide, as a path; those above 1 are cut. */
+/** Path of bars, one unit wide; those above 1 are truncated. */
 function bars(heights) {
   const bar = (i, low, high) => `M${i + 0.06} ${1 - low}V${1 - high}H${i + 0.94}V${1 - low}Z`;
   return heights.map((height, i) => (height > 1 ? bar(i, 0, GAP[0]) + bar(i, GAP[1], 1) : height > 0 ? bar(i, 0, height) : "")).join("");
 }
 
-/** The number of points that a bar of the full height stands for. */
+/** Number of points of a bar of full height. */
 export function fullHeight(counts) {
   const [most = 1, next = 0] = Array.from(counts).sort((a, b) => b - a);
   return next > 0 && most > DOMINATES * next ? CUT * next : Math.max(1, most);
@@ -56,7 +56,7 @@ export function createHistogram({ store, model, actions }, index) {
   const element = h("div", {}, area, ramp, h("div", { class: "ends" }, left, says, right), missing);
   paths.all.setAttribute("d", bars(Array.from(bins.all.subarray(1), (k) => k / tallest)));
 
-  /** The bars shown, as [first, last + 1], and whether the missing are. */
+  /** Bars shown, as [first, last + 1], and whether missing values are shown. */
   function current() {
     const filter = store.get().filters.get(index);
     const ends = filter ? [filter.low, filter.high] : [-Infinity, Infinity];
@@ -83,7 +83,7 @@ export function createHistogram({ store, model, actions }, index) {
     set(ends);
   }
 
-  // Dragging: from an end, that end; inside of a range, the range; elsewhere, a new range.
+  // Dragging moves an end or the whole range if it starts there; elsewhere, it creates a range.
   let drag = null;
   const barAt = (event) => {
     const box = area.getBoundingClientRect();

@@ -8,7 +8,7 @@ import { createPinsPanel } from "./pins.js";
 import { createSelectionPanel } from "./selection.js";
 import { createTablePanel } from "./table.js";
 
-/** On the right, or on a narrow screen in the sheet that comes up. */
+/** On the right, or on narrow screens in a sheet. */
 export const RAIL = [createColumnsPanel, createSelectionPanel, createComparePanel, createPinsPanel];
 
 /** Below the map. */

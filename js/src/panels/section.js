@@ -1,4 +1,4 @@
-// A titled part of the rail.
+// A section of the side panel, with a title.
 import { h } from "../ui/dom.js";
 
 export function section(title, attributes, ...children) {

@@ -1,4 +1,4 @@
-// The selection: how many, how they divide over the colours, and what can be done with them.
+// The selection: number of points, their colours, and actions.
 import { css } from "../draw/color.js";
 import { NOTHING } from "../state/selection.js";
 import { touched } from "../state/store.js";

@@ -1,4 +1,4 @@
-// The drawer below the map: the rows that are selected, as a table.
+// The drawer below the map: a table of the selected rows.
 import { touched } from "../state/store.js";
 import { h, icon } from "../ui/dom.js";
 import { count, field, plural } from "../ui/format.js";

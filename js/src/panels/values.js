@@ -1,4 +1,4 @@
-// The values of a category column: bars that show how many, and filter. One stop of the tab key; arrows move within.
+// Values of a category column, with bars that show counts and filter. A single tab stop; arrow keys move within.
 import { occurring, labelOf } from "../data/columns.js";
 import { css } from "../draw/color.js";
 import { holds, isolated, toggled } from "../state/filter.js";
@@ -75,7 +75,7 @@ export function createValues({ store, model, actions }, index) {
     return rows.get(code);
   }
 
-  /** Which values are listed: as they came, or the most frequent when there is room for some only. */
+  /** Values listed: all in their order, or the most frequent if there are too many. */
   function choose(state) {
     const needle = query.value.trim().toLowerCase();
     if (needle) return bySize.filter((code) => labelOf(column, code).toLowerCase().includes(needle)).slice(0, MOST);

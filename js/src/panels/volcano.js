@@ -1,4 +1,4 @@
-// Effect size against surprise: every entry of a comparison as a dot, the outstanding ones with their names.
+// Volcano plot: effect sizes and p-values of the entries of a comparison, the strongest ones with their names.
 import { h, svg } from "../ui/dom.js";
 
 const WIDTH = 300;
@@ -13,7 +13,7 @@ const LONGEST = 14; // letters of a name
 
 const shortened = (name) => (name.length <= LONGEST ? name : `${name.slice(0, LONGEST - 1)}…`);
 
-/** Where entries lie: [x, y] each; rounded up, the greatest effect is at an edge and the greatest surprise at the top. */
+/** Positions [x, y] of the entries; the scales end at the largest effect and the smallest p-value, rounded up. */
 export function placesOf(entries) {
   const widest = Math.max(0.2, ...entries.map(({ effect }) => Math.abs(effect)));
   const highest = Math.max(SURPRISING, ...entries.map(({ score }) => score || 0));
@@ -26,7 +26,7 @@ export function placesOf(entries) {
 
 const dots = (places) => places.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("");
 
-/** The most surprising of the strong ones, on each side: their numbers. */
+/** Indices of the strong entries with the smallest p-values, on each side. */
 export function outstanding(entries) {
   const side = (sign) => [...entries.keys()]
     .filter((i) => sign * entries[i].effect >= STRONG && entries[i].score >= SURPRISING)
@@ -84,7 +84,7 @@ export function createVolcano(onchoose) {
     return svg("text", { x: x + (right !== inward ? 5 : -5), y: y + 3.5, "text-anchor": right !== inward ? "start" : "end", text: shortened(entries[i].name) });
   }
 
-  /** Names that would lie on one another are left to the list. */
+  /** Overlapping names are left out. */
   function apart(chosen) {
     const kept = [];
     for (const i of chosen) {

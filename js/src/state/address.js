@@ -1,5 +1,5 @@
-// The state as a text for the address, and back. What is read was written by anybody: every part is checked, and what
-// does not fit this file is left out.
+// Encode the state as text for the address, and decode it. The text is untrusted: every part is checked, and invalid
+// parts are ignored.
 import { PROJECTIONS } from "../geometry/projections.js";
 import { fromRows } from "./selection.js";
 import { fromView, toView } from "./view.js";
@@ -13,7 +13,7 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 const list = (value) => (Array.isArray(value) ? value : []);
 const entries = (value) => (isObject(value) ? Object.entries(value) : []);
 
-/** Text of letters, digits, - and _ alone. */
+/** JSON as URL-safe base64. */
 function toText(value) {
   const bytes = new TextEncoder().encode(JSON.stringify(value));
   let binary = "";
@@ -26,7 +26,7 @@ function fromText(text) {
   return JSON.parse(new TextDecoder().decode(Uint8Array.from(binary, (letter) => letter.charCodeAt(0))));
 }
 
-/** Sorted rows as the gaps between them, which are short. */
+/** Sorted rows as differences, which have few digits. */
 const toGaps = (rows) => Array.from(rows, (row, i) => (i === 0 ? row : row - rows[i - 1]));
 
 function fromGaps(gaps, n) {
@@ -43,7 +43,7 @@ function fromGaps(gaps, n) {
 
 const nameOf = (dataset, index) => dataset.column(index)?.name ?? null;
 
-/** The number of a column, or of a gene, by its name; -1 if there is none. */
+/** Index of a column or gene by name, or -1. */
 function indexOf({ columns, genes }, name) {
   const column = columns.findIndex((one) => one.name === name);
   if (column >= 0 || !genes) return column;
@@ -71,7 +71,7 @@ function readFilter(column, given) {
   return low === -Infinity && high === Infinity && missing ? null : { kind: "range", low, high, missing };
 }
 
-/** { text, left }: the state as a text, and how many selected points were too many for it. */
+/** { text, left }: the state as text, and the number of selected points if there are too many to include. */
 export function writeAddress(state, dataset, columnOf) {
   const { selection, sets } = state;
   const fits = selection.rows.length <= MOST_ROWS;
@@ -113,7 +113,7 @@ function readFilters(given, dataset, columnOf, scales) {
   return filters;
 }
 
-/** The patch of the state that a text asks for; null if it is none of ours. columnOf(index, scales): see columns.js. */
+/** Changes of the state encoded in a text; null if it is invalid. columnOf(index, scales): see columns.js. */
 export function readAddress(text, dataset, state, columnOf) {
   let value;
   try {

@@ -1,5 +1,5 @@
-// Several filters at once: which rows pass all of them, and which pass all but that of one column, which is
-// what that column's own chart counts. A change of one filter looks at that column alone.
+// Combination of filters: which rows pass all of them, and, for the chart of a column, which pass those of all other
+// columns. After a change of one filter, only its column is evaluated.
 import { passing } from "./filter.js";
 
 export function createCrossfilter(n, readColumn) {
@@ -20,8 +20,8 @@ export function createCrossfilter(n, readColumn) {
   }
 
   return {
-    shown, // a byte a row, kept up to date
-    /** How many rows pass, after taking these filters. */
+    shown, // a byte per row, updated in place
+    /** Set the filters; returns the number of rows that pass. */
     update(filters) {
       for (const [index, part] of [...parts]) {
         if (filters.get(index) !== part.filter || readColumn(index) !== part.column) drop(index);
@@ -33,7 +33,7 @@ export function createCrossfilter(n, readColumn) {
       for (let row = 0; row < n; row++) count += shown[row] = fails[row] === 0 ? 1 : 0;
       return count;
     },
-    /** How many rows fall into each bin of a column, of those that the other columns let through, and in a mask if given. */
+    /** Number of rows in each bin of a column among those that pass the other columns' filters, and a mask if given. */
     counts(index, { of, size }, mask) {
       const out = new Uint32Array(size);
       const own = parts.get(index)?.pass ?? null;

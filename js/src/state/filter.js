@@ -1,4 +1,4 @@
-// What the columns let through, by column: a set of categories (0 is "missing"), or a range of numbers.
+// Filters by column: a set of categories (0 is "missing"), or a range of numbers.
 //   { kind: "set", codes }                  rows of these categories
 //   { kind: "range", low, high, missing }   numbers from low up to high, high left out unless it is infinite,
 //                                           and the missing if so
@@ -6,7 +6,7 @@
 
 export const NO_FILTERS = Object.freeze(new Map());
 
-/** The filters with one column's replaced; null takes it away. */
+/** The filters with that of one column replaced, or removed if null. */
 export function withFilter(filters, column, filter) {
   const next = new Map(filters);
   if (filter === null) next.delete(column);
@@ -14,27 +14,27 @@ export function withFilter(filters, column, filter) {
   return next.size === 0 ? NO_FILTERS : next;
 }
 
-/** All categories but one, or with it again, out of all codes that occur; null when all are in. */
+/** Hide or show a category, among all codes that occur; null if all are shown. */
 export function toggled(filter, code, all) {
   const codes = new Set(filter?.codes ?? all);
   if (!codes.delete(code)) codes.add(code);
   return codes.size === all.length ? null : { kind: "set", codes };
 }
 
-/** One category alone; asked again for the same one, all. */
+/** Show only one category, or all if it was the only one. */
 export function isolated(filter, code) {
   const alone = filter?.codes.size === 1 && filter.codes.has(code);
   return alone ? null : { kind: "set", codes: new Set([code]) };
 }
 
-/** Numbers from low to high; null when that is all of them. */
+/** Numbers from low to high; null for all. */
 export function ranged(low, high, missing) {
   return low === -Infinity && high === Infinity && missing ? null : { kind: "range", low, high, missing };
 }
 
 export const holds = (filter, code) => !filter || filter.codes.has(code);
 
-/** A byte a row: 1 where a column's filter lets it through. */
+/** A byte per row: 1 if it passes the filter of a column. */
 export function passing(column, filter, n) {
   const pass = new Uint8Array(n);
   if (filter.kind === "set") {

@@ -1,4 +1,4 @@
-// Undo and redo: the state before each change that a reader would want to take back.
+// Undo and redo: the state before each change that can be undone.
 import { touched } from "./store.js";
 
 const STEPS = ["filters", "selection", "pins", "colorBy", "scales", "embedding", "sets", "genes"];
@@ -8,14 +8,14 @@ const TOGETHER = 500; // milliseconds: a brush that is dragged is one step
 
 const lasting = (state) => Object.fromEntries(Object.entries(state).filter(([key]) => !FLEETING.includes(key)));
 
-/** What a change touches: the keys, and of the filters those columns whose filter is another. */
+/** Keys that differ, and columns whose filters differ. */
 function touches(changed, state, last) {
   const columns = changed.has("filters") ? [...new Set([...state.filters.keys(), ...last.filters.keys()])] : [];
   const other = columns.filter((column) => state.filters.get(column) !== last.filters.get(column));
   return [...STEPS.filter((key) => changed.has(key)), ...other].join();
 }
 
-/** onchange({ canUndo, canRedo }) is told when that changes. now: a clock in milliseconds. */
+/** onchange({ canUndo, canRedo }) is called when these change. now: a clock in milliseconds. */
 export function createHistory(store, { onchange = () => {}, now = () => performance.now() } = {}) {
   const past = [];
   const future = [];
@@ -53,7 +53,7 @@ export function createHistory(store, { onchange = () => {}, now = () => performa
   }
 
   return {
-    /** Make a change that is one step, whatever it touches. */
+    /** Make changes that are undone in one step. */
     step(change) {
       push(store.get());
       applying = true;

@@ -1,5 +1,5 @@
-// What follows from the data and the state: colours, what is shown, names. Panels read it and are told,
-// by the names scheme, shown and names beside the keys of the state, what of it changed.
+// Values derived from the data and the state: colours, shown points, names. Panels read it; its changes are passed as
+// the keys scheme, shown and names, next to those of the state.
 import { countCodes, createColumns } from "../data/columns.js";
 import { drawOrder } from "../data/order.js";
 import { createPlaneIndex } from "../data/plane-index.js";
@@ -54,8 +54,8 @@ export function createModel(dataset, store) {
   };
 
   /**
-   * Where names may go: of classes, of columns from coarse to fine, or where the colours are no classes, of those that
-   * the file was made to open with, or else of regions.
+   * Positions of names: of classes; of label columns from coarse to fine; or, if the colours are not classes, of the
+   * initial colour column, or else of regions.
    */
   function findCenters({ colorBy }) {
     const { embedding, scheme } = model;
@@ -73,7 +73,7 @@ export function createModel(dataset, store) {
     return embedding.regions.map((region) => ({ ...region, index: -1, home: null }));
   }
 
-  /** Names in the order in which they take their room: selected classes first, then the coarsest, then the largest. */
+  /** Names by priority: selected classes first, then the coarsest, then the largest. */
   function namesFor({ filters, selection }) {
     const selected = new Set();
     for (const index of new Set(centers.map((center) => center.index))) {
@@ -83,7 +83,7 @@ export function createModel(dataset, store) {
     return centers.filter(({ index, code }) => holds(filters.get(index), code)).sort((a, b) => chosen(b) - chosen(a));
   }
 
-  /** Bring up to date after these keys of the state changed (null: all). Names what of the model changed. */
+  /** Update after these keys of the state changed (null: all); returns the changed keys of the model. */
   function update(state, changed) {
     const any = touched(changed);
     const derived = [];
@@ -105,7 +105,7 @@ export function createModel(dataset, store) {
     return derived;
   }
 
-  /** How many shown points lie past the edge of the map at this rotation. */
+  /** Number of shown points beyond the edge of the map at this rotation. */
   function countBeyond({ rotation, projection }) {
     if (model.embedding.kind === "plane") return 0;
     const m = toMatrix(rotation);

@@ -1,4 +1,4 @@
-// A set of rows: sorted numbers and, for the renderer, a byte a row.
+// A set of rows: sorted indices and, for the renderer, a byte per row.
 
 export const NOTHING = Object.freeze({ rows: new Uint32Array(0), mask: null });
 

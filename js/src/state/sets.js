@@ -1,7 +1,7 @@
-// Sets of rows that a reader keeps, in order: [{ name, selection }], names unique.
+// Named sets of rows, in order: [{ name, selection }], with unique names.
 import { fromRows } from "./selection.js";
 
-/** "A", "B", ... "Z", "A2", ...: the first that no set has. */
+/** The first unused name of "A", "B", ... "Z", "A2", ... */
 export function freeName(sets) {
   const taken = new Set(sets.map(({ name }) => name));
   for (let k = 0; ; k++) {
@@ -14,13 +14,13 @@ export const kept = (sets, selection) => [...sets, { name: freeName(sets), selec
 
 export const dropped = (sets, name) => sets.filter((set) => set.name !== name);
 
-/** With another name, unless that is empty or another set's. */
+/** Rename a set, unless the name is empty or in use. */
 export function renamed(sets, from, to) {
   const name = to.trim();
   if (name === "" || sets.some((set) => set.name === name)) return sets;
   return sets.map((set) => (set.name === from ? { ...set, name } : set));
 }
 
-/** Sets from { name: rows }, as Python and links hold them, and back. */
+/** Convert sets from and to { name: rows }, as in Python and links. */
 export const fromNamedRows = (named, n) => Object.entries(named).map(([name, rows]) => ({ name, selection: fromRows(rows, n) }));
 export const toNamedRows = (sets) => Object.fromEntries(sets.map(({ name, selection }) => [name, selection.rows]));

@@ -1,5 +1,5 @@
-// What the viewer starts from, and what a reset goes back to. Everything that a panel shows follows from
-// this, the data and the model (model.js).
+// The initial state, also that after a reset. Everything that panels show is derived from the state, the data and the
+// model (model.js).
 import { FLAT_HOME, sphereHome } from "../geometry/home.js";
 import { fromCenter } from "../geometry/rotation.js";
 import { NO_FILTERS } from "./filter.js";
@@ -11,7 +11,7 @@ export function initialState(dataset, theme) {
   const { columns, options } = dataset;
   const home = sphereHome(dataset);
   return {
-    // where one looks
+    // the view
     embedding: 0,
     morph: null, // { from, t } on the way from another embedding
     rotation: fromCenter(home.rotation), // a quaternion, see rotation.js
@@ -21,7 +21,7 @@ export function initialState(dataset, theme) {
     layout: "map", // the large view
     unfold: 0, // of the large globe; between 0 and 1 on the way to the map
     projection: options.projection,
-    // what is shown, and how
+    // what is shown
     colorBy: columns.findIndex(({ name }) => name === options.color), // -1: one colour
     scales: new Set(), // columns of few whole numbers that are read as a scale all the same
     filters: NO_FILTERS,
@@ -38,7 +38,7 @@ export function initialState(dataset, theme) {
     lines: true, // to neighbours in the data, where the file has them
     inset: true,
     insetAt: [0, 1],
-    // what the hand does now
+    // the current interaction
     tool: "turn",
     active: "map", // the pane that keys zoom and pan
     spotlight: null, // { column, code }: the category pointed at
@@ -49,5 +49,5 @@ export function initialState(dataset, theme) {
   };
 }
 
-/** What a reset leaves as it is. */
+/** Keys that a reset does not change. */
 export const KEPT = ["theme", "railOpen", "tableOpen", "insetAt"];

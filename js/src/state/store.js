@@ -1,4 +1,4 @@
-// One plain state, changed only through set(), which tells listeners the keys that changed.
+// The state, a plain object changed only by set(), which passes the changed keys to listeners.
 
 export function createStore(initial) {
   let state = { ...initial };
@@ -18,5 +18,5 @@ export function createStore(initial) {
   };
 }
 
-/** Whether any of some keys is among those that changed; null stands for all. */
+/** Whether any of some keys has changed; null stands for all. */
 export const touched = (changed) => (...keys) => changed === null || keys.some((key) => changed.has(key));

@@ -1,4 +1,4 @@
-// The view as Python sees it: { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: [...],
+// The view in Python: { rotation: [longitude, latitude, roll], globe: [zoom, x, y], map: [...],
 // flat: [...] }, the last for planar embeddings.
 import { fromCenter, toCenter } from "../geometry/rotation.js";
 

@@ -1,4 +1,4 @@
-// A point's fields: beside the pointer, or pinned in the panel.
+// Fields of a point: next to the pointer, or pinned in the panel.
 import { h, iconButton } from "./dom.js";
 import { count, field } from "./format.js";
 
@@ -6,7 +6,7 @@ const MOST_FIELDS = 8;
 
 const line = (name, text) => h("div", { class: "field" }, h("dt", { text: name }), h("dd", { text }));
 
-/** How many neighbours in the data there are, and how many of them are torn away here. */
+/** Number of neighbours in the data, and of those torn away on this embedding. */
 function neighborLine({ neighbors }, row, embedding) {
   if (!neighbors) return null;
   const found = neighbors.of(row, embedding);
@@ -18,7 +18,7 @@ function lines(columns, row) {
   return columns.map((column) => line(column.name, field(column, row)));
 }
 
-/** colorBy comes first, since it is what the reader is looking at. */
+/** The column of the colours comes first. */
 function ordered({ columns, column }, colorBy) {
   const first = column(colorBy);
   return first ? [first, ...columns.filter((one) => one !== first)] : columns;
@@ -28,7 +28,7 @@ export function createTooltip(dataset) {
   const element = h("div", { class: "tooltip", hidden: true });
   return {
     element,
-    /** docked: at the foot of the stage, as for a finger, which covers what it points at. */
+    /** docked: at the bottom of the stage, for touch screens. */
     show(row, { colorBy, embedding }, { at: [x, y], docked }, { width, height }) {
       const shown = ordered(dataset, colorBy).slice(0, MOST_FIELDS);
       const left = ordered(dataset, colorBy).length - shown.length;
@@ -53,7 +53,7 @@ export function createTooltip(dataset) {
   };
 }
 
-/** on: { close, center, neighbors }, what its buttons do. */
+/** on: { close, center, neighbors }, the handlers of its buttons. */
 export function pinnedCard(dataset, row, index, { colorBy, embedding }, on) {
   const name = `Row ${count(row)}`;
   return h(

@@ -1,4 +1,4 @@
-// Text for the clipboard, also where the browser keeps the newer way to itself.
+// Copy text to the clipboard, with a fallback if the Clipboard API is not allowed.
 
 export async function copyText(text) {
   try {

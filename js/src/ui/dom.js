@@ -1,4 +1,4 @@
-// Elements without markup: text goes in as text, so that no label can become HTML.
+// Create elements without markup: text is inserted as text, so that labels are never HTML.
 
 function fill(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
@@ -42,7 +42,7 @@ const ICONS = {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element of a drawing. */
+/** An SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -51,12 +51,12 @@ export function icon(name) {
   return svg("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }
 
-/** A button with an icon; its name is read aloud and shown on hover. */
+/** A button with an icon; its label is shown on hover and read by screen readers. */
 export function iconButton(name, label, onclick, attributes = {}) {
   return h("button", { type: "button", class: "icon-button", title: label, "aria-label": label, onclick, ...attributes }, icon(name));
 }
 
-/** A row of buttons of which one is chosen: { element, set(value) }. */
+/** A group of buttons, one of which is selected: { element, set(value) }. */
 export function choice(label, options, onchoose) {
   const buttons = options.map(({ value, text, iconName, title }) =>
     h(

@@ -1,4 +1,4 @@
-// Files for the reader: a picture of what is seen, and the selected rows.
+// Files to download: a picture of the view, and the selected rows.
 import { css } from "../draw/color.js";
 import { field } from "./format.js";
 import { occurring } from "../data/columns.js";
@@ -20,7 +20,7 @@ export function download(blob, name) {
 }
 
 export function cell(text) {
-  // A leading sign would make a spreadsheet read text as a formula.
+  // A spreadsheet would interpret text with a leading sign as a formula.
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
@@ -40,7 +40,7 @@ export function toCsv(columns, rows) {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** What a key of some lines lists of the codes, and how many it leaves out; a last line says so. */
+/** Codes listed by a key with a limited number of lines, and the number of those left out. */
 export function keyLines(codes, lines) {
   const listed = codes.length <= lines ? codes : codes.slice(0, Math.max(0, lines - 1));
   return { listed, rest: codes.length - listed.length };
@@ -71,7 +71,7 @@ function drawNumberKey(context, scheme, x, y) {
   context.textAlign = "left";
 }
 
-/** A canvas with the two layers, the title and the key to the colours. */
+/** Canvas with both layers, the title and the key to the colours. */
 export function composePicture(layers, { width, height, ratio, title, theme, scheme }) {
   const side = scheme.kind === "plain" ? 0 : 220;
   const top = title ? 48 : 0;

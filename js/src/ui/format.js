@@ -1,4 +1,4 @@
-// Numbers, dates and values as a reader sees them.
+// Format numbers, dates and values.
 
 export const MISSING = "missing";
 
@@ -33,7 +33,7 @@ export function date(value, withTime = value % DAY !== 0) {
   return `${day} ${text.slice(text.indexOf("T") + 1).replace(/(:00)?\.000Z$|Z$/, "")}`;
 }
 
-/** How ends and edges of a column's scale are written. */
+/** Formatter for the ends and edges of a column's scale. */
 export function formatter(column) {
   if (column.kind !== "date") return (value) => number(value, 3);
   const long = column.values.some((value) => value % DAY !== 0);
@@ -47,6 +47,6 @@ export function field(column, row) {
     return code === 0 ? MISSING : column.labels[code - 1];
   }
   if (column.kind === "date") return date(column.values[row]);
-  // A 32-bit float holds seven digits, a 64-bit one more than anyone reads.
+  // A 32-bit float has seven digits; 64-bit floats are shortened.
   return number(column.values[row], column.values instanceof Float64Array ? 12 : 6);
 }

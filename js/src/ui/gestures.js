@@ -1,4 +1,4 @@
-// Mouse, pen and fingers on the stage: turn, pan, lasso, zoom, point.
+// Mouse, pen and touch on the stage: turn, pan, lasso, zoom, hover, click.
 import { keepInView, pixelsPerUnit, toPlane, zoomAbout } from "../geometry/camera.js";
 import { cameraKey, paneAt } from "../geometry/layout.js";
 import { FLAT, PROJECTIONS } from "../geometry/projections.js";
@@ -7,14 +7,14 @@ import { aboutAxis, between, inverse, multiply, normalize, toAxisAngle } from ".
 const CLICK_PIXELS = 5;
 const THROW_MILLISECONDS = 90;
 
-/** The place of the globe at (sx, sy), or of its limb when that is beside the globe. */
+/** Direction on the globe at (sx, sy), or on its limb if that is outside. */
 function grab(pane, sx, sy) {
   const [x, y] = toPlane(pane, sx, sy);
   const r = Math.hypot(x, y);
   return r < 1 ? [Math.sqrt(1 - r * r), x, y] : [0, x / r, y / r];
 }
 
-/** The rotation after a drag over a pane, from where it began to where it is. */
+/** Rotation after a drag over a pane, from its start to its current position. */
 export function turned(pane, rotation, [x0, y0], [x1, y1]) {
   if (pane.unfold === 0) {
     return normalize(multiply(between(grab(pane, x0, y0), grab(pane, x1, y1)), rotation));
@@ -33,7 +33,7 @@ export function panned(pane, [x0, y0], [x1, y1]) {
   return keepInView(pane, [pane.zoom, pane.x - (x1 - x0) / scale, pane.y + (y1 - y0) / scale]);
 }
 
-/** Sees to every pointer on `target`; `on` gets hover, click, lasso and center, each with its pane, and leave. */
+/** Handle all pointers on `target`; `on` has the handlers hover, click, lasso and center, called with the pane, and leave. */
 export function attachGestures(target, { store, motion, panesNow, on, wheelNeedsFocus }) {
   const pointers = new Map();
   let drag = null;
@@ -173,7 +173,7 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
 
   const listeners = {
     pointerdown: begin, pointermove: move, pointerup: end, pointercancel: end,
-    // A finger that is lifted leaves, too; what it pointed at stays.
+    // Lifting a finger is a leave event, too; keep the hovered point.
     pointerleave: (event) => event.pointerType !== "touch" && on.leave(), dblclick: center, wheel,
     contextmenu: (event) => event.preventDefault(),
   };

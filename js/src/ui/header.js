@@ -1,8 +1,8 @@
-// The header: what this is, how much of it is shown, search, and what concerns the whole.
+// The header: title, number of points shown, search, and actions on the whole view.
 import { h, icon, iconButton } from "./dom.js";
 import { count, plural } from "./format.js";
 
-/** Which of several embeddings is shown. */
+/** Menu of embeddings. */
 function createEmbeddings({ embeddings }, actions) {
   const select = h(
     "select",
@@ -12,7 +12,7 @@ function createEmbeddings({ embeddings }, actions) {
   return select;
 }
 
-/** withLink: whether there is an address that a link can be made of. */
+/** withLink: whether the page has an address for links. */
 export function createHeader(dataset, store, actions, searchBox, withLink) {
   const shownText = h("span", { class: "quiet points" });
   const embeddings = createEmbeddings(dataset, actions);

@@ -1,4 +1,4 @@
-// The dialog that says how it is used.
+// The help dialog.
 import { h, iconButton } from "./dom.js";
 import { KEYS } from "./keyboard.js";
 

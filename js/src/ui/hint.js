@@ -1,4 +1,4 @@
-// One line for a first-time visitor, gone for good once it is closed.
+// A hint for new users; once closed, it is not shown again.
 import { h, iconButton } from "./dom.js";
 
 const KEY = "mercat-hint-closed";
@@ -15,7 +15,7 @@ function remember() {
   try {
     localStorage.setItem(KEY, "yes");
   } catch {
-    // it comes again next time
+    // it will be shown again
   }
 }
 

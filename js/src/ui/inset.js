@@ -1,5 +1,5 @@
-// The frame of the inset: its name, a grip to move it by, and what a click on it does. The picture in it is drawn by
-// the stage like that of the large view.
+// The frame of the inset: its name, a grip to move it, and a button to swap it with the large view. The stage draws its
+// content.
 import { insetPlace } from "../geometry/layout.js";
 import { h, icon, iconButton } from "./dom.js";
 

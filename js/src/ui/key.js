@@ -1,4 +1,4 @@
-// The key to the colours on a narrow screen, where the columns are out of sight: a line that opens them.
+// The key to the colours on narrow screens, where it replaces the columns and opens them.
 import { occurring } from "../data/columns.js";
 import { css } from "../draw/color.js";
 import { touched } from "../state/store.js";

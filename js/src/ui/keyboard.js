@@ -1,4 +1,4 @@
-// What the keys do. The table is also what the help shows.
+// Keyboard shortcuts; the help dialog shows the same table.
 import { keepInView, zoomAbout } from "../geometry/camera.js";
 import { cameraKey } from "../geometry/layout.js";
 import { FLAT } from "../geometry/projections.js";
@@ -39,7 +39,7 @@ export function zoomBy(store, pane, factor) {
   store.set({ [cameraKey(pane)]: zoomAbout(pane, factor, rect.x + rect.width / 2, rect.y + rect.height / 2) });
 }
 
-/** Handlers by key; an arrow turns, with Shift it pans. */
+/** Handlers by key; arrows turn, with Shift they pan. */
 function keymap(store, actions, largePane) {
   const flip = (name) => () => store.set({ [name]: !store.get()[name] });
   const resize = (factor) => () => store.set({ size: Math.max(0.25, Math.min(4, store.get().size * factor)) });
@@ -81,14 +81,14 @@ function keymap(store, actions, largePane) {
 const WRITTEN_IN = "input:not([type=range], [type=checkbox], [type=radio]), select, textarea, dialog";
 const MOVING = new Set(["Enter", " ", "Home", "End", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
 
-/** Keys that a control has its own use for are left to it. */
+/** Whether a control uses this key itself. */
 function takenByControl({ target, key }) {
   if (target.closest?.(WRITTEN_IN)) return true;
   const control = target.closest?.("input, button, summary, [role=option], [role=slider]");
   return Boolean(control) && MOVING.has(key);
 }
 
-/** target: the viewer in a notebook, the document in a page of its own. */
+/** target: the viewer in a notebook, the document in a stand-alone page. */
 export function attachKeyboard(target, store, actions, largePane) {
   const keys = keymap(store, actions, largePane);
   function undoOrRedo(event) {

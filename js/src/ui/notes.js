@@ -1,4 +1,4 @@
-// What the stage does not show, said in its corner: points past the edge of the map, and names that had no room.
+// Notes in the corner of the stage: numbers of points beyond the edge of the map, and of names without room.
 import { h } from "./dom.js";
 import { plural } from "./format.js";
 

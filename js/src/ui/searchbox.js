@@ -1,4 +1,4 @@
-// A box that finds labels, numbers and rows, and selects their points.
+// A search box for labels, numbers and rows, which selects their points.
 import { find, meant, rowsOf } from "../data/search.js";
 import { h } from "./dom.js";
 import { count, plural } from "./format.js";
@@ -6,7 +6,7 @@ import { count, plural } from "./format.js";
 const LISTED = 8;
 let boxes = 0;
 
-/** onfind(mask) is told the rows of what was chosen, ongene(gene) the gene if it is one. */
+/** onfind(mask) is called with the rows of the chosen matches, ongene(gene) with a gene. */
 export function createSearchBox(dataset, { onfind, ongene }) {
   const listName = `mercat-found-${boxes++}`;
   const list = h("ul", { id: listName, role: "listbox", "aria-label": "Matches" });
@@ -62,7 +62,7 @@ export function createSearchBox(dataset, { onfind, ongene }) {
     return found.length === 1 ? "Enter selects it" : "Enter selects the first, an exact match";
   }
 
-  /** Find what the text names, and list the first of it. */
+  /** Find matches of the text, and list the first ones. */
   function look() {
     clearTimeout(timer);
     timer = 0;

@@ -1,4 +1,4 @@
-// A line at the foot of the stage that says what happened, with what can be done about it.
+// A message at the bottom of the stage, with an optional action.
 import { h } from "./dom.js";
 
 const SECONDS = 8;
@@ -15,7 +15,7 @@ export function createToast() {
   });
   return {
     element,
-    /** action: the word on the button, if there is one; run: what it does. */
+    /** action: text of the button, if any; run: its handler. */
     show(text, action = null, run = null) {
       says.textContent = text;
       button.hidden = action === null;

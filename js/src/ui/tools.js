@@ -1,4 +1,4 @@
-// The tools on the stage: what dragging does, which view is large, zoom, and how it is drawn (behind the gear).
+// Tools on the stage: drag mode, large view, zoom, and display settings (behind the gear).
 import { PROJECTIONS } from "../geometry/projections.js";
 import { touched } from "../state/store.js";
 import { checkbox, choice, h, icon, iconButton, slider } from "./dom.js";
@@ -26,7 +26,7 @@ function createDisplay(dataset, store, actions) {
     { "aria-label": "Map projection", "data-control": "projection", onchange: () => actions.setProjection(projection.value) },
     ...Object.entries(PROJECTIONS).map(([value, { label, keeps }]) => h("option", { value, text: `${label}: ${keeps}` })),
   );
-  // The slider is in powers of two, so that its middle is the size that suits the data.
+  // The slider is in powers of two; its middle is the default size.
   const size = slider("Point size", { min: -2, max: 2, step: 0.1, value: 0, "data-control": "size", oninput: (value) => store.set({ size: 2 ** value }) });
   const boxes = SWITCHES.filter(([key]) => key !== "lines" || dataset.neighbors).map(([key, text]) => ({ key, ...checkbox(text, (on) => store.set({ [key]: on })) }));
   return {

@@ -181,7 +181,7 @@ def _read_archive(
     if HEADER not in names:
         raise ValueError(f"it has no {HEADER}.")
     if len(members) > _MOST_MEMBERS or len(set(names)) < len(names):
-        raise ValueError(f"it must have at most {_MOST_MEMBERS} parts, each of its own name.")
+        raise ValueError(f"it must have at most {_MOST_MEMBERS} parts with distinct names.")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError("it has compressed parts, which models never have.")
     if sum(member.file_size for member in members) > file_size:

@@ -262,5 +262,5 @@ def _check_unique(path: Path, names: list[str]) -> None:
         places = [k + 1 for k, name in enumerate(names) if name == twice[0]]
         raise BadInput(
             f"{path}, line 1: {len(places)} columns have the name {twice[0]!r}, number {listed(places)}. "
-            "Give each column a name of its own."
+            "Give each column a unique name."
         )

@@ -46,7 +46,7 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
         "methods",
         type=click.Choice(list(_PEERS)),
         multiple=True,
-        help=f"A peer to compare with; may be repeated. [default: {', '.join(_USUAL)}]",
+        help=f"A method to compare with; may be repeated. [default: {', '.join(_USUAL)}]",
     ),
     click.option(
         "--sample",

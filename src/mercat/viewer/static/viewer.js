@@ -50,7 +50,7 @@ uniform vec3 u_ground;
 out vec4 v_color;
 out float v_size;
 
-// The vector of a code: octahedral coordinates of the sphere, or a place of the plane.
+// Vector of a code: octahedral coordinates on the sphere, or a position in the plane.
 vec3 open(int projection, vec2 code) {
   if (projection == 2) return vec3(code, 0.0);
   float z = 1.0 - abs(code.x) - abs(code.y);
