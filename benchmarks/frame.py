@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.harness.record import Store, stamp
 from benchmarks.orientation import DETAILS, SETS, load
 from mercat import Mercat, plot
-from mercat._draw.sheet import Sheet
+from mercat._draw.flat_map import FlatMap
 from mercat.projections import project
 
 RESULTS = Path(__file__).parent / "results" / "frame.json"
@@ -47,9 +47,9 @@ def filled(Y: np.ndarray) -> dict[str, Any]:
     shown = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())])
     n_edge = sum(len(points.get_offsets()) for points in ax.collections[1:])
     plt.close(ax.figure)
-    sheet = Sheet.of(Y)
-    flat, drawn_in = sheet.lay(Y)
-    mercator = project(Y, center=(sheet.center, 0))
+    flat_map = FlatMap.of(Y)
+    flat, drawn_in = flat_map.positions(Y)
+    mercator = project(Y, center=(flat_map.center, 0))
     found = {
         "all points": drawn(np.clip(mercator, -TOP, TOP)),
         "plot.map": crowd(mercator) / shown,

@@ -21,7 +21,7 @@ from explorer_page import error_bars
 from sklearn.neighbors import NearestNeighbors
 
 from mercat import Mercat
-from mercat._data.columns import Painted
+from mercat._data.columns import ColoredColumn
 from mercat._draw.colors import coloring
 from mercat._draw.palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._math.sphere import fibonacci_grid, geodesic
@@ -910,7 +910,7 @@ def test_a_column_with_more_classes_than_colours_costs_no_more_for_them():
 
 def test_colours_that_the_owner_chose_are_shown():
     chosen = {"b": "#ff0000", "a": "#000080", "unused": "red"}
-    colors = described(Painted(["a", "b", None], chosen), 3)["colors"]
+    colors = described(ColoredColumn(["a", "b", None], chosen), 3)["colors"]
     assert colors["light"][1:] == ["#000080", "#ff0000"]
     assert colors["dark"][1:] == list(on_dark(("#000080", "#ff0000")))
 
@@ -918,7 +918,7 @@ def test_colours_that_the_owner_chose_are_shown():
 @pytest.mark.parametrize("odd", ["red", "#ff00", "#ff0000ff", "#ff0000\n", "</script>", None])
 def test_other_than_plain_colours_never_reach_a_page(odd):
     chosen = {"a": "#ff0000"} if odd is None else {"a": "#ff0000", "b": odd}
-    colors = described(Painted(["a", "b"], chosen), 2)["colors"]
+    colors = described(ColoredColumn(["a", "b"], chosen), 2)["colors"]
     assert colors == described(["a", "b"], 2)["colors"]
 
 

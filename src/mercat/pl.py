@@ -32,7 +32,16 @@ from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
 from ._draw.legend import shortened
 from ._draw.maps import draw_map
-from ._draw.scanpy import Look, Paint, each_of, each_of_all, either, finish, keys_of_panels, panels
+from ._draw.scanpy import (
+    ColorOptions,
+    ScanpyStyle,
+    each_of,
+    each_of_all,
+    either,
+    finish,
+    keys_of_panels,
+    panels,
+)
 from .viewer._columns import read_frame
 from .viewer._genes import MOST_GENES
 
@@ -188,8 +197,8 @@ def map(
     keys, single = keys_of_panels(color, ax)
     n = len(keys)
     groups = [groups] if isinstance(groups, str) else groups
-    paint = Paint(either(cmap=cmap, color_map=color_map), palette, groups, na_color)
-    look = Look(
+    paint = ColorOptions(either(cmap=cmap, color_map=color_map), palette, groups, na_color)
+    look = ScanpyStyle(
         n_cells=adata.n_obs,
         size=either(size=size, s=s),
         alpha=alpha,
@@ -357,7 +366,7 @@ def _drawn(
     named: Sequence[Categories | None],
     titles: Sequence[str],
     axes: Sequence[Any],
-    look: Look,
+    look: ScanpyStyle,
     view: Mapping[str, Any],
 ) -> list[Any]:
     """Draw all panels; only the last one has the scale bar of the projection."""
@@ -399,7 +408,7 @@ def _colored_panels(
     keys: Sequence[str | None],
     genes: Mapping[str, Any],
     scales: Mapping[str, Any],
-    paint: Paint,
+    paint: ColorOptions,
     mask_obs: Any,
 ) -> list[Coloring]:
     """Colours of all panels; values of `genes` and `scales` are for all panels, or lists of one per panel."""
@@ -412,7 +421,11 @@ def _colored_panels(
 
 
 def _colored(
-    adata: AnnData, key: str | None, source: dict[str, Any], paint: Paint, masked: np.ndarray | None
+    adata: AnnData,
+    key: str | None,
+    source: dict[str, Any],
+    paint: ColorOptions,
+    masked: np.ndarray | None,
 ) -> Coloring:
     """Colours of a panel; new colours of a categorical column are stored in `uns`, as scanpy does."""
     if key is None:

@@ -164,8 +164,8 @@ def mercat(
     )
     if not callable(fitted.metric):  # which no file can hold
         about["model"] = pack(fitted)
-    sheet = None if align_to is None else align_to.uns[short_of(name)].get("map")
-    _write(target, fitted.embedding_, fitted.point_loss_, about, name, like=sheet)
+    flat_map = None if align_to is None else align_to.uns[short_of(name)].get("map")
+    _write(target, fitted.embedding_, fitted.point_loss_, about, name, like=flat_map)
     return target if copy else None
 
 

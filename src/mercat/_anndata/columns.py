@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._data.checks import check_integer, warn_caller
-from .._data.columns import HEX, Painted
+from .._data.columns import HEX, ColoredColumn
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -183,7 +183,7 @@ def painted(uns: Mapping[str, Any], values: Any) -> Any:
     palette = stored_palette(uns, values)
     if palette is None:
         return values
-    return Painted(values, {name: color[:7] for name, color in palette.items()})
+    return ColoredColumn(values, {name: color[:7] for name, color in palette.items()})
 
 
 def _hex(color: str) -> str:

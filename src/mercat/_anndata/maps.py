@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._draw.sheet import Sheet
+from .._draw.flat_map import FlatMap
 from .._files.packed import unpack
 from .keys import KEY, loss_column, short_of, sphere_of
 
@@ -34,8 +34,8 @@ def write_map(
 
     `like` is the entry ``map`` of another map, whose flat coordinates are used.
     """
-    sheet = Sheet.of(Y) if like is None else Sheet.from_dict(like)
-    flat, drawn_in = sheet.lay(Y)
+    flat_map = FlatMap.of(Y) if like is None else FlatMap.from_dict(like)
+    flat, drawn_in = flat_map.positions(Y)
     n_beyond = int(drawn_in.sum())
     if np.shape(adata.obsm.get(key))[1:] == (3,):  # of version 0.1, whose flat map had another name
         adata.obsm.pop(f"{key}_map", None)
@@ -46,7 +46,7 @@ def write_map(
         del adata.obs[loss_column(key)]
     if _about_uncertainty(adata, key) is not None:  # of the map that was there before
         forget_uncertainty(adata, key)
-    adata.uns[short_of(key)] = {**about, "map": sheet.to_dict(), "n_beyond_map": n_beyond}
+    adata.uns[short_of(key)] = {**about, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond
 
 

@@ -18,7 +18,7 @@ HEX = "#[0-9A-Fa-f]{6}"  # a colour that is safe in a page
 
 
 @dataclass(frozen=True)
-class Painted:
+class ColoredColumn:
     """A column of a data frame and its declared colours, "#rrggbb" by label."""
 
     values: Any

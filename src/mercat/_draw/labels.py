@@ -38,7 +38,7 @@ def median_direction(Y: Floats) -> Floats:
     return np.asarray(middle[0])
 
 
-class Crowd:
+class PointCounts:
     """Points of the figure counted in cells, to find how many a box would hide."""
 
     def __init__(self, P: Floats, room: Floats) -> None:
@@ -75,10 +75,10 @@ def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Float
     centers : ndarray of shape (k, 2)
         Centres of the names; NaN for those without room.
     """
-    crowd, k = Crowd(points, room), len(anchors)
+    counts, k = PointCounts(points, room), len(anchors)
     places = [_candidates(anchors[i], sizes[i], room) for i in range(k)]
     costs = [
-        _HIDDEN * crowd.hidden(places[i], sizes[i])
+        _HIDDEN * counts.hidden(places[i], sizes[i])
         + _FAR * np.linalg.norm(places[i] - anchors[i], axis=1) / sizes[i, 1]
         for i in range(k)
     ]

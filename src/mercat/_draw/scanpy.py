@@ -79,7 +79,7 @@ def each_of_all(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Paint:
+class ColorOptions:
     """How a column is coloured."""
 
     cmap: Any = None
@@ -149,7 +149,7 @@ def _bound(name: str, bound: Any, values: NDArray[np.float64]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Look:
+class ScanpyStyle:
     """Style of dots, legends and frames in scanpy's plots."""
 
     n_cells: int

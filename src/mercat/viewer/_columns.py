@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.columns import HEX, MOST_KINDS, Painted, declared, is_missing, natural
+from .._data.columns import HEX, MOST_KINDS, ColoredColumn, declared, is_missing, natural
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
@@ -127,7 +127,7 @@ def _row_names(frame: Any) -> list[tuple[str, Any]]:
 
 
 def _read_column(name: str, values: Any, n: int) -> Column:
-    if isinstance(values, Painted):
+    if isinstance(values, ColoredColumn):
         return _paint(_read_column(name, values.values, n), values.colors)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         got = type(values).__name__

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import plot
-from .._data.columns import Painted
+from .._data.columns import ColoredColumn
 from ._embeddings import Embedding
 
 _INCHES = (7.2, 5.4)
@@ -43,7 +43,7 @@ def _values(frame: Any, color: str | None) -> tuple[Any, dict[str, str] | None]:
     if color is None or frame is None or color not in frame:
         return None, None
     values, palette = frame[color], None
-    if isinstance(values, Painted):
+    if isinstance(values, ColoredColumn):
         values, palette = values.values, dict(values.colors)
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     if kind == "M":  # a scale of days

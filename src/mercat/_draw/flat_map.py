@@ -24,7 +24,7 @@ _LEAST = 1e-3  # radians, of the margin
 
 
 @dataclass(frozen=True)
-class Sheet:
+class FlatMap:
     """Centre of a flat map, and the start of its margin.
 
     A coordinate u beyond `high` is drawn at ``high + margin * t / (1 + t)``, t = (u - high) / margin, and one
@@ -37,8 +37,8 @@ class Sheet:
     margin: Floats
 
     @classmethod
-    def of(cls, Y: Floats) -> Sheet:
-        """The sheet for unit vectors (at least one)."""
+    def of(cls, Y: Floats) -> FlatMap:
+        """The flat map for unit vectors (at least one)."""
         center, _ = default_center(Y, "mercator")
         P = _mercator(Y, center)
         inside = np.clip(P, -MERCATOR_TOP, MERCATOR_TOP)
@@ -53,7 +53,7 @@ class Sheet:
             margin,
         )
 
-    def lay(self, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def positions(self, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Positions of unit vectors, and a mask of those moved inwards."""
         P = _mercator(Y, self.center)
         kept = np.clip(P, self.low, self.high)
@@ -63,7 +63,7 @@ class Sheet:
         return kept + drawn_in, (beyond != 0).any(axis=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """The sheet as a dict that an h5ad file can store."""
+        """The flat map as a dict that an h5ad file can store."""
         return {
             "projection": "mercator",
             "center": self.center,
@@ -73,8 +73,8 @@ class Sheet:
         }
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> Sheet:
-        """The sheet of `to_dict`."""
+    def from_dict(cls, kept: Mapping[str, Any]) -> FlatMap:
+        """The flat map of `to_dict`."""
         low, high, margin = (np.asarray(kept[name], float) for name in ("low", "high", "margin"))
         return cls(float(kept["center"]), low, high, margin)
 
