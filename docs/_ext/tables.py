@@ -654,7 +654,8 @@ def parameters_table() -> str:
         default = f"`{declared.default!r}`"
         if declared.default is None and declared.none:
             default += f": {declared.none}"
-        rows.append([f"`{name}`", default, declared.rule, declared.help])
+        rule = declared.rule.replace("<", "\\<")  # not an HTML tag
+        rows.append([f"`{name}`", default, rule, declared.help])
     return _table(["parameter", "default", "allowed values", "meaning"], rows)
 
 
