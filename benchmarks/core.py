@@ -1,4 +1,4 @@
-"""Speed beside other methods and beside the literal algorithm, and time of imports.
+"""Speed compared with other methods and with the literal algorithm, and time of imports.
 
     python -m benchmarks.core --data DIR [peers] [small] [literal] [imports]
 

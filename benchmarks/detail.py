@@ -1,14 +1,14 @@
-"""The dial `detail`: all four measures, beside other methods.
+"""Effect of `detail`: all four measures, compared with other methods.
 
     python -m benchmarks.detail --data DIR [--anew]
 
-Embeds the real data sets with Mercat over the dial and with other methods, each once, and measures all of
+Embeds the real data sets once with Mercat for each value of `detail` and with each other method, and measures
 them; where the paper measures on principal components, other methods are given these. Results go to
 benchmarks/results/detail.json, one record per embedding; an interrupted run continues where it stopped, and
-`--anew` repeats only Mercat's records. `--times` compares times in one session. `--sizes` uses parts of
-MNIST of several sizes, to compare the effect of a value of the dial on few and many points. `--seeds`
-measures how much UMAP and t-SNE vary by seed. The table of margins is printed at the end. Other methods may
-need other interpreters: see `benchmarks.harness.peers`.
+`--anew` repeats only Mercat's records. `--times` compares times in one session. `--sizes` uses subsets of
+MNIST, to compare the effect of `detail` on few and many points. `--seeds` measures UMAP and t-SNE with several
+seeds. The table of margins is printed at the end. Other methods may need other interpreters: see
+`benchmarks.harness.peers`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
 
 
 def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wanted: Any) -> Any:
-    """The value of the dial with the largest least margin over the measures, and the margins."""
+    """The value of `detail` with the largest least margin over the measures, and the margins."""
     margins = {
         value: {m: round(found[m] - theirs[m], 4) for m in wanted} for value, found in ours.items()
     }
@@ -119,7 +119,7 @@ def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wante
 
 
 def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
-    """For each set and peer: the best value of the dial, its margins, whether it is good enough."""
+    """For each set and peer: the best value of `detail`, its margins, whether it is good enough."""
     table: dict[str, Any] = {}
     for name in SETS:
         records = [r for r in results.values() if r.get("set") == name and r["measures"]]

@@ -1,4 +1,4 @@
-"""Fits on one GPU: times, memory, recall of the neighbours, measures; beside the CPU and TorchDR.
+"""Fits on one GPU: times, memory, recall of the neighbours, measures; compared with the CPU and TorchDR.
 
     python -m benchmarks.gpu [SECTION ...] [--sizes N ...] [--out FILE]
 

@@ -1,4 +1,4 @@
-"""Reference mapping beside scanpy's: held-out cells on the map of the others.
+"""Reference mapping compared with scanpy's: held-out cells on the map of the others.
 
     python -m benchmarks.ingest --data DIR
 

@@ -1,4 +1,4 @@
-"""Time and recall of nearest-neighbour searches, beside Mercat's.
+"""Time and recall of nearest-neighbour searches, including Mercat's.
 
     python -m benchmarks.neighbors [--data DIR] [--sizes N ...]
 

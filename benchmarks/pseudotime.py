@@ -1,4 +1,4 @@
-"""Pseudotime on maps of real branching cells: does it run along the map?
+"""Pseudotime on maps of real branching cells.
 
     python -m benchmarks.pseudotime --data DIR
 

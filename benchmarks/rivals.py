@@ -1,12 +1,13 @@
-"""Mercat beside the strongest rivals, including methods for distances and for the local-global trade-off.
+"""Comparison with the strongest rivals, including methods for distances and for the local-global trade-off.
 
     python -m benchmarks.rivals embed --data DIR --positions DIR
     python -m benchmarks.rivals score --data DIR --positions DIR
 
-`embed` runs each method on each data set with the method's defaults, and over its dial if it has one.
-Positions are kept in a folder outside the repository (or in MERCAT_POSITIONS), so that an interrupted run
-continues where it stopped; `--anew` repeats the named methods. `score` measures all embeddings and writes
-benchmarks/results/rivals.json, one record per embedding. Options choose methods, seeds and sets.
+`embed` runs each method on each data set with the method's defaults, and for several values of its trade-off
+parameter if it has one. Positions are kept in a folder outside the repository (or in MERCAT_POSITIONS), so
+that an interrupted run continues where it stopped; `--anew` repeats the named methods. `score` measures all
+embeddings and writes benchmarks/results/rivals.json, one record per embedding. Options choose methods, seeds
+and sets.
 
 Sets of more than 2000 points are represented by 2000 of them, drawn once. The seed of a synthetic set draws
 the data and is given to the method; that of other sets is the method's alone. Methods live in other
@@ -48,7 +49,7 @@ ARCS = 10  # classes of points whose label is an angle
 
 
 class Variant(NamedTuple):
-    """A method at its defaults, or at one value of its dial."""
+    """A method at its defaults, or at one value of its trade-off parameter."""
 
     method: str
     value: float | None = None

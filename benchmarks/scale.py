@@ -5,8 +5,8 @@
 Sections are `cpu`, `detail`, `peers`, `million` (detail beside UMAP), `dask` and `figure`; without one `cpu`,
 `detail`, `peers` and `figure` are run. Results go to benchmarks/results/scale.json, the figure to
 docs/images/scale.png. Every fit runs in a process of its own on 20 Gaussian clusters in 50 dimensions, in
-single precision, made on the spot. `dask` writes its data (4 GB by default) to DIR and removes them. Peers
-may live in other interpreters: see `benchmarks.harness.peers`. For GPUs, see `benchmarks.gpu`.
+single precision, generated in that process. `dask` writes its data (4 GB by default) to DIR and removes them.
+Other methods may need other interpreters: see `benchmarks.harness.peers`. For GPUs, see `benchmarks.gpu`.
 """
 
 from __future__ import annotations

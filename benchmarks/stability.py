@@ -1,15 +1,14 @@
-"""Stability: how far points move on maps by other seeds, and of 95 % of the points, beside other methods.
+"""Stability: how far points move on maps with other seeds, and of 95 % of the points, for several methods.
 
     python -m benchmarks.stability --data DIR [set ...]
 
-Each method maps a set ten times by other seeds, and ten times without a random twentieth of the points, by
-other seeds too. Maps are aligned onto the first by rotation or reflection and size, those in the plane by
-translation as well. (The size of a map on the sphere is the root mean square arc from its centre. Data that
-prefer a plane fill more or less of the sphere at nearly the same loss.) Displacement is the median distance
+Each method maps a set ten times with other seeds, and ten times without a random twentieth of the points,
+also with other seeds. Maps are aligned onto the first by rotation or reflection and size, those in the plane
+also by translation. (The size of a map on the sphere is the root mean square arc from its centre. Flat
+data fill more or less of the sphere at nearly the same loss.) Displacement is the median distance
 of the points that two maps share, over the map's spread (the root mean square distance of its points to their
-mean): 1.41 for two maps that have nothing in common. MERCAT_PEERS_PYTHON names the interpreter that has the
-peers.
-Results go to benchmarks/results/stability.json.
+mean): 1.41 for two maps that have nothing in common. MERCAT_PEERS_PYTHON names the interpreter that has
+the other methods. Results go to benchmarks/results/stability.json.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 
 Four kinds of structureless data, of 300 to 300,000 points: a Gaussian with equal variances, a Gaussian with
 the spectrum of the even digits of MNIST, and uniform balls in 5 and 10 dimensions. Each is embedded by
-Mercat over its dial (the largest at detail 0 alone) and by other methods up to a size. For each map:
+Mercat for several values of `detail` (the largest only with 0), and by other methods up to a size. For each
+map:
 
 - "excess": `mercat.metrics.false_structure`, 0 for a smooth density, with its standard error;
 - "dense": the share of points that have more than 2.5 times as many neighbours nearby as a smooth density

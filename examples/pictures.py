@@ -93,7 +93,7 @@ def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def draw_detail(folder: Path) -> None:
-    """The digits over the dial, and what it costs and brings."""
+    """The digits for several values of `detail`, and its effect on the measures."""
     X, digit = load_digits(return_X_y=True)
     dial = {d: digits_at(d) for d in DIAL}
     shown = {f"detail = {d:g}": dial[d] for d in (0.0, 0.1, 0.3, 1.0)}

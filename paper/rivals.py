@@ -1,4 +1,4 @@
-"""Mercat beside the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
+"""Comparison with the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
 
 All scores of rivals that are better than Mercat's are printed (`losses_table`), with the spread over draws.
 A rival that was not measured on all draws is compared on those that it was.
@@ -171,7 +171,7 @@ class Loss(NamedTuple):
 
 
 def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
-    """All of them: in angles and distances against the default, in the rest against the best of the dial."""
+    """All of them: in angles and distances against the default, in the rest against the best `detail`."""
     lost = []
     for measure in measures:
         for name in _sets(found):
@@ -200,7 +200,7 @@ def losses_table(found: Results) -> str:
         ours = _cell(loss.ours, spread=True)
         rivals = ", ".join(map(str, loss.rivals))
         rows.append([NAMES[loss.measure], SETS[loss.name].title, ours, best, rivals])
-    head = ["measure", "data", "Mercat, default", "best of its dial", "better"]
+    head = ["measure", "data", "Mercat, default", "best `detail`", "better"]
     return markdown.table(head, rows) if rows else "No rival is better in any measure on any set.\n"
 
 
@@ -474,18 +474,19 @@ def section(records: Records) -> str:
     if not _sets(found):
         return ""
     parts = [
-        "## Beside the strongest rivals\n",
-        "Methods made for distances and for the trade between near and far, each at its own defaults, "
-        "and over the dial of those that have one (`python -m benchmarks.rivals`). A method gets 50 "
-        "principal components where the measures are taken on these; with that, and with the subsets "
-        "below, numbers differ from those of the tables above. Mean ± standard deviation over up to "
-        f"{len(SEEDS)} draws of synthetic data, or seeds; a number without one is of the first. Best in "
-        "bold, to three decimals. A rival is compared with Mercat on the draws that it was measured on.\n",
+        "## Comparison with the strongest rivals\n",
+        "Methods for distances and for the trade-off between local and global structure, each with its "
+        "defaults and, if it has a trade-off parameter, several values of it (`python -m "
+        "benchmarks.rivals`). A method gets 50 principal components if the measures use these; therefore, "
+        "and because of the subsets below, numbers differ from those of the tables above. Mean ± standard "
+        f"deviation over up to {len(SEEDS)} draws of synthetic data, or seeds; a number without one is of "
+        "the first. The best is in bold, to three decimals. A rival is compared with Mercat on the draws "
+        "that it was measured on.\n",
         notes_list(records),
         claims_text(found, notes(records)),
         "### Losses\n",
         "Every rival that preserves angles or distances better than Mercat's default, or scores higher in "
-        "another measure than all values of its dial.\n",
+        "another measure than all values of `detail`.\n",
         losses_table(found),
     ]
     for measure, name in NAMES.items():

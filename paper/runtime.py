@@ -1,7 +1,7 @@
 """The table of run times: all methods on all data sets, on one machine, in one run.
 
 Each method has its own process, which makes a small first call to compile code. Then methods take turns,
-and the shortest turn counts, since other load can only prolong one. All start from the raw matrix, and the
+and the shortest time counts, since other load can only prolong it. All start from the raw matrix, and the
 time includes the reduction to 50 principal components, which makes every other method faster. There is no
 seed, so that UMAP can use all cores.
 """

@@ -222,7 +222,7 @@ def test_every_loss_is_found(records):
     (near,) = lost["unif5", "distance"].rivals
     assert near.key == "pcc"
     assert near.by.mean == pytest.approx(0.003)
-    (clear,) = lost["unif5", "neighborhood"].rivals  # against the best of the dial, not the default
+    (clear,) = lost["unif5", "neighborhood"].rivals  # against the best `detail`, not the default
     assert clear.key == "tsne"
     assert str(clear) == "t-SNE .600 (by .100)"
     table = rivals.losses_table(found)
@@ -277,7 +277,7 @@ def test_what_did_not_run_is_said(records):
 def test_a_point_is_above_a_curve_that_is_nowhere_as_good_in_both():
     line = np.array([[0.3, 0.9], [0.5, 0.8]])
     assert not rivals.above(line, np.array([0.2, 0.85]))
-    assert not rivals.above(line, np.array([0.4, 0.85]))  # between two values of the dial
+    assert not rivals.above(line, np.array([0.4, 0.85]))  # between two values of `detail`
     assert rivals.above(line, np.array([0.4, 0.86]))
     assert rivals.above(line, np.array([0.2, 0.91]))
     assert rivals.above(line, np.array([0.6, 0.1]))

@@ -384,7 +384,7 @@ def searches_table(found: Mapping[str, Any]) -> str:
 
 
 def dial_table(found: Mapping[str, Any]) -> str:
-    """Measures of each set over the dial."""
+    """Measures of each set by `detail`."""
     table = _dial_table(found, {name: SETS[name].title for name in DIAL_SETS})
     return table if table == NOT_YET else table + "\n" + _little(found)
 
@@ -415,7 +415,7 @@ _BESIDE_DIAL = ("umap", "tsne")
 
 
 def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    """Measures over the dial, and those of two peers where they were measured on the same set."""
+    """Measures by `detail`, and those of two peers where they were measured on the same set."""
     columns = [f"mercat/{value:g}" for value in SHORT_DIAL]
     if all(f"{name}/{peer}" in found for name in titles for peer in _BESIDE_DIAL):
         columns += _BESIDE_DIAL
@@ -433,7 +433,7 @@ def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
-    """For each set and peer, the value of the dial with the best least margin, and the margins."""
+    """For each set and peer, the value of `detail` with the best least margin, and the margins."""
     rows, close, better = [], [], []
     for key, entry in summarize(found).items():
         name, method = key.split("/")
