@@ -14,6 +14,7 @@ from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
 from ._math.sphere import normalize
 from ._parameters import PARAMETERS
+from ._reduce.reducer import LINEAR
 from ._solve.anchors import LEAST_ANCHORS, Anchors
 
 _MOST_WITH_DETAIL = 1_000_000  # rows of data that need not fit in memory
@@ -56,7 +57,7 @@ def require_supported(
             raise ValueError(
                 f"metric='precomputed' needs the distances in memory, got {where}: pass {remedy}."
             )
-        if model.metric not in ("euclidean", "cosine", "correlation"):
+        if model.metric not in LINEAR:
             raise ValueError(
                 f"metric={model.metric!r} needs X in memory, got {where}: pass {remedy}."
             )

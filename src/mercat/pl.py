@@ -19,6 +19,7 @@ import numpy as np
 from . import viewer
 from ._anndata.columns import column, gene_matrix, masked_cells, painted, stored_palette
 from ._anndata.keys import (
+    UNCERTAINTY_COLUMNS,
     embeddings,
     loss_column,
     map_of,
@@ -27,7 +28,7 @@ from ._anndata.keys import (
     sphere_key,
     sphere_of,
 )
-from ._anndata.maps import DOUBTS, read_uncertainty
+from ._anndata.maps import read_uncertainty
 from ._draw.colors import Categories, Coloring, read
 from ._draw.figure import require_matplotlib
 from ._draw.legend import shortened
@@ -336,7 +337,7 @@ def explore(
         if bars is None and isinstance(basis, str):
             bars = read_uncertainty(adata, shown_map)
         if bars is not None:
-            apart |= {f"{short_of(shown_map)}_{name}" for name in DOUBTS}
+            apart |= {f"{short_of(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
     names = _showable(adata, apart) if keys is None else list(dict.fromkeys(keys))
     labels = options.get("labels") or []
     labels = [labels] if isinstance(labels, str) else list(labels)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: Key of the flat map in obsm, so that ``sc.pl.embedding(adata, "mercat")`` draws it, and key in uns.
 KEY, SHORT = "X_mercat", "mercat"
 _SPHERE = "_sphere"
+#: Columns of a map's uncertainty.
+UNCERTAINTY_COLUMNS = ("spread", "alternative_gap", "alternative_wins", "torn", "p_value")
 
 
 def sphere_of(key: str) -> str:

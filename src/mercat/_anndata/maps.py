@@ -9,15 +9,12 @@ import numpy as np
 
 from .._draw.flat_map import FlatMap
 from .._files.packed import unpack
-from .keys import KEY, loss_column, short_of, sphere_of
+from .keys import KEY, UNCERTAINTY_COLUMNS, loss_column, short_of, sphere_of
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
     from .._estimator import Mercat
-
-# Columns of obs for uncertainty.
-DOUBTS = ("spread", "alternative_gap", "alternative_wins", "torn", "p_value")
 
 
 def write_map(
@@ -67,7 +64,7 @@ def forget_uncertainty(adata: AnnData, key: str) -> None:
     """Remove the fields of `write_uncertainty`."""
     for name in ("axes", "alternative"):
         adata.obsm.pop(f"{key}_{name}", None)
-    columns = [f"{short_of(key)}_{name}" for name in DOUBTS]
+    columns = [f"{short_of(key)}_{name}" for name in UNCERTAINTY_COLUMNS]
     adata.obs = adata.obs.drop(columns=[name for name in columns if name in adata.obs])
     adata.uns[short_of(key)] = {
         name: value for name, value in adata.uns[short_of(key)].items() if name != "uncertainty"
@@ -78,13 +75,14 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
     """Read the fields of `write_uncertainty`, or None."""
     short = short_of(key)
     about = _about_uncertainty(adata, key)
-    columns = [f"{short}_{name}" in adata.obs for name in DOUBTS]
+    columns = [f"{short}_{name}" in adata.obs for name in UNCERTAINTY_COLUMNS]
     if about is None or not all(columns) or f"{key}_axes" not in adata.obsm:
         return None
     from .._uncertainty.record import Uncertainty
 
     numbers = {
-        name: np.asarray(adata.obs[f"{short}_{name}"], dtype=np.float64) for name in DOUBTS[1:]
+        name: np.asarray(adata.obs[f"{short}_{name}"], dtype=np.float64)
+        for name in UNCERTAINTY_COLUMNS[1:]
     }
     return Uncertainty(
         places=np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64),

@@ -15,7 +15,7 @@ from .distances import DistanceReducer, fit_distances
 from .metrics import MetricReducer, fit_metric
 
 Reducer = ComponentReducer | DistanceReducer | MetricReducer
-_LINEAR = ("euclidean", "cosine", "correlation")
+LINEAR = ("euclidean", "cosine", "correlation")  # metrics with principal components
 
 
 def fit_reducer(rows: RowSource, n_spectral: int | str | None, *, metric: Any) -> Reducer:
@@ -25,7 +25,7 @@ def fit_reducer(rows: RowSource, n_spectral: int | str | None, *, metric: Any) -
     """
     if metric == "precomputed":
         return fit_distances(rows.X[: rows.shape[1]], n_spectral)
-    if metric not in _LINEAR:
+    if metric not in LINEAR:
         return fit_metric(rows, n_spectral, metric=metric)
     return fit_components(rows, n_spectral, metric=metric)
 

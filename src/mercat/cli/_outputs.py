@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from .._anndata.keys import UNCERTAINTY_COLUMNS
 from .._data.columns import groups
 from .._data.text import printable, well_formed
 from .._extras import require
@@ -27,9 +28,7 @@ from ._table import Table
 TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad", ".zarr")
 PAGES = (".html", ".htm")
 PICTURES = (".png", ".pdf", ".svg")
-COORDINATES = ["x", "y", "z", "longitude", "latitude", "loss"]
-# Of `mercat embed --uncertainty`, in degrees like longitude and latitude.
-DOUBTS = ["spread", "alternative_gap", "alternative_wins", "torn", "p_value"]
+COORDINATES = ("x", "y", "z", "longitude", "latitude", "loss")
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def _real(path: Path) -> Path:
 
 def check_columns(table: Table, output: Path | None, uncertainty: bool = False) -> None:
     """Raise if a column of metadata has the name of an output column."""
-    names = COORDINATES + (DOUBTS if uncertainty else [])
+    names = COORDINATES + (UNCERTAINTY_COLUMNS if uncertainty else ())
     taken = [name for name in table.meta.columns if name in names]
     if taken and (output is None or ending(output) not in (".npy", *ANNOTATED)):
         raise click.UsageError(
