@@ -1,1 +1,1 @@
-"""Sources of data, validation, and threads."""
+"""Sources of data (memory, torch, Dask), array namespaces, checks, and threads."""

@@ -1,1 +1,1 @@
-"""Geometry of the sphere, and the angle loss: its definition and a blockwise implementation."""
+"""Geometry of the sphere, orientation, the angle loss (by definition and in blocks), other terms."""

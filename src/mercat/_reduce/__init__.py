@@ -1,1 +1,1 @@
-"""Reduction of the data to leading components."""
+"""Reduction of the data: principal components, classical scaling of distances, rank by ScreeNOT."""

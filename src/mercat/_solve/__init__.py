@@ -1,1 +1,1 @@
-"""From components to a map: starts, the exact solver, landmarks and placement, diagnostics."""
+"""From components to a map: starts, exact solver, Algorithm 1, landmarks, placement, diagnostics."""
