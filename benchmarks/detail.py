@@ -6,7 +6,7 @@ Embeds the real data sets once with Mercat for each value of `detail` and with e
 them; where the paper measures on principal components, other methods are given these. Results go to
 benchmarks/results/detail.json, one record per embedding; an interrupted run continues where it stopped, and
 `--anew` repeats only Mercat's records. `--times` compares times in one session. `--sizes` uses subsets of
-MNIST, to compare the effect of `detail` on few and many points. `--seeds` measures UMAP and t-SNE with several
+MNIST, to compare the effect of `detail` on few and many points. `--seeds` runs UMAP and t-SNE with several
 seeds. The table of margins is printed at the end. Other methods may need other interpreters: see
 `benchmarks.harness.peers`.
 """

@@ -67,6 +67,7 @@ def fragments() -> dict[str, str]:
         "device": device_table(_results("gpu")),
         "searches": searches_table(searches),
         "dial": dial_table(dial),
+        "by_seed": by_seed_table(dial),
         "sizes": sizes_table(dial),
         "peers": peers_table(dial),
         "ingest": ingest_table(_results("ingest")),
@@ -403,6 +404,29 @@ def _little(found: Mapping[str, Any]) -> str:
         f"{brings[others[-1]]:.1f} ({least}: {brings[least]:.2f}) and lowers angle and distance preservation "
         f"by at most {shown(max(costs), 3)}.\n"
     )
+
+
+def by_seed_table(found: Mapping[str, Any]) -> str:
+    """Measures of classes and neighbourhoods for several seeds of peers: the median, and the range."""
+    columns = ("mercat/0.3", "mercat/1")
+    rows = []
+    for name in DIAL_SETS:
+        peers = [found.get(f"seeds/{name}/{peer}", {}).get("by_seed") for peer in _BESIDE_DIAL]
+        if not all(peers):
+            continue
+        ours = [found[f"{name}/{column}"]["measures"] for column in columns]
+        for measure in ("neighborhood", *_OF_CLASSES):
+            label = SETS[name].title if measure == "neighborhood" else ""
+            theirs = (
+                f"{shown(statistics.median(p[measure]), 3)} "
+                f"({shown(min(p[measure]), 3)} to {shown(max(p[measure]), 3)})"
+                for p in peers
+                if p
+            )
+            words = {**NAMES, **_OF_CLASSES}[measure]
+            rows.append([label, words, *(shown(m[measure], 3) for m in ours), *theirs])
+    heads = ["Mercat, `detail=0.3`", "Mercat, `detail=1`", *map(title, _BESIDE_DIAL)]
+    return _table(["data", "measure", *heads], rows)
 
 
 def sizes_table(found: Mapping[str, Any]) -> str:
