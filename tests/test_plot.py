@@ -381,6 +381,25 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
     )
 
 
+def test_far_points_that_lie_together_are_shown():
+    """Ten of a thousand points are a population of their own; ten in all directions are not."""
+    crowd = np.random.default_rng(0).uniform(-0.1, 0.1, size=(1000, 2))
+    together = [0.02, 0.2] + np.random.default_rng(1).normal(size=(10, 2)) * 0.001
+    too_far = together + np.array([0, 1])
+    apart = [0.02, 0.2] + np.random.default_rng(1).uniform(-0.03, 0.03, size=(10, 2)) * [20, 1]
+
+    def outside(far):
+        P = np.concatenate([crowd, far])
+        shown = _window.window("mercator", P)
+        assert (shown.filled(P) >= 0.39).all()
+        return shown.beyond(P).sum()
+
+    assert outside(together[:5]) == outside(together) == 0
+    assert outside(together[:4]) == 4
+    assert outside(too_far) == 10
+    assert outside(apart) > 0
+
+
 def test_far_points_that_are_not_so_few_or_not_so_far_are_held_by_the_window():
     many = [(120, k) for k in range(22)]
     near = [(22, 0), (-22, 5), (0, 22)]

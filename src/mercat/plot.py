@@ -72,7 +72,8 @@ def map(
         maps are centred on the equator and cut where the fewest points are.
     extent : {"data", "world"} or float
         "data" crops the map so that the central 98 % of the points along each axis fill at least 0.8 of its
-        width and height, unless it would be more than four times as wide as high, or twice as high as wide.
+        width and height (at least 0.4, if that shows groups of far points), unless it would be more than four
+        times as wide as high, or twice as high as wide.
         A fraction, such as 0.9, crops to the central 90 % of the points along each axis. "world" shows the
         whole sphere. Points outside are drawn as triangles at the edge and counted below the map.
     labels : bool or sequence of n values

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from ..projections import lookup
 
 Floats = NDArray[np.float64]
+Corners = tuple[Floats, Floats]  # lower left and upper right
 
 #: Mercator maps end here at the latest, where they are as high as wide: 85.05 degrees.
 MERCATOR_TOP = np.pi
@@ -29,6 +31,10 @@ _MOST = 0.6
 _CROWD, _LEAST_CROWD = (0.01, 0.99), 100
 # ... and fills at least this part of the window's width and of its height.
 FILLED = 0.8
+# Groups of points outside are shown, too, if the crowd still fills this part. A group is five points or more
+# within this share of the crowd's diagonal, and hardly any more within three times that distance.
+_LEAST_FILLED = 0.4
+_GROUP, _TOGETHER, _AROUND, _MOST_AROUND = 5, 0.04, 3, 1.25
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
 _CELLS = 24  # along each side, for the area that points cover
 
@@ -106,14 +112,15 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     """The window of a map with points at P.
 
     It contains all points, with a margin, or as many far ones as leave the crowd `FILLED` of its width and
-    height, unless it would be too long. If it would show most of the world, it shows all of it.
+    height, unless it would be too long; of groups of far points more. If it would show most of the world, it
+    shows all of it.
     """
     world = _world(projection, P)
     if extent == "world":
         return world
     inside = np.clip(P, *ends(projection))
     if extent == "data":
-        low, high = reach(inside, 1 / FILLED / (1 + 2 * _MARGIN))
+        low, high = with_groups(inside, *(reach(inside, _most(s)) for s in (FILLED, _LEAST_FILLED)))
     else:
         low, high = _middle(inside, float(extent))
     width, height = np.maximum(high - low, _LEAST)
@@ -136,7 +143,34 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     return shown
 
 
-def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
+def _most(filled: float) -> float:
+    """Size of a box, without the margin of its window, of which the crowd fills this share."""
+    return 1 / filled / (1 + 2 * _MARGIN)
+
+
+def with_groups(P: Floats, box: Corners, largest: Corners) -> Corners:
+    """A box of points, enlarged up to the largest so that it contains groups of points outside."""
+    (low, high), (lowest, highest) = box, largest
+    far = ((low > P) | (high < P)).any(axis=1)
+    candidates = far & ((lowest <= P) & (highest >= P)).all(axis=1)
+    if candidates.sum() < _GROUP:
+        return box
+    radius = _TOGETHER * float(np.hypot(*np.subtract(*crowd(P))))
+    around = _AROUND * radius
+    close = P[((low + around > P) | (high - around < P)).any(axis=1)]  # all others are farther
+    tree = cKDTree(close)
+    near, others = (
+        tree.query_ball_point(P[candidates], distance, return_length=True)
+        for distance in (radius, around)
+    )
+    group = P[candidates][(near >= _GROUP) & (others <= _MOST_AROUND * near)]
+    return (
+        np.minimum(low, group.min(axis=0, initial=np.inf)),
+        np.maximum(high, group.max(axis=0, initial=-np.inf)),
+    )
+
+
+def reach(P: Floats, most: float) -> Corners:
     """Lower left and upper right corner of all points, or of a box at most this many times the crowd's size.
 
     Space that one side does not need is given to the opposite side.
@@ -150,7 +184,7 @@ def reach(P: Floats, most: float) -> tuple[Floats, Floats]:
     )
 
 
-def crowd(P: Floats) -> tuple[Floats, Floats]:
+def crowd(P: Floats) -> Corners:
     """Corners of the box of all points but a hundredth on each side; of all, if they are few."""
     if len(P) < _LEAST_CROWD:
         return P.min(axis=0), P.max(axis=0)
@@ -158,7 +192,7 @@ def crowd(P: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _middle(P: Floats, fraction: float) -> tuple[Floats, Floats]:
+def _middle(P: Floats, fraction: float) -> Corners:
     """Corners of the box of the central fraction of the points along each axis."""
     few = int(len(P) * (1 - fraction) / 2 + 1e-9)
     ordered = np.partition(P, [few, len(P) - few - 1], axis=0)
