@@ -2,7 +2,8 @@
 
 Arrays are passed as .npy files, the rest as JSON. Interpreters are named by environment variables
 (`methods.PYTHON` lists them); the default is the running one. A method that is not installed there returns
-the status "not installed" and the reason.
+the status "not installed" and the reason. (`mercat compare` runs the same methods, but in its own process:
+users have them in one environment.)
 
     embedding, outcome = run("umap", X, seed=1)
 

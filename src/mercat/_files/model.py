@@ -3,6 +3,9 @@
 A model file is a zip archive like NumPy's .npz: `model.json` describes the model, and each array is an .npy
 file. Nothing is compressed, so no part can be larger than the file. Loading checks sizes before it allocates
 memory, and the type, shape and values of each array before it creates a model: see `_files/schema.py`.
+
+Results are recomputed at loading where that gives the same bits on any machine; sums over points are stored,
+since another machine may add in another order.
 """
 
 from __future__ import annotations
