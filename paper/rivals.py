@@ -229,7 +229,7 @@ def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False
 def _best_rival(loss: Loss, brief: bool) -> str:
     title, rival = SETS[loss.name].title, loss.rivals[0]
     if brief:
-        return f"on {title} by {TITLES[rival.key]} ({shown(rival.by.mean, rival.digits)})"
+        return f"on {title} by {TITLES[rival.key]} (+{shown(rival.by.mean, rival.digits)})"
     ours = loss.ours.over(rival.score)
     return f"on {title}, where it has {_cell(ours, spread=True)}, by {rival}"
 
