@@ -56,11 +56,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     objective : {"calibrated", "absolute"}, default="calibrated"
-        "absolute" is the paper's loss: the root mean squared difference between the cosines a of the data
-        and b of the map. "calibrated" compares them after the best linear fit a = alpha + beta b, and so
-        maximises their Pearson correlation. For more than 100 points, unless angles are preserved nearly
-        exactly, it also contains distances: it is the unexplained share of the variance of cosines, plus 0.3
-        times that of distances half replaced by their ranks.
+        "absolute" is the loss of the paper (arXiv:2406.09876): the root mean squared difference between the
+        cosines a of the data and b of the map. "calibrated" compares them after the best linear fit
+        a = alpha + beta b, and so maximises their Pearson correlation. For more than 100 points, unless
+        angles are preserved nearly exactly, it also contains distances: it is the unexplained share of the
+        variance of cosines, plus 0.3 times that of distances averaged with their ranks.
     detail : float, default=0.0
         Weight of neighbourhoods relative to angles; 0 leaves them out. 0.03 costs little angle preservation;
         0.3 to 1 draw neighbours together like t-SNE and UMAP, but preserve more of the global structure.
@@ -78,11 +78,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     metric : str or callable, default="euclidean"
         The geometry of the data: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the share of
         columns that differ), "jaccard" (of the nonzero entries), "precomputed", or a function of two rows
-        that returns their distance. For "cosine" to "jaccard", points are represented in a Euclidean space in
-        which squared distances are those of the metric (twice those of "cosine" and "correlation").
-        Distances of a function or "precomputed" are used unchanged, except for parts that no Euclidean space
-        can represent. For "precomputed", X is a square matrix, or has shape (n, w) and contains the
-        distances to the first w rows as landmarks.
+        that returns their distance. For "cosine", "correlation", "manhattan", "hamming" and "jaccard", points
+        are represented in a Euclidean space in which squared distances are those of the metric (twice those
+        of "cosine" and "correlation"). Distances of a function or "precomputed" are used unchanged,
+        except for parts that no Euclidean space can represent. For "precomputed", X is a square matrix, or
+        has shape (n, w) and contains the distances to the first w rows as landmarks.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
         "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a sample of the points and
         places all others against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.

@@ -71,11 +71,11 @@ def map(
         Centre of the map in degrees. By default, a disc is centred on the mean direction of the points; other
         maps are centred on the equator and cut where the fewest points are.
     extent : {"data", "world"} or float
-        "data" crops the map so that the central 98 % of the points along each axis fill at least 0.8 of its
-        width and height (at least 0.4, if that shows groups of far points), unless it would be more than four
-        times as wide as high, or twice as high as wide.
-        A fraction, such as 0.9, crops to the central 90 % of the points along each axis. "world" shows the
-        whole sphere. Points outside are drawn as triangles at the edge and counted below the map.
+        "data" crops the map so that the central 98 % of the points along each axis fill at least 80 %
+        of its width and height (40 % if that shows groups of far points), unless it would be more than four
+        times as wide as high, or twice as high as wide. A fraction, such as 0.9, crops to the central 90 % of
+        the points along each axis. "world" shows the whole sphere. Points outside are drawn as triangles at
+        the edge and counted below the map.
     labels : bool or sequence of n values
         Names to write near the median direction of their points: the categories of `color` if True, or other
         categories. Names that would overlap or hide many points are moved aside, with a line to their
@@ -88,8 +88,8 @@ def map(
         Limits of the scale for numbers or dates, by default those of the data. The colour bar has a pointed
         end if values lie outside.
     size : float, optional
-        Area of a point in points squared. By default, such that the points would cover half of the area over
-        which they are spread.
+        Area of a marker in points squared, as in `scatter`. By default, the markers would cover half of the
+        area over which the points are spread.
     alpha : float, optional
         Opacity of a point. By default 1 for numbers; otherwise, lower if points are dense.
     sort_order : bool, default=True

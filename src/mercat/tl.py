@@ -52,7 +52,7 @@ def mercat(
     copy: bool = False,
     **parameters: Any,
 ) -> AnnData | None:
-    """Map the cells on the unit sphere so that the angles between them are preserved.
+    """Place the cells on the unit sphere so that the angles between them are preserved.
 
     Parameters
     ----------

@@ -73,8 +73,8 @@ def report(
     Y : array-like of shape (n, p)
         The embedding.
     labels : array-like of shape (n,), optional
-        Class of each point. Adds :func:`knn_accuracy` and :func:`centroid_preservation`, both of the points
-        whose label is not None or NaN.
+        Class of each point. Adds :func:`knn_accuracy` and :func:`centroid_preservation`, both computed
+        from the points whose label is not None or NaN.
     k : int or None, default=None
         Number of neighbours for the neighbourhood preservation. None means 50, at most half of the points.
         The other measures use their defaults, at most half of the points.
@@ -85,9 +85,9 @@ def report(
     n_points : int, "auto" or None, default="auto"
         Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
         report takes less time than the fit of a map. Up to 1000 points, measures use their default samples.
-        Beyond, neighbours are those of all points up to about 2000 points of 64 columns, else of at most
-        1000; other measures use at most 400 points for angles, 60,000 pairs and 50,000 triplets. Samples are
-        smaller for data of more than 150 columns or 30,000 points.
+        Beyond, neighbours are searched for all points of small data (about 2000 points of 64 columns), else
+        for at most 1000 points; other measures use at most 400 points for angles, 60,000 pairs and 50,000
+        triplets. Samples are smaller for data of more than 150 columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 

@@ -64,8 +64,8 @@ def to_html(
         Column that colours the points initially. Default: the first column with 2 to 50 distinct values
         and at least twice as many points, or else the first column.
     point_loss : array-like of shape (n,), optional
-        Loss of each point, such as ``model.point_loss_``, shown as "Trust". Default: that of the model, if
-        `Y` is one.
+        Loss of each point, such as ``model.point_loss_``, shown as a column marked "Trust". Default: that of
+        the model, if `Y` is one.
     genes : tuple (matrix, names), optional
         Up to 2,000 features in addition to the columns, such as genes: a dense or sparse matrix of shape
         (n, g), and a name per column. They can be searched by name and used for colours and filters, and

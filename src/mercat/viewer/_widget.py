@@ -53,7 +53,7 @@ class Explorer(anywidget.AnyWidget):
     color : str, optional
         Column that colours the points initially. Default: as in `to_html`.
     point_loss : array-like of shape (n,), optional
-        Loss of each point, shown as "Trust".
+        Loss of each point, shown as a column marked "Trust".
     genes : tuple (matrix, names), optional
         Features in addition to the columns, as in `to_html`.
     neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
