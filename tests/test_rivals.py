@@ -258,9 +258,7 @@ def test_claims_count_and_name_other_data(records):
         "(by .100, one draw)."
     ) in text
     brief = rivals.claims_text(rivals.collect(records), rivals.notes(records), brief=True)
-    assert (
-        "Angles are preserved better on Tab. Sap. blood by PCC without clusters (+.100)." in brief
-    )
+    assert "preserved better on Tab. Sap. blood by PCC without clusters (+.100)." in brief
     assert "1 is a stand-in for the paper's (Tab. Sap. blood) and 0 are subsets." in text
 
 
