@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 _LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
 _TEXT = "#5A6570"
 _SMALL = "x-small"
+# Distance of numbers below a map: at least this share of its width, and this many points.
+_NUMBERS_APART, _NUMBER_WIDTH = 0.08, 27
 # Enlargement relative to the equator; the first row of which three numbers fit on the map is used.
 _STRETCHES = (
     (1, 1.5, 2, 3, 5, 10),
@@ -162,7 +164,8 @@ def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window
     degrees = np.rad2deg(np.unwrap(longitude))
     every *= 2 if shown.whole else 1
     meridians = np.arange(-720, 720 + every, every)
-    at, levels = _apart(*crossings(u[there], degrees, meridians), 0.08 * shown.size[0])
+    least = max(_NUMBERS_APART, _NUMBER_WIDTH / (ax.bbox.width * 72 / ax.figure.dpi))
+    at, levels = _apart(*crossings(u[there], degrees, meridians), least * shown.size[0])
     ax.set_xticks(at, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
     _style_ticks(ax)
 
