@@ -578,7 +578,10 @@ def test_a_point_is_placed_whatever_comes_with_it(level):
 
     def part(rows: slice) -> np.ndarray:
         found = landmarks.place(X[rows]), *landmarks.place_roughly(X[rows], Y[rows, 0])
-        return np.column_stack([*found, *landmarks.place_from(X[rows], Y[rows])])
+        H = landmarks.inverse_hessians(X[rows], Y[rows, 0])
+        near = landmarks.place_near(X[rows], Y[rows], H)
+        found = *found, H.reshape(-1, 9), near, *landmarks.place_from(X[rows], Y[rows])
+        return np.column_stack(found)
 
     assert np.isfinite(by_any_split(part, len(X))).all()
 

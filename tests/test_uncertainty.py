@@ -15,7 +15,12 @@ from mercat._data.arrays import rows_alike
 from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import geodesic, normalize, tangent_frame
 from mercat._solve import starts as _starts
-from mercat._solve.placement import LandmarkPlacer, as_type, prepare_landmarks
+from mercat._solve.placement import (
+    LandmarkPlacer,
+    as_type,
+    positive_inverse,
+    prepare_landmarks,
+)
 from mercat._uncertainty import judge as _judge
 from mercat._uncertainty import maps as _maps
 from mercat._uncertainty import points as _points
@@ -173,8 +178,8 @@ def test_places_on_other_maps_are_those_of_a_full_search(fitted):
     taken = {}
     place = _points.OtherMap.place
 
-    def both(self, X_hat, starts):
-        taken.setdefault("pairs", []).append((place(self, X_hat, starts), self, X_hat))
+    def both(self, X_hat, *starts):
+        taken.setdefault("pairs", []).append((place(self, X_hat, *starts), self, X_hat))
         return taken["pairs"][-1][0]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -183,7 +188,7 @@ def test_places_on_other_maps_are_those_of_a_full_search(fitted):
     apart = []
     for near, other, X_hat in taken["pairs"]:
         with rows_alike():
-            apart.append(geodesic(near, _points.product(other.placer.place(X_hat), other.rotation)))
+            apart.append(geodesic(near, other.placer.place(X_hat)))
     assert np.quantile(np.concatenate(apart), 0.95) < 0.05
 
 
@@ -400,6 +405,76 @@ def test_kernels_place_from_a_place_as_numpy_does(landmarks, monkeypatch):
     np.testing.assert_allclose(in_c[0][1], in_numpy[0][1], rtol=1e-3, atol=0.1)
     assert np.quantile(geodesic(in_c[0][0], in_numpy[0][0]), 0.95) < 1e-2
     assert np.quantile(geodesic(in_c[1][0], in_numpy[1][0]), 0.9) < 1e-2
+
+
+def test_inverse_hessians_are_those_of_the_energy(landmarks):
+    placer, X = landmarks
+    X, rng = X[:40], np.random.default_rng(0)
+    Y = placer.place(X)  # where curvatures are positive
+    H = placer.inverse_hessians(X, Y)
+    U, V = tangent_frame(Y.astype(np.float64))
+
+    def energy(along: np.ndarray) -> np.ndarray:
+        step = along[0] * U + along[1] * V
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        there = (np.cos(length) * Y + np.sin(length) * step / length).astype(np.float32)
+        return placer.place_from(X, there[:, None], 0)[1].astype(np.float64)
+
+    here = placer.place_from(X, Y[:, None], 0)[1]
+    for direction in normalize(rng.normal(size=(3, 3)))[:, :2]:
+        curvature = (energy(0.1 * direction) + energy(-0.1 * direction) - 2 * here) / 0.1**2
+        step = direction[0] * U + direction[1] * V
+        found = np.vecdot(
+            step, np.linalg.solve(H + Y[:, :, None] * Y[:, None, :], step[..., None])[..., 0]
+        )
+        assert np.median(np.abs(found / curvature - 1)) < 0.1
+    np.testing.assert_allclose(H @ Y[..., None], 0, atol=1e-6 * np.abs(H).max())
+    elsewhere = placer.inverse_hessians(X, random_places(40, 3).astype(np.float32))
+    low, high = np.linalg.eigvalsh(elsewhere)[:, 1:].T
+    assert ((low > 0) & (high < 11 * low)).all()
+
+
+def test_positive_inverses_by_hand():
+    a, c, mixed = np.array([[2.0, 1, 0, 0, 3], [4.0, -1, 4, 0, 3], [0.0, 0, 0, 0, 1]])
+    found = np.stack(positive_inverse(a, c, mixed))[:, :, 0, 0].T
+    expected = [[0.5, 0.25, 0], [1, 1, 0], [2.5, 0.25, 0], [0, 0, 0], [0.375, 0.375, -0.125]]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_one_newton_step_from_near_a_minimum_leads_there(landmarks):
+    """Even with the inverse Hessian at another place nearby; from farther away, there are more steps."""
+    placer, X = landmarks
+    minimum = placer.place_from(X, placer.place(X)[:, None], 30)[0]
+    H = placer.inverse_hessians(X, minimum)
+    off = np.random.default_rng(0).normal(size=minimum.shape).astype(np.float32)
+    for distance, left in ((0.008, 0.002), (0.05, 0.004)):
+        start = normalize(
+            minimum + distance * normalize(off - np.vecdot(off, minimum)[:, None] * minimum)
+        )
+        found = placer.place_near(X, start[:, None], H)
+        assert np.quantile(geodesic(found, minimum), 0.9) < left
+    np.testing.assert_array_equal(
+        placer.place_near(X, start[:, None], None), placer.place_from(X, start[:, None])[0]
+    )
+
+
+def test_kernels_take_newton_steps_as_numpy_does(landmarks, monkeypatch):
+    placer, X = landmarks
+    Y = placer.place(X)
+    starts = np.stack([Y, random_places(700, 3).astype(np.float32)], axis=1)
+    starts = normalize((starts + 0.05).reshape(-1, 3)).reshape(starts.shape)
+    starts[::3, 1] = np.nan
+
+    def found() -> tuple[np.ndarray, np.ndarray]:
+        H = placer.inverse_hessians(X, Y)
+        return H, placer.place_near(X, starts, H)
+
+    in_c = found()
+    monkeypatch.setattr(LandmarkPlacer, "_by_kernels", lambda self, X: False)
+    in_numpy = found()
+    scale = np.abs(in_numpy[0]).max(axis=(1, 2), keepdims=True)
+    assert np.quantile(np.abs(in_c[0] - in_numpy[0]) / scale, 0.99) < 1e-2
+    assert np.quantile(geodesic(in_c[1], in_numpy[1]), 0.95) < 1e-3
 
 
 def test_excess_is_the_difference_of_mean_squared_residuals(landmarks):

@@ -17,7 +17,7 @@ from .descent import Anchors, anchors_of, attraction, far_forces, move, settle
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
 from .neighbors import in_order, nearest_in_cells, smallest
-from .placement import Landmarks, landmarks_of, place
+from .placement import Landmarks, gradients, landmarks_of, place
 from .repulsion import charge, fill_table, filter_spectrum, read_field
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "far_forces",
     "fill_table",
     "filter_spectrum",
+    "gradients",
     "half_ranks",
     "in_order",
     "inverse_distances",

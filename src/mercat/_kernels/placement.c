@@ -218,25 +218,34 @@ static float begin(const struct landmarks *k, const struct point *p, float y[3],
     return energy_at(k, p, y, g);
 }
 
-/* A fixed number of BFGS steps from y, with the energy E and gradient g there, as in `bfgs`; returns whether the point
-   has converged. */
-static int descend(const struct landmarks *k, const struct point *p, float y[3], float *energy, float g[3],
-                   int64_t steps, float first_step, const float *limits)
+/* Moves y along a step of limited length, to a unit vector. */
+static void move(const float y[3], const float step[3], float longest, float moved[3])
 {
-    const float longest = limits[0], rounding = limits[1], settled = limits[2];
+    float shorten = longest / (sqrtf(dot(step, step)) + FLT_MIN);
+    shorten = shorten < 1 ? shorten : 1;
+    for (int c = 0; c < 3; c++)
+        moved[c] = y[c] + step[c] * shorten;
+    float length = sqrtf(dot(moved, moved));
+    for (int c = 0; c < 3; c++)
+        moved[c] /= length;
+}
+
+/* BFGS steps from y, with the energy E and gradient g there, as in `bfgs`: a fixed number of them or, if the first
+   inverse Hessian is given, as many at most, of which a short one is the last. Returns whether the point has
+   converged. */
+static int descend(const struct landmarks *k, const struct point *p, float y[3], float *energy, float g[3],
+                   int64_t steps, float first_step, const float *given, const float *limits)
+{
+    const float longest = limits[0], rounding = limits[1], settled = limits[2], brief = given ? limits[5] : 0;
     float H[9] = {0}, step[3], y_new[3], g_new[3], s[3], d[3], Hd[3];
     float E = *energy, steepness = sqrtf(dot(g, g));
     H[0] = H[4] = H[8] = steepness == 0 ? 0 : first_step / steepness;
+    if (given)
+        memcpy(H, given, sizeof H);
     int level = 1;
-    for (int64_t t = 0; t < steps; t++) {
-        newton_step(H, g, y, step);
-        float shorten = longest / (sqrtf(dot(step, step)) + FLT_MIN);
-        shorten = shorten < 1 ? shorten : 1;
-        for (int c = 0; c < 3; c++)
-            y_new[c] = y[c] + step[c] * shorten;
-        float length = sqrtf(dot(y_new, y_new));
-        for (int c = 0; c < 3; c++)
-            y_new[c] /= length;
+    newton_step(H, g, y, step);
+    for (int64_t t = 0; t < steps && !(sqrtf(dot(step, step)) < brief); t++) {
+        move(y, step, longest, y_new);
         float E_new = energy_at(k, p, y_new, g_new);
         for (int c = 0; c < 3; c++) {
             s[c] = y_new[c] - y[c];
@@ -260,10 +269,15 @@ static int descend(const struct landmarks *k, const struct point *p, float y[3],
             memcpy(g, g_new, sizeof g_new);
             E = E_new;
         }
+        newton_step(H, g, y, step);
     }
-    newton_step(H, g, y, step);
     *energy = E;
-    return level && sqrtf(dot(step, step)) < settled;
+    const float length = sqrtf(dot(step, step));
+    if (length < brief) {
+        move(y, step, longest, y_new);
+        memcpy(y, y_new, sizeof y_new);
+    }
+    return level && length < settled;
 }
 
 /* Makes energies at candidates near y infinite. */
@@ -316,65 +330,117 @@ static float best_start(const struct landmarks *k, const struct point *p, int64_
     return E;
 }
 
-/* Places b points X (b x r) and returns their energies E: each from the best of its n starts (b x n x 3) or, without
-   starts, from the best of the candidates that are not near `away` (b x 3, NaN for none). A point that coincides with a
-   landmark gets its position. `limits`: the cosine of the smallest distance between candidates, the longest step,
-   rounding, the step length below which a point has converged, and the first step of each pass (the second pass is for
-   points that have not converged). Four points are compared with the landmarks at a time. `scratch`: 6 width + 8 padded
-   + 12 wide + 4 room zeros. */
-KERNEL(place)(int64_t b, const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
-              const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates, const float *C,
-              const float *quantiles, int64_t n, int64_t kept, int64_t steps, int64_t more_steps, const float *limits,
-              const float *X, const float *starts, const float *away, float *scratch, float *Y, float *E, int8_t *settled)
+static struct landmarks unpack(const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
+                               const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates,
+                               const float *C)
 {
-    const int64_t L = sizes[0], m = sizes[1], G = sizes[3], r = sizes[4], wide = PADDED(L), width = PADDED(r);
+    const int64_t L = sizes[0], m = sizes[1], G = sizes[3], r = sizes[4], wide = PADDED(L);
     const struct landmarks k = {
         .L = L, .m = m, .S = sizes[2], .G = G, .r = r,
-        .wide = wide, .padded = PADDED(m), .room = PADDED(G), .width = width,
+        .wide = wide, .padded = PADDED(m), .room = PADDED(G), .width = PADDED(r),
         .legs = table, .Y = table + 9 * wide, .norms = table + 12 * wide, .p = table + 13 * wide,
         .T = table + 15 * wide, .X = X_apex, .Xt = Xt_apex, .Xt_all = Xt, .Pt = Pt, .candidates = candidates, .C = C,
         .softening = numbers[0], .alpha = numbers[1], .beta = numbers[2], .apex_weight = numbers[3],
         .pair_weight = numbers[4], .line_p = numbers[5], .line_q = numbers[6], .least_sine = numbers[7],
         .negligible = numbers[8], .slope = numbers[9],
     };
-    float *x[4], *near[4], *K[4], *legs[4], *seen = scratch + 2 * width + 7 * k.padded, *end = seen + k.padded;
+    return k;
+}
+
+/* Four points at a time, which are compared with the landmarks. */
+struct group {
+    float *x[4], *near[4], *K[4], *legs[4], *seen, *scratch;
+};
+
+/* Memory of a group: 6 width + 8 padded + 12 wide + 4 room zeros. */
+static struct group lay_out(const struct landmarks *k, float *scratch)
+{
+    struct group q = {.scratch = scratch, .seen = scratch + 2 * k->width + 7 * k->padded};
+    float *end = q.seen + k->padded;
     for (int l = 0; l < 4; l++) {
-        x[l] = end;
-        near[l] = x[l] + width;
-        K[l] = near[l] + wide;
-        legs[l] = K[l] + 2 * wide;
-        end = legs[l] + k.room;
+        q.x[l] = end;
+        q.near[l] = q.x[l] + k->width;
+        q.K[l] = q.near[l] + k->wide;
+        q.legs[l] = q.K[l] + 2 * k->wide;
+        end = q.legs[l] + k->room;
     }
+    return q;
+}
+
+/* Compares up to four points from `first` on with the landmarks; the last group is filled up with the last point. */
+static void compare_group(const struct landmarks *k, const struct group *q, const float *X, int64_t first, int64_t b)
+{
+    for (int l = 0; l < 4; l++)
+        memcpy(q->x[l], X + (first + l < b ? first + l : b - 1) * k->r, sizeof(float) * k->r);
+    compare(k, (const float *const *)q->x, q->near, q->K);
+}
+
+static struct point point_of(const struct landmarks *k, const struct group *q, int l, const float *quantiles)
+{
+    const struct point p = {q->x[l], q->K[l], q->K[l] + k->wide, q->near[l], k->slope > 0 ? q->seen : q->near[l], q->scratch};
+    if (k->slope > 0)
+        half_ranks_of(k->m, q->near[l], quantiles, quantiles + 65, k->slope, q->seen);
+    return p;
+}
+
+/* Places b points X (b x r) and returns their energies E: each from the best of its n starts (b x n x 3) or, without
+   starts, from the best of the candidates that are not near `away` (b x 3, NaN for none). A point that coincides with a
+   landmark gets its position. `H`: inverse Hessians (b x 9) for the first pass, if they are `given`. `limits`: the
+   cosine of the smallest distance between candidates, the longest step, rounding, the step length below which a point
+   has converged, the first step of each pass (the second pass is for points that have not converged), and the step
+   length that ends the first pass, if H are given; energies are then those before the last step. Four points are
+   compared with the landmarks at a time. `scratch`: see `lay_out`. */
+KERNEL(place)(int64_t b, const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
+              const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates, const float *C,
+              const float *quantiles, int64_t n, int64_t given, int64_t kept, int64_t steps, int64_t more_steps,
+              const float *limits, const float *X, const float *starts, const float *away, const float *H, float *scratch,
+              float *Y, float *E, int8_t *settled)
+{
+    const struct landmarks k = unpack(sizes, numbers, table, X_apex, Xt_apex, Xt, Pt, candidates, C);
+    const struct group q = lay_out(&k, scratch);
     for (int64_t first = 0; first < b; first += 4) {
-        for (int l = 0; l < 4; l++) /* the last group is filled up with the last point */
-            memcpy(x[l], X + (first + l < b ? first + l : b - 1) * r, sizeof(float) * r);
-        compare(&k, (const float *const *)x, near, K);
+        compare_group(&k, &q, X, first, b);
         if (n == 0)
-            screen(&k, K, legs);
+            screen(&k, q.K, q.legs);
         for (int64_t i = first; i < b && i < first + 4; i++) {
             const int l = (int)(i - first);
-            const struct point p = {x[l], K[l], K[l] + wide, near[l], k.slope > 0 ? seen : near[l], scratch};
+            const struct point p = point_of(&k, &q, l, quantiles);
             float *y = Y + 3 * i, g[3];
-            if (k.slope > 0)
-                half_ranks_of(k.m, near[l], quantiles, quantiles + 65, k.slope, seen);
             if (n == 0) {
-                leave_out(&k, away + 3 * i, limits[0], legs[l]);
-                best_candidate(&k, &p, legs[l], kept, limits[0], y);
+                leave_out(&k, away + 3 * i, limits[0], q.legs[l]);
+                best_candidate(&k, &p, q.legs[l], kept, limits[0], y);
                 E[i] = begin(&k, &p, y, g);
             } else
                 E[i] = best_start(&k, &p, n, starts + 3 * n * i, y, g);
-            settled[i] = (int8_t)descend(&k, &p, y, E + i, g, steps, limits[4], limits + 1);
+            settled[i] = (int8_t)descend(&k, &p, y, E + i, g, steps, limits[4], given ? H + 9 * i : NULL, limits + 1);
             if (!settled[i] && more_steps > 0) {
                 E[i] = begin(&k, &p, y, g);
-                settled[i] = (int8_t)descend(&k, &p, y, E + i, g, more_steps, limits[5], limits + 1);
+                settled[i] = (int8_t)descend(&k, &p, y, E + i, g, more_steps, limits[5], NULL, limits + 1);
             }
             for (int64_t j = 0; j < k.L; j++)
-                if (near[l][j] == 0) {
+                if (q.near[l][j] == 0) {
                     for (int c = 0; c < 3; c++)
-                        y[c] = k.Y[c * wide + j];
+                        y[c] = k.Y[c * k.wide + j];
                     settled[i] = 1;
                     break;
                 }
+        }
+    }
+}
+
+/* Gradients (b x n x 3) of the energies of b points X (b x r) at n positions Y (b x n x 3) each; scratch as above. */
+KERNEL(gradients)(int64_t b, const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
+                  const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates, const float *C,
+                  const float *quantiles, int64_t n, const float *X, const float *Y, float *scratch, float *gradients)
+{
+    const struct landmarks k = unpack(sizes, numbers, table, X_apex, Xt_apex, Xt, Pt, candidates, C);
+    const struct group q = lay_out(&k, scratch);
+    for (int64_t first = 0; first < b; first += 4) {
+        compare_group(&k, &q, X, first, b);
+        for (int64_t i = first; i < b && i < first + 4; i++) {
+            const struct point p = point_of(&k, &q, (int)(i - first), quantiles);
+            for (int64_t at = n * i; at < n * (i + 1); at++)
+                energy_at(&k, &p, Y + 3 * at, gradients + 3 * at);
         }
     }
 }

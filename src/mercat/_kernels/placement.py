@@ -59,17 +59,30 @@ def landmarks_of(
 
 def place(
     landmarks: Landmarks, X: np.ndarray, starts: np.ndarray | None, away_from: np.ndarray | None,
-    steps: tuple[int, int, int], limits: tuple[float, ...],
+    H: np.ndarray | None, steps: tuple[int, int, int], limits: tuple[float, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Positions (b x 3) of points X (b x r), energies, and whether they have settled; see placement.c."""
-    b = len(X)
+    b, given = len(X), int(H is not None)
     starts = np.empty((b, 0, 3)) if starts is None else starts
     away_from = np.full((b, 3), np.nan) if away_from is None else away_from
-    L, m, _, G, r = (up_to(int(size)) for size in landmarks.sizes)
-    scratch = aligned_zeros((6 * r + 8 * m + 12 * L + 4 * G,))
-    assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 6)  # C reads as many
-    arrays = (exactly(a, np.float32) for a in (np.array(limits), X, starts, away_from))
+    H = np.empty((0, 3, 3)) if H is None else H
+    assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 7)  # C reads as many
+    arrays = (exactly(a, np.float32) for a in (np.array(limits), X, starts, away_from, H))
     Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
-    settled = np.empty(b, dtype=np.int8)
-    run("place", b, *landmarks, starts.shape[1], *steps, *arrays, scratch, Y, E, settled)
+    settled, numbers = np.empty(b, dtype=np.int8), (starts.shape[1], given, *steps)
+    run("place", b, *landmarks, *numbers, *arrays, _scratch(landmarks), Y, E, settled)
     return Y, E, settled.astype(bool)
+
+
+def gradients(landmarks: Landmarks, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Gradients (b x n x 3) of the energies of points X (b x r) at n positions Y (b x n x 3) each."""
+    assert X.shape[1] == landmarks.sizes[4]  # C reads as many
+    found = np.empty(Y.shape, dtype=np.float32)
+    arrays = (exactly(a, np.float32) for a in (X, Y))
+    run("gradients", len(X), *landmarks, Y.shape[1], *arrays, _scratch(landmarks), found)
+    return found
+
+
+def _scratch(landmarks: Landmarks) -> np.ndarray:
+    L, m, _, G, r = (up_to(int(size)) for size in landmarks.sizes)
+    return aligned_zeros((6 * r + 8 * m + 12 * L + 4 * G,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._data.arrays import Array, like, namespace, on_host, row_dot
 from .._math.sphere import tangent
-from .energy import LONGEST_STEP, ROUNDING, SETTLED, Energies, Energy, EnergyOnGPU
+from .energy import BRIEF, LONGEST_STEP, ROUNDING, SETTLED, Energies, Energy, EnergyOnGPU
 
 
 def bfgs(energy: Energy | Energies, Y: Array, steps: int, first_step: float) -> tuple[Array, Array]:
@@ -31,24 +31,54 @@ def bfgs(energy: Energy | Energies, Y: Array, steps: int, first_step: float) -> 
     return Y, level & (_length(_newton_step(H, g, Y)) < SETTLED)
 
 
+def newton(energy: Energy | Energies, Y: Array, H: Array, steps: int) -> Array:
+    """Take Newton steps from Y with given inverse Hessians (b x 3 x 3), which are improved as in `bfgs`.
+
+    A short step is a point's last, without another evaluation. Other points stop after `steps`.
+    """
+    xp = namespace(Y)
+    E, g = energy(Y)
+    for _ in range(steps):
+        short = _is_short(H, g, Y)
+        if bool(xp.all(short)):
+            break
+        new = _advance(energy, Y, E, g, H)[:4]
+        Y, E, g, H = (
+            xp.where(xp.reshape(short, (-1, *[1] * (a.ndim - 1))), a, b)
+            for a, b in zip((Y, E, g, H), new, strict=True)
+        )
+    last = _moved(Y, _newton_step(H, g, Y))
+    return xp.where(_is_short(H, g, Y)[:, None], last, Y)
+
+
+def _is_short(H: Array, g: Array, Y: Array) -> Array:
+    return _length(_newton_step(H, g, Y)) < BRIEF
+
+
+def _moved(Y: Array, step: Array) -> Array:
+    xp = namespace(Y)
+    tiny = xp.finfo(Y.dtype).smallest_normal
+    length = _length(step)
+    shorten = xp.minimum(LONGEST_STEP / (length + tiny), xp.ones_like(length))
+    moved = Y + step * shorten[:, None]
+    return moved / _length(moved)[:, None]
+
+
 def _advance(
     energy: Energy | Energies, Y: Array, E: Array, g: Array, H: Array
 ) -> tuple[Array, ...]:
     """One BFGS step: position, energy, gradient, inverse Hessian; and whether the energy did not increase."""
     xp = namespace(Y)
     tiny = xp.finfo(Y.dtype).smallest_normal
-    step = _newton_step(H, g, Y)
-    shorten = xp.minimum(LONGEST_STEP / (_length(step) + tiny), xp.ones_like(E))
-    Y_new = Y + step * shorten[:, None]
-    Y_new = Y_new / _length(Y_new)[:, None]
+    Y_new = _moved(Y, _newton_step(H, g, Y))
     E_new, g_new = energy(Y_new)
     s, y = Y_new - Y, g_new - g
     sy = row_dot(s, y)
     curved = (sy > 1e-3 * _length(s) * _length(y)) & (sy > 1e6 * tiny)
     rho = xp.where(curved, 1 / xp.where(curved, sy, xp.ones_like(sy)), xp.zeros_like(sy))
     Hy = _times(H, y)
-    update = ((1 + row_dot(y, Hy) * rho) * rho)[:, None, None] * _outer(s, s)
-    update = update - rho[:, None, None] * (_outer(s, Hy) + _outer(Hy, s))
+    update = ((1 + row_dot(y, Hy) * rho) * rho)[:, None, None] * outer(s, s)
+    update = update - rho[:, None, None] * (outer(s, Hy) + outer(Hy, s))
     better = E_new <= E
     level = E_new - E <= ROUNDING * xp.abs(E)
     stretch = xp.where(better, xp.full_like(E, 2.0), xp.full_like(E, 0.25))
@@ -63,7 +93,8 @@ def _length(vectors: Array) -> Array:
     return namespace(vectors).sqrt(row_dot(vectors, vectors))
 
 
-def _outer(u: Array, v: Array) -> Array:
+def outer(u: Array, v: Array) -> Array:
+    """Products of all pairs of entries of two rows."""
     return u[:, :, None] * v[:, None, :]
 
 

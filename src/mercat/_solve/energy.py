@@ -30,6 +30,7 @@ APART = 0.3  # ... and their smallest distance, in radians
 SETTLED = 0.02  # radians
 ROUNDING = 3e-6  # of an energy in single precision
 LONGEST_STEP = 0.15  # radians
+BRIEF = 0.01  # length of a last step with a given Hessian, in radians
 
 
 class Energy:

@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, beside, filled_up, like, namespace, on_host
+from .._data.arrays import Array, beside, filled_up, like, namespace, on_host, row_dot, unstack
 from .._data.source import blocks_from
 from .._kernels import device
 from .._math.angles import (
@@ -37,15 +37,18 @@ from .._math.angles import (
     rounding,
 )
 from .._math.distances import half_ranks
-from .._math.sphere import fibonacci_grid
+from .._math.sphere import fibonacci_grid, normalize, tangent_frame
 from .._math.terms import PAIR_TERMS, fitted_to
-from .bfgs import bfgs
+from .bfgs import bfgs, newton, outer
 from .energy import (
     APART,
+    BRIEF,
     LONGEST_STEP,
     N_KEPT,
     ROUNDING,
     SETTLED,
+    Energies,
+    Energy,
     EnergyOnGPU,
     energy_of,
 )
@@ -59,6 +62,8 @@ _N_TAKEN = 384  # ... and at the last landmarks: dense where the map is
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
 _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
+_NEWTON_STEPS = 4  # at most, before a short last one
+_DIFFERENCE, _LEAST_CURVATURE = 0.02, 0.1  # radians; fraction of the curvature across
 _LIMITS = (math.cos(APART), LONGEST_STEP, ROUNDING, SETTLED)  # for the kernel in C
 # Softenings of directions, see `rounded`, in units of the spacing of the landmarks that a point is compared
 # with. Without softening, points form clumps around landmarks that are not in the data.
@@ -127,20 +132,63 @@ class LandmarkPlacer(Landmarks):
         gets the position of that landmark.
         """
         if self._by_kernels(X):
-            limits = *_LIMITS, _WARM_START[1], 0.0
-            return kernels.place(self.for_kernels, X, starts, None, (0, steps, 0), limits)[:2]
-        xp, n = namespace(X), X.shape[0]
+            return self._from_starts_in_c(X, starts, None, steps)[:2]
+        n = X.shape[0]
         X, starts = filled_up(X), filled_up(starts)
         energy = energy_of(X, self)
-        Y, lowest = starts[:, 0, :], energy(starts[:, 0, :])[0]
-        for k in range(1, starts.shape[1]):
-            E = energy(starts[:, k, :])[0]
-            Y = xp.where((lowest > E)[:, None], starts[:, k, :], Y)
-            lowest = xp.where(lowest > E, E, lowest)
+        Y = _best_of(energy, starts)
         if steps:
             Y, _ = bfgs(energy, Y, steps, _WARM_START[1])
         E, coincides = energy(Y)[0], energy.nearest == 0
         return self._join_twins(X, coincides, Y, coincides)[0][:n, :], E[:n]
+
+    def place_near(self, X: Array, starts: Array, H: Array | None) -> Array:
+        """Positions (b x 3) as by `place_from`, given `inverse_hessians` of a similar map, if any.
+
+        One Newton step is enough for most points; the others get more.
+        """
+        if H is None:
+            return self.place_from(X, starts)[0]
+        if self._by_kernels(X):
+            return self._from_starts_in_c(X, starts, H, _NEWTON_STEPS)[0]
+        n = X.shape[0]
+        X, starts, H = (filled_up(a) for a in (X, starts, H))
+        energy = energy_of(X, self)
+        Y = newton(energy, _best_of(energy, starts), H, _NEWTON_STEPS)
+        coincides = energy.nearest == 0
+        return self._join_twins(X, coincides, Y, coincides)[0][:n, :]
+
+    def inverse_hessians(self, X: Array, Y: Array) -> Array | None:
+        """Approximate inverse Hessians (b x 3 x 3) of the energies of points at Y, along the sphere.
+
+        Curvatures get their absolute values, and low ones are raised, so that a step descends. None if
+        kernels descend on a GPU, where each evaluation on its own would take longer.
+        """
+        if self.runs_on_gpu(X):
+            return None
+        U, V = unstack(tangent_frame(Y))
+        near = (normalize(Y + _DIFFERENCE * axis) for axis in (U, V))
+        there, along_U, along_V = (
+            g / _DIFFERENCE for g in self._gradients(X, namespace(X).stack([Y, *near], axis=1))
+        )
+        along_U, along_V = along_U - there, along_V - there
+        p, q, mixed = positive_inverse(
+            row_dot(along_U, U),
+            row_dot(along_V, V),
+            (row_dot(along_U, V) + row_dot(along_V, U)) / 2,
+        )
+        both = mixed * (outer(U, V) + outer(V, U))
+        return p * outer(U, U) + q * outer(V, V) + both
+
+    def _gradients(self, X: Array, Y: Array) -> tuple[Array, ...]:
+        """Gradients (b x 3) of the energies at each of n positions Y (b x n x 3)."""
+        each = range(Y.shape[1])
+        if self._by_kernels(X):
+            found = kernels.gradients(self.for_kernels, X, Y)
+            return tuple(found[:, k, :] for k in each)
+        n = X.shape[0]
+        energy, Y = energy_of(filled_up(X), self), filled_up(Y)
+        return tuple(energy(Y[:, k, :])[1][:n, :] for k in each)
 
     def excess(self, X: Array, Y: Array, Z: Array) -> Array:
         """Mean squared residual of points at Z (b x 3) minus that at Y."""
@@ -164,9 +212,47 @@ class LandmarkPlacer(Landmarks):
     ) -> tuple[Array, Array]:
         """Like `place_roughly`, with more steps for points that have not converged."""
         steps = N_KEPT, _FIRST_PASS[0], more_steps
-        limits = *_LIMITS, _FIRST_PASS[1], _SECOND_PASS[1]
-        Y, _, settled = kernels.place(self.for_kernels, X, None, away_from, steps, limits)
+        limits = *_LIMITS, _FIRST_PASS[1], _SECOND_PASS[1], 0.0
+        Y, _, settled = kernels.place(self.for_kernels, X, None, away_from, None, steps, limits)
         return Y, settled
+
+    def _from_starts_in_c(
+        self, X: Array, starts: Array, H: Array | None, steps: int
+    ) -> tuple[Array, Array, Array]:
+        limits = *_LIMITS, _WARM_START[1], 0.0, BRIEF
+        return kernels.place(self.for_kernels, X, starts, None, H, (0, steps, 0), limits)
+
+
+def _best_of(energy: Energy | Energies, starts: Array) -> Array:
+    """The starts (b x n x 3) of lowest energy (b x 3); NaN is higher than any."""
+    xp, Y = namespace(starts), starts[:, 0, :]
+    lowest = energy(Y)[0]
+    for k in range(1, starts.shape[1]):
+        E = energy(starts[:, k, :])[0]
+        Y = xp.where((lowest > E)[:, None], starts[:, k, :], Y)
+        lowest = xp.where(lowest > E, E, lowest)
+    return Y
+
+
+def positive_inverse(a: Array, c: Array, mixed: Array) -> tuple[Array, Array, Array]:
+    """Entries (b x 1 x 1) of the inverses of symmetric matrices (a, mixed; mixed, c), made positive.
+
+    Eigenvalues get their absolute values, and small ones are raised to a fraction of the other; 0 for 0.
+    """
+    xp = namespace(a)
+    middle, half = (a + c) / 2, (a - c) / 2
+    apart = xp.hypot(half, mixed)
+    first, second = xp.abs(middle + apart), xp.abs(middle - apart)
+    least = xp.maximum(first, second) * _LEAST_CURVATURE
+    zero, one = least == 0, xp.ones_like(least)
+    p, q = (
+        xp.where(zero, 0 * one, 1 / xp.where(zero, one, xp.maximum(e, least)))
+        for e in (first, second)
+    )
+    turn = (p - q) / xp.where(apart == 0, one, apart) / 2
+    entries = (p + q) / 2 + turn * half, (p + q) / 2 - turn * half, turn * mixed
+    x, y, z = (e[:, None, None] for e in entries)
+    return x, y, z
 
 
 def prepare_landmarks(

@@ -17,7 +17,7 @@ from .._math.angles import AngleFit, Calibration
 from .._math.sphere import geodesic
 from .._progress import Progress
 from .._solve.initial import size_of
-from .._solve.pipeline import Plan
+from .._solve.pipeline import Plan, landmark_placer
 from .._solve.placement import LandmarkPlacer
 from .._solve.rotated import rotated
 from .._validation import check_init, neighbors_of
@@ -29,7 +29,6 @@ from .maps import (
     null_distribution,
     other_maps,
     placed,
-    placer_against,
     projected,
     stability,
     with_detail,
@@ -210,7 +209,7 @@ def _own_placer(model: Mercat, landmarks: Taken, plan: Plan) -> LandmarkPlacer:
     if isinstance(against, LandmarkPlacer):
         return against
     fit = AngleFit(Calibration(*model.calibration_), model.correlation_, model.loss_, np.empty(0))
-    return placer_against(landmarks.X, landmarks.Y @ model._rotation, fit, plan)
+    return landmark_placer(landmarks.X, landmarks.Y @ model._rotation, fit, plan)
 
 
 def _judged(

@@ -8,7 +8,7 @@ neighbour, and maps of all rows would have the same neighbours, which maps of ot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -17,17 +17,16 @@ from .._data.arrays import TILE, blocks, rows_alike, to_numpy
 from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail.neighbors import Search, check_neighbors
-from .._math.angles import AngleFit
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from .._progress import Progress
 from .._reduce.reducer import Reducer, fit_reducer, project_all
 from .._solve.detail import add_detail
 from .._solve.losses import AngleLoss
-from .._solve.pipeline import Plan, placement_of, solve, solve_sample
+from .._solve.pipeline import Plan, descend, landmark_placer, solve
 from .._solve.placement import LandmarkPlacer
 from .._solve.starts import Promising
-from .points import N_LEGS, Legs, OtherMap, Taken, monomials
+from .points import N_LEGS, Legs, OtherMap, Taken, monomials, warped
 
 # Points among which neighbours are searched: all points if few, else a sample.
 _LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
@@ -93,24 +92,23 @@ def other_maps(
     if plan.sampled:  # few points take little time, and their maps depend more on the start
         plan = plan._replace(before=Promising())
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
-        _, scored = solve_sample(taken.some(rows).X, rows, plan._replace(rng=rng))
-        placer: Any = scored.placer.against
-        yield _turned_onto(placer, X, Y, plan.workers)
+        near, own_plan = taken.some(rows), plan._replace(rng=rng)
+        fit = descend(near.X, rows, own_plan, careful=not plan.sampled)
+        turned = fit.Y @ orthogonal_onto(fit.Y, near.Y.astype(np.float64)).T
+        placer = landmark_placer(near.X, turned, fit.angle_fit, own_plan)
+        there = placed(placer, X, plan.workers)
+        yield _warped(placer, X, Y, there), there
         plan.progress.advance()
 
 
-def _turned_onto(
-    placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, workers: Workers
-) -> tuple[OtherMap, np.ndarray]:
-    """Rotate a map onto the map with points X at Y; return it and the rotated positions of X on it."""
-    there = placed(placer, X, workers)
-    rotation = orthogonal_onto(there, Y)
+def _warped(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.ndarray) -> OtherMap:
+    """A map that places points X of the map, at Y, `there`."""
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
-    other, turned = OtherMap(placer, rotation, warp, False), there @ rotation.T
+    other = OtherMap(placer, warp, False)
     with rows_alike():
-        near = other.place(X, monomials(Y)[:, None, :])
-    missed = np.mean(geodesic(near.astype(np.float64), turned) > _REARRANGED)
-    return other._replace(search=bool(missed > _MOST_MISSED)), turned
+        near = other.place(X, warped((other,), Y)[0][:, None, :], None)
+    missed = np.mean(geodesic(near.astype(np.float64), there) > _REARRANGED)
+    return other._replace(search=bool(missed > _MOST_MISSED))
 
 
 def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
@@ -172,12 +170,6 @@ def _neighbors_among(
         start, end = np.append(start, alone), np.append(end, found)
     ones = np.ones(len(start), dtype=np.float32)
     return scipy.sparse.coo_array((ones, (start, end)), shape=(m, m)).tocsr()
-
-
-def placer_against(X: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """Placer of points by their angles to landmarks X at Y."""
-    placer: Any = placement_of(X, Y, fit, plan).placer.against
-    return cast(LandmarkPlacer, placer)
 
 
 def projected(rows: Any, plan: Plan) -> np.ndarray:

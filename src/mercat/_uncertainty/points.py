@@ -15,6 +15,7 @@ from .._data.arrays import (
     Array,
     beside,
     blocks,
+    filled_up,
     in_tiles,
     like,
     namespace,
@@ -44,26 +45,29 @@ GAP, WINS, TORN, P_VALUE, N_COLUMNS = 12, 13, 14, 15, 16
 
 
 class OtherMap(NamedTuple):
-    """Another map of the data: its placer, and its rotation onto the map.
-
-    `warp` maps a position on the map to the approximate position on this one, before rotation.
-    """
+    """Another map of the data, rotated onto the map."""
 
     placer: LandmarkPlacer
-    rotation: np.ndarray  # (3, 3)
-    warp: np.ndarray  # (20, 3)
+    warp: (
+        np.ndarray
+    )  # (20, 3) from `monomials` of a position on the map to about the position on this one
     search: bool  # whether points are placed by a full search
 
-    def place(self, X_hat: Array, starts: Array) -> Array:
-        """Rotated positions of points, from `monomials` of possible positions on the map (b x n x 20)."""
-        if self.search:
-            Y = self.placer.place(X_hat)
-        else:
-            xp = namespace(X_hat)
-            rows = xp.reshape(starts, (-1, starts.shape[2]))
-            warped = normalize(product(rows, xp.matrix_transpose(self.warp)))
-            Y, _ = self.placer.place_from(X_hat, xp.reshape(warped, (*starts.shape[:2], 3)))
-        return product(Y, self.rotation)
+    def place(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
+        """Positions of points from the best of the starts (b x n x 3), NaN for none.
+
+        `H` are the inverse Hessians at the positions on the map, if known.
+        """
+        return self.placer.place(X_hat) if self.search else self.placer.place_near(X_hat, starts, H)
+
+
+def warped(maps: tuple[OtherMap, ...], Y: Array) -> Array:
+    """About the positions of points on other maps (m x b x 3), from their positions Y (b x 3) on the map."""
+    xp, b = namespace(Y), Y.shape[0]
+    warps = xp.stack([xp.asarray(m.warp, **like(Y)) for m in maps])
+    # One narrow product per map: a row of a wide one may depend on its position.
+    found = (filled_up(monomials(Y))[None, ...] @ warps)[:, :b, :]
+    return xp.reshape(normalize(xp.reshape(found, (-1, 3))), (len(maps), b, 3))
 
 
 class Taken(NamedTuple):
@@ -140,8 +144,7 @@ class Judge(NamedTuple):
         raw = product(Y, turned)
         other_minimum = product(self._other_minimum(X_hat, raw), self.rotation)
         if others is None:
-            starts = xp.stack([monomials(Y), monomials(other_minimum)], axis=1)
-            found = xp.stack([m.place(X_hat, starts) for m in self.maps])
+            found = self._on_other_maps(X_hat, Y, raw, other_minimum)
         else:
             found = xp.asarray(others, **single)
         places = xp.astype(Y, wide)
@@ -149,7 +152,7 @@ class Judge(NamedTuple):
         alternative, wins = elsewhere(found, Y)
         alternative = xp.where((wins > 0)[:, None], alternative, other_minimum)
         wins = xp.where(xp.isnan(alternative[:, 0]), xp.nan, wins)
-        gap = self.own.excess(X_hat, raw, product(alternative, turned))
+        gap = self._excess(X_hat, raw, product(alternative, turned))
         gap = gap / max(self.loss, _LEAST_LOSS) ** 2
         torn = torn_share(X_hat, Y, start, self.reference, self.k, self.far)
         unexplained = self.legs.unexplained(X_hat, Y)
@@ -164,6 +167,28 @@ class Judge(NamedTuple):
             ],
             axis=1,
         )
+
+    def _on_other_maps(self, X_hat: Array, Y: Array, raw: Array, other_minimum: Array) -> Array:
+        """Positions on other maps (m x b x 3) of points at Y, or `raw` before rotation."""
+        xp = namespace(X_hat)
+        starts = [warped(self.maps, Y)]
+        if bool(xp.any(xp.isfinite(other_minimum))):
+            starts.append(warped(self.maps, other_minimum))
+        H = self.own.inverse_hessians(X_hat, raw)
+        if H is not None:
+            R = xp.asarray(self.rotation, **like(H))
+            H = R @ H @ R.T
+        each, near = range(len(self.maps)), xp.stack(starts, axis=2)
+        return xp.stack([self.maps[k].place(X_hat, near[k, ...], H) for k in each])
+
+    def _excess(self, X_hat: Array, Y: Array, Z: Array) -> Array:
+        """`excess` of points at Z, NaN for none."""
+        xp = namespace(X_hat)
+        found = xp.full_like(Z[:, 0], xp.nan)
+        (rows,) = xp.nonzero(xp.isfinite(Z[:, 0]))
+        if rows.shape[0] > 0:
+            found[rows] = self.own.excess(*(xp.take(a, rows, axis=0) for a in (X_hat, Y, Z)))
+        return found
 
     def _other_minimum(self, X_hat: Array, Y: Array) -> Array:
         """Best minimum of the loss of each point far from Y (b x 3); NaN if there is none."""
@@ -206,16 +231,21 @@ def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
     returned (b x 3), NaN if there is none.
     """
     xp, m = namespace(found), found.shape[0]
+    place, wins = xp.full_like(Y, xp.nan), xp.zeros_like(Y[:, 0])
     away = geodesic(found, Y[None, ...]) > ELSEWHERE
+    (rows,) = xp.nonzero(xp.any(away, axis=0))
+    if rows.shape[0] == 0:
+        return place, wins
+    found, away = (xp.take(a, rows, axis=1) for a in (found, away))
     near = xp.sum(found[:, None, ...] * found[None, ...], axis=-1) > math.cos(ELSEWHERE)
     near = near & away[None, ...]
     company = xp.where(away, xp.sum(xp.astype(near, xp.int64), axis=1), -1)
     most = xp.argmax(company, axis=0)
     stands = xp.arange(m, **beside(found))[:, None] == most[None, :]
     group = xp.astype(xp.any(near & stands[:, None, :], axis=0) & away, found.dtype)
-    size = xp.sum(group, axis=0)
-    mean = normalize(xp.sum(group[..., None] * found, axis=0))
-    return xp.where((size > 0)[:, None], mean, xp.nan), size / m
+    place[rows, :] = normalize(xp.sum(group[..., None] * found, axis=0))
+    wins[rows] = xp.sum(group, axis=0) / m
+    return place, wins
 
 
 def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
@@ -233,26 +263,27 @@ def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far
     xp = namespace(X_hat)
     k = min(k, reference.X.shape[0] - 1)
     near = max(k, int(far * reference.X.shape[0]))
-    rows = start + xp.arange(X_hat.shape[0], **beside(X_hat))
+    own = xp.full(X_hat.shape[:1], -1, dtype=xp.int64, **beside(X_hat))
+    at = xp.asarray(reference.rows, **beside(X_hat)) - start
+    (members,) = xp.nonzero((at >= 0) & (at < X_hat.shape[0]))
+    own[at[members]] = members  # reference points among these
 
     search = Search(reference.X) if on_host(X_hat) else None
 
-    def torn(X: Array, Y: Array, rows: Array) -> tuple[Array]:
-        found, itself = xp.nonzero(rows[:, None] == reference.rows[None, :])
+    def torn(X: Array, Y: Array, own: Array) -> tuple[Array]:
+        (found,) = xp.nonzero(own >= 0)
         D_map = _squared_distances(Y, reference.Y)
-        D_map[found, itself] = xp.inf
+        D_map[found, own[found]] = xp.inf
         if search is None:
             D = _squared_distances(X, reference.X)
-            D[found, itself] = xp.inf
+            D[found, own[found]] = xp.inf
             there = D_map.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
         else:
-            own = np.full(len(X), -1)
-            own[found] = itself
             there = np.take_along_axis(D_map, search(X, k, own), axis=1)
         limit = xp.max(_smallest(D_map, near), axis=1)
         return (xp.mean(xp.astype(there > limit[:, None], X.dtype), axis=1),)
 
-    return in_tiles(torn, X_hat, Y, rows)[0]
+    return in_tiles(torn, X_hat, Y, own)[0]
 
 
 def _squared_distances(X: Array, P: Array) -> Array:
