@@ -17,7 +17,8 @@ from mercat._math.definition import (
     spherical_triple_cosines,
     triple_cosines,
 )
-from mercat._math.sphere import from_lonlat, normalize
+from mercat._math.sphere import from_lonlat, normalize, tangent
+from mercat._solve import exact as _exact
 from mercat._solve import losses as _losses
 from mercat._solve.exact import solve_exact
 from mercat._solve.initial import flat_positions, pca_positions, principal_scores, resized
@@ -134,6 +135,32 @@ def test_max_iter_and_callback_stop_the_descent(digits):
     assert [s[0] for s in seen] == [1, 2, 3, 4]
     assert [s[1] for s in seen] == stopped.history
     assert {s[2] for s in seen} == {(100, 3)}
+
+
+def test_one_of_many_samples_ends_at_the_first_line_search_without_success():
+    """SciPy would begin anew along the gradient, as for a map that is fitted alone."""
+    target, calls = random_sphere(30, 0), []
+
+    class Misled:
+        """A squared distance whose gradient points away from the fifth evaluation on."""
+
+        def evaluate(self, Y, softening):
+            calls.append(float(np.sum((Y - target) ** 2)))
+            gradient = tangent(2 * (Y - target), Y) * np.linspace(0.2, 1, 30)[:, None]
+            return calls[-1], gradient if len(calls) <= 5 else -gradient
+
+    start, ends = random_sphere(30, 1), []
+    for once in (True, False):
+        calls.clear()
+        history: list[float] = []
+        about = (Misled(), 1.0, start, 500, 1e-9, history, lambda *_: False)
+        Y, status = _exact._descend(*about, 3, once)
+        ends.append((len(calls), Y))
+        assert status is Status.PRECISION
+        assert np.sum((Y - target) ** 2) == pytest.approx(history[-1] ** 2)
+        assert history[-1] ** 2 < calls[0]
+    assert ends[0][0] < ends[1][0]
+    np.testing.assert_array_equal(ends[0][1], ends[1][1])
 
 
 def test_status_reads_as_a_sentence():

@@ -44,6 +44,10 @@ def objective_of(angles: AngleLoss) -> Objective:
     return Objective(angles, [PairLoss(angles, t.term, t.weight, t.ranked) for t in PAIR_TERMS])
 
 
+class _NoLowerLossError(Exception):
+    """A line search found no lower loss."""
+
+
 class Fit(NamedTuple):
     """Result of a solver."""
 
@@ -81,7 +85,7 @@ def solve_exact(
         steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
         for rounding in _SMOOTH if careful else _ROUGH:
             Y, status = _descend(
-                objective, rounding, Y, max_iter, tol, history, report, steps=steps
+                objective, rounding, Y, max_iter, tol, history, report, steps, one_of_many
             )
             if status in (Status.CALLBACK, Status.MAX_ITER):
                 break
@@ -114,13 +118,14 @@ def _descend(
     tol: float,
     history: list[float],
     report: Report,
-    *,
     steps: int = _STEPS_TRIED,
+    once: bool = False,
 ) -> tuple[np.ndarray, Status]:
     """Run L-BFGS from Y with softened directions, and append the loss of each iteration to `history`.
 
     Unit vectors are parametrised by free vectors in R^3. The gradient is tangent, so that their lengths
-    hardly change.
+    hardly change. After a line search without success, SciPy starts anew along the gradient; if `once`, the
+    descent ends there.
     """
     start = len(history)
     stopped: list[Status] = []
@@ -128,14 +133,25 @@ def _descend(
         StopIteration
     ] = []  # by the user's callback; SciPy would treat it as a request to stop
 
+    latest = Y.astype(np.float64).ravel()
+    first = np.nan  # loss at the start
+    left = steps + 1  # evaluations before the next iteration; the first one is at the start
+
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal first, left
+        left -= 1
+        if once and left < 0:
+            raise _NoLowerLossError
         Z = z.reshape(-1, 3)
         length = np.linalg.norm(Z, axis=1, keepdims=True)
         unit = Z / length
         value, gradient = objective.evaluate(unit, rounded(unit, rounding))
+        first = value if np.isnan(first) else first
         return value, (gradient / length).ravel()
 
     def after_iteration(intermediate_result: Any) -> None:
+        nonlocal latest, left
+        latest, left = intermediate_result.x.copy(), steps
         loss = float(np.sqrt(intermediate_result.fun))
         history.append(loss)
         try:
@@ -159,18 +175,18 @@ def _descend(
         "ftol": 0.0,
         "gtol": 0.0,
     }
-    result = minimize(
-        function,
-        Y.astype(np.float64).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=after_iteration,
-        options=limits,
-    )
+    try:
+        result = minimize(
+            function, latest, jac=True, method="L-BFGS-B", callback=after_iteration, options=limits
+        )
+        latest = result.x
+    except _NoLowerLossError:
+        stopped.append(Status.PRECISION)
     if raised:
         raise raised[0]
+    Y = normalize(latest.reshape(-1, 3))
     if len(history) == start:  # count an iteration that found no lower loss
-        history.append(float(np.sqrt(result.fun)))
+        history.append(float(np.sqrt(first)))
     if not stopped:
         stopped.append(Status.MAX_ITER if len(history) >= max_iter else Status.PRECISION)
-    return normalize(result.x.reshape(-1, 3)), stopped[-1]
+    return Y, stopped[-1]

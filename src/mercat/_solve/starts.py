@@ -9,9 +9,11 @@ import numpy as np
 
 from .._data.arrays import beside, namespace, on_host, to_numpy, widest
 from .._data.threads import Workers
+from .._math.orientation import orthogonal_onto
+from .._math.sphere import geodesic
 from . import trials
 from .exact import ROUGH, Fit, objective_of, takes_pairs
-from .initial import many_positions, pca_positions, resized
+from .initial import many_positions, pca_positions, resized, size_of
 from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_terms, prepare_landmarks
 
@@ -21,6 +23,10 @@ _VERY_FEW = (
 _TRIED_FOR = 8  # iterations of every start, after which ...
 _PROMISING = 2  # ... this many are chosen
 _LEARNED_FROM = 4  # samples of the same data after which only starts that were promising are tried
+_APART, _MOST_APART = (
+    0.1,
+    0.05,
+)  # radians, and fraction of the points farther apart on maps that are alike
 _TRIED_ON_DEVICE = 20  # evaluations of every start on a device
 _LEAST_SAMPLE, _MOST_SAMPLE = 200, 400  # points on which these are solved, of more points more, ...
 _ROUGHLY = 1e-3  # ... to this tolerance
@@ -39,17 +45,35 @@ class Promising:
 
     def __init__(self) -> None:
         self._chosen: list[np.ndarray] = []
+        self._best: set[int] = (
+            set()
+        )  # if all of a sample's led to the same arrangement; else all of them
 
     def among(self, n_starts: int) -> np.ndarray:
-        """The starts to try for the next sample: all at first, then those that were promising."""
+        """The starts to try for the next sample: all at first, then those that were promising.
+
+        One is enough if it was the best for each sample, and the others led to the same arrangement.
+        """
         if len(self._chosen) < _LEARNED_FROM:
             return np.arange(n_starts)
+        if len(self._best) == 1:
+            return np.array([*self._best])
         return np.unique(np.concatenate(self._chosen))
 
-    def add(self, chosen: np.ndarray) -> None:
-        """Count the promising starts of another sample."""
-        if len(self._chosen) < _LEARNED_FROM:
-            self._chosen.append(chosen)
+    def add(self, chosen: np.ndarray, best: int, maps: list[np.ndarray]) -> None:
+        """Count the promising starts of another sample, the best of them, and the maps they led to."""
+        if len(self._chosen) >= _LEARNED_FROM:
+            return
+        self._chosen.append(chosen)
+        same = all(arranged_alike(Y, maps[0]) for Y in maps[1:])
+        self._best.update([best] if same else chosen.tolist())
+
+
+def arranged_alike(Y: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two maps of the same points are alike, but for their orientation and size."""
+    Y = resized(Y.astype(np.float64), size_of(other.astype(np.float64)))
+    apart = geodesic(Y @ orthogonal_onto(Y, other).T, other)
+    return bool(np.mean(apart > _APART) <= _MOST_APART)
 
 
 def best_start(
@@ -94,7 +118,7 @@ def best_start(
 
     rounding = SMOOTH if about_all.line is None else SHARP
 
-    def follow(start: np.ndarray) -> tuple[float, LandmarkPlacer]:
+    def follow(start: np.ndarray) -> LandmarkPlacer:
         fit = rough(start)
         takes = takes_pairs(len(few), about_all.line, fit.angle_fit.correlation)
         landmarks = prepare_landmarks(
@@ -104,10 +128,12 @@ def best_start(
             rounding=rounding,
             terms=placed_terms(few, fit.Y, fit.angle_fit) if takes else (),
         )
-        landmarks = as_type(landmarks, np.float32)
+        return as_type(landmarks, np.float32)
+
+    def judged(landmarks: LandmarkPlacer) -> float:
         judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
         Y, _ = landmarks.place_roughly(many)
-        return objective_of(judge).value(Y), landmarks
+        return objective_of(judge).value(Y)
 
     starts = many_positions(scores[sample[:size]])
     before = Promising() if before is None else before
@@ -117,12 +143,13 @@ def best_start(
             lambda k: rough(starts[k], max_iter=_TRIED_FOR).history[-1], promising.tolist()
         )
         promising = promising[np.argsort(list(tried), kind="stable")[:_PROMISING]]
-        before.add(promising)
-    found = list(workers.map(follow, [starts[k] for k in promising]))
-    # Favour the paper's start a little.
-    handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
-    _, landmarks = found[np.argmin([value for value, _ in found] * handicap)]
-    return _of_usual_size(scores, np.asarray(landmarks.place(single)), about_all)
+    found, best = list(workers.map(follow, [starts[k] for k in promising])), 0
+    if len(found) > 1:
+        # Favour the paper's start a little.
+        handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
+        best = int(np.argmin(np.array(list(workers.map(judged, found))) * handicap))
+        before.add(promising, int(promising[best]), [landmarks.Y for landmarks in found])
+    return _of_usual_size(scores, np.asarray(found[best].place(single)), about_all)
 
 
 def _sample_size(n: int) -> int:
