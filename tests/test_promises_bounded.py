@@ -320,6 +320,63 @@ def test_a_model_is_whole_while_it_is_fitted_anew(digits):
     assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
 
 
+def test_two_fits_at_once_leave_the_state_of_one(digits):
+    """Also what both learn alike, such as n_features_in_, which the fit between them changed."""
+    model = Mercat(random_state=0).fit(digits[:100])
+    expected = model.transform(digits[:5])
+    other = {"data": digits[:80, :40]}
+
+    def fit_the_other(i, loss, Y):
+        if other:
+            inside = threading.Thread(target=model.fit, args=(other.pop("data"),))
+            inside.start()
+            inside.join()
+
+    model.set_params(callback=fit_the_other).fit(digits[:100])
+    assert not other
+    assert model.n_features_in_ == model.components_.shape[1] == 64
+    np.testing.assert_array_equal(model.transform(digits[:5]), expected)
+
+
+def test_names_of_columns_are_those_of_the_last_fit(digits):
+    pd = pytest.importorskip("pandas")
+    model = Mercat(random_state=0).fit(pd.DataFrame(digits[:50]).add_prefix("pixel"))
+    assert model.feature_names_in_[1] == "pixel1"
+    assert not hasattr(model.fit(digits[:50]), "feature_names_in_")
+
+
+def test_a_turn_beside_a_fit_does_not_mix_two_maps(digits, monkeypatch):
+    """A fit that ends while the map is turned comes after it."""
+    fitted = Mercat(random_state=0).fit(digits[:80])
+    model, turn = Mercat(random_state=0).fit(digits[:100]), _estimator.rotated
+
+    def turn_late(*given):
+        monkeypatch.setattr(_estimator, "rotated", turn)
+        model.fit(digits[:80])
+        return turn(*given)
+
+    monkeypatch.setattr(_estimator, "rotated", turn_late)
+    model.turn(np.eye(3), np.roll(np.eye(3), 1, axis=0))
+    np.testing.assert_array_equal(model.embedding_, fitted.embedding_)
+    np.testing.assert_array_equal(model.transform(digits[:5]), fitted.transform(digits[:5]))
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_alignment_with_a_model_that_is_refitted_meanwhile(digits, monkeypatch):
+    given = {"solver": "landmarks", "n_landmarks": 40, "random_state": 0}
+    other, place = Mercat(**given).fit(digits[:60]), _estimator.place
+    expected = Mercat(**given).fit(digits[:100], align_to=other).embedding_
+
+    def place_late(*arguments):
+        monkeypatch.setattr(_estimator, "place", place)
+        other.fit(digits[200:350])
+        return place(*arguments)
+
+    monkeypatch.setattr(_estimator, "place", place_late)
+    found = Mercat(**given).fit(digits[:100], align_to=other).embedding_
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("module", "name"), [(mercat_rotated, "canonical_frame"), (_estimator, "rotated")]
 )

@@ -306,13 +306,15 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if not np.isfinite(P).all():
                 raise ValueError(f"{name} must be finite, got NaN or infinity.")
         R = orthogonal_onto(points, onto)
-        Y = self.embedding_
+        state = self.__dict__
+        before = dict(state)
+        Y = before["embedding_"]
         dtype = "float32" if str(Y.dtype).endswith("float32") else "float64"
         turned = (
             Y.map_blocks(rotated, R, dtype, dtype=dtype) if is_dask(Y) else rotated(Y, R, dtype)
         )
-        after = {"embedding_": turned, "_rotation": R @ self._rotation}
-        self.__dict__ = vars(self) | after  # in one assignment: other threads may be reading
+        # At once: other threads may be reading. A fit that ended meanwhile has put another dict in its place.
+        state.update({"embedding_": turned, "_rotation": R @ before["_rotation"]})
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -352,18 +354,17 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, align_to: Any = None) -> Mercat:
-        """Fit a copy, take over what it learned in one assignment, and return the copy.
+        """Fit a model with the same parameters, take over all that it learned, and return it.
 
         A fit that fails or is interrupted leaves the model as it was, and other threads see the model before
-        the fit or after it, never in between.
+        the fit or after it, never in between. What is set meanwhile stays, but nothing of other fits.
         """
-        model = self._as_now()
-        before = dict(vars(model))
+        model = object.__new__(type(self))
+        model.__dict__ = {k: v for k, v in dict(vars(self)).items() if k in DEFAULTS}
         model._fit_here(X, align_to)
-        after = vars(model)
-        learned = {k: v for k, v in after.items() if k not in before or before[k] is not v}
-        forgotten = before.keys() - after.keys()
-        self.__dict__ = {k: v for k, v in vars(self).items() if k not in forgotten} | learned
+        learned = {k: v for k, v in vars(model).items() if k not in DEFAULTS}
+        kept = {k: v for k, v in dict(vars(self)).items() if k != "feature_names_in_"}
+        self.__dict__ = kept | learned
         return model
 
     def _as_now(self) -> Mercat:
@@ -532,6 +533,7 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
     if not isinstance(align_to, Mercat):
         return Anchors(check_positions(align_to, n))
     check_is_fitted(align_to)
+    align_to = align_to._as_now()  # other threads may refit it meanwhile
     m = len(align_to.embedding_)
     if m > n:
         raise ValueError(
