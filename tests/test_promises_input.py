@@ -11,6 +11,8 @@ from processes import python
 
 from mercat import Mercat, TrustWarning
 from mercat._data.sparse import checked_csr
+from mercat.viewer._genes import read_genes
+from mercat.viewer._neighbors import read_neighbors
 
 RNG = np.random.default_rng(0)
 COUNTS = np.where(RNG.random((60, 8)) < 0.4, RNG.gamma(1.0, 2.0, (60, 8)), 0.0)
@@ -65,9 +67,27 @@ def test_lists_of_columns_that_lead_out_of_the_matrix_are_refused():
     X.rows[0][0] = 10**6
     with pytest.raises(ValueError, match=r"^X .*0\.\.7, got 1000000"):
         Mercat(random_state=0).fit(X)
+    X.rows[0][0] = 0.5
+    with pytest.raises(ValueError, match=r"^X .*rows\[0\] must be integers, got float64"):
+        Mercat(random_state=0).fit(X)
     X = sp.lil_array(COUNTS)
     X.data[0].append(1.0)
     with pytest.raises(ValueError, match=r"^X .*row 0 has"):
+        Mercat(random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ((1.5, 3), "axis 0 must be integers, got float64"),
+        ((60, 3), r"axis 0 must be in 0\.\.59, got 60"),
+        ((2, -1), r"axis 1 must be in 0\.\.7, got -1"),
+    ],
+)
+def test_keys_that_lead_out_of_the_matrix_or_between_its_rows_are_refused(key, reason):
+    X = sp.dok_array(COUNTS)
+    X._dict[key] = 1.0
+    with pytest.raises(ValueError, match=rf"^X is not a valid sparse matrix \(dok\): .*{reason}"):
         Mercat(random_state=0).fit(X)
 
 
@@ -87,6 +107,91 @@ def test_broken_matrices_of_anndata_are_refused():
     adata.X.indices[2] = 10**6
     with pytest.raises(ValueError, match=r"0\.\.7, got 1000000"):
         mercat.tl.mercat(adata, random_state=0)
+
+
+#: What is done with a mapped object, and the matrix of it that is read.
+USES = {
+    "ingest into": ("mercat.tl.ingest(whole, broken)", "reference.X", 'broken.X'),
+    "ingest": ("mercat.tl.ingest(broken, whole)", "query.X", 'broken.X'),
+    "uncertainty": ("mercat.tl.uncertainty(broken, n_maps=4)", "adata.X", 'broken.X'),
+    "colour": ("mercat.pl.map(broken, color='3')", "adata.X", 'broken.X'),
+    "colour, layer": (
+        "mercat.pl.map(broken, color='3', layer='a')", "adata.layers['a']", "broken.layers['a']"
+    ),
+    "colour, raw": ("mercat.pl.map(broken, color='3')", "adata.raw.X", 'broken.raw.X'),
+    "explore": ("mercat.pl.explore(broken, 'a.html', keys=['3'])", "adata.X", 'broken.X'),
+    "genes": ("mercat.pl.explore(broken, 'a.html', genes=3)", "adata.X", 'broken.X'),
+    "graph": (
+        "mercat.tl.mercat(broken, detail=0.1)", "adata.obsp['distances']", "broken.obsp['distances']"
+    ),
+    "components": (
+        "mercat.tl.mercat(broken, use_rep='C', n_pcs=4)", "adata.obsm['C']", "broken.obsm['C']"
+    ),
+    "neighbours of the viewer": (
+        "to_html(Y, None, 'a.html', neighbors=broken.obsp['distances'])", "neighbors",
+        "broken.obsp['distances']",
+    ),
+    "genes of the viewer": (
+        "to_html(Y, None, 'a.html', genes=(broken.X, list('abcdefgh')))", "genes", 'broken.X'
+    ),
+}  # fmt: skip
+
+
+def test_broken_matrices_are_refused_wherever_they_are_read(tmp_path):
+    """In a process of its own: where they are believed, the process may end."""
+    for library in ("anndata", "matplotlib"):
+        pytest.importorskip(library)
+    told = python(
+        f"""
+import json, os, warnings
+import anndata, matplotlib
+import numpy as np, scipy.sparse as sp
+import mercat
+from mercat.viewer import to_html
+
+os.chdir({str(tmp_path)!r})
+matplotlib.use("Agg")
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = sp.csr_matrix(np.where(rng.random((60, 8)) < 0.4, rng.gamma(1.0, 2.0, (60, 8)), 0.0))
+whole = anndata.AnnData(X)
+mercat.tl.mercat(whole)
+Y = whole.obsm["X_mercat_sphere"]
+told = {{}}
+for use, (call, _, matrix) in {USES!r}.items():
+    for part in ("indices", "indptr"):
+        broken = whole.copy()
+        if "raw" in use:
+            broken.raw = broken
+        broken.layers["a"], broken.obsm["C"] = X.copy(), X.copy()
+        broken.obsp["distances"] = sp.random(60, 60, 0.2, format="csr", random_state=0)
+        broken.uns["neighbors"] = {{"distances_key": "distances", "params": {{"use_rep": "X"}}}}
+        getattr(eval(matrix), part)[5] = 2**30
+        try:
+            eval(call)
+        except ValueError as error:
+            told[f"{{use}}, {{part}}"] = str(error)
+print(json.dumps(told))
+"""
+    )
+    for use, (_, name, _) in USES.items():
+        for part in ("indices", "indptr"):
+            begin = f"{name} is not a valid sparse matrix (csr): {part}"
+            assert told.get(f"{use}, {part}", "").startswith(begin), (use, part)
+
+
+def test_matrices_that_are_shown_are_not_changed():
+    """Zeros are left out of a copy."""
+    graph = sp.csr_array(np.roll(np.eye(60), 1, axis=1))
+    genes = sp.csc_array(COUNTS)
+    for matrix in (graph, genes):
+        matrix.data[:5] = 0
+    before = [matrix.copy() for matrix in (graph, genes)]
+    assert read_neighbors(graph, 60).most == 1
+    assert len(read_genes((genes, list("abcdefgh")), 60).gaps) == genes.nnz - 5
+    for matrix, expected in zip((graph, genes), before, strict=True):
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(matrix, part), getattr(expected, part))
 
 
 def test_broken_chunks_of_dask_are_refused():

@@ -10,9 +10,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 
 from .._data.checks import check_integer, warn_caller
 from .._data.columns import HEX, ColoredColumn
+from .._data.sparse import check_sparse
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -49,8 +51,18 @@ def column(
         mend = "take its name in adata.var_names"
     _check_once(name, key, names, "a gene", mend)
     gene = source.var_names[names.get_loc(key)]
+    _expression(adata, layer, use_raw)  # checked before anndata reads it
     values = source.obs_vector(gene) if use_raw else source.obs_vector(gene, layer=layer)
     return pd.Series(np.asarray(values, dtype=np.float64), index=adata.obs_names, name=key)
+
+
+def _expression(adata: AnnData, layer: str | None, use_raw: bool) -> Any:
+    """The matrix that genes come from, on disk or in memory. Raises ValueError if its parts do not fit."""
+    name = "X" if layer is None else f"layers[{layer!r}]"
+    values = (adata.raw if use_raw else adata).X if layer is None else adata.layers[layer]
+    if scipy.sparse.issparse(values):
+        check_sparse(values, f"adata.raw.{name}" if use_raw else f"adata.{name}")
+    return values
 
 
 def masked_cells(adata: AnnData, mask: Any) -> np.ndarray | None:
@@ -111,7 +123,7 @@ def gene_matrix(
     use_raw = _from_raw(adata, layer, use_raw)
     source = adata.raw if use_raw else adata
     names = _gene_names(adata, source, gene_symbols)
-    values = source.X if layer is None else adata.layers[layer]
+    values = _expression(adata, layer, use_raw)
     if isinstance(genes, str):
         raise TypeError(f"genes must be a list of names or an integer, got {genes!r}.")
     if isinstance(genes, Integral):

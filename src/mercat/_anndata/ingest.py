@@ -64,11 +64,11 @@ def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
     layer, n_pcs = params.get("layer"), params.get("n_pcs")
     try:
         if layer is not None:
-            return in_memory(reference.layers[layer])
-        X = in_memory(representation(reference, str(params["use_rep"]))[1])
+            return in_memory(reference.layers[layer], f"reference.layers[{layer!r}]")
+        _, X, where = representation(reference, str(params["use_rep"]))
     except KeyError as missing:
         raise ValueError(f"The data must have {missing}, which the map was fitted to.") from None
-    return X[:, :n_pcs]
+    return in_memory(X, where)[:, :n_pcs]
 
 
 def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -> Any:
@@ -78,7 +78,7 @@ def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -
             f"query must have obsm[{source!r}], in the space of reference.obsm[{source!r}], which the map "
             "was fitted to."
         )
-    X = in_memory(query.obsm[source])
+    X = in_memory(query.obsm[source], f"query.obsm[{source!r}]")
     if X.shape[1] != reference.obsm[source].shape[1]:
         raise ValueError(
             f"query.obsm[{source!r}] must have {reference.obsm[source].shape[1]} columns, as that of the "
@@ -198,7 +198,7 @@ def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise ValueError(f"{name}.X must contain expression, got None.")
-    X = in_memory(X)
+    X = in_memory(X, f"{name}.X" if layer is None else f"{name}.layers[{layer!r}]")
     return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X
 
 

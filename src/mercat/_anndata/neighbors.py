@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse
 import scipy.spatial.distance
 
+from .._data.sparse import check_sparse
+
 if TYPE_CHECKING:
     from anndata import AnnData
 
@@ -54,6 +56,7 @@ def neighbors_graph(
     graph = adata.obsp.get(key)
     if not scipy.sparse.issparse(graph):  # none, or a dense one: all are neighbours
         return None
+    check_sparse(graph, f"adata.obsp[{key!r}]")
     params = record.get("params", {})
     misfit = _misfit(adata, graph, params, X, source, metric)
     return Graph(key, _without_loops(graph), misfit)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 
 from .._data.checks import check_integer, not_finite
+from .._data.sparse import check_sparse
 from .keys import embedding_keys
 
 if TYPE_CHECKING:
@@ -28,11 +30,17 @@ def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
     raise KeyError(key)
 
 
-def in_memory(X: Any) -> Any:
-    """Values of an AnnData object as an array or a sparse matrix in memory."""
+def in_memory(X: Any, where: str) -> Any:
+    """Values of an AnnData object as an array or a valid sparse matrix in memory.
+
+    Raises a ValueError that starts with `where` for a sparse matrix whose parts do not fit together.
+    """
     if hasattr(X, "to_memory"):  # a sparse matrix in a file
-        return X.to_memory()
-    return X if hasattr(X, "tocsr") else np.asarray(X)
+        X = X.to_memory()
+    if not scipy.sparse.issparse(X):
+        return np.asarray(X)
+    check_sparse(X, where)
+    return X
 
 
 def rows_to_embed(
@@ -51,9 +59,9 @@ def rows_to_embed(
         source, X, where = layer, adata.layers[layer], f"adata.layers[{layer!r}]"
     else:
         source, X, where = _named_representation(adata, "X" if n_pcs == 0 else use_rep)
+    X = in_memory(X, where)
     if n_pcs:
         X = _first_columns(X, n_pcs, where)
-    X = in_memory(X)
     check_finite_cells(where, X, adata)
     return source, X
 
@@ -77,7 +85,7 @@ def _first_columns(X: Any, n_pcs: int, where: str) -> Any:
         raise ValueError(
             f"n_pcs must be at most {X.shape[1]}, the number of columns of {where}, got {n_pcs}."
         )
-    return X.iloc[:, :n_pcs] if hasattr(X, "iloc") else X[:, :n_pcs]
+    return X[:, :n_pcs]
 
 
 def check_finite_cells(name: str, X: Any, adata: AnnData) -> None:

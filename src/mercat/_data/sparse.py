@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,6 @@ def checked_csr(X: Any, name: str) -> Any:
     """
     check_sparse(X, name)
     found = X.tocsr()
-    if found is not X and X.format in ("lil", "dok"):  # their indices are checked after conversion
-        check_sparse(found, name)
     if _in_order(found.indptr, found.indices):
         return found
     parts = found.data.copy(), found.indices.copy(), found.indptr.copy()
@@ -95,7 +94,24 @@ def _fault_of_lists(X: Any) -> str | None:
     for row, (indices, values) in enumerate(zip(X.rows, X.data, strict=True)):
         if len(indices) != len(values):
             return f"row {row} has {len(indices)} indices and {len(values)} data"
+        if fault := _fault_of_list(f"rows[{row}]", indices, X.shape[1]):
+            return fault
     return None
+
+
+def _fault_of_keys(X: Any) -> str | None:
+    keys = np.array(list(X.keys())).reshape(-1, 2)
+    for axis, indices in enumerate(keys.T):
+        if fault := _fault_of_list(f"the keys along axis {axis}", indices, X.shape[axis]):
+            return fault
+    return None
+
+
+def _fault_of_list(part: str, indices: Sequence[Any] | np.ndarray, size: int) -> str | None:
+    array = np.asarray(indices)
+    if len(array) > 0 and array.dtype.kind not in "iu":
+        return f"{part} must be integers, got {array.dtype}"
+    return _fault_of_range(part, array, size)
 
 
 def _fault_of_range(part: str, indices: np.ndarray, size: int) -> str | None:
@@ -114,6 +130,7 @@ _FAULTS = {
     "coo": _fault_of_triplets,
     "dia": _fault_of_diagonals,
     "lil": _fault_of_lists,
+    "dok": _fault_of_keys,
 }
 
 

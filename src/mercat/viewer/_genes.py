@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from .._data.sparse import checked_csr
+
 MOST_GENES = 2000
 
 
@@ -58,10 +60,8 @@ def _by_column(matrix: Any, n: int) -> Any:
         raise ValueError(f"genes must have one row per point ({n}), got {matrix.shape[0]}.")
     if matrix.dtype.kind not in "biuf":
         raise TypeError(f"genes must hold numbers, got dtype {matrix.dtype}.")
-    columns = scipy.sparse.csc_array(matrix)
-    columns.sum_duplicates()
+    columns = scipy.sparse.csc_array(checked_csr(matrix, "genes") if sparse else matrix)
     columns.eliminate_zeros()
-    columns.sort_indices()
     if not np.isfinite(columns.data).all():
         raise ValueError("genes must have no NaN or infinity.")
     if columns.nnz >= 2**32:

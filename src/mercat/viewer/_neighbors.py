@@ -10,6 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from .._data.arrays import blocks
+from .._data.sparse import checked_csr
 from ..metrics._structure import most_nearer
 
 _SAMPLE = 2000  # other points from which reaches are estimated in larger data
@@ -50,9 +51,9 @@ def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
 def _of_graph(graph: Any, n: int) -> Neighbors:
     if graph.shape != (n, n):
         raise ValueError(f"neighbors as a graph must have shape ({n}, {n}), got {graph.shape}.")
-    rows = scipy.sparse.csr_array(graph)
+    rows = scipy.sparse.csr_array(checked_csr(graph, "neighbors"), copy=True)
     rows.eliminate_zeros()
-    return Neighbors(rows.indptr.astype(np.int64), rows.indices.astype(np.int64))
+    return Neighbors(rows.indptr.astype(np.int64), rows.indices[: rows.nnz].astype(np.int64))
 
 
 def _of_rows(neighbors: Any, n: int) -> Neighbors:
