@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import anndata
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ import mercat
 from mercat import Mercat, tl
 from mercat._math.orientation import orthogonal_onto
 from mercat._solve.anchors import Anchors, anchored_sample
+from mercat._validation import require_supported
 from mercat.metrics import angle_preservation, neighborhood_preservation
 
 
@@ -202,6 +205,19 @@ def test_errors_name_the_rule(grown):
 
 
 # ------------------------------------------------------------------ cells
+
+
+@pytest.mark.parametrize(
+    "where", [{"device": "cuda:0", "lazy": False}, {"device": None, "lazy": True}]
+)
+def test_alignment_needs_data_in_host_memory_whatever_the_map_is_given_as(where):
+    source, Y = SimpleNamespace(sparse=False, **where), np.eye(4, 3)
+    for align_to in (Y, Mercat(), Anchors(Y)):
+        with pytest.raises(
+            ValueError, match=r"^align_to must be None unless X is in host memory, got "
+        ):
+            require_supported(Mercat(), source, fitting=True, align_to=align_to)
+    require_supported(Mercat(), source, fitting=True)
 
 
 def cells(rows) -> anndata.AnnData:

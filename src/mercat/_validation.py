@@ -15,7 +15,7 @@ from ._detail.neighbors import check_neighbors
 from ._math.sphere import normalize
 from ._parameters import PARAMETERS
 from ._reduce.reducer import LINEAR
-from ._solve.anchors import LEAST_ANCHORS, Anchors
+from ._solve.anchors import LEAST_ANCHORS
 
 _MOST_WITH_DETAIL = 1_000_000  # rows of data that need not fit in memory
 
@@ -61,8 +61,10 @@ def require_supported(
             raise ValueError(
                 f"metric={model.metric!r} needs X in memory, got {where}: pass {remedy}."
             )
-        if align_to is not None and not isinstance(align_to, Anchors):
-            raise ValueError("align_to needs X in memory, got a Dask array or a device.")
+        if align_to is not None:
+            raise ValueError(
+                f"align_to must be None unless X is in host memory, got {where}: pass {remedy}."
+            )
     if source.device is not None and model.solver == "algorithm1" and fitting:
         raise ValueError(f"solver='algorithm1' needs X in memory, got {where}: pass {remedy}.")
     if source.sparse and model.metric == "precomputed":
