@@ -179,7 +179,7 @@ def test_turn_changes_positions_and_new_points_alike(grown):
     X, _, old, _ = grown
     model = Mercat(random_state=2).fit(X[:200])
     before, placed = model.embedding_.copy(), model.transform(X[200:210])
-    assert model.turn(before, old.embedding_[:200]) is model
+    assert model.turn(before.tolist(), old.embedding_[:200]) is model
     R = orthogonal_onto(before, old.embedding_[:200])
     np.testing.assert_allclose(model.embedding_, before @ R.T, atol=1e-12)
     np.testing.assert_allclose(model.transform(X[200:210]), placed @ R.T, atol=1e-5)
@@ -205,6 +205,14 @@ def test_errors_name_the_rule(grown):
 
 
 # ------------------------------------------------------------------ cells
+
+
+def test_a_map_of_a_dask_array_is_aligned_to_like_one_in_memory():
+    da = pytest.importorskip("dask.array")
+    X = load_digits().data[:200]
+    chunked, whole = (Mercat(random_state=0).fit(A) for A in (da.from_array(X, (60, 64)), X))
+    found, expected = (Mercat().fit(X, align_to=old).embedding_ for old in (chunked, whole))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

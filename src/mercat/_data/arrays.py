@@ -108,9 +108,9 @@ def widest(array: Array) -> Any:
     return xp.float32 if single else xp.float64
 
 
-def to_numpy(array: Array) -> np.ndarray:
-    """The array as a NumPy array in host memory."""
-    return np.asarray(array) if on_host(array) else np.asarray(array.cpu())
+def to_numpy(array: Any) -> np.ndarray:
+    """The array as a NumPy array in host memory; computes a Dask array."""
+    return np.asarray(array.cpu() if is_torch(array) else array)
 
 
 def is_torch(array: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.arrays import to_numpy
+from .._data.arrays import is_dask, to_numpy
 from .._data.checks import check_integer, generator
 from .._data.source import RowSource
 from .._detail.new_points import DetailPlacer
@@ -128,6 +128,8 @@ def uncertainty(
                 "X must be the data that the model was fitted to, with "
                 f"{len(model.embedding_)} rows, got {n}."
             )
+        if is_dask(model.embedding_) and not source.lazy:
+            model.embedding_ = to_numpy(model.embedding_)
         plan = model._plan(source, model._placer.spectral, rng, progress)._replace(
             init=check_init(model.init, n), neighbors=neighbors_of(model, n)
         )
