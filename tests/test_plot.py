@@ -1044,6 +1044,10 @@ def test_trust_is_coloured_by_any_of_the_numbers():
     for rows in ([60], [-1], [0.5], [[1]]):
         with pytest.raises(ValueError, match="rows"):
             plot.trust(model, bars, rows=rows)
+    with pytest.raises(TypeError, match=r"^uncertainty must be what .*, got int\."):
+        plot.trust(model, 3)
+    with pytest.raises(ValueError, match=r"^by must be one of 'loss', .* or numbers, got \['a'"):
+        plot.trust(model, bars, by=["a"] * 60)
 
 
 def test_trust_colours_points_by_their_loss():

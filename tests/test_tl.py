@@ -407,6 +407,30 @@ def test_a_gene_beside_which_nothing_is_seen_is_named(adata):
 # ------------------------------------------------------------------ error bars
 
 
+def test_a_map_whose_model_or_parameters_are_gone_is_refused(adata):
+    tl.mercat(adata)
+    kept = dict(adata.uns["mercat"])
+    where = r"^adata\.uns\['mercat'\]"
+    for model, rule in (
+        (np.zeros(10, np.uint8), "is not a valid model file: "),
+        (kept["model"][:-50], "is not a valid model file: "),
+        ("none", "must be bytes, got"),
+    ):
+        adata.uns["mercat"] = kept | {"model": model}
+        with pytest.raises(ValueError, match=rf"{where}\['model'\] {rule}") as caught:
+            tl.model(adata)
+        assert "tmp" not in str(caught.value)
+    for params, rule in (
+        ("none", r"\['params'\] must be a dict with 'use_rep', got 'none'"),
+        ({}, r"\['params'\] must be a dict with 'use_rep', got {}"),
+        (None, " must hold the params of the map, got none"),
+    ):
+        adata.uns["mercat"] = {k: v for k, v in kept.items() if k != "params"}
+        adata.uns["mercat"] |= {} if params is None else {"params": params}
+        with pytest.raises(ValueError, match=where + rule):
+            tl.uncertainty(adata, n_maps=4)
+
+
 def test_uncertainty_is_written_under_the_name_of_the_map(adata, tmp_path):
     tl.mercat(adata, key_added="X_other", n_pcs=8)
     assert tl.uncertainty(adata, basis="other", n_maps=4) is None

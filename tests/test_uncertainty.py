@@ -288,6 +288,16 @@ def test_dask_arrays_are_judged_lazily_a_chunk_at_a_time(fitted):
     assert lazy.ellipses(0.9, rows=np.arange(3)).shape == (3, 48, 3)
 
 
+def test_a_model_of_a_dask_array_is_judged_in_memory_too(fitted, bars):
+    da = pytest.importorskip("dask.array")
+    X = fitted[1]
+    model = small().fit(da.from_array(X, chunks=(500, X.shape[1])))
+    same(uncertainty(model, X, n_maps=6, random_state=0), bars)
+    with pytest.raises(ValueError, match=r"^X must be the data that the model was fitted to"):
+        uncertainty(model, X[::-1], n_maps=4, random_state=0)
+    assert hasattr(model.embedding_, "compute")  # as it was
+
+
 def test_torch_tensors_are_judged_where_they_are(fitted):
     torch = pytest.importorskip("torch")
     model, X = fitted
@@ -654,3 +664,26 @@ def test_levels_of_regions_are_probabilities(level):
     bars = uncertainty(Mercat(random_state=0).fit(X), X, n_maps=4, random_state=0)
     with pytest.raises(ValueError, match=r"^level must be a number above 0 and below 1"):
         bars.ellipses(level)
+
+
+@pytest.mark.parametrize("rows", [[1200], [-1], [0.5], "a", 3, [[0, 1]], [True, False]])
+def test_rows_of_regions_are_numbers_of_points(rows, bars):
+    with pytest.raises(ValueError, match=r"^rows must be integers from 0 to 1199, got "):
+        bars.ellipses(rows=rows)
+
+
+def test_positions_in_regions_are_unit_vectors_of_any_container(bars):
+    pd = pytest.importorskip("pandas")
+    inside = bars.contains(bars.places[::-1])
+    assert 0 < inside.sum() < len(inside)
+    for container in (np.ndarray.tolist, pd.DataFrame):
+        np.testing.assert_array_equal(bars.contains(container(bars.places[::-1])), inside)
+    for wrong, rule in (
+        (np.zeros((1200, 3)), "vectors of length 1, got 1200"),
+        (np.full((1200, 3), np.nan), "finite, got NaN"),
+        (bars.places[:10], r"for each of the 1200 points, got the shape \(10, 3\)"),
+        (None, r"of shape \(n, 3\), got \(\)"),
+        ("a", "numbers"),
+    ):
+        with pytest.raises(ValueError, match=f"^Y must .*{rule}"):
+            bars.contains(wrong)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._data.checks import check_unit
+from ._data.checks import check_uncertainty, check_unit
 from ._data.text import well_formed
 from ._draw import legend as _legend
 from ._draw import tradeoff as _tradeoff
@@ -230,10 +230,8 @@ def trust(
         )
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
-    if uncertainty is not None and len(uncertainty.places) != len(points):
-        raise ValueError(
-            f"uncertainty must be that of {len(points)} points, got that of {len(uncertainty.places)}."
-        )
+    if uncertainty is not None:
+        check_uncertainty(uncertainty, len(points))
     values, title = _trust.values_and_title(model, uncertainty, by)
     shades = coloring(
         values, len(points), palette=palette, limits=limits, name=title or "model.point_loss_"

@@ -21,7 +21,7 @@ from ._anndata.ingest import (
     transferred,
 )
 from ._anndata.keys import KEY, checked_key, map_of, require_anndata, short_of, sphere_key
-from ._anndata.maps import about_model, kept_model, write_map, write_uncertainty
+from ._anndata.maps import about_model, kept_model, kept_params, write_map, write_uncertainty
 from ._anndata.neighbors import neighbors_graph
 from ._anndata.representation import check_finite_cells, rows_to_embed
 from ._data.checks import check_integer
@@ -261,7 +261,7 @@ def uncertainty(
     _check_copy("adata", adata, copy)
     key = map_of(adata, sphere_key(adata, basis))
     fitted = kept_model(adata, key, "adata")
-    params = adata.uns[short_of(key)]["params"]
+    params = kept_params(adata, key, "adata")
     found = _uncertainty(
         fitted, reference_rows(adata, params), n_maps=n_maps, random_state=random_state
     )
@@ -350,7 +350,7 @@ def ingest(
     columns = label_columns(obs, query, reference)
     key = map_of(reference, sphere_key(reference, basis))
     fitted = kept_model(reference, key, "reference")
-    params = reference.uns[short_of(key)]["params"]
+    params = kept_params(reference, key, "reference")
     if key not in query.obsm:
         checked_key(key, query)
     rows = query_rows(query, reference, params)

@@ -122,12 +122,29 @@ def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def kept_model(adata: AnnData, key: str, name: str) -> Mercat:
     """The model of a map, from uns."""
+    where = f"{name}.uns[{short_of(key)!r}]['model']"
+    return unpack(_kept(adata, key, name, "model"), where)
+
+
+def kept_params(adata: AnnData, key: str, name: str) -> Mapping[str, Any]:
+    """The parameters of a map, from uns."""
+    params = _kept(adata, key, name, "params")
+    if not isinstance(params, Mapping) or "use_rep" not in params:
+        raise ValueError(
+            f"{name}.uns[{short_of(key)!r}]['params'] must be a dict with 'use_rep', got {params!r}: run "
+            f"mercat.tl.mercat({name}) again."
+        )
+    return params
+
+
+def _kept(adata: AnnData, key: str, name: str, field: str) -> Any:
+    """A field of the entry of a map in uns."""
     about = adata.uns.get(short_of(key))
-    if not isinstance(about, Mapping) or "model" not in about:
+    if not isinstance(about, Mapping) or field not in about:
         prepared = isinstance(about, Mapping) and about.get("prepared")
         why = f", as its data were prepared by the command line ({prepared})" if prepared else ""
         raise ValueError(
-            f"{name}.uns[{short_of(key)!r}] must hold the model of the map, got none{why}: run "
+            f"{name}.uns[{short_of(key)!r}] must hold the {field} of the map, got none{why}: run "
             f"mercat.tl.mercat({name}) again."
         )
-    return unpack(about["model"])
+    return about[field]

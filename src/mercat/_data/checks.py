@@ -158,6 +158,29 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
     return np.asarray(vectors / length[:, None])
 
 
+def check_rows(rows: Any, n: int) -> np.ndarray:
+    """Check numbers of rows of n, and return them as an array."""
+    numbers = np.asarray(rows)
+    if numbers.ndim != 1 or (
+        numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n)
+    ):
+        raise ValueError(f"rows must be integers from 0 to {n - 1}, got {rows!r}.")
+    return numbers.astype(np.intp)
+
+
+def check_uncertainty(uncertainty: Any, n: int) -> None:
+    """Raise unless this is a `mercat.Uncertainty` of n points."""
+    parts = ("places", "axes", "alternative", "columns", "factor")
+    if not all(hasattr(uncertainty, name) for name in parts):
+        raise TypeError(
+            f"uncertainty must be what mercat.uncertainty returns, got {type(uncertainty).__name__}."
+        )
+    if len(uncertainty.places) != n:
+        raise ValueError(
+            f"uncertainty must be that of {n} points, got that of {len(uncertainty.places)}."
+        )
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """The NumPy Generator for a random_state."""
     if isinstance(random_state, np.random.RandomState):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.checks import check_choice
+from .._data.checks import check_choice, check_rows
 from ..projections import far_side, lookup, project
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ def values_and_title(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str
     if by is None:
         by = "loss" if uncertainty is None else "spread"
     if not isinstance(by, str):
-        return np.asarray(by, dtype=np.float64), "by"
+        try:
+            return np.asarray(by, dtype=np.float64), "by"
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"by must be one of {', '.join(map(repr, _TITLES))} or numbers, got {by!r}."
+            ) from None
     check_choice("by", by, tuple(_TITLES))
     if by == "loss":
         return np.asarray(model.point_loss_, dtype=np.float64), None
@@ -66,11 +71,7 @@ def draw_regions(
         _draw_haze(ax, outlines, projection, center)
     if rows is None:
         rows = _spread_out(Y, _FEW_OUTLINES) if many else np.arange(n)
-    rows = np.asarray(rows)
-    if rows.ndim != 1 or (
-        rows.size and (rows.dtype.kind not in "iu" or np.ptp([*rows, 0, n - 1]) >= n)
-    ):
-        raise ValueError(f"rows must be integers from 0 to {n - 1}, got {rows!r}.")
+    rows = check_rows(rows, n)
     if not rows.size:
         return
     outlines = uncertainty.ellipses(level, rows=rows)

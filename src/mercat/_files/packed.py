@@ -26,12 +26,15 @@ def pack(model: Mercat) -> np.ndarray:
         return np.fromfile(write_model(kept, Path(folder) / "map.mercat"), dtype=np.uint8)
 
 
-def unpack(content: Any) -> Mercat:
-    """Read a model written by `pack`, with the same checks as for model files."""
+def unpack(content: Any, name: str) -> Mercat:
+    """Read a model written by `pack`, with the same checks as for model files; errors start with `name`."""
     content = np.asarray(content)
     if content.dtype != np.uint8 or content.ndim != 1:
-        raise ValueError(f"a model must be bytes, got {content.dtype} of shape {content.shape}.")
+        raise ValueError(f"{name} must be bytes, got {content.dtype} of shape {content.shape}.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "map.mercat"
         content.tofile(path)
-        return read_model(path)[0]
+        try:
+            return read_model(path)[0]
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), name)) from None

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import f as _f_distribution
 
-from .._data.arrays import is_dask, namespace, to_numpy
-from .._data.checks import check_integer
+from .._data.arrays import is_dask, like, namespace, to_numpy
+from .._data.checks import check_integer, check_rows, check_unit
 from .._math.sphere import geodesic
 from .._solve.initial import size_of
 
@@ -130,8 +130,8 @@ class Uncertainty:
         """
         check_integer("n_vertices", n_vertices, 3)
         scale = self.factor(level)
-        rows = slice(None) if rows is None else rows
-        center, axes = (to_numpy(_computed(a[rows])) for a in (self.places, self.axes))
+        rows = slice(None) if rows is None else check_rows(rows, len(self.places))
+        center, axes = (to_numpy(a[rows]) for a in (self.places, self.axes))
         angle = np.arange(n_vertices) * (2 * np.pi / n_vertices)
         around = scale * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         step = around @ axes
@@ -155,6 +155,14 @@ class Uncertainty:
         """
         center, axes = self.places, self.axes
         xp = np if is_dask(center) else namespace(center)
+        if not is_dask(Y):
+            Y = xp.asarray(
+                check_unit("Y", to_numpy(Y)), **({} if is_dask(center) else like(center))
+            )
+        if Y.shape != center.shape:
+            raise ValueError(
+                f"Y must have a unit vector for each of the {len(center)} points, got the shape {Y.shape}."
+            )
         length = (axes * axes).sum(axis=2) ** 0.5
         distance = geodesic(Y, center)
         along = (axes * Y[:, None, :]).sum(axis=2)  # times sine and length
@@ -168,7 +176,3 @@ class Uncertainty:
             along * unit[:, None] / xp.where(flat, 1.0, length) ** 2,
         )
         return (deviation * deviation).sum(axis=1) <= self.factor(level) ** 2
-
-
-def _computed(array: Any) -> Any:
-    return array.compute() if is_dask(array) else array

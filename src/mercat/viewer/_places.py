@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._data.checks import check_uncertainty
 from ._columns import Column, Numbers
 from ._embeddings import Embedding, to_octahedral
 
@@ -37,12 +38,7 @@ def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
     if uncertainty is None:
         return None
     n = len(embeddings[0].codes)
-    parts = ("places", "axes", "alternative", "columns", "factor")
-    if not all(hasattr(uncertainty, name) for name in parts):
-        raise TypeError(
-            "uncertainty must be what mercat.uncertainty returns, got a "
-            f"{type(uncertainty).__name__}."
-        )
+    check_uncertainty(uncertainty, n)
     if embeddings[0].kind != "sphere":
         raise ValueError(
             "uncertainty needs a first embedding of unit vectors, got one in the plane."
@@ -50,8 +46,6 @@ def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
     axes, other = (
         np.asarray(getattr(uncertainty, name), dtype=np.float64) for name in ("axes", "alternative")
     )
-    if axes.shape != (n, 2, 3):
-        raise ValueError(f"uncertainty must be of {n} points, got {len(axes)}.")
     axes = axes * uncertainty.factor(LEVEL)
     known = np.isfinite(other).all(axis=1)
     codes = np.full((n, 2), NONE, dtype=np.int16)
