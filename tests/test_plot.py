@@ -154,6 +154,9 @@ def test_seen_colours_are_those_of_oklab():
         ([None, None, None], [-1, -1, -1], []),
         (pd.Series(["a", None, "b"]), [0, -1, 1], ["a", "b"]),
         (pd.Series([2, pd.NA, 1], dtype="Int64"), [1, -1, 0], ["1", "2"]),
+        (pd.array([2, None, 1], dtype="Int64"), [1, -1, 0], ["1", "2"]),
+        (pd.array([True, None, False], dtype="boolean"), [1, -1, 0], ["False", "True"]),
+        (pd.array(["b", None, "a"], dtype="string"), [1, -1, 0], ["a", "b"]),
         (pd.Categorical(["x", None, "y"], ["y", "z", "x"]), [2, -1, 0], ["y", "z", "x"]),
         (pd.Series(pd.Categorical([3, 1, None])), [1, 0, -1], ["1", "3"]),
         (pl.Series(["u", None, "v"]), [0, -1, 1], ["u", "v"]),
@@ -176,6 +179,7 @@ def test_names_are_read_as_categories(column, codes, names):
         [1.5, None, 3],
         pd.Series([1.5, None, 3]),
         pd.Series([1.5, pd.NA, 3], dtype="Float64"),
+        pd.array([1.5, None, 3], dtype="Float64"),
         pl.Series([1.5, None, 3]),
     ],
 )

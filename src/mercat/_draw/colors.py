@@ -230,7 +230,7 @@ def _entries(values: Any, name: str) -> NDArray[Any]:
     missing = {"pandas": "isna", "polars": "is_null"}.get(library)
     # Data frames convert integers with missing values to floats.
     if missing and len(values.shape) == 1 and getattr(values, missing)().any():
-        values = values.to_list()
+        values = list(values)
     try:
         # NumPy converts a list of text and NaN to text.
         boxed = isinstance(values, list | tuple)
