@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -515,6 +516,28 @@ def test_measurements_are_no_classes():
     with pytest.raises(ValueError, match=r"^labels .*90 .*90"):
         metrics.report(X, X[:, :2], X[:, 0])
     assert knn_accuracy(X[:, :2], np.repeat([0.5, 1.5, 2.5], 30)) >= 0
+
+
+@pytest.mark.parametrize("labels", [["a", 1, None], [np.datetime64("2020"), "a", None]])
+def test_labels_of_several_types_are_named(labels):
+    X, labels = np.random.default_rng(0).normal(size=(90, 4)), np.array(labels * 30, dtype=object)
+    with pytest.raises(TypeError, match=r"^labels must be numbers, or text.*, got .* and str\.$"):
+        metrics.report(X, X[:, :2], labels)
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e-41, "f4"), (1e37, "f4"), (1e-320, "f8"), (1e306, "f8")]
+)
+def test_numbers_of_any_size_leak_no_warning(scale, dtype, clouds):
+    X, Y = clouds
+    X = X / np.abs(X).max()
+    large = (X.astype(np.longdouble) * scale).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = metrics.report(large, Y, Y[:, 0] > 0)
+        assert metrics.report(X, large[:, :3])["angle_preservation"] > 0.5
+    for name, score in metrics.report(X, Y, Y[:, 0] > 0).items():
+        assert scores[name] == pytest.approx(score, abs=0.02, nan_ok=True), name
 
 
 def test_report_holds_the_measures_themselves(clouds):

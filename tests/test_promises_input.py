@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars
 import pytest
 import scipy.sparse as sp
 from processes import python
 
-from mercat import Mercat, TrustWarning
+from mercat import Mercat, TrustWarning, metrics
 from mercat._data.sparse import checked_csr
 from mercat.viewer._genes import read_genes
 from mercat.viewer._neighbors import read_neighbors
@@ -283,6 +285,33 @@ print(json.dumps([(after - before) / 1024, model.correlation_]))
 """)
     assert peak < 200  # MB; X in full is 320
     assert np.isfinite(correlation)
+
+
+# ------------------------------------------------------------------ data frames
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda X: X[[]], "at least one column, got none"),
+        (lambda X: X.set_axis(list("aabcdefg"), axis=1), "distinct names, got 'a' twice"),
+        (lambda X: X.assign(c="x"), "numbers, got the column 'c' of type object"),
+        (lambda X: polars.LazyFrame(X.to_dict("list")), "in memory, got a LazyFrame"),
+        (lambda X: X.mask(X > 4), r"no NaN or infinity, got nan in row .* \('"),
+    ],
+)
+def test_frames_that_are_no_tables_of_numbers_are_refused(change, rule):
+    X = pd.DataFrame(COUNTS, columns=list("abcdefgh"))
+    wrong = change(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of polars, for columns of a LazyFrame
+        for name, call in {
+            "X": lambda: Mercat().fit(wrong),
+            "X ": lambda: metrics.report(wrong, X),
+            "Y": lambda: metrics.report(X, wrong),
+        }.items():
+            with pytest.raises((TypeError, ValueError), match=f"^{name.strip()} must .*{rule}"):
+                call()
 
 
 # ------------------------------------------------------------------ numbers

@@ -32,15 +32,23 @@ def check_at_least_zero(name: str, value: Any) -> None:
     Number(least=0).check(name, value)
 
 
-def check_columns(X: Any) -> None:
-    """Raise ValueError for a column of a pandas or polars data frame that does not hold numbers."""
+def check_columns(X: Any, name: str) -> None:
+    """Raise an error if this is a pandas or polars data frame that is not a table of numbers."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError(f"{name} must be in memory, got a LazyFrame: pass {name}.collect().")
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if not _holds_numbers(X[name], dtype):
+    columns = list(X.columns)
+    if not columns:
+        raise ValueError(f"{name} must have at least one column, got none.")
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise ValueError(f"{name} must have columns with distinct names, got {twice!r} twice.")
+    for column, dtype in zip(columns, X.dtypes, strict=True):
+        if not _holds_numbers(X[column], dtype):
             raise ValueError(
-                f"X must hold numbers, got the column {name!r} of type {dtype}: drop it, or convert it to "
-                "numbers."
+                f"{name} must hold numbers, got the column {column!r} of type {dtype}: drop it, or convert "
+                "it to numbers."
             )
 
 
@@ -55,7 +63,7 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
     return dtype.kind not in "mMSU"
 
 
-def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
+def check_finite(X: Any, name: str = "X", *, rows: Any = None, names: Any = None) -> None:
     """Raise ValueError for NaN and infinity in a dense or CSR matrix; `rows` and `names` label it."""
     values = X.data if scipy.sparse.issparse(X) else X
     # The sum needs no copy and is not finite if any value is not.
@@ -66,9 +74,9 @@ def check_finite(X: Any, *, rows: Any = None, names: Any = None) -> None:
         found = not_finite(X[block])
         for i, j in zip(*found, strict=True):
             i += block.start
-            row, name = i if rows is None else rows[i], "" if names is None else f" ({names[j]!r})"
+            row, label = i if rows is None else rows[i], "" if names is None else f" ({names[j]!r})"
             raise ValueError(
-                f"X must have no NaN or infinity, got {X[i, j]} in row {row}, column {j}{name}: "
+                f"{name} must have no NaN or infinity, got {X[i, j]} in row {row}, column {j}{label}: "
                 "impute it, or drop the row or column."
             )
 

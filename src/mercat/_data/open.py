@@ -39,7 +39,7 @@ def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
 
 def _as_array(X: Any) -> Any:
     """Arrays, lists and data frames as a NumPy array or a CSR matrix of numbers."""
-    check_columns(X)
+    check_columns(X, "X")
     if np.ma.is_masked(X):
         raise ValueError("X must have no masked values: impute them or drop the rows.")
     if scipy.sparse.issparse(X):

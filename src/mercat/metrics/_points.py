@@ -11,7 +11,13 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .._data.arrays import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
-from .._data.checks import UNIT_TOLERANCE, check_choice, check_integer
+from .._data.checks import (
+    UNIT_TOLERANCE,
+    check_choice,
+    check_columns,
+    check_finite,
+    check_integer,
+)
 from .._data.columns import are_measurements, is_missing
 from .._math.sphere import geodesic, normalize, tangent_frame
 
@@ -113,13 +119,17 @@ def check_points(X: Any, name: str) -> Points:
 def _checked(X: Any, name: str) -> Array:
     """Check for a finite matrix of at least three rows; convert it to single or double precision."""
     if not is_torch(X):
-        return check_array(
+        check_columns(X, name)
+        found = check_array(
             X,
             dtype=[np.float64, np.float32],
             input_name=name,
+            ensure_all_finite=False,  # `check_finite` leaks no warning for large values
             ensure_min_samples=LEAST_FOR_ANGLES,
             estimator=None,
         )
+        check_finite(found, name, names=getattr(X, "columns", None))
+        return found
     from .._data.torch_source import check_finite_tensor, check_tensor
 
     X = check_tensor(X, name)
@@ -140,7 +150,8 @@ def check_embedding(Y: Any, geometry: Geometry) -> Points:
     n_columns = points.coordinates.shape[1]
     unscaled = Points(_checked(Y, "Y")).take(slice(None))
     xp = namespace(unscaled)
-    deviation = float(xp.max(xp.abs(xp.sqrt(row_dot(unscaled, unscaled)) - 1)))
+    with np.errstate(over="ignore"):
+        deviation = float(xp.max(xp.abs(xp.sqrt(row_dot(unscaled, unscaled)) - 1)))
     if n_columns == 3 and deviation <= UNIT_TOLERANCE:
         return Points(normalize(unscaled), on_sphere=True)
     if geometry == "auto":
@@ -178,7 +189,13 @@ def check_labels(labels: Any, n: int) -> Indices:
         )
     if is_missing(labels).any():
         raise ValueError("labels must not be missing, got None or NaN.")
-    classes, codes = np.unique(labels, return_inverse=True)
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = " and ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise TypeError(
+            f"labels must be numbers, or text, or of another type that can be sorted, got {kinds}."
+        ) from None
     if are_measurements(labels):
         raise ValueError(
             f"labels must be classes, got numbers with {len(classes)} distinct values in {n} rows."
