@@ -141,6 +141,18 @@ def test_the_share_of_a_column_by_hand():
     assert find_dominance(np.ones((4, 3)), "euclidean") is None
 
 
+@pytest.mark.parametrize("metric", ["manhattan", "hamming", "jaccard"])
+def test_the_shares_of_columns_of_sparse_rows(metric):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n, d = rng.integers(2, 9, 2)
+        X = np.round(2 * rng.normal(size=(n, d))) * (rng.random((n, d)) < rng.random())
+        dense, sparse = find_dominance(X, metric), find_dominance(sp.csr_array(X), metric)
+        assert (dense is None) == (sparse is None)
+        if dense is not None:
+            assert sparse[1:] == pytest.approx(dense[1:], abs=1e-12)  # of equal columns, either
+
+
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
 def test_a_column_beside_which_nothing_is_seen(solver):
     fit = functools.partial(warned, solver=solver, n_landmarks=100)

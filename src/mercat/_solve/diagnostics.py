@@ -118,8 +118,9 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
 def _column_sizes(rows: Any, metric: str) -> np.ndarray:
     """Mean squares of each column, about its mean for "euclidean"; for distances, their mean."""
     if metric in ("manhattan", "hamming", "jaccard"):
-        dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows, np.float64)
-        return _column_distances(dense, metric)
+        if scipy.sparse.issparse(rows):
+            return _sparse_column_distances(rows, metric)
+        return _column_distances(np.asarray(rows, np.float64), metric)
     if metric == "euclidean" and not scipy.sparse.issparse(rows):
         return _column_variances(to_numpy(rows))
     prepared, offset = prepare_rows(rows, metric)
@@ -152,6 +153,34 @@ def _column_distances(rows: np.ndarray, metric: str) -> np.ndarray:
         rows = (rows != 0).astype(np.float64)
     shares = [np.unique(column, return_counts=True)[1] / len(rows) for column in rows.T]
     return np.array([1 - np.sum(share**2) for share in shares])
+
+
+def _sparse_column_distances(rows: Any, metric: str) -> np.ndarray:
+    """As `_column_distances`, of a sparse matrix, without a dense copy."""
+    n, d = rows.shape
+    entries = rows.tocoo()
+    present = entries.data != 0
+    column, value = entries.coords[1][present], entries.data[present].astype(np.float64)
+    if metric == "jaccard":
+        value = np.ones(len(value))
+    order = np.lexsort((value, column))
+    column, value = column[order], value[order]
+    counts = np.bincount(column, minlength=d)
+    zeros = n - counts
+    if metric == "manhattan":
+        start, negative = np.cumsum(counts) - counts, np.bincount(column[value < 0], minlength=d)
+        middle = np.zeros((2, d))
+        for each, rank in zip(middle, ((n - 1) // 2, n // 2), strict=True):
+            above = rank >= negative + zeros
+            stored = above | (rank < negative)
+            each[stored] = value[(start + rank - above * zeros)[stored]]
+        median = middle.mean(axis=0)
+        deviations = np.bincount(column, np.abs(value - median[column]), minlength=d)
+        return np.asarray((deviations + zeros * np.abs(median)) / n)
+    first = np.flatnonzero(np.diff(column, prepend=-1) | (np.diff(value, prepend=np.nan) != 0))
+    repeats = np.diff(first, append=len(column))  # of each value in its column
+    squares = np.bincount(column[first], (repeats / n) ** 2, minlength=d)
+    return np.asarray(1 - squares - (zeros / n) ** 2)
 
 
 def crowding(X_hat: np.ndarray) -> float | None:
