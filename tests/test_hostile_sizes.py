@@ -3,7 +3,22 @@
 # ruff: noqa: F811, fixtures of another file
 from __future__ import annotations
 
-from test_hostile_files import MTX, check, read, samples  # noqa: F401, fixtures
+import json
+import os
+import warnings
+import zlib
+
+import anndata
+import h5py
+import numcodecs
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from test_hostile_files import MTX, changed_zarr, check, read, refusal, samples  # noqa: F401, fixtures
+
+from mercat._files.chunks import item_size, unpacked_size, whole_chunks
+from mercat._files.containers import check_hdf5, check_zarr
 
 
 def test_info_does_not_make_sparse_matrices_dense(read, tmp_path):
@@ -13,3 +28,216 @@ def test_info_does_not_make_sparse_matrices_dense(read, tmp_path):
         answer = read("info", path)
         check(answer, path)
         assert answer["outcome"] == "read"
+
+
+# ------------------------------------------------------------------ zarr
+
+
+def zeros(megabytes):
+    """Zeros packed by zlib."""
+    packer = zlib.compressobj(9)
+    pieces = [packer.compress(bytes(1 << 20)) for _ in range(megabytes)]
+    return b"".join([*pieces, packer.flush()])
+
+
+def zarr_of(sample, path, chunk, **about):
+    """The store of a sample with another X, whose metadata are changed and whose first chunk is given."""
+    parts = {name: part for name, part in sample.parts.items() if not name.endswith(".zmetadata")}
+    node = json.loads(parts["X/.zarray"]) | about
+    parts["X/.zarray"] = json.dumps(node).encode()
+    parts["X/0.0"] = chunk
+    return sample.write(path, parts)
+
+
+def test_chunks_of_zarr_unpack_to_a_bounded_size(read, samples, tmp_path):
+    zlib_9, packed = {"id": "zlib", "level": 9}, zeros(300)
+    cases = {
+        "once": (packed, {"compressor": zlib_9, "filters": None}, "unpacks to more than 200 times"),
+        "twice": (
+            zlib.compress(packed, 9),
+            {"compressor": zlib_9, "filters": [zlib_9]},
+            "packed more than once, by zlib, zlib",
+        ),
+        "within": (
+            zlib.compress(packed, 9),
+            {"compressor": {"id": "crc32"}, "filters": [zlib_9]},
+            "packed more than once, by zlib, crc32",
+        ),
+        "blosc": (
+            bytes([2, 1, 0, 8]) + (1 << 30).to_bytes(4, "little") + bytes(90),
+            {"compressor": {"id": "blosc"}, "filters": None},
+            "unpacks to more than 200 times",
+        ),
+        "elements": (
+            bytes(96),
+            {"filters": [{"id": "astype", "encode_dtype": "i1", "decode_dtype": "U1000000"}]},
+            "needs the decoder 'astype'",
+        ),
+    }
+    for name, (chunk, about, reason) in cases.items():
+        path = zarr_of(samples["zarr"], tmp_path / name, chunk, **about)
+        assert reason in refusal(read, "table", path), name
+
+
+def test_sizes_in_metadata_of_zarr_are_counted(read, samples, tmp_path):
+    sample = samples["zarr"]
+    large = {"shape": [40_000_000, 10], "chunks": [1_000_000, 10]}
+    path = zarr_of(sample, tmp_path / "large", b"", **large)
+    (path / ".zattrs").write_text(json.dumps({"x": {"shape": [-(10**15)], "dtype": "<f8"}}))
+    about = {".zattrs": {"x": {"shape": [-(10**15)], "dtype": "<f8", "chunks": [1]}}}
+    (path / ".zmetadata").write_text(json.dumps({"zarr_consolidated_format": 1, "metadata": about}))
+    assert "claims 1,600,00" in refusal(read, "table", path)
+    path = zarr_of(sample, tmp_path / "negative", b"", shape=[-12, -4])
+    assert "shape" in refusal(read, "table", path)
+    record = [["a", "|S10000000"], ["b", "<f8", [2, 3]]]
+    path = zarr_of(sample, tmp_path / "record", b"", shape=[400], chunks=[400], dtype=record)
+    assert "claims 4,00" in refusal(read, "table", path)
+    path = zarr_of(sample, tmp_path / "chunk", b"", chunks=[10**6, 10**3])
+    assert "claims 4,00" in refusal(read, "table", path)
+
+
+def test_metadata_of_zarr_lead_to_no_other_folder(read, samples, tmp_path):
+    path = zarr_of(samples["zarr"], tmp_path / "z", b"")
+    node = json.loads((path / "X/.zarray").read_text())
+    about = {"zarr_consolidated_format": 1, "metadata": {"../../secret/.zarray": node}}
+    (path / ".zmetadata").write_text(json.dumps(about))
+    assert "points to another file" in refusal(read, "table", path)
+
+
+def test_links_within_zarr_are_refused(read, samples, tmp_path):
+    """Sixty of them to one array are sixty arrays in memory."""
+    path = samples["zarr"].write(tmp_path / "z")
+    os.symlink("about", path / "uns/again")
+    assert "points to another file, at uns/again" in refusal(read, "table", path)
+
+
+def test_item_sizes():
+    text = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}
+    record = {"name": "structured", "configuration": {"fields": [["0", text], ["1", "float32"]]}}
+    for dtype, size in (
+        ("<f4", 4), ("float32", 4), ("|S7", 7), ("<U3", 12), ("r800", 100), ("string", 8), ("|O", 8),
+        (text, 8), (record, 12), ({"name": "numpy.datetime64", "configuration": {"unit": "s"}}, 8),
+        ("no such", 8), ([["a", "<f8"], ["b", "|S3", [2, 5]], ["c", [["d", "<i2"]]]], 40),
+    ):  # fmt: skip
+        assert item_size(dtype) == size
+    assert whole_chunks([], []) == 1
+    assert whole_chunks([7, 4], [3, 10]) == 90
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000, 300_000])
+def test_sizes_of_chunks_are_those_that_zarr_unpacks(size):
+    content = np.random.default_rng(0).integers(0, 3, size).astype("u1").tobytes()
+    for codec in (
+        numcodecs.Blosc("zstd"), numcodecs.Blosc("lz4", shuffle=2), numcodecs.LZ4(), numcodecs.Zlib(),
+        numcodecs.GZip(), numcodecs.BZ2(), numcodecs.Zstd(), numcodecs.Zstd(9, checksum=True),
+    ):  # fmt: skip
+        packed = bytes(codec.encode(content)) if size or codec.codec_id != "blosc" else b""
+        assert unpacked_size(packed, [codec.get_config()], 0, 1 << 30) == size
+    assert unpacked_size(content, [{"name": "bytes"}], 0, 1 << 30) == size
+    frames = 2 * bytes(numcodecs.Zstd().encode(content))
+    assert unpacked_size(frames, [{"name": "zstd"}, {"name": "crc32c"}], 0, 1 << 30) == 2 * size
+
+
+def annotated():
+    adata = anndata.AnnData(np.random.default_rng(0).normal(size=(100, 10)).astype("f4"))
+    adata.obs["type"] = pd.Categorical(["a", "b"] * 50)
+    adata.uns["rank"] = np.rec.fromarrays([["g1", "g2"], [0.5, 1.5]], names=["0", "1"])
+    adata.uns["bytes"] = np.array([b"abc", b"d"])
+    return adata
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("compressor", ["default", "gzip", "zstd", "none"])
+def test_honest_stores_are_read(tmp_path, version, compressor):
+    from mercat.cli._console import Console
+    from mercat.cli._read import read_table
+    from mercat.cli._table import ReadOptions
+
+    options = {} if compressor == "default" else {"compressor": None}
+    if version == 2 and compressor in ("gzip", "zstd"):
+        options = {"compressor": {"gzip": numcodecs.GZip(), "zstd": numcodecs.Zstd()}[compressor]}
+    path, adata = tmp_path / "a.zarr", annotated()
+    with warnings.catch_warnings(), anndata.settings.override(zarr_write_format=version):
+        warnings.simplefilter("ignore")
+        if version == 3 and compressor in ("gzip", "zstd"):
+            codec = {"gzip": zarr.codecs.GzipCodec(), "zstd": zarr.codecs.ZstdCodec()}[compressor]
+            options = {"compressors": [codec]}
+        elif version == 3 and compressor == "none":
+            options = {"compressors": None}
+        group = zarr.open_group(path, mode="w", zarr_format=version)
+        anndata.io.write_elem(group, "/", adata, dataset_kwargs=options)
+    table = read_table(path, ReadOptions(), Console(quiet=True, as_json=False))
+    np.testing.assert_array_equal(table.X, adata.X)
+    assert table.uns["rank"]["0"].tolist() == ["g1", "g2"]
+
+
+def test_shards_are_measured(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
+    values = np.random.default_rng(0).normal(size=(100, 10))
+    array = group.create_array("X", shape=(100, 10), chunks=(10, 5), shards=(50, 10), dtype="f8")
+    array[:] = values
+    check_zarr(tmp_path / "a.zarr")
+    about = json.loads((tmp_path / "a.zarr/X/zarr.json").read_text())
+    content = (tmp_path / "a.zarr/X/c/0/0").read_bytes()
+    assert unpacked_size(content, about["codecs"], 10, 1 << 30) == 8 * 500
+    with pytest.raises(ValueError, match="without a plain index"):
+        unpacked_size(content[:50], about["codecs"], 10, 1 << 30)
+
+
+# ------------------------------------------------------------------ HDF5
+
+
+def test_links_within_hdf5_are_refused(read, tmp_path):
+    """Sixty to one array are sixty arrays in memory; two to each group of forty have 2^40 paths."""
+    path = tmp_path / "a.h5ad"
+    for kind in ("soft", "hard", "groups", "root"):
+        annotated().write_h5ad(path)
+        with h5py.File(path, "a") as file:
+            uns = file["uns"]
+            if kind == "groups":
+                inner = uns.create_group("a")
+                for _ in range(40):
+                    inner["b"] = deeper = inner.create_group("a")
+                    inner = deeper
+            else:
+                uns["again"] = {"soft": h5py.SoftLink("/X"), "hard": file["X"], "root": file}[kind]
+        assert "points to another part of itself, at uns/" in refusal(read, "table", path)
+
+
+def test_chunks_of_hdf5_unpack_to_a_bounded_size(read, tmp_path):
+    path = tmp_path / "a.h5ad"
+
+    def store(chunks, content, filters=("deflate",)):
+        annotated().write_h5ad(path)
+        with h5py.File(path, "a") as file:
+            about = dict(file["X"].attrs)
+            del file["X"]
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk(chunks)
+            for name in filters:
+                getattr(plist, f"set_{name}")(*[9] * (name == "deflate"))
+            space = h5py.h5s.create_simple((100, 10), (h5py.h5s.UNLIMITED,) * 2)
+            kind = h5py.h5t.IEEE_F32LE
+            data = h5py.Dataset(h5py.h5d.create(file.id, b"X", kind, space, dcpl=plist))
+            data.id.write_direct_chunk((0, 0), content)
+            data.attrs.update(about)
+
+    store((1000, 750_000), zlib.compress(bytes(4000)))
+    assert "claims 3,000,00" in refusal(read, "table", path)
+    store((100, 10), zeros(300))
+    assert "unpacks to more than 200 times" in refusal(read, "table", path)
+    store((100, 10), zlib.compress(zeros(300)), ("deflate", "deflate"))
+    assert "is packed more than once, at X" in refusal(read, "table", path)
+    store((100, 10), zlib.compress(bytes(4000)), ("shuffle", "deflate", "fletcher32"))
+    check_hdf5(path)
+
+
+def test_honest_hdf5_is_read(tmp_path):
+    path = tmp_path / "a.h5ad"
+    for options in ({}, {"compression": "gzip"}, {"compression": "lzf"}):
+        annotated().write_h5ad(path, **options)
+        check_hdf5(path)
+    with h5py.File(path, "w") as file:  # more than a fifth of it in one chunk
+        values = np.random.default_rng(0).integers(0, 9, 300_000)
+        file.create_dataset("X", data=values, chunks=(300_000,), compression="gzip", shuffle=True)
+    check_hdf5(path)

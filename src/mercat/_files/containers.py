@@ -11,20 +11,22 @@ import math
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from .chunks import inflated_size, item_size, name_of, unpacked_size, whole_chunks
+from .untrusted import allowance, check_claim, check_file, reading, unpacks_too_far
 
-from .untrusted import check_claim, check_file, reading
-
-# Codecs that do not run code, unlike zarr's "pickle".
+# Codecs that neither run code nor unfold, unlike zarr's "pickle" and "astype", and compressors whose
+# chunks `unpacked_size` measures.
 CODECS = {
-    "adler32", "astype", "bitround", "blosc", "bool", "bytes", "bz2", "crc32", "crc32c",
-    "delta", "endian", "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4",
-    "lzma", "packbits", "pcodec", "quantize", "sharding_indexed", "shuffle", "transpose",
-    "vlen-array", "vlen-bytes", "vlen-utf8", "zfpy", "zlib", "zstd",
+    "adler32", "blosc", "bool", "bytes", "bz2", "crc32", "crc32c", "endian", "fletcher32", "gzip",
+    "jenkins_lookup3", "lz4", "sharding_indexed", "shuffle", "transpose", "vlen-array", "vlen-bytes",
+    "vlen-utf8", "zlib", "zstd",
 }  # fmt: skip
 _METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
+# Filters of HDF5 after which a chunk has the size it had before.
+_SHUFFLE, _CHECKSUM = 2, 3
+_ZLIB, _ZLIB_PACKS = 1, 1032
 
 
 def check_hdf5(path: Path) -> None:
@@ -32,9 +34,14 @@ def check_hdf5(path: Path) -> None:
     import h5py
 
     claims: list[int] = []
+    linked: set[Any] = set()
 
-    def name_of_external(name: bytes, about: Any) -> bytes | None:
-        return name if about.type == h5py.h5l.TYPE_EXTERNAL else None
+    def wrong_link(name: bytes, about: Any) -> str | None:
+        if about.type == h5py.h5l.TYPE_HARD and about.u not in linked:
+            linked.add(about.u)
+            return None
+        what = "file" if about.type == h5py.h5l.TYPE_EXTERNAL else "part of itself"
+        return f"{path} points to another {what}, at {name.decode(errors='replace')}."
 
     def look_at(name: str, item: Any) -> None:
         for k in range(h5py.h5a.get_num_attrs(item.id)):
@@ -43,18 +50,46 @@ def check_hdf5(path: Path) -> None:
             if item.external or item.is_virtual:
                 raise ValueError(f"{path} takes its values from another file, at {name}.")
             _check_kind(path, name, item.id.get_type())
-            claims.append(math.prod(item.shape or ()) * item.dtype.itemsize)
+            shape = item.shape or ()
+            claims.append(whole_chunks(shape, item.chunks or shape) * item.dtype.itemsize)
+            _check_filters(path, name, item)
 
     with reading(path, "a valid HDF5 file"):
         _check_heaps(path)
     with reading(path, "a valid HDF5 file"), h5py.File(path, "r") as file:
-        external = file.id.links.visit(name_of_external, info=True)
-        if external is not None:
-            where = external.decode(errors="replace")
-            raise ValueError(f"{path} points to another file, at {where}.")
+        linked.add(h5py.h5o.get_info(file.id).addr)
+        if fault := file.id.links.visit(wrong_link, info=True):
+            raise ValueError(fault)
         look_at("/", file)
         file.visititems(look_at)
         check_claim(path, sum(claims))
+
+
+def _check_filters(path: Path, name: str, item: Any) -> None:
+    """Raise if the chunks of a dataset are packed more than once, or unpack to too much data.
+
+    zlib packs at most a thousandfold, so only chunks that make up a large part of the file can do so.
+    """
+    plist = item.id.get_create_plist()
+    filters = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
+    packing = [number for number in filters if number not in (_SHUFFLE, _CHECKSUM)]
+    if len(packing) > 1:
+        raise ValueError(f"{path} is packed more than once, at {name}.")
+    most = allowance(path)
+    if packing != [_ZLIB] or _ZLIB_PACKS * item.id.get_storage_size() <= most:
+        return
+    large: list[Any] = []
+
+    def collect(chunk: Any) -> None:
+        if _ZLIB_PACKS * chunk.size > most:
+            large.append(chunk.chunk_offset)
+
+    if hasattr(item.id, "chunk_iter"):  # with HDF5 from 1.12.3 on
+        item.id.chunk_iter(collect)
+    for offset in large:
+        mask, content = item.id.read_direct_chunk(offset)
+        if not mask and inflated_size(content, most) > most:
+            raise ValueError(unpacks_too_far(path))
 
 
 def _check_heaps(path: Path) -> None:
@@ -93,37 +128,65 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
         raise ValueError(f"{path} contains values of an unsupported type, at {name}.")
 
 
+class _Layout(NamedTuple):
+    """How an array of a zarr folder is stored."""
+
+    n_bytes: int  # in whole chunks
+    codecs: list[Any]  # in the order of packing
+    n_inner: int  # inner chunks per chunk, if it is a shard
+
+
 def check_zarr(path: Path) -> None:
-    """Raise if a zarr folder declares too much data, refers to other files, or names unknown codecs."""
-    claimed = 0
+    """Raise if a zarr folder declares or packs too much data, contains links, or names unknown codecs."""
+    layouts: dict[Path, list[_Layout]] = {}
+    chunks = []
     with reading(path, "a valid zarr store", folder=True):
-        inside = path.resolve()
         for part in path.rglob("*"):
-            if not part.resolve().is_relative_to(inside):
+            if part.is_symlink():
                 raise ValueError(f"{path} points to another file, at {part.relative_to(path)}.")
             check_file(part, folder=True)
             if part.name in _METADATA and part.is_file():
                 about = json.loads(part.read_bytes())
-                if part.name != ".zattrs":
-                    claimed += _check_metadata(path, about)
-        check_claim(path, claimed)
+                _check_codecs(path, about)
+                for place, node in _nodes(part, about):
+                    if ".." in place.relative_to(path).parts:
+                        raise ValueError(f"{path} points to another file, at {place}.")
+                    layouts.setdefault(place, []).extend(_layouts(node))
+            elif part.is_file():
+                chunks.append(part)
+        check_claim(
+            path, sum(max(each.n_bytes for each in found) for found in layouts.values() if found)
+        )
+        _check_unpacked(path, chunks, layouts)
 
 
-def _check_metadata(path: Path, about: Any) -> int:
-    """Number of bytes that the arrays in a file of metadata declare."""
-    claimed = 0
+def _check_unpacked(path: Path, chunks: list[Path], layouts: dict[Path, list[_Layout]]) -> None:
+    """Raise if the chunks unpack to too much data."""
+    most, size = allowance(path), 0
+    for part in chunks:
+        found = [layout for place in part.parents for layout in layouts.get(place, ())]
+        if found and part.stat().st_size:
+            with (
+                part.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+            ):
+                size += max(
+                    unpacked_size(content, each.codecs, each.n_inner, most) for each in found
+                )
+            if size > most:
+                raise ValueError(unpacks_too_far(path))
+
+
+def _check_codecs(path: Path, about: Any) -> None:
+    """Raise if metadata name an unknown codec, wherever it is."""
     for node in _dictionaries(about):
-        for key in ("filters", "compressor", "codecs"):
-            for name in _codecs(node.get(key)):
-                if name.removeprefix("numcodecs.") not in CODECS:
+        for key in ("filters", "compressor", "codecs", "index_codecs"):
+            codecs = node.get(key)
+            for codec in codecs if isinstance(codecs, list) else [codecs]:
+                if codec is not None and name_of(codec) not in CODECS:
                     raise ValueError(
-                        f"{path} needs the decoder {name[:40]!r}, which is not trusted."
+                        f"{path} needs the decoder {name_of(codec)[:40]!r}, which is not trusted."
                     )
-        if "shape" in node and ("dtype" in node or "data_type" in node):
-            claimed += math.prod(node["shape"]) * _item_size(
-                node.get("dtype", node.get("data_type"))
-            )
-    return claimed
 
 
 def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
@@ -135,18 +198,33 @@ def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
             yield from _dictionaries(entry)
 
 
-def _codecs(value: Any) -> Iterator[str]:
-    """Names of codecs, in version 2 (id) or 3 (name) of the format."""
-    for codec in value if isinstance(value, list) else [value]:
-        if isinstance(codec, dict):
-            yield str(codec.get("id", codec.get("name")))
-        elif codec is not None:
-            yield str(codec)
+def _nodes(file: Path, about: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Folders of arrays and groups, and their metadata, in a file that may hold those of others, too."""
+    if file.name == ".zmetadata":
+        for key, node in about["metadata"].items():
+            yield (file.parent / key).parent, node
+    else:
+        yield from _nodes_below(file.parent, about)
 
 
-def _item_size(dtype: Any) -> int:
-    """Bytes per value; 8 for types unknown to NumPy, such as strings of any length."""
-    try:
-        return max(int(np.dtype(dtype).itemsize), 1)
-    except TypeError:
-        return 8
+def _nodes_below(place: Path, about: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    yield place, about
+    for key, node in ((about.get("consolidated_metadata") or {}).get("metadata") or {}).items():
+        yield from _nodes_below(place / key, node)
+
+
+def _layouts(node: dict[str, Any]) -> Iterator[_Layout]:
+    """The layout of an array, in version 2 (dtype) or 3 (data_type) of the format."""
+    if "shape" in node and "dtype" in node and "chunks" in node:
+        n_bytes = whole_chunks(node["shape"], node["chunks"]) * item_size(node["dtype"])
+        yield _Layout(
+            n_bytes, [*(node.get("filters") or []), *filter(None, [node.get("compressor")])], 0
+        )
+    if "shape" in node and "data_type" in node and "chunk_grid" in node:
+        chunks, codecs = node["chunk_grid"]["configuration"]["chunk_shape"], node["codecs"]
+        inner = [
+            c["configuration"]["chunk_shape"] for c in codecs if name_of(c) == "sharding_indexed"
+        ]
+        n_inner = math.prod(-(-n // m) for n, m in zip(chunks, *inner, strict=True)) if inner else 0
+        n_bytes = whole_chunks(node["shape"], chunks) * item_size(node["data_type"])
+        yield _Layout(n_bytes, codecs, n_inner)

@@ -119,6 +119,13 @@ def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> N
         )
 
 
+def unpacks_too_far(path: str | os.PathLike[str]) -> str:
+    """Message about a file whose compressed content is far larger than the file."""
+    return (
+        f"{path} unpacks to more than {FOLD} times its size. If you trust it, save it uncompressed."
+    )
+
+
 # ------------------------------------------------------------------ gzip
 
 
@@ -135,9 +142,7 @@ class _Unpacked(io.RawIOBase):
         content = self._stream.read1(len(buffer))
         buffer[: len(content)] = content
         if self._stream.tell() > self._most:
-            raise ValueError(
-                f"{self._path} unpacks to more than {FOLD} times its size. If you trust it, unpack it first."
-            )
+            raise ValueError(unpacks_too_far(self._path))
         return len(content)
 
     def close(self) -> None:
