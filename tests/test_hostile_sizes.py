@@ -8,17 +8,16 @@ import os
 import warnings
 import zlib
 
-import anndata
-import h5py
-import numcodecs
 import numpy as np
-import pandas as pd
 import pytest
-import zarr
-from test_hostile_files import MTX, changed_zarr, check, read, refusal, samples  # noqa: F401, fixtures
+from test_hostile_files import MTX, check, read, refusal, samples  # noqa: F401, fixtures
 
 from mercat._files.chunks import item_size, unpacked_size, whole_chunks
 from mercat._files.containers import check_hdf5, check_zarr
+
+anndata, h5py, numcodecs, pd, zarr = map(
+    pytest.importorskip, ["anndata", "h5py", "numcodecs", "pandas", "zarr"]
+)
 
 
 def test_info_does_not_make_sparse_matrices_dense(read, tmp_path):

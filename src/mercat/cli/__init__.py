@@ -17,12 +17,12 @@ def main() -> None:
     try:
         require("click", "mercat", "cli")
         from ._app import app
-        from ._console import show_traceback
+        from ._console import show_errors_safely
     except KeyboardInterrupt:
         sys.stderr.write("Error: Interrupted.\n")
         sys.exit(130)
     except MissingExtra as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(5)
-    sys.excepthook = show_traceback
+    show_errors_safely()
     app(prog_name="mercat")

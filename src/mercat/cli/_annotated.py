@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,8 @@ def load(path: Path) -> Any:
     anndata = require("anndata", f"Reading {path}", "cli,anndata")
     if path.is_dir():
         require("zarr", f"Reading {path}", "cli,anndata")
+        # Of the errors of a store, zarr raises the first, and asyncio logs the others when the program ends.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with refusing(), reading(path, "a valid AnnData file", folder=True):
         (check_zarr if path.is_dir() else check_hdf5)(path)
         with warnings.catch_warnings():

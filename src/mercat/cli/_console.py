@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -96,15 +97,21 @@ def say(text: str, *, err: bool = False) -> None:
         click.echo(printable(text, lines=True))
 
 
+class _Teller(logging.Handler):
+    """Passes the messages of warnings and errors to a function."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self.tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.tell(record.getMessage())
+
+
 @contextmanager
 def _logged(tell: Callable[[str], None]) -> Iterator[None]:
     """Redirect log messages of libraries, which may contain text of a file, to `tell`."""
-
-    class Teller(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            tell(record.getMessage())
-
-    teller, root = Teller(logging.WARNING), logging.getLogger()
+    teller, root = _Teller(tell), logging.getLogger()
     root.addHandler(teller)
     try:
         yield
@@ -125,6 +132,15 @@ def _told_safely() -> Iterator[None]:
 def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
     """Print a traceback with control characters escaped."""
     say("".join(traceback.format_exception(kind, error, trace)), err=True)
+
+
+def show_errors_safely() -> None:
+    """Escape errors that no command shows: of threads, tasks and destructors."""
+    sys.excepthook = show_traceback
+    sys.unraisablehook = threading.excepthook = lambda about: show_traceback(
+        about.exc_type, about.exc_value, about.exc_traceback
+    )
+    logging.lastResort = _Teller(lambda text: say(f"warning: {printable(text)}", err=True))
 
 
 @contextmanager
