@@ -3,6 +3,7 @@
 # ruff: noqa: F811, fixtures of another file
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import warnings
@@ -10,14 +11,20 @@ import zlib
 
 import numpy as np
 import pytest
+import scipy.sparse
 from test_hostile_files import MTX, check, read, refusal, samples  # noqa: F401, fixtures
 
 from mercat._files.chunks import item_size, unpacked_size, whole_chunks
 from mercat._files.containers import check_hdf5, check_zarr
+from mercat.cli._console import Console
+from mercat.cli._read import read_table
+from mercat.cli._table import ReadOptions
+from mercat.cli._text import sniffed
 
 anndata, h5py, numcodecs, pd, zarr = map(
     pytest.importorskip, ["anndata", "h5py", "numcodecs", "pandas", "zarr"]
 )
+CONSOLE = Console(quiet=True, as_json=False)
 
 
 def test_info_does_not_make_sparse_matrices_dense(read, tmp_path):
@@ -148,10 +155,6 @@ def annotated():
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("compressor", ["default", "gzip", "zstd", "none"])
 def test_honest_stores_are_read(tmp_path, version, compressor):
-    from mercat.cli._console import Console
-    from mercat.cli._read import read_table
-    from mercat.cli._table import ReadOptions
-
     options = {} if compressor == "default" else {"compressor": None}
     if version == 2 and compressor in ("gzip", "zstd"):
         options = {"compressor": {"gzip": numcodecs.GZip(), "zstd": numcodecs.Zstd()}[compressor]}
@@ -165,7 +168,7 @@ def test_honest_stores_are_read(tmp_path, version, compressor):
             options = {"compressors": None}
         group = zarr.open_group(path, mode="w", zarr_format=version)
         anndata.io.write_elem(group, "/", adata, dataset_kwargs=options)
-    table = read_table(path, ReadOptions(), Console(quiet=True, as_json=False))
+    table = read_table(path, ReadOptions(), CONSOLE)
     np.testing.assert_array_equal(table.X, adata.X)
     assert table.uns["rank"]["0"].tolist() == ["g1", "g2"]
 
@@ -240,3 +243,78 @@ def test_honest_hdf5_is_read(tmp_path):
         values = np.random.default_rng(0).integers(0, 9, 300_000)
         file.create_dataset("X", data=values, chunks=(300_000,), compression="gzip", shuffle=True)
     check_hdf5(path)
+
+
+# ------------------------------------------------------------------ tables
+
+
+def test_lines_that_unpack_to_millions_of_cells_are_refused(read, tmp_path):
+    for line in (b"1,", b"a,"):
+        path = tmp_path / "a.csv.gz"
+        path.write_bytes(gzip.compress(line * (30 << 20) + b"1\n1\n"))
+        assert "has 31,457,281 columns, more than the 167,772" in refusal(read, "table", path)
+    path = tmp_path / "a.mtx.gz"
+    head = f"{MTX}coordinate real general\n50 8 2\n".encode()
+    path.write_bytes(gzip.compress(head + b"1 " * (30 << 20)))
+    assert "line 3 must hold 3 numbers" in refusal(read, "table", path)
+    path.write_bytes(gzip.compress(head + b"1 1 1\n" * (10 << 20)))
+    assert "it has more than 2 entries, but declares 2" in refusal(read, "table", path)
+
+
+def test_as_many_names_are_read_as_a_matrix_has_rows(read, tmp_path):
+    path = tmp_path / "matrix.mtx"
+    path.write_text(f"{MTX}coordinate real general\n50 8 2\n1 1 1\n2 2 2\n")
+    (tmp_path / "features.tsv").write_bytes(b"g\n" * 50)
+    (tmp_path / "barcodes.tsv.gz").write_bytes(gzip.compress(b"\n" * (60 << 20)))
+    assert "name 50 genes and more than 50 barcodes" in refusal(read, "table", path)
+    (tmp_path / "barcodes.tsv.gz").write_bytes(gzip.compress(b"\t" * (60 << 20) + b"\n" * 8))
+    check(read("table", path), path)
+
+
+def test_wide_tables_are_read(tmp_path):
+    """A table that is not compressed may have any number of columns."""
+    path = tmp_path / "a.csv"
+    path.write_text("1," * 199_999 + "1\n" + "0," * 199_999 + "1\n")
+    lines = path.read_text().splitlines()
+    assert sniffed(path, ReadOptions(), CONSOLE).names[-1] == "c200000"
+    path.write_text("\n".join([lines[0], "", *lines]))
+    assert len(sniffed(path, ReadOptions(), CONSOLE).names) == 200_000
+
+
+ONES = np.ones(8, int)
+ROWS = {"indices": ONES, "indptr": np.arange(9)}
+FRACTIONS = {
+    "shape": ("csr", ROWS | {"shape": np.array([8, 3.9])}, "shape must be integers, got '3.9'"),
+    "text": ("csr", ROWS | {"shape": np.array(["8", "3"])}, "shape must be integers, got '8'"),
+    "row": ("coo", {"row": ONES + 0.5, "col": ONES}, "row must be integers, got '1.5'"),
+    "coords": ("coo", {"coords": np.full((2, 8), 1.5)}, "coords must be integers, got '1.5'"),
+    "missing": ("coo", {"row": ONES * np.nan, "col": ONES}, "row must be integers, got 'nan'"),
+    "indices": ("csr", ROWS | {"indices": ONES * 2.25}, "indices must be integers, got '2.25'"),
+    "indptr": ("csc", ROWS | {"indptr": np.arange(4) * 2.5}, "indptr must be integers, got '2.5'"),
+    "offsets": ("dia", {"offsets": np.array([0.7])}, "offsets must be integers, got '0.7'"),
+}
+
+
+@pytest.mark.parametrize("case", FRACTIONS)
+def test_fractions_of_indices_are_refused(read, tmp_path, case):
+    kind, arrays, reason = FRACTIONS[case]
+    parts = {"format": kind.encode(), "data": np.ones(8), "shape": np.array([8, 3])} | arrays
+    np.savez(tmp_path / "a.npz", **parts)
+    assert reason in refusal(read, "table", tmp_path / "a.npz")
+
+
+def test_fractions_of_shapes_of_anndata_are_refused(read, tmp_path):
+    adata = anndata.AnnData(scipy.sparse.random(12, 6, 0.4, format="csr", random_state=0))
+    path = tmp_path / "a.h5ad"
+    adata.write_h5ad(path)
+    with h5py.File(path, "a") as file:
+        file["X"].attrs["shape"] = np.array([12, 6.5])
+    assert "the shape of X must be integers, got '6.5'" in refusal(read, "table", path)
+    path = tmp_path / "a.zarr"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata.write_zarr(path)
+    (path / ".zmetadata").unlink(missing_ok=True)
+    about = json.loads((path / "X/.zattrs").read_text()) | {"shape": [12, 6.5]}
+    (path / "X/.zattrs").write_text(json.dumps(about))
+    assert "a shape must be integers, got '6.5'" in refusal(read, "table", path)

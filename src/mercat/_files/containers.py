@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .chunks import inflated_size, item_size, name_of, unpacked_size, whole_chunks
-from .untrusted import allowance, check_claim, check_file, reading, unpacks_too_far
+from .untrusted import allowance, check_claim, check_file, check_integers, reading, unpacks_too_far
 
 # Codecs that neither run code nor unfold, unlike zarr's "pickle" and "astype", and compressors whose
 # chunks `unpacked_size` measures.
@@ -46,6 +46,7 @@ def check_hdf5(path: Path) -> None:
     def look_at(name: str, item: Any) -> None:
         for k in range(h5py.h5a.get_num_attrs(item.id)):
             _check_kind(path, name, h5py.h5a.open(item.id, index=k).get_type())
+        check_integers(f"{path}: the shape of {name}", item.attrs.get("shape", ()))
         if isinstance(item, h5py.Dataset):
             if item.external or item.is_virtual:
                 raise ValueError(f"{path} takes its values from another file, at {name}.")
@@ -147,7 +148,7 @@ def check_zarr(path: Path) -> None:
             check_file(part, folder=True)
             if part.name in _METADATA and part.is_file():
                 about = json.loads(part.read_bytes())
-                _check_codecs(path, about)
+                _check_metadata(path, about)
                 for place, node in _nodes(part, about):
                     if ".." in place.relative_to(path).parts:
                         raise ValueError(f"{path} points to another file, at {place}.")
@@ -177,9 +178,11 @@ def _check_unpacked(path: Path, chunks: list[Path], layouts: dict[Path, list[_La
                 raise ValueError(unpacks_too_far(path))
 
 
-def _check_codecs(path: Path, about: Any) -> None:
-    """Raise if metadata name an unknown codec, wherever it is."""
+def _check_metadata(path: Path, about: Any) -> None:
+    """Raise if metadata name an unknown codec or a fractional shape, wherever it is."""
     for node in _dictionaries(about):
+        if isinstance(node.get("shape"), list):
+            check_integers(f"{path}: a shape", node["shape"])
         for key in ("filters", "compressor", "codecs", "index_codecs"):
             codecs = node.get(key)
             for codec in codecs if isinstance(codecs, list) else [codecs]:

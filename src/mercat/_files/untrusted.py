@@ -238,13 +238,31 @@ def _check_text(flat: np.ndarray, where: str) -> None:
         raise ValueError(f"{where} holds text that is not Unicode.")
 
 
+def check_integers(where: str, values: Any) -> None:
+    """Raise unless all values are integers: SciPy cuts off the fractions of indices and sizes."""
+    values = np.asarray(values)
+    if values.size and values.dtype.kind not in "iu":
+        flat = values.ravel()
+        fractions = flat[flat != np.floor(flat)] if values.dtype.kind == "f" else flat
+        wrong = (fractions if fractions.size else flat)[0]
+        raise ValueError(f"{where} must be integers, got {str(wrong)[:40]!r}.")
+
+
+def most_sides(*paths: str | os.PathLike[str]) -> int:
+    """Maximum number of rows and columns of a sparse matrix, and of columns of a text table, in files.
+
+    Empty rows and columns take no space in a sparse or compressed file, but memory in a fit. A text table
+    that is not compressed never has more.
+    """
+    return allowance(*paths) // _BYTES_PER_SIDE
+
+
 def check_sides(path: str | os.PathLike[str], shape: tuple[int, ...], *beside: Path | None) -> None:
     """Raise if a sparse matrix has far more rows or columns than expected for the size of its file.
 
-    Empty rows and columns take no space in the file, but memory in a fit. Files `beside` it, with names of
-    rows and columns, count as part of it.
+    Files `beside` it, with names of rows and columns, count as part of it.
     """
-    most = allowance(path, *filter(None, beside)) // _BYTES_PER_SIDE
+    most = most_sides(path, *filter(None, beside))
     if sum(shape) > most:
         sizes = " x ".join(f"{size:,}" for size in shape)
         raise ValueError(

@@ -15,6 +15,7 @@ from ._console import Console
 from ._problems import BadInput, listed, refusing
 from ._table import ReadOptions, Table
 
+_INTEGERS = ("shape", "coords", "row", "col", "indices", "indptr", "offsets")  # of sparse matrices
 NPY_START = b"\x93NUMPY"
 
 
@@ -135,6 +136,8 @@ def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
         return tuple(arrays[name] for name in names)
 
     with refusing(), _untrusted.reading(path, "a valid sparse matrix"):
+        for name in filter(arrays.__contains__, _INTEGERS):
+            _untrusted.check_integers(f"{path}: {name}", arrays[name])
         kind = str(np.char.decode(arrays["format"].astype("S"), "ascii"))
         n, d = (int(size) for size in arrays["shape"])
         _untrusted.check_sides(path, (n, d))

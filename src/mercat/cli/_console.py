@@ -136,10 +136,11 @@ def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
 
 def show_errors_safely() -> None:
     """Escape errors that no command shows: of threads, tasks and destructors."""
-    sys.excepthook = show_traceback
-    sys.unraisablehook = threading.excepthook = lambda about: show_traceback(
-        about.exc_type, about.exc_value, about.exc_traceback
-    )
+
+    def show(about: Any) -> None:
+        show_traceback(about.exc_type, about.exc_value, about.exc_traceback)
+
+    sys.excepthook, sys.unraisablehook, threading.excepthook = show_traceback, show, show
     logging.lastResort = _Teller(lambda text: say(f"warning: {printable(text)}", err=True))
 
 

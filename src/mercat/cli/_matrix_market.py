@@ -6,6 +6,8 @@ SciPy's parser is not used: a malformed number can crash the process.
 from __future__ import annotations
 
 import io
+import itertools
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,14 +40,14 @@ def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
     """Read a matrix; in folders of 10x Genomics, cells are the rows, named by their barcodes."""
     with refusing(), _untrusted.reading(path, "a valid Matrix Market file"):
         X = _matrix(path)
-    barcodes, genes = map(_rows, companions(path))
+    barcodes, genes = (_rows(beside, max(X.shape)) for beside in companions(path))
     if options.transpose or not (barcodes or genes):
         return array_table(path, turned(X, options), options)
     if barcodes and genes and X.shape == (len(genes), len(barcodes)):
         console.note(f"{path} is a matrix of 10x Genomics: its columns, the cells, are the points.")
         return _cells(path, X, options, barcodes, genes)
     named = " and ".join(
-        f"{len(found):,} {what}"
+        f"{'more than ' * (len(found) > max(X.shape))}{min(len(found), max(X.shape)):,} {what}"
         for found, what in ((genes, "genes"), (barcodes, "barcodes"))
         if found
     )
@@ -61,7 +63,7 @@ def _matrix(path: Path) -> Any:
 
     with _untrusted.opened(path) as stream:
         header = _header(path, stream)
-        entries = _entries(path, stream, header)
+    entries = _entries(path, header)
     if not header.sparse:
         return _dense(header, entries[:, 0])
     rows, columns = (_indices(entries[:, k], header.shape[k]) for k in (0, 1))
@@ -120,15 +122,21 @@ def _header(path: Path, stream: BinaryIO) -> _Header:
     return _Header((n, d), n_entries, width, sparse, sign, n_lines)
 
 
-def _entries(path: Path, stream: BinaryIO, header: _Header) -> np.ndarray:
+def _entries(path: Path, header: _Header) -> np.ndarray:
     """The numbers, one row per line."""
     import pandas as pd
 
+    if wrong := _first_wrong(path, header, 1):  # which would determine the number of columns
+        raise ValueError(wrong)
     try:
-        frame = pd.read_csv(
-            stream, sep=r"\s+", header=None, index_col=False, dtype=np.float64,
-            float_precision="round_trip", na_values=[], keep_default_na=False,
-        )  # fmt: skip
+        with _untrusted.opened(path) as stream:
+            for _ in range(header.n_lines):
+                stream.readline()
+            frame = pd.read_csv(
+                stream, sep=r"\s+", header=None, index_col=False, dtype=np.float64,
+                nrows=header.n_entries + 1,
+                float_precision="round_trip", na_values=[], keep_default_na=False,
+            )  # fmt: skip
         entries = np.asarray(frame.to_numpy())
     except pd.errors.EmptyDataError:
         entries = np.empty((0, header.width))
@@ -137,17 +145,22 @@ def _entries(path: Path, stream: BinaryIO, header: _Header) -> np.ndarray:
     if entries.shape[1] != header.width or np.isnan(entries[:, : header.width - 1]).any():
         raise ValueError(_first_wrong(path, header) or "a line has too many or too few numbers.")
     if len(entries) != header.n_entries:
-        raise ValueError(f"it has {len(entries):,} entries, but declares {header.n_entries:,}.")
+        declared = f"{header.n_entries:,}"
+        count = f"more than {declared}" if len(entries) > header.n_entries else f"{len(entries):,}"
+        raise ValueError(f"it has {count} entries, but declares {declared}.")
     return entries
 
 
-def _first_wrong(path: Path, header: _Header) -> str | None:
-    """Message about the first line that does not have the right number of numbers."""
+def _first_wrong(path: Path, header: _Header, most: float = math.inf) -> str | None:
+    """Message about the first line that does not have the right number of numbers, among `most`."""
     with _untrusted.opened(path) as stream:
         for number, line in enumerate(stream, start=1):
-            cells = line.split()
+            cells = line.split(None, header.width)
             if number <= header.n_lines or not cells:
                 continue
+            if most <= 0:
+                return None
+            most -= 1
             try:
                 right = len([float(cell) for cell in cells]) == header.width
             except ValueError:
@@ -182,10 +195,11 @@ def _beside(path: Path, stem: str) -> Path | None:
     return next((other for other in others if other.is_file()), None)
 
 
-def _rows(path: Path | None) -> list[list[str]] | None:
-    """Cells of each line of a tab-separated file; None without a file."""
+def _rows(path: Path | None, most: int) -> list[list[str]] | None:
+    """The first two cells of up to `most` + 1 lines of a tab-separated file; None without a file."""
     if path is None:
         return None
     with refusing(), _untrusted.reading(path), _untrusted.opened(path) as binary:
         file = io.TextIOWrapper(binary, encoding="utf-8")
-        return [line.rstrip("\r\n").split("\t") for line in file]
+        lines = itertools.islice(file, most + 1)
+        return [line.rstrip("\r\n").split("\t", 2)[:2] for line in lines]

@@ -23,7 +23,8 @@ from ._console import Console
 from ._problems import BadInput, counted, listed
 from ._table import ReadOptions
 
-_SAMPLE = 200  # lines that tell what kind of file it is
+_SAMPLE = 200  # lines that tell what kind of file it is,
+_SAMPLE_SIZE = 1 << 22  # or fewer of more characters
 _DELIMITERS = ",;\t|"
 _POINT, _COMMA = re.compile(r"[+-]?\d*\.\d+"), re.compile(r"[+-]?\d+,\d+")
 _BINARY = {
@@ -178,13 +179,14 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
         raise BadInput(f"{path} is {what}, not text. Call it {name}.")
     encoding = _ENCODINGS.get(start[:2], "utf-8-sig")
     with opened(path, encoding) as stream:
-        lines = list(itertools.islice(stream, _SAMPLE))
+        lines = _first_lines(stream)
     if not any(line.strip() for line in lines):
         raise BadInput(f"{path} is empty.")
     if any("\0" in line for line in lines):
         raise BadInput(f"{path} is not a text file: it holds zero bytes.")
     top = next(line for line in lines if line.strip())
     delimiter = options.delimiter or _delimiter(path, top)
+    _check_width(path, 1 + max(line.count(delimiter) for line in lines))
     reader = csv.reader(lines, **dialect(delimiter))
     try:
         rows = [(reader.line_num, cells) for cells in reader if cells]
@@ -209,6 +211,28 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
     _check_unique(path, names)
     decimal = _decimal(rows[1:], delimiter, console)
     return TextFile(path, encoding, delimiter, decimal, names, rows[0][0])
+
+
+def _first_lines(stream: TextIO) -> list[str]:
+    """The first lines, two with text at least."""
+    lines: list[str] = []
+    size = n_text = 0
+    for line in itertools.islice(stream, _SAMPLE):
+        lines.append(line)
+        size, n_text = size + len(line), n_text + bool(line.strip())
+        if size > _SAMPLE_SIZE and n_text > 1:
+            break
+    return lines
+
+
+def _check_width(path: Path, n_columns: int) -> None:
+    """Raise if a compressed table has far more columns than expected for its size."""
+    most = _untrusted.most_sides(path)
+    if n_columns > most:
+        raise BadInput(
+            f"{path} has {n_columns:,} columns, more than the {most:,} that a file of its size may have. If "
+            "you trust it, unpack it first."
+        )
 
 
 def _delimiter(path: Path, line: str) -> str:
