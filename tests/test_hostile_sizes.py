@@ -14,12 +14,14 @@ import pytest
 import scipy.sparse
 from test_hostile_files import MTX, check, read, refusal, samples  # noqa: F401, fixtures
 
+from mercat import metrics
 from mercat._files.chunks import item_size, unpacked_size, whole_chunks
 from mercat._files.containers import check_hdf5, check_zarr
 from mercat.cli._console import Console
 from mercat.cli._read import read_table
 from mercat.cli._table import ReadOptions
 from mercat.cli._text import sniffed
+from mercat.metrics._points import Points
 
 anndata, h5py, numcodecs, pd, zarr = map(
     pytest.importorskip, ["anndata", "h5py", "numcodecs", "pandas", "zarr"]
@@ -318,3 +320,15 @@ def test_fractions_of_shapes_of_anndata_are_refused(read, tmp_path):
     about = json.loads((path / "X/.zattrs").read_text()) | {"shape": [12, 6.5]}
     (path / "X/.zattrs").write_text(json.dumps(about))
     assert "a shape must be integers, got '6.5'" in refusal(read, "table", path)
+
+
+def test_few_rows_of_many_columns_are_measured_by_the_distances_of_their_pairs(monkeypatch):
+    """A sparse file of 70 bytes may have 167,000 columns; differences of 100,000 triplets took minutes."""
+    counted = []
+    distances = Points.distances
+    monkeypatch.setattr(Points, "distances", lambda *a: counted.append(a[1].size) or distances(*a))
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    for Y in (X[:, :2], X[:, :3] / np.linalg.norm(X[:, :3], axis=1, keepdims=True)):
+        score = metrics.random_triplet_accuracy(X, Y)
+        assert sum(counted) <= 60 * 59 // 2
+        assert 0.5 < float(score) < 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
 from .._data.arrays import blocks, to_numpy
 from .._data.checks import check_integer, generator
@@ -125,10 +125,16 @@ def random_triplet_accuracy(
         i, j, k = _all_triplets(n)
     else:
         i, j, k = _random_tuples(n, 3, n_triplets, rng)
-    in_data = np.sign(data.distances(i, j) - data.distances(i, k))
-    in_embedding = np.sign(embedding.distances(i, j) - embedding.distances(i, k))
-    share = float(np.mean(in_data == in_embedding))
+    share = float(np.mean(_order(data, i, j, k) == _order(embedding, i, j, k)))
     return Score(share, 0.0 if exact else np.sqrt(share * (1 - share) / n_triplets))
+
+
+def _order(points: Points, i: Indices, j: Indices, k: Indices) -> Floats:
+    """-1 where j is nearer to i than k is, 0 at the same distance, 1 where it is farther."""
+    if len(points) ** 2 > len(i):
+        return np.asarray(np.sign(points.distances(i, j) - points.distances(i, k)))
+    D = squareform(_all_distances(points))
+    return np.asarray(np.sign(D[i, j] - D[i, k]))
 
 
 def centroid_preservation(X: Any, Y: Any, labels: Any, *, geometry: Geometry = "auto") -> Score:
