@@ -141,6 +141,13 @@ def test_only_regular_files_are_replaced(tmp_path):
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"], ids=["null", "surrogate"])
+def test_names_that_no_file_can_have(tmp_path, name):
+    with pytest.raises(OSError, match="cannot be written: a file cannot have this name"):  # noqa: SIM117
+        with whole_file(tmp_path / name):
+            pass
+
+
 def test_names_as_long_as_names_can_be(tmp_path):
     name = "n" * 240 + ".csv"
     write_both(tmp_path, name, "b")

@@ -28,6 +28,7 @@ import mercat
 from mercat import Mercat, metrics, tl
 from mercat._draw import colors, maps
 from mercat._draw.palette import MISSING
+from mercat._files.model import write_model
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
 from mercat.cli._methods import METHODS, Method
@@ -649,7 +650,47 @@ def test_output_columns_do_not_collide(data, tmp_path):
     assert not (tmp_path / "map.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "more"), [("point loss", []), ("p value", ["--uncertainty"])], ids=["loss", "p"]
+)
+def test_columns_of_the_page_do_not_collide(data, tmp_path, name, more):
+    FRAME.rename(columns={"kind": name}).to_csv(data, index=False)
+    code, _, err = call("embed", data, "--html", tmp_path / "map.html", *more)
+    assert code == 2
+    assert str(data) in err
+    assert f"--drop '{name}'" in err
+    done("embed", data, "-o", tmp_path / "map.csv", *more)
+    if name == "point loss":
+        code, _, err = call("view", tmp_path / "map.csv", "-o", tmp_path / "map.html")
+        assert code == 3
+        assert f"{tmp_path / 'map.csv'} has a column 'point loss'" in err
+
+
 # ------------------------------------------------------------------ models
+
+
+@pytest.mark.parametrize(
+    ("notes", "reason"),
+    [
+        ({"features": 5}, "its features must be 5 different names, got '5'"),
+        ({"features": ["a", 2, "c", "d", "e"]}, "its features must be 5 different names"),
+        ({"features": ["a"] * 5}, "its features must be 5 different names"),
+        ({"features": ["a", "b"]}, "its features must be 5 different names"),
+        ({"key": 5}, "its key must be a name, got '5'"),
+        ({"center": np.zeros(3)}, "center must be 5 numbers"),
+    ],
+    ids=str,
+)
+def test_transform_refuses_a_model_with_odd_notes(data, tmp_path, notes, reason):
+    path = tmp_path / "odd.mercat"
+    write_model(Mercat(random_state=0).fit(X), path, notes)
+    data = data if "key" not in notes else tmp_path / "cells.h5ad"
+    if "key" in notes:
+        anndata.AnnData(X).write_h5ad(data)
+    code, _, err = call("transform", path, data)
+    assert code == 3
+    assert reason in err
+    assert str(path) in err
 
 
 def test_transform_repeats_the_preparation_and_matches_columns(data, tmp_path):

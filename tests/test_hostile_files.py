@@ -494,6 +494,9 @@ def test_pipes_and_devices_are_refused_and_not_waited_for(read, samples, tmp_pat
         path = tmp_path / f"zero-{reader}-{name}"
         path.symlink_to("/dev/zero")
         assert "is a device, not a file" in refusal(read, reader, path)
+        path = tmp_path / f"kernel-{reader}-{name}"
+        path.symlink_to("/proc/kmsg")  # a regular file of no bytes, which blocks
+        assert "is a part of the kernel, not a file" in refusal(read, reader, path)
         path = tmp_path / f"folder-{reader}-{name}"
         path.mkdir()
         refusal(read, reader, path)

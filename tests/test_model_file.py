@@ -133,6 +133,21 @@ def test_notes_come_back_and_prepared_data_are_told_of(saved, tmp_path):
         mercat.load(path)
 
 
+def test_text_of_a_file_is_escaped(saved, tmp_path):
+    """Warnings and errors may reach a terminal, which would obey it."""
+    evil = "\x1b]0;hurt\x07\x1b[2J"
+    path = write_model(saved[0], tmp_path / "m.mercat", {"prepared": evil})
+    with pytest.warns(UserWarning, match=r"\(\\x1b\]0;hurt\\x07\\x1b\[2J\)"):
+        mercat.load(path)
+    parts = saved[2]
+    newer = edited(parts, lambda header: header.update(version=99, mercat=evil))
+    array = npy(np.zeros(3, dtype="<i2"))
+    for each in (newer, parts | {f"{evil}.npy": array}, parts | {f"{evil}.npy": b"{evil}"}):
+        message = refusal(write(path, each))
+        assert "\\x1b]0;hurt" in message
+        assert "\x1b" not in message
+
+
 def test_what_cannot_be_kept_is_refused_and_nothing_is_written(tmp_path):
     path = tmp_path / "m.mercat"
     with pytest.raises(TypeError, match=r"^model .*dict"):

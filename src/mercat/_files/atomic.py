@@ -77,6 +77,8 @@ def check_target(path: Path) -> Path:
         kind = kind_of_file(target)
     except OSError as error:
         raise OSError(f"{path} cannot be written: {error.strerror}.") from error
+    except ValueError as error:  # text that is not Unicode, or a null character
+        raise OSError(f"{str(path)!r} cannot be written: a file cannot have this name.") from error
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
     if kind == "a folder":

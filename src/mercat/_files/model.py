@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercat import __version__
 
 from .._data.checks import check_choice, warn_caller
+from .._data.text import printable
 from .._estimator import Mercat
 from .._validation import check_parameters
 from .atomic import whole_file
@@ -94,8 +95,9 @@ def load(path: str | os.PathLike[str]) -> Mercat:
     """
     model, notes = read_model(path)
     if notes.get("prepared"):
+        steps = printable(str(notes["prepared"]))
         warn_caller(
-            f"{path} was fitted to prepared data ({notes['prepared']}): prepare rows in the same way "
+            f"{path} was fitted to prepared data ({steps}): prepare rows in the same way "
             "before transform, or use `mercat transform`.",
             UserWarning,
         )
@@ -171,7 +173,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Mercat, dict[str, Any]]:
                 header, arrays = _read_archive(archive, os.path.getsize(path))
             return _restore(header, arrays)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
+            reason = printable(str(error))
+            raise ValueError(f"{path} is not a model that can be loaded: {reason}") from error
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
             raise ValueError(f"{path} is not a valid model file: {short(error)}") from error
 

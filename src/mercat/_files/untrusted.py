@@ -21,6 +21,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .._data.text import printable
+
 FOLD = 200  # real tables are compressed 2- to 50-fold, attacks 1000-fold
 FREE = 1 << 26  # bytes to which any file may expand
 _MOST_MEMBERS = 10_000
@@ -44,9 +46,12 @@ _KINDS = {
 def kind_of_file(path: str | os.PathLike[str]) -> str:
     """Kind of a path after following links: "a file", "a folder", "a pipe", ..., or "absent"."""
     try:
-        return _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
+        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
+    # What is called a file there may have any size, and block whoever reads it.
+    of_kernel = os.path.realpath(path).startswith(("/proc/", "/sys/"))
+    return "a part of the kernel" if kind == "a file" and of_kernel else kind
 
 
 def check_file(path: str | os.PathLike[str], *, folder: bool = False) -> None:
@@ -90,15 +95,18 @@ def reading(
             raise
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
     except Exception as error:  # C libraries and parsers raise whatever they like
-        if isinstance(error, ValueError) and str(error).startswith(str(path)):
-            raise
+        reason = str(error).removeprefix(str(path))
+        if isinstance(error, ValueError) and reason != str(error):
+            if reason == printable(reason):
+                raise
+            raise ValueError(f"{path}{printable(reason)}") from error
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
 
 
 def short(error: Exception) -> str:
-    """The first line of an error's message, or its type."""
+    """The first line of an error's message, with control characters escaped, or its type."""
     first = (str(error).strip().splitlines() or [""])[0]
-    return first[:200] or type(error).__name__
+    return printable(first[:200]) or type(error).__name__
 
 
 def allowance(*paths: str | os.PathLike[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -124,14 +125,23 @@ def _real(path: Path) -> Path:
 # ------------------------------------------------------------------ tables
 
 
-def check_columns(table: Table, output: Path | None, uncertainty: bool = False) -> None:
-    """Raise if a column of metadata has the name of an output column."""
+def check_columns(
+    table: Table, output: Path | None, html: Path | None, *, loss: bool, uncertainty: bool = False
+) -> None:
+    """Raise if a column of metadata has the name of a column of the outputs."""
     names = COORDINATES + (UNCERTAINTY_COLUMNS if uncertainty else ())
+    if output is not None and ending(output) in (".npy", *ANNOTATED):
+        names = ()
+    if html is not None:
+        from ..viewer._encode import POINT_LOSS
+        from ..viewer._places import COLUMNS
+
+        names += (POINT_LOSS,) * loss + COLUMNS * uncertainty
     taken = [name for name in table.meta.columns if name in names]
-    if taken and (output is None or ending(output) not in (".npy", *ANNOTATED)):
+    if taken:
         raise click.UsageError(
             f"The column {taken[0]!r} of {table.path} has the name of an output column: ignore it with "
-            f"--drop {taken[0]}, or rename it."
+            f"--drop {shlex.quote(taken[0])}, or rename it."
         )
 
 

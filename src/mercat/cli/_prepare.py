@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class Preparation:
         }
 
     @classmethod
-    def from_notes(cls, notes: dict[str, Any], n_features: int) -> Preparation:
+    def from_notes(cls, notes: dict[str, Any], n_features: int, path: Path) -> Preparation:
         """Read and check the entries of a model file."""
         center, scale = notes.get("center"), notes.get("scale")
         for name, column in (("center", center), ("scale", scale)):
@@ -96,9 +97,9 @@ class Preparation:
                 or column.shape != (n_features,)
                 or not np.isfinite(column).all()
             ):
-                raise BadInput(f"The model's {name} must be {n_features} numbers.")
+                raise BadInput(f"{path}: its {name} must be {n_features} numbers.")
         if scale is not None and not (scale > 0).all():
-            raise BadInput("The model's scale must be positive.")
+            raise BadInput(f"{path}: its scale must be positive.")
         return cls(bool(notes.get("log1p")), center, scale)
 
 

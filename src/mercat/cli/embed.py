@@ -66,7 +66,7 @@ def embed(
     _check_number(table)
     if len(table.meta.columns):
         console.note(f"Metadata, not embedded: {table.kept()}.")
-    check_columns(table, output, uncertainty)
+    check_columns(table, output, html, loss=True, uncertainty=uncertainty)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     X = preparation.apply(table)
     from .._solve.trust import column_names

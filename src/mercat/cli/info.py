@@ -15,7 +15,7 @@ from .. import __version__
 from .. import _kernels as kernels
 from .._data.text import printable
 from .._extras import not_installed
-from .._files.untrusted import reading
+from .._files.untrusted import kind_of_file, reading
 from . import _options
 from ._console import Console, command
 from ._measures import dominating
@@ -91,8 +91,9 @@ def version(distribution: str) -> str | None:
 
 
 def _is_model(path: Path) -> bool:
-    if not path.is_file() or not zipfile.is_zipfile(path):
-        return False
+    with refusing():
+        if kind_of_file(path) != "a file" or not zipfile.is_zipfile(path):
+            return False
     with reading(path), open(path, "rb") as file:
         if file.read(len(_ZIP)) != _ZIP:
             return False  # an .h5ad file that contains a model, and ends like a ZIP file

@@ -90,7 +90,7 @@ def ingest(
     for name in cells.obs.columns:
         if name not in table.meta and name != lost:
             table.meta[name] = plain(cells.obs[name].reset_index(drop=True), query, name)
-    check_columns(table, output)
+    check_columns(table, output, html, loss=True)
     Y, fit = np.asarray(cells.obsm[sphere_of(KEY)]), cells.obs[f"{SHORT}_fit"].to_numpy()
     about = {name: value for name, value in cells.uns[SHORT].items() if name != "n_beyond_map"}
     missing = about["reference"]["missing_genes"]

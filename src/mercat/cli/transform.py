@@ -57,16 +57,16 @@ def transform(
     plan_map(outputs, output, html, png)
     with refusing():
         fitted, notes = read_model(model)
-    features = notes.get("features")
+    features = _names(notes.get("features"), fitted.n_features_in_, model)
     if arguments["key"] is None and ending(data) in ANNOTATED:
-        arguments["key"] = notes.get("key")
+        arguments["key"] = _key(notes.get("key"), model)
     expected = tuple(features) if features else None
     options = _options.read_options(arguments, expected=expected)
     table = _matched(read_table(data, options, console), features, fitted.n_features_in_, model)
     if features and not table.features:
         console.note(f"The columns of {data} have no names: they are taken in the model's order.")
-    check_columns(table, output)
-    preparation = Preparation.from_notes(notes, fitted.n_features_in_)
+    check_columns(table, output, html, loss=False)
+    preparation = Preparation.from_notes(notes, fitted.n_features_in_, model)
     fitted.set_params(n_jobs=n_jobs, verbose=console.progress)
     Y = fitted.transform(preparation.apply(table))
     summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
@@ -75,6 +75,25 @@ def transform(
     embedded = Embedded(table, Y, None, options.label, summary, about)
     files = outputs.write(**map_writers(embedded))
     say_map(console, embedded, [f"{counted(len(Y), 'point')} placed."], files)
+
+
+def _names(features: Any, n_features: int, model: Path) -> list[str] | None:
+    """Names of columns from the notes of a model file, None if it has none."""
+    if features is None:
+        return None
+    names = isinstance(features, list) and all(isinstance(name, str) for name in features)
+    if not names or len(set(features)) < len(features) or len(features) != n_features:
+        raise BadInput(
+            f"{model}: its features must be {n_features} different names, got {str(features)[:60]!r}."
+        )
+    return list(features)
+
+
+def _key(key: Any, model: Path) -> str | None:
+    """Name of the representation from the notes of a model file, None if it has none."""
+    if key is None or isinstance(key, str):
+        return key
+    raise BadInput(f"{model}: its key must be a name, got {str(key)[:60]!r}.")
 
 
 def _matched(table: Table, features: list[str] | None, n_features: int, model: Path) -> Table:

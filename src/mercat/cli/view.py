@@ -72,6 +72,7 @@ def view(
 
 def _embedded(found: Embedding, label: str | None) -> Embedded:
     from .._data.checks import check_unit
+    from ..viewer._encode import POINT_LOSS
 
     try:
         check_unit("the file", found.Y, some=True)
@@ -79,8 +80,13 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
         raise BadInput(
             f"{found.path} must hold unit vectors: {error} Use a file that `mercat embed` wrote."
         ) from error
+    if found.loss is not None and POINT_LOSS in found.meta:
+        raise BadInput(
+            f"{found.path} has a column {POINT_LOSS!r}, as the page calls its column {found.lost!r}: rename "
+            "it."
+        )
     if found.loss is not None and label in ("loss", found.lost):
-        label = "point loss"  # as the page has it
+        label = POINT_LOSS  # as the page has it
     elif label is not None and label not in found.meta:
         columns = [*found.meta.columns, *([] if found.loss is None else [found.lost])]
         raise unknown_column("--label", label, columns, found.path, "metadata column")

@@ -29,6 +29,7 @@ from ._neighbors import Neighbors, read_neighbors, shares, torn
 from ._places import Places, read_places
 from ._regions import Region, find_regions
 
+POINT_LOSS = "point loss"  # name of a column
 THEMES = ("auto", "dark", "light")
 _VERSION = 3
 
@@ -207,12 +208,12 @@ def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Column]:
     loss = np.asarray(point_loss, dtype=np.float64)
     if loss.shape != (n,):
         raise ValueError(f"point_loss must have one value per point ({n}), got shape {loss.shape}.")
-    return [Numbers("point loss", loss, role="loss")]
+    return [Numbers(POINT_LOSS, loss, role="loss")]
 
 
 def _given_as(name: str) -> str:
     """Name of the argument that adds a column of this name."""
-    if name == "point loss":
+    if name == POINT_LOSS:
         return "point_loss"
     return "neighbors" if name.startswith("torn neighbours") else "uncertainty"
 

@@ -22,6 +22,7 @@ _NAMES = {
     "torn": ("torn share", "torn"),
     "p_value": ("p value", "loss"),
 }
+COLUMNS = tuple(name for name, _ in _NAMES.values())
 
 
 @dataclass(frozen=True)
