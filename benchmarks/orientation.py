@@ -51,7 +51,8 @@ def runs(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray]]:
     for seed in SEEDS:
         yield "seed", {"random_state": seed}, np.arange(n)
     for number in LANDMARKS:
-        yield "landmarks", {"random_state": 0, "n_landmarks": number}, np.arange(n)
+        parameters = {"random_state": 0, "solver": "landmarks", "n_landmarks": number}
+        yield "landmarks", parameters, np.arange(n)
     for seed in SUBSAMPLES:
         rows = np.random.default_rng(100 + seed).permutation(n)[: round(0.95 * n)]
         yield "subsample", {"random_state": 0}, np.sort(rows)

@@ -68,7 +68,7 @@ def test_a_fit_has_its_attributes(fitted, digits):
     n = len(digits)
     assert fitted.embedding_.shape == (n, 3)
     np.testing.assert_allclose(np.linalg.norm(fitted.embedding_, axis=1), 1, rtol=1e-12)
-    assert len(fitted.landmarks_) == len(set(fitted.landmarks_)) == 1000
+    assert sorted(fitted.landmarks_) == list(range(n))
     assert 0.1 < fitted.loss_ < 0.2
     assert 0.55 < fitted.correlation_ < 0.65
     alpha, beta = fitted.calibration_
@@ -106,17 +106,18 @@ def test_landmarks_come_close_to_exact(digits):
     assert abs(exact.correlation_ - placed.correlation_) < 0.01
 
 
-def test_auto_is_exact_for_few_points_and_landmarks_for_many(digits):
-    few = Mercat(random_state=0).fit(digits[:300])
-    assert len(few.landmarks_) == 300
-    np.testing.assert_array_equal(
-        few.embedding_, Mercat(solver="exact", random_state=0).fit(digits[:300]).embedding_
-    )
-    many, quick = digits[:1001], {"tol": 0.1, "init": "pca", "random_state": 0}
-    np.testing.assert_array_equal(
-        Mercat(**quick).fit(many).embedding_,
-        Mercat(solver="landmarks", **quick).fit(many).embedding_,
-    )
+@pytest.mark.parametrize(("detail", "most"), [(0, 2000), (0.1, 2000), (0.3, 1000)])
+@pytest.mark.usefixtures("brief_descent")
+def test_auto_is_exact_for_few_points_and_landmarks_for_many(detail, most):
+    """A map of averages, from which much detail starts, is of a sample of more points."""
+    X = np.random.default_rng(0).normal(size=(most + 1, 3)) * [3, 2, 1]
+    quick = {"detail": detail, "tol": 0.1, "init": "pca", "random_state": 0}
+    for n, solver in ((most, "exact"), (most + 1, "landmarks")):
+        model = Mercat(**quick).fit(X[:n])
+        np.testing.assert_array_equal(
+            model.embedding_, Mercat(solver=solver, **quick).fit(X[:n]).embedding_
+        )
+        assert len(model.landmarks_) == (n if solver == "exact" else 1000)
 
 
 def test_calibrated_keeps_angles_better_than_absolute(digits):
@@ -223,7 +224,7 @@ def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
 
 def test_other_landmarks_give_a_similar_map(digits):
     """Landmarks are chosen by the values of the rows; another unit gives others."""
-    one, two = (Mercat(random_state=0).fit(unit * digits) for unit in (1, 1.1))
+    one, two = (Mercat(solver="landmarks", random_state=0).fit(unit * digits) for unit in (1, 1.1))
     assert set(one.landmarks_) != set(two.landmarks_)
     assert spearmanr(pdist(one.embedding_[::4]), pdist(two.embedding_[::4])).statistic > 0.9
 
@@ -393,7 +394,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(digits):
 
 
 def test_verbose_shows_bars_on_stderr(digits, capsys):
-    Mercat(verbose=True, random_state=0).fit(digits[:1100])
+    Mercat(verbose=True, solver="landmarks", random_state=0).fit(digits[:1100])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "solving" in captured.err

@@ -78,7 +78,8 @@ def test_memory_stays_within_the_formula(case):
 
     given = {"n_jobs": 1, "detail": 0.0, "solver": "auto", "dtype": "float32"} | case
     peak = python(MEASURE, json.dumps(given))
-    solved = given["n"] if given["solver"] == "exact" else 1000
+    exact = given["solver"] == "exact" or given["n"] <= 2000
+    solved = given["n"] if exact else 1000
     bound = most_memory(
         given["n"], given["d"], n_jobs=given["n_jobs"], solved=solved, detail=given["detail"]
     )

@@ -79,7 +79,7 @@ def test_three_places_are_no_reason_for_doubt():
 
 def test_components_that_cut_most_of_the_variance(digits):
     (message,) = warned(digits, n_spectral=2)
-    assert re.match("n_spectral=2 keeps 2[89]% of the variance", message)  # 28.5 %, of a sample
+    assert re.match("n_spectral=2 keeps 2[78]% of the variance", message)  # 27.9 %
     assert "Raise n_spectral" in message
     distances = cdist(digits[:300], digits[:300])
     assert "n_spectral=2 keeps" in warned(distances, metric="precomputed", n_spectral=2)[0]
@@ -171,7 +171,7 @@ def test_a_column_beside_which_nothing_is_seen(solver):
     assert fit(X) == []
 
 
-@pytest.mark.parametrize("n", [300, 1200])
+@pytest.mark.parametrize("n", [300, 2400])
 def test_rows_beside_which_nothing_is_seen(n):
     X = noise(n, 6)
     X[17] += 1e6
@@ -185,7 +185,7 @@ def test_rows_beside_which_nothing_is_seen(n):
 
 
 def test_landmarks_too_few_for_the_spread_of_the_data(digits):
-    (message,) = warned(digits, n_landmarks=12)
+    (message,) = warned(digits, solver="landmarks", n_landmarks=12)
     assert message.startswith("n_landmarks=12")
     assert "Raise n_landmarks" in message
 

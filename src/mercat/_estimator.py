@@ -85,7 +85,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         has shape (n, w) and contains the distances to the first w rows as landmarks.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
         "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a sample of the points and
-        places all others against it, in O(n). "auto" is "exact" up to 1000 points and "landmarks" beyond.
+        places all others against it, in O(n). "auto" is "exact" up to 2000 points, or 1000 if detail is 0.2
+        or more, and "landmarks" beyond.
         "algorithm1" is the paper's Algorithm 1, for comparison; it requires objective="absolute".
     n_landmarks : int, default=1000
         Number of landmarks. More give a slightly better map; the time to solve them grows with the square of

@@ -57,7 +57,8 @@ from .placement import (
 from .starts import Promising, best_start
 from .status import Status
 
-_EXACT_UP_TO = 1000  # points that solver="auto" solves exactly
+_EXACT_UP_TO = 2000  # points that solver="auto" solves exactly, ...
+_EXACT_WITH_DETAIL_UP_TO = 1000  # ... if the descent starts from a map of averages
 _MAX_ITER = 500
 _FOR_SAMPLES = 3  # factor of the tolerance if a sample is solved
 CROWD = 10_000  # points that determine the rotation of the map, ...
@@ -112,7 +113,8 @@ class Plan(NamedTuple):
     @property
     def sampled(self) -> bool:
         """Whether a sample is solved and all rows are placed against it."""
-        many = self.source.shape[0] > _EXACT_UP_TO
+        exact_up_to = _EXACT_WITH_DETAIL_UP_TO if begins_at_averages(self) else _EXACT_UP_TO
+        many = self.source.shape[0] > exact_up_to
         return self.solver == "landmarks" or (self.solver == "auto" and many)
 
 
@@ -258,8 +260,8 @@ def _solve_all(plan: Plan) -> Solved:
     given = plan.source.take_all()
     n = given.shape[0]
     X_hat = _projected(given, plan)
-    diagnostics = _diagnostics(given, X_hat, np.arange(n), plan)
     sample = sample_of(plan.source, n)
+    diagnostics = _diagnostics(given[sample.rows], X_hat[sample.rows], sample.rows, plan)
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:

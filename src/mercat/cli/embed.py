@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import DEFAULTS
 from . import _options
 from ._console import Console, command
 from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
@@ -129,7 +130,7 @@ def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, 
     model = Mercat(**parameters, verbose=console.progress).fit(X)
     model.set_params(verbose=False)
     n, asked = len(model.embedding_), parameters["n_landmarks"]
-    if asked < n == len(model.landmarks_):
+    if asked != DEFAULTS["n_landmarks"] and asked < n == len(model.landmarks_):
         console.note(
             f"All {n:,} points were solved together without landmarks: --n-landmarks {asked} has no "
             "effect on so few points."
