@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from processes import python
 from spheres import random_sphere
 
 from mercat import _kernels as kernels
@@ -601,6 +602,85 @@ def test_points_equal_to_landmarks_go_where_these_are(level, far):
     starts = np.roll(Y, 1, axis=0).astype(np.float32)[:, None]
     np.testing.assert_array_equal(placer.place_from(X, starts)[0], expected)
     assert (geodesic(found[-3:], expected[:3]) > 1e-3).all()
+
+
+# ------------------------------------------------------------------ threads
+
+ON_THREADS = """
+import json, os, threading
+import numpy as np
+from mercat import _kernels as kernels
+rng = np.random.default_rng(0)
+Y = rng.normal(size=(40_000, 3)).astype(np.float32)
+around, least = rng.normal(size=Y.shape).astype(np.float32), np.ones((len(Y), 1), np.float32)
+
+def moved(n_threads):
+    arrays = (around, around, around, least, least)
+    return kernels.move(Y, around, arrays, (1.0, 1.0, 1.0), 0.8, 1.0, 0.1, n_threads)[0].tobytes()
+
+def n_helpers():
+    return len(os.listdir("/proc/self/task")) - threading.active_count()
+
+alone = moved(1)
+"""
+
+
+def test_loops_at_the_same_time_give_the_same_bits():
+    """More loops than threads.c has room for; those without helpers do all of their rows."""
+    code = """
+found = []
+threads = [
+    threading.Thread(target=lambda: found.extend(moved(k) for k in (2, 3, 8) * 10)) for _ in range(30)
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(json.dumps([len(found), all(bits == alone for bits in found)]))
+"""
+    assert python(ON_THREADS + code) == [900, True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_helpers_stay_and_leave_signals_to_python():
+    code = """
+before = n_helpers()
+for _ in range(20):
+    moved(4)
+tasks = [f"/proc/self/task/{task}/status" for task in os.listdir("/proc/self/task")]
+blocked = [line.split()[1] for t in tasks for line in open(t) if line.startswith("SigBlk")]
+term = 1 << signal.SIGTERM - 1
+print(json.dumps([n_helpers() - before, sum(bool(int(b, 16) & term) for b in blocked)]))
+"""
+    assert python("import signal\n" + ON_THREADS + code) == [3, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_has_helpers_of_its_own():
+    """Also if another thread of the parent is in a loop."""
+    code = """
+ended = False
+def busy():
+    while not ended:
+        moved(3)
+thread = threading.Thread(target=busy)
+thread.start()
+same = []
+for _ in range(20):
+    pid = os.fork()
+    if not pid:
+        signal.alarm(20)
+        os._exit(0 if moved(4) == alone and n_helpers() == 3 else 1)
+    same.append(os.waitpid(pid, 0)[1] == 0 and moved(4) == alone)
+    if not same[-1]:
+        break
+ended = True
+thread.join()
+print(json.dumps(same))
+"""
+    code = code if sys.platform == "linux" else code.replace(" and n_helpers() == 3", "")
+    preamble = "import signal, warnings\nwarnings.simplefilter('ignore')\n"  # on forks with threads
+    assert python(preamble + ON_THREADS + code) == [True] * 20
 
 
 # ------------------------------------------------------------------ building and finding

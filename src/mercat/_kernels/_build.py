@@ -40,7 +40,7 @@ LEVELS: dict[str, list[str]] = {
     "avx2": ["-mavx2", "-mfma"],
     "avx512": ["-mavx2", "-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"],
 }
-_ONCE = "cpu.c"
+_ONCE = {"cpu.c", "threads.c"}
 
 
 class CannotBuild(Exception):
@@ -90,8 +90,8 @@ def build(
         gcc = "clang" not in _run([*command, "--version"], scratch).lower()
         options = [*OPTIONS, *(GCC_ONLY if gcc else []), *extra]
         for level in levels(machine):
-            sources = {p.name for p in FOLDER.glob("*.c")} - {_ONCE}
-            for source in sorted(sources | ({_ONCE} if level == "any" else set())):
+            sources = {p.name for p in FOLDER.glob("*.c")} - _ONCE
+            for source in sorted(sources | (_ONCE if level == "any" else set())):
                 objects.append(f"{source}.{level}.o")
                 output = str(Path(scratch) / objects[-1])
                 define = [*LEVELS[level], f"-DLEVEL=_{level}", "-c", source, "-o", output]
