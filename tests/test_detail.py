@@ -72,9 +72,9 @@ def weights(X: np.ndarray, k: int) -> sp.csr_array:
     with Workers(1) as workers:
         graph = graph_of(nearest(X, k, np.random.default_rng(0), workers).indices)
         lengths = edge_lengths(X, graph, workers)
-    shares = edge_shares(lengths, graph.indptr, DECAY)
-    radius = radii(lengths, shares, graph.indptr)
-    return affinities(graph, shares, strength_of(radius)(radius))
+        shares = edge_shares(lengths, graph.indptr, DECAY)
+        radius = radii(lengths, shares, graph.indptr)
+        return affinities(graph, [shares], strength_of(radius)(radius), workers)[0]
 
 
 def loops(n_loops: int, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -166,10 +166,32 @@ def test_affinities_by_hand():
     np.testing.assert_allclose(radius, [1, 1, 2])
     strength = strength_of(radius)(radius)
     np.testing.assert_allclose(strength, np.array([1, 1, 0.25]) * (3 / 2 / 2.25))
-    P = affinities(graph, shares, strength).toarray()
+    P, twice = (p.toarray() for p in run(affinities, graph, (shares, 2 * shares), strength))
     expected = np.array([[0, 2, 0], [2, 0, 0.25], [0, 0.25, 0]]) * (1.5 / 2.25)
     np.testing.assert_allclose(P, expected, rtol=1e-6)
+    np.testing.assert_array_equal(twice, 2 * P)
     assert P.sum() == pytest.approx(3)
+
+
+def test_affinities_of_many_points_are_symmetric_sums():
+    """Rows of all lengths, with columns in any order, in several blocks."""
+    rng, n = np.random.default_rng(0), 9000
+    start, end = rng.integers(n, size=(2, 10 * n))
+    graph = sp.csr_array((np.ones(10 * n, np.float32), (start, end)), shape=(n, n))
+    graph.sum_duplicates()
+    first = slice(*graph.indptr[:2])
+    graph.indices[first] = graph.indices[first][::-1].copy()
+    graph.has_sorted_indices = False
+    shares, strength = rng.random(graph.nnz), rng.random(n)
+    weight = (np.repeat(strength, np.diff(graph.indptr)) * shares).astype(np.float32)
+    one_way = sp.csr_array((weight, graph.indices, graph.indptr), shape=(n, n))
+    expected = sp.csr_array(one_way + one_way.T)
+    expected.sort_indices()
+    for n_jobs in (1, 3):
+        (found,) = run(affinities, graph, [shares], strength, n_jobs=n_jobs)
+        np.testing.assert_array_equal(found.indptr, expected.indptr)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_array_equal(found.data, expected.data)
 
 
 def test_shares_are_half_equal_and_half_decay_with_the_squared_distance():

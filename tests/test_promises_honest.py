@@ -223,7 +223,8 @@ def test_parts_are_counted():
     X = np.repeat([[0.0], [100.0], [300.0]], [50, 30, 20], axis=0) + noise(100, 1)
     with Workers(1) as workers:
         graph = graph_of(nearest(X, 5, np.random.default_rng(0), workers).indices)
-    parts = parts_of(affinities(graph, np.full(graph.nnz, 0.2), np.ones(100)))
+        (P,) = affinities(graph, [np.full(graph.nnz, 0.2)], np.ones(100), workers)
+    parts = parts_of(P)
     assert parts.number == 3
     assert parts.apart == pytest.approx(0.5)
 

@@ -31,7 +31,7 @@ class SquareTerm(NamedTuple):
     def curvature(self) -> float:
         return 8 * self.q**2
 
-    def residuals(self, inverse_distance, Y, others):
+    def residuals(self, inverse_distance, Y, others, n_threads=1):
         apart = inverse_distance > 0
         u = apart / np.where(apart, inverse_distance, 1) ** 2
         v = 2 - 2 * Y @ others.T

@@ -28,7 +28,7 @@ neighbours.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ from .. import _kernels as kernels
 from .._data.arrays import Array, beside, namespace, on_host, row_blocks, row_dot, widest
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
-from .graphs import Graph, Rows, row_sums, with_its_transpose
+from .graphs import Graph, Rows, row_sums, with_its_transpose, with_transposes
 
 DECAY = 5.0  # of the shares, per squared distance in units of its mean over the neighbours
 _AVERAGED = 2  # number of averaging rounds
@@ -196,16 +196,13 @@ def strength_of(radius: Array) -> Strength:
     return raw._replace(factor=len(radius) / (2 * float(raw(radius).sum())))
 
 
-def affinities(graph: Any, shares: Array, strength: Array) -> Any:
-    """Symmetric edge weights of a graph: strength of each point times the share of the edge."""
-    xp = namespace(shares)
-    weight = xp.astype(Rows(graph.indptr).spread(strength) * shares, xp.float32)
-    if not on_host(shares):
-        return with_its_transpose(Graph(graph.indices, graph.indptr, weight))
-    one_way = scipy.sparse.csr_array((weight, graph.indices, graph.indptr), shape=graph.shape)
-    both = scipy.sparse.csr_array(one_way + one_way.T)
-    both.sort_indices()
-    return both
+def affinities(graph: Any, shares: Sequence[Array], strength: Array, workers: Workers) -> list[Any]:
+    """Symmetric edge weights of a graph, for each of the shares: strength of each point times the share."""
+    xp, strengths = namespace(strength), Rows(graph.indptr).spread(strength)
+    weights = (xp.astype(strengths * share, xp.float32) for share in shares)
+    if on_host(strength):
+        return with_transposes(graph, [*weights], workers)
+    return [with_its_transpose(Graph(graph.indices, graph.indptr, weight)) for weight in weights]
 
 
 def affinities_of(X: Array, graph: Any, workers: Workers) -> tuple[Affinities, Strength]:
@@ -218,5 +215,5 @@ def affinities_of(X: Array, graph: Any, workers: Workers) -> tuple[Affinities, S
     strength = strength_of(radius)
     along_paths = by_rows(path_shares, steps, lengths)
     del steps, lengths  # on a device there may be no room for what follows
-    both = workers.map(lambda s: affinities(graph, s, strength(radius)), (along_paths, shares))
+    both = affinities(graph, (along_paths, shares), strength(radius), workers)
     return Affinities(*both), strength

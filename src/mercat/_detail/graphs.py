@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import Array, namespace, on_host
+from .._data.arrays import Array, blocks, namespace, on_host
+from .._data.threads import Workers
+
+_ROWS_PER_BLOCK = 4096
 
 
 class Graph(NamedTuple):
@@ -78,8 +83,28 @@ def row_sums(values: Array, ends: Array) -> Array:
     return Rows(ends).sums(values)
 
 
+def with_transposes(graph: Any, weights: Sequence[np.ndarray], workers: Workers) -> list[Any]:
+    """Sum of a SciPy graph and its transpose, for each of several weights of its edges."""
+    number = np.arange(graph.nnz, dtype=graph.indices.dtype)
+    outgoing = scipy.sparse.csr_array((number, graph.indices, graph.indptr), shape=graph.shape)
+    incoming = scipy.sparse.csr_array(outgoing.T)
+
+    def weighted(edges: Any, weight: np.ndarray) -> Any:
+        parts = weight[edges.data], edges.indices, edges.indptr
+        return scipy.sparse.csr_array(parts, shape=edges.shape)
+
+    def part(rows: slice) -> list[Any]:
+        here, there = outgoing[rows], incoming[rows]
+        here.sort_indices()
+        return [weighted(here, weight) + weighted(there, weight) for weight in weights]
+
+    parts = list(workers.map(part, blocks(graph.shape[0], _ROWS_PER_BLOCK)))
+    stack = functools.partial(scipy.sparse.vstack, format="csr")
+    return list(workers.map(stack, zip(*parts, strict=True)))
+
+
 def with_its_transpose(graph: Graph) -> Graph:
-    """Sum of a graph and its transpose; in each row, its own entries precede those of its column."""
+    """Sum of a graph of tensors and its transpose; in each row, its own entries come first."""
     import torch
 
     indices, ends, data = graph

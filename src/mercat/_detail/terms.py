@@ -234,19 +234,30 @@ class FarTerms:
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
-        xp, n, m = namespace(Y), len(Y), n_anchors(len(Y))
+        n, m = len(Y), n_anchors(len(Y))
         rows = self._sample.part(self._step, m)
         self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
-        terms: list[Term] = [self.angles, *self.pairs]
         numbers = None
         if kernels.take(self.X, Y) and Y.dtype == "float32":
             numbers = numbers_for_kernels(self.angles, self.pairs, anchors)
-            packed = anchors.for_kernels  # once, not in each thread
+        if numbers is None:
+            force, curvature, sums = self._force(Y, anchors)
+        else:
+            n_threads = self._workers.n_jobs
+            force, curvature, sums = _force_in_c(self.X, Y, anchors, numbers, n_threads)
+        self.angles = self.angles.learned(sums[0], n, m)
+        self.pairs = tuple(
+            term.learned(of_term, n, m) for term, of_term in zip(self.pairs, sums[1:], strict=False)
+        )
+        return force, curvature
+
+    def _force(self, Y: Array, anchors: Anchors) -> tuple[Array, Array, list[np.ndarray]]:
+        """Sum of the forces of all terms, of their curvatures, and the sums of each term."""
+        xp, (n, m) = namespace(Y), (len(Y), len(anchors.X))
+        terms: list[Term] = [self.angles, *self.pairs]
 
         def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
-            if numbers is not None:
-                return _forces_in_c(self.X[block], Y[block], packed, numbers, len(terms))
             squares = None if self._squares is None else self._squares[block]
             pairs = pairs_of(self.X[block], anchors, squares)
             found = [term.force(pairs, Y[block], anchors) for term in terms]
@@ -255,12 +266,8 @@ class FarTerms:
 
         blocks = row_blocks(Y, max(_ROWS_PER_BLOCK, -(-n // _N_BLOCKS)), 16 * m)
         forces, curvatures, sums = zip(*self._workers.map(part, blocks), strict=True)
-        of_angles, *of_pairs = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
-        self.angles = self.angles.learned(of_angles, n, m)
-        self.pairs = tuple(
-            term.learned(found, n, m) for term, found in zip(self.pairs, of_pairs, strict=True)
-        )
-        return xp.concat(forces), xp.concat(curvatures)
+        of_terms = [np.sum(parts, axis=0) for parts in zip(*sums, strict=True)]
+        return xp.concat(forces), xp.concat(curvatures), of_terms
 
 
 def numbers_for_kernels(
@@ -277,15 +284,11 @@ def numbers_for_kernels(
     return *of_angles, term.p, term.q, LEAST_SINE, *distances.factors(m)
 
 
-def _forces_in_c(
-    X: np.ndarray,
-    Y: np.ndarray,
-    anchors: kernels.Anchors,
-    numbers: tuple[float, ...],
-    n_terms: int,
+def _force_in_c(
+    X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...], n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Sum of the forces of angles and distances, of their curvatures, and the sums of each term."""
+    """Sum of the forces of angles and distances, of their curvatures, and the sums of each."""
     trusted, negligible = rounding(X)
     numbers = negligible, trusted, *numbers
-    force, curvature, sums = kernels.far_forces(X, Y, anchors, numbers)
-    return force, curvature, [sums[:3], sums[3:]][:n_terms]
+    force, curvature, sums = kernels.far_forces(X, Y, anchors.for_kernels, numbers, n_threads)
+    return force, curvature, [sums[:3], sums[3:]]

@@ -197,34 +197,38 @@ static void angle_forces(int64_t b, int64_t m, int64_t r, int64_t width, int64_t
 
 KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows, int64_t n_columns, float *field,
                    float *value, float *slope);
-KERNEL(arc_residuals)(int64_t b, int64_t m, const float *near, const float *Y, const float *Z, double p, double q,
-                      double least_sine, float *squares, float *gradient, float *sums);
+KERNEL(arc_residuals)(int64_t n_threads, int64_t b, int64_t m, const float *near, const float *Y, const float *Z, double p,
+                      double q, double least_sine, float *squares, float *gradient, float *sums);
 KERNEL(inverse_distances_float32)(int64_t b, int64_t m, int64_t r, const float *X_apex, const float *X_legs, int64_t stride,
                                 const float *norms_apex, const float *norms_legs, double negligible, double threshold,
                                 float *result);
 
-/* Forces of angles and distances on b points X (b x r) at Y and their curvatures (`FarTerms`), and sums over the points of
-   the moments of `angle_forces` and the sums of `arc_residuals`. Anchors are those of `angle_forces`, with `factors`: r
-   rows of 3 padded numbers (the sums M and the data), then the products of M with the anchors and their squared norms.
-   `numbers`: see `inverse_distances` (two); alpha, beta and the softening of angles, and factors of their forces and
-   curvatures; p, q and the least sine of distances, and the factor and curvature of their forces. `scratch`: 26 padded +
-   8 width + 12 m + 68 numbers. */
-KERNEL(far_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, const double *numbers, const float *X,
-                   const float *Y, const float *anchors, const float *X_anchors, const float *Xt_anchors,
-                   const float *factors, float *scratch, float *force, float *curvature, double *sums)
+struct far {
+    int64_t m, r, width, padded, grain, room; /* room: numbers of scratch memory per block of rows */
+    const double *numbers;
+    const float *X, *Y, *anchors, *X_anchors, *Xt_anchors, *factors;
+    float *scratch, *force, *curvature;
+    double *sums;
+};
+
+static void far_rows(const void *arguments, int64_t start, int64_t last)
 {
-    const int64_t wide = 3 * padded;
-    const float *offsets = factors + width * wide, *norms = offsets + 2 * padded;
-    float *x = scratch + 14 * padded + 4 * width, *products = x + 4 * width, *near = products + 4 * wide, *K = near + 4 * m;
-    float *far = K + 8 * m, *steepness = far + 12, *moments = steepness + 4, *arcs = moments + 12, *squares = arcs + 12;
-    float *of_arcs = squares + 4, own[4];
+    const struct far f = *(const struct far *)arguments;
+    const int64_t m = f.m, r = f.r, width = f.width, padded = f.padded, wide = 3 * padded, block = start / f.grain;
+    const double *numbers = f.numbers;
+    const float *offsets = f.factors + width * wide, *norms = offsets + 2 * padded;
+    float *scratch = f.scratch + block * f.room, *x = scratch + 14 * padded + 4 * width, *products = x + 4 * width;
+    float *near = products + 4 * wide, *K = near + 4 * m, *far = K + 8 * m, *steepness = far + 12;
+    float *moments = steepness + 4, *arcs = moments + 12, *squares = arcs + 12, *of_arcs = squares + 4, own[4];
+    double *sums = f.sums + 8 * block;
     const float *const four_x[4] = {x, x + width, x + 2 * width, x + 3 * width};
     float *const four_products[4] = {products, products + wide, products + 2 * wide, products + 3 * wide};
-    for (int64_t first = 0; first < b; first += 4) {
-        const int64_t count = first + 4 <= b ? 4 : b - first;
+    for (int64_t first = start; first < last; first += 4) {
+        const int64_t count = first + 4 <= last ? 4 : last - first;
+        const float *X = f.X + first * r, *Y = f.Y + 3 * first;
         for (int64_t l = 0; l < count; l++)
-            memcpy(x + l * width, X + (first + l) * r, sizeof(float) * r);
-        four_weighted_sums(r, wide, factors, four_x, four_products);
+            memcpy(x + l * width, X + l * r, sizeof(float) * r);
+        four_weighted_sums(r, wide, f.factors, four_x, four_products);
         for (int64_t l = 0; l < count; l++) {
             const float *here = x + l * width, *found = products + l * wide;
             float square = 0, *K1 = K + 2 * l * m;
@@ -239,22 +243,38 @@ KERNEL(far_forces)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padde
                 near[l * m + j] = found[2 * padded + j];
             }
         }
-        JOIN(mercat_inverse_distances_float32, LEVEL)(count, m, r, X + first * r, X_anchors, width, own, norms, numbers[0],
+        JOIN(mercat_inverse_distances_float32, LEVEL)(count, m, r, X, f.X_anchors, width, own, norms, numbers[0],
                                                     numbers[1], near);
-        angle_forces(count, m, r, width, padded, X + first * r, Y + 3 * first, near, K, anchors, X_anchors, Xt_anchors,
+        angle_forces(count, m, r, width, padded, X, Y, near, K, f.anchors, f.X_anchors, f.Xt_anchors,
                      numbers[2], numbers[3], numbers[4], scratch, far, steepness, moments);
-        JOIN(mercat_arc_residuals, LEVEL)(count, m, near, Y + 3 * first, anchors, numbers[7], numbers[8], numbers[9],
+        JOIN(mercat_arc_residuals, LEVEL)(1, count, m, near, Y, f.anchors, numbers[7], numbers[8], numbers[9],
                                           squares, arcs, of_arcs);
         for (int64_t i = 0; i < 3 * count; i++)
-            force[3 * first + i] = (float)numbers[5] * far[i] + (float)numbers[10] * arcs[i];
+            f.force[3 * first + i] = (float)numbers[5] * far[i] + (float)numbers[10] * arcs[i];
         for (int64_t l = 0; l < count; l++) {
-            curvature[first + l] = (float)numbers[6] * steepness[l] + (float)numbers[11];
+            f.curvature[first + l] = (float)numbers[6] * steepness[l] + (float)numbers[11];
             for (int k = 0; k < 3; k++)
                 sums[k] += moments[k * count + l];
             for (int k = 0; k < 5; k++)
                 sums[3 + k] += of_arcs[k * count + l];
         }
     }
+}
+
+/* Forces of angles and distances on n points X (n x r) at Y and their curvatures (`FarTerms`), and for each block of
+   `grain` points, sums of the moments of `angle_forces` (3) and of the sums of `arc_residuals` (5). Anchors are those of
+   `angle_forces`, with `factors`: r rows of 3 padded numbers (the sums M and the data), then the products of M with the
+   anchors and their squared norms. `numbers`: see `inverse_distances` (two); alpha, beta and the softening of angles, and
+   factors of their forces and curvatures; p, q and the least sine of distances, and the factor and curvature of their
+   forces. `scratch`: `room` numbers for each block, at least 26 padded + 8 width + 12 m + 68. */
+KERNEL(far_forces)(int64_t n_threads, int64_t n, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t grain,
+                   int64_t room, const double *numbers, const float *X, const float *Y, const float *anchors,
+                   const float *X_anchors, const float *Xt_anchors, const float *factors, float *scratch, float *force,
+                   float *curvature, double *sums)
+{
+    struct far far = {m, r, width, padded, grain, room, numbers, X, Y, anchors, X_anchors, Xt_anchors, factors, scratch,
+                      force, curvature, sums};
+    for_rows(n_threads, n, grain, far_rows, &far);
 }
 
 /* Moves b new points X (b x r) on a finished map by a fixed number of steps, see `DetailPlacer`. Y are their positions,
@@ -280,7 +300,7 @@ KERNEL(settle)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, i
         JOIN(mercat_read_field, LEVEL)(1, b, Y, n_rows, n_columns, field, value, push);
         angle_forces(b, m, r, width, padded, X, Y, near, K, anchors, X_anchors, Xt_anchors, numbers[1], numbers[2],
                      numbers[3], scratch, far, steepness, sums);
-        JOIN(mercat_arc_residuals, LEVEL)(b, m, near, Y, anchors, numbers[6], numbers[7], numbers[8], value, arcs, sums);
+        JOIN(mercat_arc_residuals, LEVEL)(1, b, m, near, Y, anchors, numbers[6], numbers[7], numbers[8], value, arcs, sums);
         for (int64_t i = 0; i < 3 * b; i++)
             far[i] = (float)numbers[4] * far[i] + (float)numbers[9] * arcs[i];
         for (int64_t i = 0; i < b; i++)

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import aligned_zeros, by_rows_and_columns, exactly, run
+from ._library import aligned_zeros, by_rows_and_columns, exactly, run, up_to
+
+_ROWS_PER_BLOCK, _N_BLOCKS = 256, 256  # minimum and maximum, for any number of threads
 
 
 def attraction(P: Any, Y: np.ndarray, bandwidth: float, n_threads: int) -> np.ndarray:
@@ -57,19 +59,22 @@ def anchors_of(
 
 
 def far_forces(
-    X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...]
+    X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...], n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Forces of angles and distances on points X (b x r) at Y (b x 3), and their curvatures (b x 1).
+    """Forces of angles and distances on points X (n x r) at Y (n x 3), and their curvatures (n x 1).
 
     Also returns eight sums over the points; see descent.c.
     """
-    (b, r), m, (padded, width) = X.shape, anchors.legs.shape[1], anchors.X.shape
+    (n, r), m, (padded, width) = X.shape, anchors.legs.shape[1], anchors.X.shape
     assert len(numbers) == 12, numbers  # C reads as many
-    force, curvature = np.empty((b, 3), dtype=np.float32), np.empty((b, 1), dtype=np.float32)
-    scratch, sums = aligned_zeros((26 * padded + 8 * width + 12 * m + 68,)), np.zeros(8)
+    force, curvature = np.empty((n, 3), dtype=np.float32), np.empty((n, 1), dtype=np.float32)
+    grain = max(_ROWS_PER_BLOCK, -(-n // _N_BLOCKS))
+    n_blocks, room = -(-n // grain), up_to(26 * padded + 8 * width + 12 * m + 68)
+    scratch, sums = aligned_zeros((n_blocks, room)), np.zeros((n_blocks, 8))
     arrays = np.array(numbers, dtype=np.float64), exactly(X, np.float32), exactly(Y, np.float32)
-    run("far_forces", b, m, r, width, padded, *arrays, *anchors, scratch, force, curvature, sums)
-    return force, curvature, sums
+    sizes = n, m, r, width, padded, grain, room
+    run("far_forces", n_threads, *sizes, *arrays, *anchors, scratch, force, curvature, sums)
+    return force, curvature, sums.sum(axis=0)
 
 
 def settle(

@@ -25,10 +25,11 @@ def arc_residuals(
     p: float,
     q: float,
     least_sine: float,
+    n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """See `_math.distances.DistanceTerm.residuals`."""
     b, m = inverse_distance.shape
     found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b,), (b, 3), (5, b)))
     arrays = (exactly(a, np.float32) for a in (inverse_distance, Y, others.T))
-    run("arc_residuals", b, m, *arrays, float(p), float(q), least_sine, *found)
+    run("arc_residuals", n_threads, b, m, *arrays, float(p), float(q), least_sine, *found)
     return found[0], found[1], found[2]

@@ -101,7 +101,7 @@ class DistanceTerm(NamedTuple):
         return 2 * self.q**2
 
     def residuals(
-        self, inverse_distance: Array, Y: Array, others: Array
+        self, inverse_distance: Array, Y: Array, others: Array, n_threads: int = 1
     ) -> tuple[Array, Array, Array]:
         """Sum of squared residuals of each point at Y (b) over m others, and its gradient (b x 3).
 
@@ -109,7 +109,8 @@ class DistanceTerm(NamedTuple):
         means that the points coincide in the data.
         """
         if kernels.take(Y, others, inverse_distance) and Y.dtype == "float32":
-            return kernels.arc_residuals(inverse_distance, Y, others, self.p, self.q, LEAST_SINE)
+            line = self.p, self.q
+            return kernels.arc_residuals(inverse_distance, Y, others, *line, LEAST_SINE, n_threads)
         on_device = device_kernels.take(Y, others, inverse_distance)
         if on_device and device_kernels.takes_legs(len(others)):
             return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], LEAST_SINE)

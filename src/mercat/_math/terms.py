@@ -32,12 +32,13 @@ class PairTerm(Protocol):
         """Approximate second derivative of a squared residual with respect to a position."""
 
     def residuals(
-        self, inverse_distance: Array, Y: Array, others: Array
+        self, inverse_distance: Array, Y: Array, others: Array, n_threads: int = 1
     ) -> tuple[Array, Array, Array]:
         """Sum of squared residuals of each point at Y (b) over m others, and its gradient (b x 3).
 
         Also returns the sums over the others (any number x b) from which `fitted` computes the parameters. An
-        inverse distance (b x m) of zero means that the points coincide in the data.
+        inverse distance (b x m) of zero means that the points coincide in the data. `n_threads` is for
+        kernels, which take no blocks.
         """
 
     def fitted(self, sums: np.ndarray, count: float) -> tuple[PairTerm, float]:

@@ -96,7 +96,7 @@ class AngleLoss:
         self._blocks = blocks(n, max(16, min(256 if host else n, self._pairs // n)))
         self._indices = range(len(self._blocks))
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
-        self._n_threads = workers.n_jobs
+        self.n_threads = workers.n_jobs
         self._legs: list[Legs] | None = None
         self._apices: kernels.Apices | None = None  # instead, if compiled kernels do all blocks
         self._ranked = _Ranked(X, keep=self._keep)
@@ -139,11 +139,6 @@ class AngleLoss:
 
     def _block_legs(self, k: int) -> Legs:
         return self._legs[k] if self._legs is not None else self._prepare(self._blocks[k])
-
-    def _block_distances(self, k: int) -> Array:
-        if self._apices is not None:
-            return self._apices.inverse_distance[self._blocks[k]]
-        return self._block_legs(k).inverse_distance
 
     def _sums(self, Y: Array, k: int, softening: float | None) -> tuple[Bearings | None, ApexSums]:
         legs = self._block_legs(k)
@@ -203,7 +198,7 @@ class AngleLoss:
     ) -> tuple[Moments, tuple[np.ndarray, ...]]:
         """Moments of each apex, and sums for the gradient."""
         softening = float(np.finfo(Y.dtype).eps) if softening is None else softening
-        moments, *sums = kernels.loss_sums(apices, Y, softening, self._n_threads)
+        moments, *sums = kernels.loss_sums(apices, Y, softening, self.n_threads)
         return Moments(*self._data_sums, *moments.astype(np.float64)), tuple(sums)
 
     def _evaluated_by_kernel(
@@ -213,7 +208,7 @@ class AngleLoss:
         of_apices, sums = self._moments_by_kernel(apices, Y, softening)
         moments = total(of_apices)
         line = calibrate(moments)[0] if self.line is None else self.line
-        gradient = kernels.loss_forces(apices, sums, softening, line, self._n_threads)
+        gradient = kernels.loss_forces(apices, sums, softening, line, self.n_threads)
         return float(mean_square(moments, line)), gradient / max(moments.count, 1.0)
 
     @property
@@ -233,11 +228,15 @@ class AngleLoss:
     ) -> Iterator[T]:
         """Apply a function to blocks of points and their inverse distances to all points (b x n).
 
-        If `ranked`, distances are on the scale `HalfRanks`.
+        If `ranked`, distances are on the scale `HalfRanks`. Kernels with threads of their own get all points
+        in one block.
         """
+        if self._apices is not None:
+            near = self._apices.inverse_distance
+            return iter([function(slice(0, len(near)), self._ranked(0, near) if ranked else near)])
 
         def apply(k: int) -> T:
-            near = self._block_distances(k)
+            near = self._block_legs(k).inverse_distance
             return function(self._blocks[k], self._ranked(k, near) if ranked else near)
 
         return self._map(apply, self._indices)
@@ -271,7 +270,7 @@ class PairLoss:
         term, value = self._fitted(there)
         scale = 2 * self._weight / (max(n * (n - 1), 1) * term.variance)
         parts = self._each_block(
-            lambda block, near: term.residuals(near, there[block, ...], there)[1]
+            lambda block, near: term.residuals(near, there[block, ...], there, angles.n_threads)[1]
         )
         gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)
         return self._weight * value, tangent(gradient, Y)
@@ -282,11 +281,12 @@ class PairLoss:
 
     def _fitted(self, Y: Array) -> tuple[PairTerm, float]:
         """The term with the best parameters for all pairs at Y, and its value."""
+        term, n_threads = self._term, self._angles.n_threads
         parts = self._each_block(
-            lambda block, near: to_numpy(self._term.residuals(near, Y[block, ...], Y)[2])
+            lambda block, near: to_numpy(term.residuals(near, Y[block, ...], Y, n_threads)[2])
         )
         sums = np.sum([np.sum(part, axis=1, dtype=np.float64) for part in parts], axis=0)
-        return self._term.fitted(sums, len(Y) * (len(Y) - 1))
+        return term.fitted(sums, len(Y) * (len(Y) - 1))
 
 
 class Objective(NamedTuple):
