@@ -328,7 +328,7 @@ def test_every_phase_shows_that_it_gets_on(digits, phases):
 
 @pytest.mark.parametrize(("d", "rows"), [(1, 4096), (4096, 4096), (8192, 2048), (10**6, 512)])
 def test_a_block_of_wide_data_has_fewer_rows(d, rows):
-    assert rows_to_place(d) == rows
+    assert rows_to_place(1_000_000, d) == rows
 
 
 @pytest.mark.parametrize("verbose", [True, False])

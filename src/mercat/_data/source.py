@@ -24,6 +24,7 @@ from .threads import Workers
 VALUES_PER_BLOCK = 1 << 21
 ROWS_PER_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
 VALUES_TO_PLACE = 1 << 24  # ... and about the maximum number of values
+BLOCKS_TO_PLACE = 32  # minimum, of few rows: there may be as many threads
 FAN_IN = 8  # results merged at a time, in a tree
 T = TypeVar("T")
 
@@ -33,9 +34,10 @@ def rows_to_sum(d: int, sparse: bool) -> int:
     return ROWS_PER_BLOCK if sparse else max(64, VALUES_PER_BLOCK // max(d, 1))
 
 
-def rows_to_place(d: int) -> int:
-    """Number of rows that a thread places at a time: whole tiles, fewer for wide data."""
-    return min(ROWS_PER_BLOCK, max(1, VALUES_TO_PLACE // (TILE * max(d, 1))) * TILE)
+def rows_to_place(n: int, d: int) -> int:
+    """Number of n rows that a thread places at a time: whole tiles, fewer for few rows and wide data."""
+    fewer = min(-(-n // (TILE * BLOCKS_TO_PLACE)), VALUES_TO_PLACE // (TILE * max(d, 1)))
+    return min(ROWS_PER_BLOCK, max(1, fewer) * TILE)
 
 
 def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:
@@ -74,7 +76,7 @@ class RowSource:
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
         self.shape: tuple[int, int] = X.shape
-        self.block = rows_to_place(X.shape[1])
+        self.block = rows_to_place(*X.shape)
         self.dtype = X.dtype
         self.sparse: bool = scipy.sparse.issparse(X)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._data.arrays import beside, namespace, on_host, to_numpy, widest
+from .._data.arrays import Array, beside, blocks, namespace, on_host, to_numpy, widest
 from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
@@ -33,6 +33,7 @@ _ROUGHLY = 1e-3  # ... to this tolerance
 _JUDGED_BY = (
     2.5  # times as many points are placed against them; their loss decides between the starts
 )
+_PLACED_TOGETHER = 256  # points per thread, at a time
 # Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
 # Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.35  # root mean square arc from the centre
@@ -97,8 +98,7 @@ def best_start(
     many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
     if many_there and about_all.line is None and trials.known_terms():
         return _best_on_device(scores, about_all, sample, workers)
-    inline = Workers(1)  # one thread per start, several starts at a time
-    quietly = functools.partial(descend, workers=inline, report=lambda *_: False)
+    quietly = functools.partial(descend, workers=workers, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
         return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
@@ -118,6 +118,10 @@ def best_start(
 
     rounding = SMOOTH if about_all.line is None else SHARP
 
+    def in_parts(place: Callable[[np.ndarray], Array], X: np.ndarray) -> np.ndarray:
+        parts = workers.map(lambda rows: place(X[rows]), blocks(len(X), _PLACED_TOGETHER))
+        return np.concatenate(list(parts))
+
     def follow(start: np.ndarray) -> LandmarkPlacer:
         fit = rough(start)
         takes = takes_pairs(len(few), about_all.line, fit.angle_fit.correlation)
@@ -131,25 +135,22 @@ def best_start(
         return as_type(landmarks, np.float32)
 
     def judged(landmarks: LandmarkPlacer) -> float:
-        judge = AngleLoss(many, line=about_all.line, workers=inline, sharing=about_many)
-        Y, _ = landmarks.place_roughly(many)
-        return objective_of(judge).value(Y)
+        judge = AngleLoss(many, line=about_all.line, workers=workers, sharing=about_many)
+        return objective_of(judge).value(in_parts(lambda X: landmarks.place_roughly(X)[0], many))
 
     starts = many_positions(scores[sample[:size]])
     before = Promising() if before is None else before
     promising = before.among(len(starts))
     if len(promising) > _PROMISING:
-        tried = workers.map(
-            lambda k: rough(starts[k], max_iter=_TRIED_FOR).history[-1], promising.tolist()
-        )
-        promising = promising[np.argsort(list(tried), kind="stable")[:_PROMISING]]
-    found, best = list(workers.map(follow, [starts[k] for k in promising])), 0
+        tried = [rough(starts[k], max_iter=_TRIED_FOR).history[-1] for k in promising]
+        promising = promising[np.argsort(tried, kind="stable")[:_PROMISING]]
+    found, best = [follow(starts[k]) for k in promising], 0
     if len(found) > 1:
         # Favour the paper's start a little.
         handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
-        best = int(np.argmin(np.array(list(workers.map(judged, found))) * handicap))
+        best = int(np.argmin(np.array([judged(landmarks) for landmarks in found]) * handicap))
         before.add(promising, int(promising[best]), [landmarks.Y for landmarks in found])
-    return _of_usual_size(scores, np.asarray(found[best].place(single)), about_all)
+    return _of_usual_size(scores, in_parts(found[best].place, single), about_all)
 
 
 def _sample_size(n: int) -> int:
