@@ -25,6 +25,7 @@ _ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
+_FOR_STARTS = 10.0  # factor of the tolerance if a descent with less softening follows
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
 # Steps of a line search, and for all points or one of many samples. The gradient leaves out what shortens
 # softened directions, so that there may be no lower loss.
@@ -83,9 +84,11 @@ def solve_exact(
     if takes_pairs(len(X), line, 0.0):
         objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
         steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
-        for rounding in _SMOOTH if careful else _ROUGH:
+        roundings = _SMOOTH if careful else _ROUGH
+        for rounding in roundings:
+            enough = tol if rounding == roundings[-1] else _FOR_STARTS * tol
             Y, status = _descend(
-                objective, rounding, Y, max_iter, tol, history, report, steps, one_of_many
+                objective, rounding, Y, max_iter, enough, history, report, steps, one_of_many
             )
             if status in (Status.CALLBACK, Status.MAX_ITER):
                 break
