@@ -31,7 +31,7 @@ from benchmarks.harness import record
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 DIMENSIONS, DETAIL = 50, 0.3
-MEASURED, JUDGED = 20_000, 1000  # points of a map that measures are taken of, and that recall is
+N_RECALL = 1000  # points on which recall is measured
 PEERS = ("UMAP", "LargeVis", "InfoTSNE", "PACMAP")
 SIZES, PEER_SIZES = (1_000_000, 10_000_000), (100_000, 1_000_000)
 CPU_SIZE, HOST_SIZE = 100_000, 100_000_000
@@ -59,7 +59,8 @@ def clusters(n: int, kind: str, seed: int = 0) -> Any:
     return X
 
 
-def synchronised() -> float:
+def time_when_done() -> float:
+    """The time after all work on the GPU is done."""
     import torch
 
     torch.cuda.synchronize()
@@ -78,21 +79,22 @@ def measures(X: Any, Y: Any) -> dict[str, float]:
 
 
 def recall(X: Any, k: int = 30) -> tuple[float, float]:
-    """Share of the nearest points that the search of `detail` finds, and its seconds."""
+    """Recall of the neighbour search of `detail`, and its time in seconds."""
     import torch
 
     from mercat._detail import tiles
 
-    start = synchronised()
+    start = time_when_done()
     found = tiles.nearest(X, k, np.random.default_rng(0)).indices
-    seconds = synchronised() - start
-    rows = torch.randint(len(X), (JUDGED,), device=X.device)
+    seconds = time_when_done() - start
+    make = torch.Generator(device=X.device).manual_seed(0)
+    rows = torch.randint(len(X), (N_RECALL,), generator=make, device=X.device)
     true = tiles.nearest_to(X, X[rows], k + 1)[0][:, 1:]
     return float((found[rows][:, :, None] == true[:, None, :]).any(1).float().mean()), seconds
 
 
 def fit_once(kind: str, n: int, detail: float) -> dict[str, Any]:
-    """A warm fit with its peak of memory; recall and measures."""
+    """Time and peak memory of a warm fit, recall and measures."""
     import torch
 
     from mercat import Mercat
@@ -102,9 +104,9 @@ def fit_once(kind: str, n: int, detail: float) -> dict[str, Any]:
     Mercat(random_state=0, detail=detail).fit(X[:1_000_000])
     for _ in range(2 if n <= 1_000_000 else 1):
         torch.cuda.reset_peak_memory_stats()
-        start = synchronised()
+        start = time_when_done()
         model = Mercat(random_state=0, detail=detail).fit(X)
-        seconds.append(synchronised() - start)
+        seconds.append(time_when_done() - start)
     found = {"seconds": min(seconds), "GiB": torch.cuda.max_memory_allocated() / 2**30}
     if detail:
         found["recall"], found["seconds of the search"] = recall(X)
@@ -116,11 +118,11 @@ def first_call(detail: float) -> dict[str, float]:
     from mercat import Mercat
 
     X = clusters(1_000_000, "iso")
-    start = synchronised()
+    start = time_when_done()
     Mercat(random_state=0, detail=detail).fit(X)
-    middle = synchronised()
+    middle = time_when_done()
     Mercat(random_state=0, detail=detail, n_landmarks=300).fit(X[:900_001])
-    return {"first": middle - start, "other rows and landmarks": synchronised() - middle}
+    return {"first": middle - start, "other rows and landmarks": time_when_done() - middle}
 
 
 def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
@@ -130,24 +132,24 @@ def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
     X = clusters(n, kind)
     found = {}
     for where, data in {"gpu": X, "cpu": X.cpu().numpy()}.items():
-        start = synchronised()
+        start = time_when_done()
         Y = Mercat(random_state=0, detail=detail).fit_transform(data)
-        found[where] = {"seconds": synchronised() - start} | measures(X, Y)
+        found[where] = {"seconds": time_when_done() - start} | measures(X, Y)
     return found
 
 
 def from_host(n: int) -> dict[str, float]:
-    """A plain fit of rows in the host's memory, which are read twice."""
+    """A plain fit of rows in the host's memory, which are read twice; a hundredth of them is repeated."""
     from mercat import Mercat
 
     X = np.empty((n, DIMENSIONS), dtype=np.float32)
-    few = clusters(n // 100, "low")
+    few = clusters(n // 100, "low").cpu().numpy()
     for start in range(0, n, len(few)):
-        X[start : start + len(few)] = few.cpu().numpy()
+        X[start : start + len(few)] = few
     Mercat(random_state=0, device="cuda").fit(X[:1_000_000])
-    start = synchronised()
+    start = time_when_done()
     model = Mercat(random_state=0, device="cuda").fit(X)
-    seconds = synchronised() - start
+    seconds = time_when_done() - start
     return {
         "points": n,
         "seconds": seconds,
@@ -166,9 +168,9 @@ def torchdr_once(name: str, n: int) -> dict[str, Any]:
         torchdr.distance.base.pairwise_distances_faiss = functools.partial(_exact_search, searches)
     for rows in (X[:10_000], X):
         searches.clear()
-        start = synchronised()
+        start = time_when_done()
         Y = getattr(torchdr, name)(n_components=2).fit_transform(rows)
-        seconds = synchronised() - start
+        seconds = time_when_done() - start
     found = {"seconds": seconds, "seconds of the exact search": sum(searches)}
     return found | measures(X, Y.double())
 
@@ -180,7 +182,7 @@ def _exact_search(
     import torch
 
     assert exclude_diag
-    start, distances, indices = synchronised(), [], []
+    start, distances, indices = time_when_done(), [], []
     squares = (X * X).sum(1)
     for first in range(0, len(X), 4096):
         rows = torch.arange(first, min(first + 4096, len(X)), device=X.device)
@@ -190,7 +192,7 @@ def _exact_search(
         nearest = (nearest + squares[rows, None]).clip(0)
         distances.append(nearest if metric == "sqeuclidean" else nearest.sqrt())
         indices.append(index)
-    seconds.append(synchronised() - start)
+    seconds.append(time_when_done() - start)
     return torch.cat(distances), torch.cat(indices)
 
 
@@ -253,11 +255,14 @@ def run(section: str, sizes: Sequence[int]) -> Iterator[tuple[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("sections", nargs="*", default=["first", "fits", "cpu"])
+    sections = ("first", "fits", "cpu", "host", "torchdr")
+    parser.add_argument("sections", nargs="*", default=sections[:3], help=", ".join(sections))
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(sections):
+        parser.error(f"unknown section: {', '.join(sorted(unknown))}")
     if arguments.job:
         warnings.simplefilter("ignore")
         job, *given = json.loads(arguments.job)

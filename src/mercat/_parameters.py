@@ -189,7 +189,7 @@ PARAMETERS: dict[str, Parameter] = {
     "n_landmarks": Integer(
         default=1000,
         least=4,
-        help="Number of points solved exactly; the others are placed against them.",
+        help="Number of points of large data that are solved exactly; others are placed against them.",
     ),
     "init": ChoiceOrArray(
         default="auto",

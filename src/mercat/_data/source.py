@@ -24,7 +24,7 @@ from .threads import Workers
 VALUES_PER_BLOCK = 1 << 21
 ROWS_PER_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
 VALUES_TO_PLACE = 1 << 24  # ... and about the maximum number of values
-BLOCKS_TO_PLACE = 32  # minimum, of few rows: there may be as many threads
+BLOCKS_TO_PLACE = 32  # minimum if blocks have more than one tile, so that all threads have work
 FAN_IN = 8  # results merged at a time, in a tree
 T = TypeVar("T")
 
@@ -36,8 +36,8 @@ def rows_to_sum(d: int, sparse: bool) -> int:
 
 def rows_to_place(n: int, d: int) -> int:
     """Number of n rows that a thread places at a time: whole tiles, fewer for few rows and wide data."""
-    fewer = min(-(-n // (TILE * BLOCKS_TO_PLACE)), VALUES_TO_PLACE // (TILE * max(d, 1)))
-    return min(ROWS_PER_BLOCK, max(1, fewer) * TILE)
+    tiles = min(n // (TILE * BLOCKS_TO_PLACE), VALUES_TO_PLACE // (TILE * max(d, 1)))
+    return min(ROWS_PER_BLOCK, max(1, tiles) * TILE)
 
 
 def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:

@@ -2,7 +2,7 @@
 
 BLAS is limited to one thread meanwhile. Block sizes depend on the number of threads only if the result of a
 row does not depend on its block (`Workers.shares`), so results are the same for any number of threads, to the
-bit.
+bit. Kernels in C that take a number of threads have threads of their own (`_kernels/threads.c`).
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class DetailPlacer(_Surroundings):
         bandwidth, far = self.bandwidth, self._numbers
         assert far is not None
         of_neighbors = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
-        numbers = 1 / bandwidth**2, *far, *of_neighbors, LONGEST_STEP * bandwidth
+        numbers = *far, 1 / bandwidth**2, *of_neighbors, LONGEST_STEP * bandwidth
         X, near, _ = pairs
         compared = X, near, products_of(X, self.anchors)
         arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared

@@ -1,12 +1,13 @@
 """Far terms of the descent: angles and terms over pairs, of every point with a few anchors.
 
-A far term is a record with two methods, which `FarTerms` and the placement of new points call:
+There is one `AngleTerm`, and `PairForces` makes a far term of any term of `_math/terms.py`; to add a term,
+add one there. A far term is a record with two methods, which `FarTerms` and the placement of new points call:
 
 - ``force(pairs, Y, anchors)``: for points at Y, n times the gradient of the term (b x 3), a bound of its
   curvature (b x 1 or a number), and sums for the update of the term.
 - ``learned(sums, n, m)``: the updated term after a step of n points and m anchors with these sums.
 
-`PairForces` makes a far term of any term of `_math/terms.py`. In each step, all points are compared with the
+In each step, all points are compared with the
 same anchors, others in the next. The noise of the forces is then nearly the same for neighbours and moves
 them together; separate anchors per point would move them apart.
 """
@@ -288,7 +289,6 @@ def _force_in_c(
     X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...], n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Sum of the forces of angles and distances, of their curvatures, and the sums of each."""
-    trusted, negligible = rounding(X)
-    numbers = negligible, trusted, *numbers
+    numbers = *numbers, *rounding(X)
     force, curvature, sums = kernels.far_forces(X, Y, anchors.for_kernels, numbers, n_threads)
     return force, curvature, [sums[:3], sums[3:]]

@@ -1,13 +1,13 @@
-"""Inner loops in C for NumPy arrays; nothing else in Mercat is compiled.
+"""Inner loops in C for NumPy arrays.
 
-Each C source has a module of the same name that calls it. Each function has a reference implementation in
-NumPy, which is used if there is no library (it was not built at installation, or the variable MERCAT_NATIVE
-is 0) and with which tests compare it:
+Each C source with kernels has a module of the same name that calls them. Each function has a reference
+implementation in NumPy, which is used if there is no library (it was not built at installation, or the
+variable MERCAT_NATIVE is 0) and with which tests compare it:
 
     if kernels.available():
         return kernels.attraction(...)
 
-`device` and `_triton` are the same for GPUs.
+`device` and `_triton` do the same for GPUs.
 """
 
 from ._library import LANES, aligned_zeros, available, describe, switched, take

@@ -7,17 +7,17 @@
 /* Replaces inner products (b x m) by inverse distances, 0 for points that coincide. If the inner products cancel, the
    distance is computed from the difference instead. */
 KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *X_legs, int64_t stride,
-                             const REAL *norms_apex, const REAL *norms_legs, double negligible_, double threshold_,
+                             const REAL *norms_apex, const REAL *norms_legs, double trusted_, double negligible_,
                              REAL *result)
 {
-    const REAL negligible = (REAL)negligible_, threshold = (REAL)threshold_;
+    const REAL trusted = (REAL)trusted_, negligible = (REAL)negligible_;
     for (int64_t i = 0; i < b; i++) {
         REAL *row = result + i * m, own = norms_apex[i];
         int near = 0;
 #pragma omp simd reduction(+ : near)
         for (int64_t j = 0; j < m; j++) {
             REAL norms = own + norms_legs[j], squared = norms - 2 * row[j];
-            int close = squared <= threshold * norms;
+            int close = squared <= trusted * norms;
             near += close;
             row[j] = close ? -1 : 1 / ROOT(squared);
         }

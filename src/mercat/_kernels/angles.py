@@ -9,7 +9,7 @@ from ._library import aligned_zeros, exactly, run, up_to
 
 
 def inverse_distances(
-    X_apex: np.ndarray, X_legs: np.ndarray, negligible: float, threshold: float
+    X_apex: np.ndarray, X_legs: np.ndarray, trusted: float, negligible: float
 ) -> np.ndarray:
     """See `_math.angles.inverse_distances`, for legs (m x r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
@@ -19,7 +19,7 @@ def inverse_distances(
     norms = [np.vecdot(X, X) for X in (X_apex, X_legs)]
     run(
         f"inverse_distances_{dtype}",
-        b, m, r, X_apex, X_legs, r, *norms, negligible, threshold, result,
+        b, m, r, X_apex, X_legs, r, *norms, trusted, negligible, result,
     )  # fmt: skip
     return result
 

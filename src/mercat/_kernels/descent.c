@@ -200,8 +200,17 @@ KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows,
 KERNEL(arc_residuals)(int64_t n_threads, int64_t b, int64_t m, const float *near, const float *Y, const float *Z, double p,
                       double q, double least_sine, float *squares, float *gradient, float *sums);
 KERNEL(inverse_distances_float32)(int64_t b, int64_t m, int64_t r, const float *X_apex, const float *X_legs, int64_t stride,
-                                const float *norms_apex, const float *norms_legs, double negligible, double threshold,
+                                const float *norms_apex, const float *norms_legs, double trusted, double negligible,
                                 float *result);
+
+/* Positions of `numbers`: alpha, beta and the softening of angles, and factors of their forces and curvatures; p, q and the
+   least sine of distances, and factors of theirs. Then for `far_forces`, see `inverse_distances`; for `settle`, the inverse
+   of the squared bandwidth, the factors of `Forces`, and the longest step. */
+enum {
+    ALPHA, BETA, SOFTENING, ANGLE_FACTOR, ANGLE_CURVATURE, ARC_P, ARC_Q, LEAST_SINE, ARC_FACTOR, ARC_CURVATURE, FAR_NUMBERS,
+    TRUSTED = FAR_NUMBERS, NEGLIGIBLE,
+    INVERSE_SQUARE = FAR_NUMBERS, PULL, PUSH, STIFFNESS, LONGEST
+};
 
 struct far {
     int64_t m, r, width, padded, grain, room; /* room: numbers of scratch memory per block of rows */
@@ -243,16 +252,16 @@ static void far_rows(const void *arguments, int64_t start, int64_t last)
                 near[l * m + j] = found[2 * padded + j];
             }
         }
-        JOIN(mercat_inverse_distances_float32, LEVEL)(count, m, r, X, f.X_anchors, width, own, norms, numbers[0],
-                                                    numbers[1], near);
+        JOIN(mercat_inverse_distances_float32, LEVEL)(count, m, r, X, f.X_anchors, width, own, norms, numbers[TRUSTED],
+                                                    numbers[NEGLIGIBLE], near);
         angle_forces(count, m, r, width, padded, X, Y, near, K, f.anchors, f.X_anchors, f.Xt_anchors,
-                     numbers[2], numbers[3], numbers[4], scratch, far, steepness, moments);
-        JOIN(mercat_arc_residuals, LEVEL)(1, count, m, near, Y, f.anchors, numbers[7], numbers[8], numbers[9],
-                                          squares, arcs, of_arcs);
+                     numbers[ALPHA], numbers[BETA], numbers[SOFTENING], scratch, far, steepness, moments);
+        JOIN(mercat_arc_residuals, LEVEL)(1, count, m, near, Y, f.anchors, numbers[ARC_P], numbers[ARC_Q],
+                                          numbers[LEAST_SINE], squares, arcs, of_arcs);
         for (int64_t i = 0; i < 3 * count; i++)
-            f.force[3 * first + i] = (float)numbers[5] * far[i] + (float)numbers[10] * arcs[i];
+            f.force[3 * first + i] = (float)numbers[ANGLE_FACTOR] * far[i] + (float)numbers[ARC_FACTOR] * arcs[i];
         for (int64_t l = 0; l < count; l++) {
-            f.curvature[first + l] = (float)numbers[6] * steepness[l] + (float)numbers[11];
+            f.curvature[first + l] = (float)numbers[ANGLE_CURVATURE] * steepness[l] + (float)numbers[ARC_CURVATURE];
             for (int k = 0; k < 3; k++)
                 sums[k] += moments[k * count + l];
             for (int k = 0; k < 5; k++)
@@ -264,9 +273,7 @@ static void far_rows(const void *arguments, int64_t start, int64_t last)
 /* Forces of angles and distances on n points X (n x r) at Y and their curvatures (`FarTerms`), and for each block of
    `grain` points, sums of the moments of `angle_forces` (3) and of the sums of `arc_residuals` (5). Anchors are those of
    `angle_forces`, with `factors`: r rows of 3 padded numbers (the sums M and the data), then the products of M with the
-   anchors and their squared norms. `numbers`: see `inverse_distances` (two); alpha, beta and the softening of angles, and
-   factors of their forces and curvatures; p, q and the least sine of distances, and the factor and curvature of their
-   forces. `scratch`: `room` numbers for each block, at least 26 padded + 8 width + 12 m + 68. */
+   anchors and their squared norms. `scratch`: `room` numbers for each block, at least 26 padded + 8 width + 12 m + 68. */
 KERNEL(far_forces)(int64_t n_threads, int64_t n, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t grain,
                    int64_t room, const double *numbers, const float *X, const float *Y, const float *anchors,
                    const float *X_anchors, const float *Xt_anchors, const float *factors, float *scratch, float *force,
@@ -279,9 +286,7 @@ KERNEL(far_forces)(int64_t n_threads, int64_t n, int64_t m, int64_t r, int64_t w
 
 /* Moves b new points X (b x r) on a finished map by a fixed number of steps, see `DetailPlacer`. Y are their positions,
    followed by those of their neighbours; a row of a sparse matrix (`ends`, `columns`, `weights`) attracts each. `near`,
-   K and the anchors are those of `angle_forces`. `numbers`: 1 / bandwidth^2; alpha, beta and the softening of angles, and
-   factors of their forces and curvatures; p, q and the least sine of distances, and the factor and curvature of their
-   forces; factors of pull, push and stiffness (see `Forces`); the longest step. `scratch`: 14 padded + 4 width + 23 b
+   K and the anchors are those of `angle_forces`. `scratch`: 14 padded + 4 width + 23 b
    numbers. */
 KERNEL(settle)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n_rows, int64_t n_columns,
                int64_t steps, const double *numbers, const int64_t *ends, const int32_t *columns, const float *weights,
@@ -291,20 +296,21 @@ KERNEL(settle)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, i
     float *pull = scratch + 14 * padded + 4 * width, *push = pull + 3 * b, *far = push + 3 * b, *arcs = far + 3 * b;
     float *velocity = arcs + 3 * b, *curvature = velocity + 3 * b, *steepness = curvature + b, *value = steepness + b;
     float *sums = value + b;
-    const struct graph graph = {ends, columns, weights, Y, (float)numbers[0], pull};
-    const struct step step = {Y, pull, push, far, stiffness, curvature, (float)numbers[11], (float)numbers[12],
-                              (float)numbers[13], 0, 1, (float)numbers[14], velocity, Y};
+    const struct graph graph = {ends, columns, weights, Y, (float)numbers[INVERSE_SQUARE], pull};
+    const struct step step = {Y, pull, push, far, stiffness, curvature, (float)numbers[PULL], (float)numbers[PUSH],
+                              (float)numbers[STIFFNESS], 0, 1, (float)numbers[LONGEST], velocity, Y};
     memset(velocity, 0, sizeof(float) * 3 * b);
     for (int64_t s = 0; s < steps; s++) {
         attract(&graph, 0, b);
         JOIN(mercat_read_field, LEVEL)(1, b, Y, n_rows, n_columns, field, value, push);
-        angle_forces(b, m, r, width, padded, X, Y, near, K, anchors, X_anchors, Xt_anchors, numbers[1], numbers[2],
-                     numbers[3], scratch, far, steepness, sums);
-        JOIN(mercat_arc_residuals, LEVEL)(1, b, m, near, Y, anchors, numbers[6], numbers[7], numbers[8], value, arcs, sums);
+        angle_forces(b, m, r, width, padded, X, Y, near, K, anchors, X_anchors, Xt_anchors, numbers[ALPHA], numbers[BETA],
+                     numbers[SOFTENING], scratch, far, steepness, sums);
+        JOIN(mercat_arc_residuals, LEVEL)(1, b, m, near, Y, anchors, numbers[ARC_P], numbers[ARC_Q],
+                                          numbers[LEAST_SINE], value, arcs, sums);
         for (int64_t i = 0; i < 3 * b; i++)
-            far[i] = (float)numbers[4] * far[i] + (float)numbers[9] * arcs[i];
+            far[i] = (float)numbers[ANGLE_FACTOR] * far[i] + (float)numbers[ARC_FACTOR] * arcs[i];
         for (int64_t i = 0; i < b; i++)
-            curvature[i] = (float)numbers[5] * steepness[i] + (float)numbers[10];
+            curvature[i] = (float)numbers[ANGLE_CURVATURE] * steepness[i] + (float)numbers[ARC_CURVATURE];
         take_step(&step, 0, b);
     }
 }

@@ -1,8 +1,8 @@
 /* Common definitions of all kernels.
 
    Every file is compiled once per instruction set level (`_build.py`); LEVEL is the suffix of its function names. The
-   result of a row does not depend on other rows or on the thread, to the bit: SIMD lanes run along a row, never across
-   rows. */
+   result of a row does not depend on the thread or on the rows of its block, to the bit: SIMD lanes run along a row, never
+   across rows. Sums over rows are formed per block of a fixed size. */
 
 #ifndef MERCAT_KERNELS_H
 #define MERCAT_KERNELS_H

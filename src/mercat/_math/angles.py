@@ -107,7 +107,7 @@ def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None
         squared = row_dot(difference, difference)
         squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
     elif kernels.take(X_apex, X_legs):
-        return kernels.inverse_distances(X_apex, X_legs, negligible, trusted)
+        return kernels.inverse_distances(X_apex, X_legs, trusted, negligible)
     elif device_kernels.take(X_apex, X_legs):
         return device_kernels.inverse_distances(X_apex, X_legs, trusted, negligible, squares)
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
@@ -151,8 +151,8 @@ def rounding(X: Array) -> tuple[float, float]:
 
 def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> None:
     """Replace squared distances where inner products cancel; a negligible fraction of the norms becomes 0."""
-    xp, (threshold, negligible) = namespace(X_apex), rounding(X_apex)
-    norms *= threshold
+    xp, (trusted, negligible) = namespace(X_apex), rounding(X_apex)
+    norms *= trusted
     near = squared <= norms
     rows, columns = xp.nonzero(near)
     direct = [squared[near][:0]]
@@ -161,7 +161,7 @@ def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> No
         difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
         direct.append(row_dot(difference, difference))
     found = xp.concat(direct)
-    found[found <= norms[near] * (negligible / threshold)] = 0
+    found[found <= norms[near] * (negligible / trusted)] = 0
     squared[near] = found
 
 

@@ -47,7 +47,10 @@ def spherical_triple_cosines(Y: np.ndarray, triples: np.ndarray) -> np.ndarray:
 def angle_loss(
     X: np.ndarray, Y: np.ndarray, triples: np.ndarray, alpha: float = 0.0, beta: float = 1.0
 ) -> float:
-    """Root mean square of a - alpha - beta b over explicit triples."""
+    """Root mean square of a - alpha - beta b over explicit triples.
+
+    `angle_gradient` is the gradient of its square.
+    """
     residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
     return float(np.sqrt(np.mean(residual**2)))
 

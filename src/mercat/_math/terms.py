@@ -37,8 +37,8 @@ class PairTerm(Protocol):
         """Sum of squared residuals of each point at Y (b) over m others, and its gradient (b x 3).
 
         Also returns the sums over the others (any number x b) from which `fitted` computes the parameters. An
-        inverse distance (b x m) of zero means that the points coincide in the data. `n_threads` is for
-        kernels, which take no blocks.
+        inverse distance (b x m) of zero means that the points coincide in the data. `n_threads` is the
+        number of threads of a kernel that gets all points at once.
         """
 
     def fitted(self, sums: np.ndarray, count: float) -> tuple[PairTerm, float]:

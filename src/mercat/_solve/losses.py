@@ -74,8 +74,8 @@ class AngleLoss:
     sharing : AngleLoss, optional
         Another loss for the same data, whose sums over the data's cosines are reused.
     rows : (n,) array, optional
-        Rows of the data of `sharing` that X are, or that are like them. Sums over the cosines of X are
-        estimated from theirs.
+        Rows of `sharing.X` that equal or resemble those of X. Sums over the cosines of X are estimated from
+        theirs.
     """
 
     def __init__(
@@ -98,7 +98,9 @@ class AngleLoss:
         self._keep = n * n <= (_PAIRS_KEPT if host else _PAIRS_ON_DEVICE)
         self.n_threads = workers.n_jobs
         self._legs: list[Legs] | None = None
-        self._apices: kernels.Apices | None = None  # instead, if compiled kernels do all blocks
+        self._apices: kernels.Apices | None = (
+            None  # instead of `_legs`, if compiled kernels are used
+        )
         self._ranked = _Ranked(X, keep=self._keep)
         if sharing is not None and rows is None and sharing.X.dtype == X.dtype:
             self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
@@ -228,8 +230,8 @@ class AngleLoss:
     ) -> Iterator[T]:
         """Apply a function to blocks of points and their inverse distances to all points (b x n).
 
-        If `ranked`, distances are on the scale `HalfRanks`. Kernels with threads of their own get all points
-        in one block.
+        If `ranked`, distances are on the scale `HalfRanks`. With compiled kernels, all points are in one
+        block, since kernels use threads themselves.
         """
         if self._apices is not None:
             near = self._apices.inverse_distance
