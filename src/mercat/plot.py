@@ -26,7 +26,7 @@ from ._draw import trust as _trust
 from ._draw.chart import default_center
 from ._draw.colors import Categories, Coloring, Scale, coloring, read
 from ._draw.figure import grid, require_matplotlib
-from ._draw.maps import BESIDE, Style, checked, draw_map, draw_plane
+from ._draw.maps import BESIDE, Style, check_axes, draw_map, draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -305,7 +305,7 @@ def compare(
     last = max((k for k, P in enumerate(panels.values()) if P.shape[1] == 3), default=0)
     for k, (ax, (name, P)) in enumerate(zip(axes, panels.items(), strict=True)):
         ax.set_title(well_formed(name), parse_math=False)
-        style = Style(size, alpha, sort_order, stretch=k == last, where=None)
+        style = Style(size, alpha, sort_order, stretch=k == last, legend_location=None)
         if P.shape[1] == 2:
             draw_plane(P, shades, style, ax, groups)
         else:
@@ -362,7 +362,7 @@ def tradeoff(
     if len(axes) != 2:
         raise ValueError(f"axes must be 2, for angles and for distances, got {len(axes)}.")
     found = (_tradeoff.measure(X, some or {}, **options) for some in (dial, others))
-    _tradeoff.draw([checked(ax) for ax in axes], *found)
+    _tradeoff.draw([check_axes(ax) for ax in axes], *found)
     return np.asarray(axes)
 
 
@@ -379,7 +379,7 @@ def _draw(
 ) -> Axes:
     """Draw a map with or without a legend."""
     groups = _groups(labels, shades, len(Y))
-    style = Style(size, alpha, sort_order, where=BESIDE if legend else None)
+    style = Style(size, alpha, sort_order, legend_location=BESIDE if legend else None)
     return draw_map(Y, shades, style, groups=groups, **frame)
 
 

@@ -50,12 +50,12 @@ class _Projection(ABC):
     map, None if it has none.
     """
 
-    faces = False  # an azimuthal projection, whose centre is a point rather than the equator
+    azimuthal = False  # the centre is a point rather than the equator
     rim_is_point = False  # the whole rim is one point of the sphere
     two_sided = False  # the far side lies under the near one
 
     @property
-    def endless(self) -> bool:
+    def unbounded(self) -> bool:
         return self.rim() is None
 
     @abstractmethod
@@ -81,7 +81,7 @@ class _Mercator(_Projection):
 
     def backward(self, P: Floats) -> Floats:
         u, v = P.T
-        # cosh overflows on the way to its true reciprocal, zero, at the pole.
+        # cosh overflows near the poles, where its reciprocal is 0, as it should be.
         with np.errstate(over="ignore"):
             c = 1 / np.cosh(v)
         return np.column_stack([c * np.cos(u), c * np.sin(u), np.tanh(v)])
@@ -95,7 +95,7 @@ class _Mercator(_Projection):
 class _Lambert(_Projection):
     """Azimuthal: the distance from the centre becomes the length of the chord to it."""
 
-    faces = True
+    azimuthal = True
     rim_is_point = True
 
     def forward(self, W: Floats) -> Floats:
@@ -125,7 +125,7 @@ class _Lambert(_Projection):
 class _Orthographic(_Projection):
     """The globe seen from infinity: the first axis is dropped."""
 
-    faces = True
+    azimuthal = True
     two_sided = True
 
     def forward(self, W: Floats) -> Floats:
@@ -172,7 +172,7 @@ class _PseudoCylinder(_Projection):
 
     @abstractmethod
     def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """width, height, and their derivatives by latitude."""
+        """width, height, and their derivatives with respect to latitude."""
 
 
 class _EqualEarth(_PseudoCylinder):
@@ -220,7 +220,8 @@ class _Mollweide(_PseudoCylinder):
         # In e = pi - 2 |t|, the distance from the pole, the equation is e - sin e = gap.
         gap = np.pi * cosine**2 / (1 + np.abs(W[:, 2]))
         e = np.cbrt(6 * gap)
-        for _ in range(8):  # convex, so Newton's steps come down on the root from above
+        # Convex, so from the second on, Newton's iterates decrease towards the root.
+        for _ in range(8):
             slope = 2 * np.sin(e / 2) ** 2
             e = np.where(slope > 0, e - (e - np.sin(e) - gap) / np.where(slope > 0, slope, 1), e)
         cos_t, sin_t = np.sin(e / 2), np.copysign(np.cos(e / 2), W[:, 2])
@@ -233,8 +234,9 @@ class _Mollweide(_PseudoCylinder):
         sin_t = np.clip(v / np.sqrt(2), -1, 1)
         e = 2 * np.arccos(np.abs(sin_t))
         cos_t = np.sin(e / 2)
-        gap = (e - np.sin(e)) / np.pi  # 1 - |sin latitude|
-        latitude = np.copysign(np.arctan2(1 - gap, np.sqrt(gap * (2 - gap))), v)
+        missing_sine = (e - np.sin(e)) / np.pi  # 1 - |sin latitude|
+        cosine = np.sqrt(missing_sine * (2 - missing_sine))
+        latitude = np.copysign(np.arctan2(1 - missing_sine, cosine), v)
         # At a pole every longitude is the same point.
         longitude = np.pi * u / (2 * np.sqrt(2) * np.where(cos_t > 0, cos_t, 1))
         off = np.hypot(u / 2, v) > np.sqrt(2) + _RIM_TOLERANCE
@@ -321,7 +323,7 @@ def inverse(
 def scale_factors(
     Y: ArrayLike, projection: str = "mercator", *, center: Sequence[float] = (0.0, 0.0)
 ) -> Floats:
-    """Factors by which a map stretches the surroundings of each point.
+    """Local scale factors of a map at each point.
 
     A small circle on the sphere becomes an ellipse on the map (Tissot's indicatrix). Conformal maps preserve
     circles, equal-area maps their area.
@@ -337,7 +339,7 @@ def scale_factors(
     -------
     factors : ndarray of shape (n, 2)
         Larger and smaller half-axis of the ellipse for a circle of radius 1. For Mercator, both are
-        sec(latitude); for equal-area maps, their product is 1; ``inf`` for points that are drawn as a line.
+        sec(latitude); for equal-area maps, their product is 1; ``inf`` where the projection is singular.
 
     Examples
     --------

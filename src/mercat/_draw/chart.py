@@ -36,7 +36,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     Discs are centred on the mean direction of the points. Maps with a seam are centred on the equator, with
     the seam in the middle of the widest gap, unless the opposite meridian is as empty.
     """
-    if lookup(projection).faces:
+    if lookup(projection).azimuthal:
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
         return _tens(longitude[0]), _tens(latitude[0])
     longitude, _ = to_lonlat(Y)
@@ -73,7 +73,7 @@ def draw_frame(
     A `plain` map has no lines and numbers; `stretch` draws the scale of Mercator's stretch.
     """
     kind = lookup(projection)
-    notes = [] if kind.endless else [describe_center(center)]
+    notes = [] if kind.unbounded else [describe_center(center)]
     if plain:
         if kind.two_sided:
             _draw_shading(ax)
@@ -82,13 +82,13 @@ def draw_frame(
         ax.set_yticks([])
         ax.spines[:].set_visible(False)
         return notes
-    if not kind.endless:
+    if not kind.unbounded:
         _draw_rim(ax, projection, framed=not shown.whole)
-    if kind.endless or not shown.whole:
+    if kind.unbounded or not shown.whole:
         _draw_edges(ax, projection, center, shown)
     elif not kind.rim_is_point:
         _name_parallels(ax, projection, center)
-    if kind.endless and stretch and not is_narrow(ax):
+    if kind.unbounded and stretch and not is_narrow(ax):
         _draw_stretch(ax, shown.low[1], shown.high[1])
     ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
     _set_limits(ax, shown)
@@ -140,7 +140,7 @@ def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats
 
 def _parallels(projection: str, step: float) -> Floats:
     north = np.arange(step, 90, step)
-    if lookup(projection).endless and step >= 15:  # which it enlarges towards the poles
+    if lookup(projection).unbounded and step >= 15:  # which it enlarges towards the poles
         north = np.union1d(north, [75, 85])
     return np.concatenate([-north[::-1], [0], north])
 

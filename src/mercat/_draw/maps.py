@@ -1,4 +1,4 @@
-"""A map on axes: frame, legend, points and names, in the order in which they need room."""
+"""A map on axes: frame, legend, points and names, in the order in which space is reserved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Locations of a legend, besides matplotlib's own within the axes.
+#: Locations of a legend, in addition to matplotlib's locations inside the axes.
 BESIDE, ON_DATA = "right margin", "on data"
 # Points beyond a window chosen by the user are marked at its edge if their share is at most this.
 _MOST_MARKED = 0.02
@@ -38,12 +38,12 @@ class Style:
     outline: bool = False
     frame: bool = True
     stretch: bool = True  # the scale along Mercator's right edge
-    where: str | None = BESIDE  # location of the legend
+    legend_location: str | None = BESIDE
     fontsize: Any = None  # of the legend and of names on the map
     fontweight: Any = None
     fontoutline: float | None = None  # points around names on the map
-    bar: bool = True  # beside a map that is coloured by numbers
-    share: float = legend.SHARE  # largest share of the width for the legend
+    colorbar: bool = True  # colorbar beside a map coloured by numbers
+    legend_share: float = legend.SHARE  # largest share of the width for the legend
     advice: str = "extent='world' shows all"  # ends the note on points beyond the map
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ def draw_map(
     P = project(Y, projection, center=center)
     shown = window(projection, P, extent)
     new = ax is None
-    ax = new_axes(shown.aspect) if ax is None else checked(ax)
+    ax = new_axes(shown.aspect) if ax is None else check_axes(ax)
     if title:
         ax.set_title(well_formed(title), parse_math=False)
     far = far_side(Y, center=center) & globe
@@ -86,19 +86,21 @@ def draw_map(
         ax, projection, center, shown, plain=not style.frame, stretch=style.stretch
     )
     if globe:
-        notes.append(_count(far, "on the far side (pale)"))
+        notes.append(_count_note(far, "on the far side (pale)"))
+    # Some lie beyond the window, not only beyond Mercator's limit of latitude
     cut = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
     marked = not cut or extent == "data" or beyond.mean() <= _MOST_MARKED
     if beyond.any():
         where = "farther off" if cut else "beyond 85.05°"
         where += ", at the edge (triangles)" if marked else ""
-        notes.append(
-            _count(beyond, "; ".join([where, style.advice] if cut and style.advice else [where]))
-        )
-    if style.where == ON_DATA and isinstance(shades, Categories):
+        parts = [where]
+        if cut and style.advice:
+            parts.append(style.advice)
+        notes.append(_count_note(beyond, "; ".join(parts)))
+    if style.legend_location == ON_DATA and isinstance(shades, Categories):
         groups = shades
         if shades.missing.any():
-            notes.append(_count(shades.missing, f"{shades.rest} (grey)"))
+            notes.append(_count_note(shades.missing, f"{shades.rest} (grey)"))
     chart.write_note(ax, notes)
     _draw_legend(ax, shades, style, new=new)
     legend.settle(ax)
@@ -117,7 +119,7 @@ def draw_plane(
 ) -> None:
     """Like `draw_map`, for an embedding in the plane."""
     shown = plane(P)
-    chart.draw_plane(checked(ax), shown)
+    chart.draw_plane(check_axes(ax), shown)
     legend.settle(ax)
     marks.draw(ax, P, shades, style, shown=shown)
     if groups is not None and groups.present:
@@ -125,8 +127,8 @@ def draw_plane(
         _write(ax, anchors, groups, P, [], style)
 
 
-def checked(ax: Any) -> Axes:
-    """Axes that a map can be drawn on."""
+def check_axes(ax: Any) -> Axes:
+    """Return `ax` if it is plain matplotlib Axes, else raise ValueError."""
     if getattr(ax, "name", None) != "rectilinear":
         raise ValueError(f"ax must be plain matplotlib Axes, got {ax!r}.")
     axes: Axes = ax
@@ -134,15 +136,15 @@ def checked(ax: Any) -> Axes:
 
 
 def _draw_legend(ax: Axes, shades: Coloring, style: Style, *, new: bool) -> None:
-    where = style.where
+    where = style.legend_location
     if where is None or (where == ON_DATA and isinstance(shades, Categories)):
         return
-    if not style.bar and isinstance(shades, Scale):
+    if not style.colorbar and isinstance(shades, Scale):
         return
     font = {"size": style.fontsize, "weight": style.fontweight}
     font = {name: value for name, value in font.items() if value is not None}
     if where in (BESIDE, ON_DATA):
-        legend.draw(ax, shades, new=new, font=font, share=style.share)
+        legend.draw(ax, shades, new=new, font=font, share=style.legend_share)
     else:
         legend.draw_inside(ax, shades, where, font=font)
 
@@ -156,7 +158,7 @@ def _write(
     style: Style,
     faint: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write the names of groups; a note below the map counts those without room."""
+    """Write the names of groups; a note below the map counts those that do not fit."""
     sizes = np.array([len(rows) for rows in groups.members()])
     names = legend.shortened(groups.shown())
     given = {"fontsize": style.fontsize, "fontweight": style.fontweight, "halo": style.fontoutline}
@@ -169,7 +171,7 @@ def _write(
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
         legend.settle(ax)  # the note needs room, too, and may displace another name
         _, n_lost = labels.write(ax, anchors, names, points, **options)
-        ax.set_xlabel("")
+        ax.set_xlabel("")  # remove the first note
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)
 
 
@@ -178,6 +180,6 @@ def _left_out(n: int, of: int) -> str:
     return f"{n:,} of {of:,} names {verb} left out for lack of space."
 
 
-def _count(which: NDArray[np.bool_], where: str) -> str:
+def _count_note(which: NDArray[np.bool_], where: str) -> str:
     verb = "is" if which.sum() == 1 else "are"
     return f"{which.sum():,} of {len(which):,} points {verb} {where}."

@@ -182,12 +182,12 @@ class ScanpyStyle:
             outline=self.outline,
             frame=bool(_setting("_frameon", True)) if self.frame is None else self.frame,
             stretch=last,
-            where=None if where == "none" else where,
+            legend_location=None if where == "none" else where,
             fontsize=self.fontsize,
             fontweight=self.fontweight,
             fontoutline=self.fontoutline,
-            bar=self.bar is not None,
-            share=_SHARE,
+            colorbar=self.bar is not None,
+            legend_share=_SHARE,
         )
 
 

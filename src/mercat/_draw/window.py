@@ -208,7 +208,7 @@ def plane(P: Floats) -> Window:
 
 def _world(projection: str, P: Floats) -> Window:
     low, high = ends(projection)
-    if lookup(projection).endless:
+    if lookup(projection).unbounded:
         low[1] = -np.clip(-P[:, 1].min(), MERCATOR_LEAST, MERCATOR_TOP)
         high[1] = np.clip(P[:, 1].max(), MERCATOR_LEAST, MERCATOR_TOP)
     edge = _EDGE * high[0] / np.pi

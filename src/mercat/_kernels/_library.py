@@ -1,6 +1,6 @@
-"""The compiled library: whether there is one, calls of its kernels, and arrays as these take them.
+"""Load the compiled library, call its kernels, and prepare arrays for them.
 
-It does not depend on Python. It is loaded at first use by `ctypes`, which releases the global interpreter
+It does not use Python's C API. It is loaded at first use by `ctypes`, which releases the global interpreter
 lock during calls.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LANES = 16  # width of the widest instructions, in numbers
+LANES = 16  # float32 values in the widest SIMD register
 _CACHE_LINE = 64  # bytes
 _wanted = os.environ.get("MERCAT_NATIVE", "1") != "0"
 
@@ -33,6 +33,7 @@ class _Library(NamedTuple):
         """Run a kernel. Arrays are passed as pointers, integers as int64, floats as double."""
         function: Any = getattr(self.handle, f"mercat_{name}_{self.level}")
         if function.argtypes is None:
+            # The types of the first call; C trusts callers for their number and order.
             function.restype = None
             function.argtypes = [_C_TYPES[type(argument)] for argument in arguments]
         function(*(_address(a) if isinstance(a, np.ndarray) else a for a in arguments))
@@ -66,6 +67,7 @@ def _load() -> _Library:
         handle = ctypes.CDLL(str(path))
     except OSError as error:
         return _Library(None, "", f"cannot be loaded: {error}")
+    # cpu.c returns an index into LEVELS.
     return _Library(handle, list(_build.LEVELS)[handle.mercat_cpu_level()], "")
 
 
@@ -133,7 +135,7 @@ def up_to(size: int, step: int = LANES) -> int:
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
-    """Zeros from the beginning of a cache line on, where instructions read them faster."""
+    """Zeros aligned to a cache line, for faster SIMD access."""
     size, width = math.prod(shape), np.dtype(dtype).itemsize
     buffer = np.zeros(size + _CACHE_LINE // width, dtype=dtype)
     start = -_address(buffer) % _CACHE_LINE // width

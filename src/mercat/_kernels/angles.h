@@ -19,7 +19,7 @@ KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex
             REAL norms = own + norms_legs[j], squared = norms - 2 * row[j];
             int close = squared <= trusted * norms;
             near += close;
-            row[j] = close ? -1 : 1 / ROOT(squared);
+            row[j] = close ? -1 : 1 / ROOT(squared); /* -1: near, recomputed below */
         }
         for (int64_t j = 0; near > 0 && j < m; j++) {
             if (!(row[j] < 0))
@@ -81,12 +81,13 @@ KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *
 {
     const REAL *x = Y_legs, *y = Y_legs + m, *z = Y_legs + 2 * m;
     REAL *fx = to_legs, *fy = to_legs + m, *fz = to_legs + 2 * m;
-    const REAL four = (REAL)(4 * beta), quadratic = (REAL)(4 * beta * beta), own = (REAL)(4 * beta * (1 - alpha - beta / 2));
+    const REAL four = (REAL)(4 * beta), quadratic = (REAL)(4 * beta * beta);
+    const REAL itself = (REAL)(4 * beta * (1 - alpha - beta / 2)); /* 4 beta gamma: a leg with itself */
     for (int64_t i = 0; i < b; i++) {
         const REAL *U = frame + 3 * i, *V = frame + 3 * (b + i), *Y = Y_apex + 3 * i;
         const REAL *B1 = B + i * m, *B2 = B + (b + i) * m, *P1 = products + i * m, *P2 = products + (b + i) * m;
         const REAL *sine = inverse_sine + i * m, *near = inverse_distance + i * m;
-        REAL c1 = quadratic * S[i] + own, c2 = quadratic * S[b + i] + own, c12 = quadratic * S12[i];
+        REAL c1 = quadratic * S[i] + itself, c2 = quadratic * S[b + i] + itself, c12 = quadratic * S12[i];
         REAL d1 = (REAL)(4 * alpha * beta) * t[i], d2 = (REAL)(4 * alpha * beta) * t[b + i], along_U = 0, along_V = 0;
 #pragma omp simd reduction(+ : along_U, along_V)
         for (int64_t j = 0; j < m; j++) {
@@ -105,8 +106,8 @@ KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *
     }
 }
 
-/* |A'A|^2 for A with `rows` rows, a multiple of 4, of `width` numbers, a multiple of LANES, all but the first `used` of
-   which are 0. `gram` holds `width`^2 numbers. */
+/* Squared Frobenius norm |A'A|^2 of A (rows x width; multiples of 4 and LANES), of which only the first `used` columns
+   are nonzero. `gram` holds `width`^2 numbers. */
 static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64_t width, const REAL *A, REAL *gram)
 {
     memset(gram, 0, sizeof(REAL) * width * width);
@@ -114,7 +115,7 @@ static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64
         const REAL *a0 = A + l * width, *a1 = a0 + width, *a2 = a1 + width, *a3 = a2 + width;
         for (int64_t p = 0; p < used; p++) {
             const REAL s0 = a0[p], s1 = a1[p], s2 = a2[p], s3 = a3[p];
-            for (int64_t v = p / LANES * LANES; v < width; v += LANES) {
+            for (int64_t v = p / LANES * LANES; v < width; v += LANES) { /* upper triangle only */
                 REAL *g = gram + p * width + v;
 #pragma omp simd
                 for (int q = 0; q < LANES; q++)
@@ -125,12 +126,12 @@ static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64
     double all = 0, diagonal = 0;
     for (int64_t p = 0; p < used; p++) {
         const REAL *g = gram + p * width;
-        double beyond = 0;
+        double off_diagonal = 0;
         diagonal += (double)g[p] * g[p];
-#pragma omp simd reduction(+ : beyond)
+#pragma omp simd reduction(+ : off_diagonal)
         for (int64_t q = p + 1; q < used; q++)
-            beyond += (double)g[q] * g[q];
-        all += beyond;
+            off_diagonal += (double)g[q] * g[q];
+        all += off_diagonal;
     }
     return 2 * all + diagonal;
 }
@@ -159,18 +160,18 @@ KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, con
                 total[k] += a;
             }
         }
-        double length_of_total = 0;
+        double total_squared = 0;
         for (int64_t k = 0; k < r; k++)
-            length_of_total += (double)total[k] * total[k];
+            total_squared += (double)total[k] * total[k];
         count[i] = (REAL)(valid * (valid - 1));
-        sum[i] = (REAL)(length_of_total - valid);
+        sum[i] = (REAL)(total_squared - valid);
         squares[i] = (REAL)(JOIN(squares_of_products_, REAL)(rows, used, width, A, gram) - valid);
     }
 }
 
-/* All `Moments` (6 x b) of b apices, the first of which has the index `start`: each tile of apices has m of the n points
-   X at Y as legs, from `step` further on than those of the tile before, cyclically. `scratch` holds the directions A of
-   one apex by columns (padded as in `data_moments` for r > m) and by rows (padded as for r <= m), the sums of
+/* All `Moments` (6 x b) of b apices, the first of which has the index `start`: the apices of a tile share m of the n
+   points X at Y as legs; the legs of the next tile start `step` points later, cyclically. `scratch` holds the directions
+   A of one apex by columns (padded as in `data_moments` for r > m) and by rows (padded as for r <= m), the sums of
    `squares_of_products` and (r + 8) m numbers. */
 KERNEL_OF(moments)(int64_t b, int64_t start, int64_t tile, int64_t step, int64_t n, int64_t m, int64_t r,
                    const REAL *X_apex, const REAL *Y_apex, const REAL *X, const REAL *Y, double negligible,
@@ -183,17 +184,18 @@ KERNEL_OF(moments)(int64_t b, int64_t start, int64_t tile, int64_t step, int64_t
     REAL *norms = squared + m, *near = norms + m, *B1 = near + m, *B2 = B1 + m, *gram = B2 + m;
     REAL *X_legs = gram + (r > m ? m_width * m_width : r_width * r_width), *y0 = X_legs + r * m, *y1 = y0 + m, *y2 = y1 + m;
     for (int64_t i = 0; i < b; i++) {
-        for (int64_t j = 0; j < m && (i == 0 || (start + i) % tile == 0); j++) { /* the legs of a new tile, by columns */
-            const int64_t leg = ((start + i) / tile * step + j) % n;
-            norms[j] = 0;
-            for (int64_t k = 0; k < r; k++) {
-                X_legs[k * m + j] = X[leg * r + k];
-                norms[j] += X[leg * r + k] * X[leg * r + k];
+        if (i == 0 || (start + i) % tile == 0) /* the legs of a new tile, by columns */
+            for (int64_t j = 0; j < m; j++) {
+                const int64_t leg = ((start + i) / tile * step + j) % n;
+                norms[j] = 0;
+                for (int64_t k = 0; k < r; k++) {
+                    X_legs[k * m + j] = X[leg * r + k];
+                    norms[j] += X[leg * r + k] * X[leg * r + k];
+                }
+                y0[j] = Y[3 * leg];
+                y1[j] = Y[3 * leg + 1];
+                y2[j] = Y[3 * leg + 2];
             }
-            y0[j] = Y[3 * leg];
-            y1[j] = Y[3 * leg + 1];
-            y2[j] = Y[3 * leg + 2];
-        }
         const REAL *x = X_apex + i * r;
         REAL U[3], V[3], own = 0, s1 = 0, s2 = 0, s12 = 0, t1 = 0, t2 = 0, valid = 0;
         double a = 0, ab = 0, aa;

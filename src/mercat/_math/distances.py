@@ -26,7 +26,7 @@ from .._data.arrays import Array, like, namespace, row_dot, row_product, to_nump
 from .._kernels import device as device_kernels
 
 LEAST_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
-N_STEPS = 64  # quantiles, between which ranks are interpolated
+N_STEPS = 64  # intervals between quantiles, in which ranks are interpolated
 _RANKED = 200  # points whose distances are ranked, chosen ...
 _SORTED_BY = 8  # ... in the order of so many columns
 # Fractions of the mean: distances with a smaller standard deviation are taken to be all equal, and quantiles

@@ -136,7 +136,7 @@ def _picture(outcome: Outcome, color: Any) -> str:
     name, stream = html.escape(outcome.title), io.BytesIO()
     (ax,), Y = grid(1), np.asarray(outcome.Y, dtype=np.float64)
     draw: Any = draw_plane if Y.shape[1] == 2 else draw_map
-    style = Style(where=None, advice="")  # no other map can be asked for in a report
+    style = Style(legend_location=None, advice="")  # no other map can be asked for in a report
     draw(Y, coloring(color, len(Y)), style, ax=ax)
     ax.figure.savefig(stream, format="png", dpi=160)
     pyplot.close(ax.figure)
