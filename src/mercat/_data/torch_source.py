@@ -55,7 +55,7 @@ def find_device(device: Any, X: Any) -> Any:
         )
     if found.type == "mps" and not torch.backends.mps.is_available():
         raise RuntimeError(f"device={device!r} needs an Apple GPU that torch can use, found none.")
-    # With the index that the attribute `device` of tensors has.
+    # With the index that tensors report.
     return torch.device("mps", 0) if found.type == "mps" else torch.device("cpu")
 
 
@@ -68,7 +68,7 @@ def check_tensor(X: Any, name: str = "X") -> Any:
     if X.ndim != 2:
         raise ValueError(f"{name} must have 2 dimensions, got {X.ndim}.")
     if X.dtype.is_complex:
-        raise ValueError(f"{name} must hold numbers, got the type {X.dtype}.")
+        raise ValueError(f"{name} must hold real numbers, got the type {X.dtype}.")
     X = X.detach()
     return X.float() if X.dtype.is_floating_point and X.element_size() < 4 else X
 
@@ -82,6 +82,7 @@ def check_finite_tensor(X: Any, name: str = "X") -> None:
     for block in blocks(X.shape[0], max(1, _VALUES_TO_SUM // max(1, X.shape[1]))):
         if bool(torch.isfinite(X[block].sum())):
             continue
+        # The sum may overflow although all values are finite.
         for i, j in torch.nonzero(~torch.isfinite(X[block]))[:1].tolist():
             value, row = float(X[block][i, j]), block.start + i
             raise ValueError(
@@ -118,7 +119,9 @@ def download(tensor: Any) -> np.ndarray:
     if not tensor.is_cuda or len(flat) <= _PINNED:
         return to_numpy(tensor)
     out = torch.empty(flat.shape, dtype=flat.dtype, device="cpu")
-    buffers = [torch.empty(_PINNED, dtype=flat.dtype, pin_memory=True, device="cpu") for _ in "ab"]
+    buffers = [
+        torch.empty(_PINNED, dtype=flat.dtype, pin_memory=True, device="cpu") for _ in range(2)
+    ]
     events = [torch.cuda.Event() for _ in buffers]
     parts = blocks(len(flat), _PINNED)
     for k in range(len(parts) + 1):
@@ -166,7 +169,7 @@ class TorchSource(RowSource):
         self.device = device
         self._resident = is_torch(X) and X.device == device
         self.block = self._rows_from_memory()
-        # Small enough that there are tiles for all landmarks.
+        # Between n / 32 and n / 16 rows, so that the legs of all tiles together cover the landmarks.
         self.tile = min(self.block, max(TILE, 1 << (self.shape[0] // 32).bit_length()))
 
     def check_values(self, names: Any = None) -> None:

@@ -74,6 +74,10 @@ class Preparation:
             )
         return np.log1p(X)
 
+    def __bool__(self) -> bool:
+        """Whether there is any step."""
+        return self.log1p or self.scale is not None
+
     def __str__(self) -> str:
         names = ["log1p"] * self.log1p + ["scale"] * (self.scale is not None)
         return ", ".join(names)

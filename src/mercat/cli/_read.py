@@ -55,9 +55,11 @@ def _table_of(path: Path, options: ReadOptions, console: Console) -> Table:
         readers: dict[str, Callable[..., Table]] = {
             ".npy": _arrays.read_npy,
             ".npz": _arrays.read_npz,
+            ".h5ad": _annotated.read_anndata,
+            ".zarr": _annotated.read_anndata,
             ".mtx": _matrix_market.read_mtx,
         }
-        table = readers.get(kind, _annotated.read_anndata)(path, options, console)
+        table = readers[kind](path, options, console)
     return checked(table, options, console)
 
 

@@ -82,7 +82,7 @@ def embed(
             "median_spread": float(np.degrees(np.median(bars.spread))),
         }
     about = _about(table, model, preparation)
-    if output is not None and ending(output) in ANNOTATED and not str(preparation):
+    if output is not None and ending(output) in ANNOTATED and not preparation:
         from .._files.packed import pack
 
         about["model"] = pack(model)  # for `mercat ingest` and mercat.tl.ingest
@@ -154,7 +154,7 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
         "n_features": table.X.shape[1],
         "n_components": _rank(model),
         "key": table.key,
-        "prepared": str(preparation) or None,
+        "prepared": str(preparation) if preparation else None,
         "loss": float(model.loss_),
         "correlation": float(model.correlation_),
         "status": str(model.status_),
@@ -165,7 +165,7 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
 def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
     from .._anndata.maps import about_model
 
-    prepared = {"prepared": str(preparation)} if str(preparation) else {}
+    prepared = {"prepared": str(preparation)} if preparation else {}
     return about_model(model, use_rep=table.key or "X") | prepared
 
 

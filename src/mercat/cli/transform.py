@@ -69,7 +69,8 @@ def transform(
     preparation = Preparation.from_notes(notes, fitted.n_features_in_, model)
     fitted.set_params(n_jobs=n_jobs, verbose=console.progress)
     Y = fitted.transform(preparation.apply(table))
-    summary = {"model": str(model), "n_points": len(Y), "prepared": str(preparation) or None}
+    prepared = str(preparation) if preparation else None
+    summary = {"model": str(model), "n_points": len(Y), "prepared": prepared}
     about = {name: value for name, value in summary.items() if value is not None}
     about["model"] = well_formed(str(model))  # HDF5 holds no other text
     embedded = Embedded(table, Y, None, options.label, summary, about)

@@ -58,7 +58,7 @@ def _read_h5ad(path: Path) -> Cells:
     anndata = require("anndata", "Reading h5ad files", "anndata")
     check_hdf5(path)
     with reading(path), warnings.catch_warnings():
-        # The published file is from 2019; anndata warns about its old format.
+        # anndata warns about files in old formats, such as published ones of 2019.
         warnings.simplefilter("ignore")
         data = anndata.read_h5ad(path)
     X: Any = data.X
@@ -67,8 +67,7 @@ def _read_h5ad(path: Path) -> Cells:
         X = sparse.csr_array(X)
     else:
         X = np.asarray(X)
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"{path} must hold a table of numbers, got {X.dtype} of shape {X.shape}.")
+    _check_table(X, path)
     cells = {name: data.obs[name].to_numpy() for name in data.obs} | {
         "name": data.obs_names.to_numpy()
     }
@@ -90,8 +89,7 @@ def _read_loom(path: Path) -> Cells:
     cells["name"] = cells.get("CellID", np.arange(len(X)).astype(str))
     if "Gene" not in genes:
         raise ValueError(f"{path} must name its genes in row_attrs/Gene, got {sorted(genes)}.")
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"{path} must hold a table of numbers, got {X.dtype} of shape {X.shape}.")
+    _check_table(X, path)
     for named, n in ((cells, X.shape[0]), (genes, X.shape[1])):
         for name, values in named.items():
             if values.shape[:1] != (n,):
@@ -102,6 +100,11 @@ def _read_loom(path: Path) -> Cells:
     return Cells(X, cells, known)
 
 
+def _check_table(X: Any, path: Path) -> None:
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"{path} must hold a table of numbers, got {X.dtype} of shape {X.shape}.")
+
+
 def _strings(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.char.decode(values.astype(bytes)) if values.dtype.kind in "OS" else values
 
@@ -109,7 +112,7 @@ def _strings(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def keep_protein_coding(
     cells: Cells, genes: str | os.PathLike[str] | Iterable[str], *, mitochondrial: bool
 ) -> Cells:
-    """Keep the genes that are protein-coding by a GTF annotation or a list of names or ids."""
+    """Keep the genes that are protein-coding according to a GTF annotation or a list of names or ids."""
     if isinstance(genes, str | os.PathLike):
         coding = _coding_in_gtf(Path(genes), mitochondrial=mitochondrial)
     else:
