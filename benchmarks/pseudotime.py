@@ -3,11 +3,11 @@
     python -m benchmarks.pseudotime --data DIR
 
 Diffusion pseudotime (scanpy) from a root among the least differentiated cells, from 50 principal
-components, shown on Mercat's maps without detail and with a detail of 0.3, and on UMAP's. Measured are the
-rank correlation between pseudotime and the distance from the root on the map, and the share of the variance
-of pseudotime (its ranks) that the 15 nearest cells on the map explain. Both are means over five roots drawn
-among the least differentiated cells and five seeds of the maps, with their standard deviation. Results go to
-benchmarks/results/pseudotime.json.
+components, shown on Mercat's maps without detail and with a detail of 0.3, and on UMAP's. The benchmark
+measures the rank correlation between pseudotime and the distance from the root on the map, and the share of
+the variance of pseudotime (its ranks) that the 15 nearest cells on the map explain. Both are means over five
+roots drawn among the least differentiated cells and five seeds of the maps, with their standard deviation.
+Results go to benchmarks/results/pseudotime.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import anndata
 import numpy as np
 import scanpy as sc
 from scipy.stats import rankdata, spearmanr
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.harness import data
 from benchmarks.harness.record import Store, each_set, stamp
@@ -57,9 +57,12 @@ def from_root(Y: np.ndarray, root: int) -> np.ndarray:
 
 
 def explained(Y: np.ndarray, time: np.ndarray) -> float:
-    """Share of the variance of the ranks that neighbours on the map, the cell itself left out, explain."""
+    """Fraction of the variance of the ranks explained by the nearest neighbours on the map.
+
+    A cell is not among its own neighbours.
+    """
     ranks = rankdata(time)
-    near = KNeighborsRegressor(N_NEAREST).fit(Y, ranks)
+    near = NearestNeighbors(n_neighbors=N_NEAREST).fit(Y)
     found = near.kneighbors(return_distance=False)
     return float(1 - np.mean((ranks - ranks[found].mean(axis=1)) ** 2) / ranks.var())
 
@@ -74,9 +77,10 @@ def measured(adata: anndata.AnnData, first: str) -> dict[str, Any]:
         sc.tl.dpt(adata)
         time = adata.obs["dpt_pseudotime"].to_numpy()
         known = np.isfinite(time)
-        for name, Y in [one for some in drawn for one in some.items()]:
-            order = spearmanr(from_root(Y, int(root))[known], time[known]).statistic
-            rows[name].append((float(order), explained(Y[known], time[known])))
+        for of_seed in drawn:
+            for name, Y in of_seed.items():
+                order = spearmanr(from_root(Y, int(root))[known], time[known]).statistic
+                rows[name].append((float(order), explained(Y[known], time[known])))
     return {
         name: {
             measure: {"mean": round(float(v.mean()), 4), "sd": round(float(v.std()), 4)}
@@ -87,7 +91,7 @@ def measured(adata: anndata.AnnData, first: str) -> dict[str, Any]:
 
 
 def run(name: str, folder: str, store: Store) -> None:
-    """One set."""
+    """Measure one data set and store the result."""
     X, labels, _ = data.load(name, folder)
     adata = prepared(X, labels)
     found = measured(adata, ROOTS[name])

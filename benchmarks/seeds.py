@@ -2,10 +2,10 @@
 
     python -m benchmarks.seeds [--data DIR] [set ...]
 
-Ten fits of 10,000 points in 16 clusters, each 0.7 times as large as the one before, of different widths; two
-draws of them, and with DIR the stem cells of Paul15. Landmarks are chosen by the values of the rows: other
-landmarks are those of scaled data. Mean and standard deviation of each measure go to
-benchmarks/results/seeds.json. Run it at another commit to compare.
+Ten fits of 10,000 points in 16 clusters of different widths, each 0.7 times the size of the previous one.
+Data are drawn twice; with DIR, Paul15 is added. Landmarks depend on the values of the rows, so the data are
+scaled to select others. Mean and standard deviation of each measure go to benchmarks/results/seeds.json. Run
+it at another commit to compare.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def rare_populations(draw: int, n: int = 10_000) -> np.ndarray:
 
 
 def run(name: str, X: np.ndarray, store: Store) -> None:
-    """Fit by each seed, and with other landmarks, and measure against the data in 50 components."""
+    """Fit with each seed, and with other landmarks, and measure against the data in 50 components."""
     X_hat = denoise(X, 50) if X.shape[1] > 50 else X
     summary = {}
     for kind in ("seeds", "landmarks"):

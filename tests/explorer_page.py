@@ -13,25 +13,25 @@ from mercat import Uncertainty
 from mercat._math.sphere import fibonacci_grid, from_lonlat, tangent_frame
 from mercat.viewer import to_html
 
-READING = "GPU stall due to ReadPixels"  # what Chromium says of itself without GPU compositing
-PATIENCE = 120_000  # milliseconds, where a machine has much else to do
+GPU_STALL = "GPU stall due to ReadPixels"  # message that Chromium logs without GPU compositing
+TIMEOUT_MS = 120_000  # generous, for busy machines
 WIDE = {"width": 1100, "height": 560}
 
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Opens a page of points; at the end there must be no complaint and no request."""
+    """Open a page; on teardown, check that it logged nothing and requested nothing else."""
     contexts, complaints, requests = [], [], []
 
     def listen(message):
-        if READING not in message.text:
+        if GPU_STALL not in message.text:
             complaints.append(f"{message.type}: {message.text}")
 
     def open_page(points, frame=None, *, context=None, ready=True, **options):
         path = to_html(points, frame, tmp_path / "page.html", **options)
         settings = {"viewport": WIDE, "reduced_motion": "reduce", **(context or {})}
         contexts.append(browser.new_context(**settings))
-        contexts[-1].set_default_timeout(PATIENCE)
+        contexts[-1].set_default_timeout(TIMEOUT_MS)
         page = contexts[-1].new_page()
         page.on("console", listen)
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -72,7 +72,7 @@ def clusters():
 
 
 def error_bars(n=40):
-    """Ellipses twice as long as wide along the meridians; one point has another place."""
+    """Ellipses twice as long as wide; one point has an alternative position."""
     places = fibonacci_grid(n, np)
     U, V = tangent_frame(places)
     alternative = np.full((n, 3), np.nan)
@@ -97,7 +97,7 @@ def page(visit):
 
 
 def spot(page, row, pane="map"):
-    """Where a row is, in the window's pixels; None if it is not in sight."""
+    """Position of a row in window pixels, or None if it is not visible."""
     at = page.evaluate("([row, pane]) => mercat.project(row, pane)", [row, pane])
     if at is None:
         return None
@@ -106,7 +106,7 @@ def spot(page, row, pane="map"):
 
 
 def spots(page, rows, pane="map"):
-    """Where rows are that are all in sight, in the stage's pixels."""
+    """Positions of visible rows, in pixels of the stage."""
     where = "([rows, pane]) => rows.map((row) => mercat.project(row, pane))"
     return np.array(page.evaluate(where, [list(rows), pane]))
 
@@ -117,14 +117,14 @@ def state(page):
 
 def until(condition):
     """Wait for something that comes with a later frame."""
-    end = time.monotonic() + PATIENCE / 1000
+    end = time.monotonic() + TIMEOUT_MS / 1000
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
 
 
 def pause(page, milliseconds):
-    """Wait by the page's own clock: what it put off for less, and before, is done."""
+    """Wait on the page's own clock, so that shorter timers set before have fired."""
     page.evaluate(
         """(milliseconds) => new Promise((done) => requestAnimationFrame(() =>
             requestAnimationFrame(() => setTimeout(done, milliseconds))))""",
@@ -133,7 +133,7 @@ def pause(page, milliseconds):
 
 
 def hold_still(page):
-    """From now on time passes only by page.clock.run_for."""
+    """Freeze the clock of the page; only `page.clock.run_for` advances it."""
     page.clock.install(time=0)
     page.clock.pause_at(1000)
 
@@ -146,7 +146,7 @@ def color_by(page, name):
 
 
 def display(page, control):
-    """A control behind the gear."""
+    """A control of the Display menu, which is opened if necessary."""
     if not page.locator(".gear").evaluate("(gear) => gear.open"):
         page.get_by_label("Display", exact=True).click()
     return page.locator(".display").get_by_label(control)
@@ -188,7 +188,7 @@ def pixel(page, at):
 
 
 def centroid(image, at, color, reach=14):
-    """The middle of what has a colour near a place; far away if nothing does."""
+    """Centroid of the pixels of a colour near a position; infinite if there are none."""
     left, top = round(at[0]) - reach, round(at[1]) - reach
     box = np.asarray(image.crop((left, top, left + 2 * reach + 1, top + 2 * reach + 1)), float)
     rows, columns = np.nonzero(np.linalg.norm(box - color, axis=2) < 80)

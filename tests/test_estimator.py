@@ -55,8 +55,8 @@ def fitted(digits):
     return Mercat(random_state=0).fit(digits)
 
 
-def same_shape(Y1: np.ndarray, Y2: np.ndarray) -> float:
-    """How well two embeddings agree but for a rotation or reflection: rms distance after Procrustes."""
+def procrustes_distance(Y1: np.ndarray, Y2: np.ndarray) -> float:
+    """Root mean square distance of two embeddings after the best rotation or reflection."""
     U, _, Vt = np.linalg.svd(Y1.T @ Y2)
     return float(np.sqrt(np.mean(np.sum((Y1 @ (U @ Vt) - Y2) ** 2, axis=1))))
 
@@ -109,7 +109,7 @@ def test_landmarks_come_close_to_exact(digits):
 @pytest.mark.parametrize(("detail", "most"), [(0, 2000), (0.1, 2000), (0.3, 1000)])
 @pytest.mark.usefixtures("brief_descent")
 def test_auto_is_exact_for_few_points_and_landmarks_for_many(detail, most):
-    """A map of averages, from which much detail starts, is of a sample of more points."""
+    """With detail of 0.2 or more, the start is a map of averages, on landmarks beyond 1000 points."""
     X = np.random.default_rng(0).normal(size=(most + 1, 3)) * [3, 2, 1]
     quick = {"detail": detail, "tol": 0.1, "init": "pca", "random_state": 0}
     for n, solver in ((most, "exact"), (most + 1, "landmarks")):
@@ -138,6 +138,17 @@ def test_algorithm1_ends_above_the_exact_loss():
     assert exact.loss_ <= paper.loss_ < 1.5 * exact.loss_
 
 
+def test_the_papers_loss_is_kept_by_placed_points(digits):
+    """The loss over all triples is within 6 % of the exact solution."""
+    X = digits[:700]
+    model = Mercat(objective="absolute", solver="landmarks", n_landmarks=400, random_state=0).fit(X)
+    with Workers(1) as workers:
+        loss = AngleLoss(denoise(X, 50), line=ABSOLUTE, workers=workers)
+        value, _ = loss.evaluate(model.embedding_)
+    exact = Mercat(objective="absolute", solver="exact", random_state=0).fit(X)
+    assert np.sqrt(value) < 1.06 * exact.loss_
+
+
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
     X, start = digits[:200], random_sphere(200)
@@ -149,7 +160,7 @@ def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
     np.testing.assert_allclose(Y1, Y2, atol=1e-12)
     with pytest.warns(ConvergenceWarning):
         from_pca = clone(one).set_params(init="pca").fit_transform(X)
-    assert same_shape(Y1, from_pca) > 0.2
+    assert procrustes_distance(Y1, from_pca) > 0.2
     with pytest.warns(ConvergenceWarning):
         placed = clone(one).set_params(solver="landmarks", n_landmarks=100).fit(X)
     assert placed.status_ is Status.MAX_ITER
@@ -179,7 +190,7 @@ def test_transform_does_not_depend_on_the_batch(fitted, digits):
     assert apart(fitted.transform(new[order]), whole[order]) == 0
 
 
-def test_new_points_land_beside_their_like(digits):
+def test_new_points_land_near_similar_points(digits):
     model = Mercat(random_state=0).fit(digits[:1500])
     Y = model.transform(digits[1500:])
     nearest = np.linalg.norm(digits[1500:, None] - digits[None, :1500], axis=2).argmin(axis=1)
@@ -188,7 +199,7 @@ def test_new_points_land_beside_their_like(digits):
     assert np.median(angle) < 0.5 * np.median(random_pairs)
 
 
-def test_points_beyond_all_measure_are_refused(fitted):
+def test_extreme_outliers_are_refused(fitted):
     with pytest.raises(ValueError, match=r"^X .*1e\+12"):
         fitted.transform(np.full((1, 64), 1e100))
 
@@ -224,7 +235,7 @@ def test_same_seed_same_bits_on_any_number_of_threads(solver, digits):
 
 
 def test_other_landmarks_give_a_similar_map(digits):
-    """Landmarks are chosen by the values of the rows; another unit gives others."""
+    """Landmarks are chosen by the values of the rows, so scaling the data selects others."""
     one, two = (Mercat(solver="landmarks", random_state=0).fit(unit * digits) for unit in (1, 1.1))
     assert set(one.landmarks_) != set(two.landmarks_)
     assert spearmanr(pdist(one.embedding_[::4]), pdist(two.embedding_[::4])).statistic > 0.9
@@ -252,7 +263,7 @@ def test_kinds_of_memory_give_the_same_result(digits):
         X.astype(np.float16),
         X.astype(np.float32),
     ):
-        assert same_shape(embed(given, random_state=0), expected) < 0.02
+        assert procrustes_distance(embed(given, random_state=0), expected) < 0.02
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -268,7 +279,7 @@ def test_output_has_the_type_of_the_input(dtype, digits):
 def test_sparse_gives_what_dense_gives(form, solver, digits):
     X, how = digits[:300], {"solver": solver, "n_landmarks": 150, "random_state": 0}
     model = Mercat(**how).fit(form(X))
-    assert same_shape(model.embedding_, embed(X, **how)) < 0.05
+    assert procrustes_distance(model.embedding_, embed(X, **how)) < 0.05
     np.testing.assert_allclose(model.transform(form(X)), model.embedding_, atol=1e-6)
 
 
@@ -299,7 +310,8 @@ def test_memmap_stays_on_disk(dtype, tmp_path, monkeypatch):
         _, transform_peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert max(fit_peak, transform_peak) < X.size  # not a byte a value: no copy in any type
+    # Less than one byte per value: no copy in any type.
+    assert max(fit_peak, transform_peak) < X.size
 
 
 def test_frames_in_and_out(digits):
@@ -319,6 +331,13 @@ def test_frames_in_and_out(digits):
     )
 
 
+def test_columns_of_objects_that_are_numbers_are_taken():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
+    expected = Mercat(random_state=0).fit_transform(frame)
+    frame["z"] = frame["z"].astype(object)  # another layout in memory, and another rounding
+    np.testing.assert_allclose(Mercat(random_state=0).fit_transform(frame), expected, atol=1e-6)
+
+
 def test_pipelines_pickles_and_clones_do_the_same(digits):
     X = digits[:200]
     pipeline = make_pipeline(StandardScaler(), Mercat(random_state=0)).fit(X)
@@ -332,15 +351,15 @@ def test_metric_ignores_the_length_of_rows(metric, digits):
     X = digits[:150]
     scaled = X * np.random.default_rng(0).uniform(0.5, 2, size=(150, 1))
     one, two = (embed(A, metric=metric, random_state=0) for A in (X, scaled))
-    assert same_shape(one, two) < 1e-3
-    assert same_shape(one, embed(scaled, random_state=0)) > 0.05
+    assert procrustes_distance(one, two) < 1e-3
+    assert procrustes_distance(one, embed(scaled, random_state=0)) > 0.05
 
 
 def test_precomputed_distances_give_the_map_of_the_points(digits):
     X = digits[:200]
     D = squareform(pdist(X))
     model = Mercat(metric="precomputed", random_state=0).fit(D)
-    assert same_shape(model.embedding_, embed(X, random_state=0)) < 0.02
+    assert procrustes_distance(model.embedding_, embed(X, random_state=0)) < 0.02
     np.testing.assert_allclose(model.transform(D[:5]), model.embedding_[:5], atol=1e-6)
     assert model.components_ is None
 
@@ -420,7 +439,7 @@ def test_verbose_shows_bars_on_stderr(digits, capsys):
     ],
     ids=["of two columns", "a point", "a great circle", "NaN", "zeros", "of three rows"],
 )
-def test_positions_that_no_map_can_start_from_are_refused(init):
+def test_invalid_init_is_refused(init):
     with pytest.raises(ValueError, match=r"^init "):
         Mercat(init=init).fit(np.random.default_rng(0).normal(size=(20, 4)))
 
@@ -465,6 +484,21 @@ def test_a_value_that_is_not_finite_is_named_by_its_row_and_column(container, co
     for call in (model.transform, Mercat().fit):
         with pytest.raises(ValueError, match=re.escape(message)):
             call(container(X))
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["a", "b"] * 20, "object|str"),
+        (pd.Categorical(["a", "b"] * 20), "category"),
+        (pd.date_range("2020-01-01", periods=40), "datetime64"),
+    ],
+)
+def test_a_column_without_numbers_is_named(column, kind):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
+    frame["kind of cell"] = column
+    with pytest.raises(ValueError, match=rf"^X .*'kind of cell' of type ({kind})"):
+        Mercat().fit(frame)
 
 
 @pytest.mark.parametrize(
@@ -525,6 +559,14 @@ def test_points_on_a_line_are_mapped_exactly(n):
     assert model.loss_ < 1e-3
 
 
+def test_very_few_points_are_never_laid_out_backwards():
+    for seed in range(6):
+        X = np.random.default_rng(seed).normal(size=(4, 3))
+        auto, pca = (Mercat(random_state=0, init=init).fit(X) for init in ("auto", "pca"))
+        assert auto.calibration_[1] >= 0
+        assert auto.loss_ <= pca.loss_ + 1e-6
+
+
 # ------------------------------------------------------------------ import
 
 
@@ -551,44 +593,3 @@ def test_names_are_listed():
     )
     with pytest.raises(AttributeError, match="'nothing'"):
         __import__("mercat").nothing  # noqa: B018
-
-
-def test_the_papers_loss_is_kept_by_placed_points(digits):
-    """Over all triples of all points, about what is left when all are solved together."""
-    X = digits[:700]
-    model = Mercat(objective="absolute", solver="landmarks", n_landmarks=400, random_state=0).fit(X)
-    with Workers(1) as workers:
-        loss = AngleLoss(denoise(X, 50), line=ABSOLUTE, workers=workers)
-        value, _ = loss.evaluate(model.embedding_)
-    exact = Mercat(objective="absolute", solver="exact", random_state=0).fit(X)
-    assert np.sqrt(value) < 1.06 * exact.loss_
-
-
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
-        (["a", "b"] * 20, "object|str"),
-        (pd.Categorical(["a", "b"] * 20), "category"),
-        (pd.date_range("2020-01-01", periods=40), "datetime64"),
-    ],
-)
-def test_a_column_without_numbers_is_named(column, kind):
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
-    frame["kind of cell"] = column
-    with pytest.raises(ValueError, match=rf"^X .*'kind of cell' of type ({kind})"):
-        Mercat().fit(frame)
-
-
-def test_columns_of_objects_that_are_numbers_are_taken():
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
-    expected = Mercat(random_state=0).fit_transform(frame)
-    frame["z"] = frame["z"].astype(object)  # another layout in memory, and another rounding
-    np.testing.assert_allclose(Mercat(random_state=0).fit_transform(frame), expected, atol=1e-6)
-
-
-def test_very_few_points_are_never_laid_out_backwards():
-    for seed in range(6):
-        X = np.random.default_rng(seed).normal(size=(4, 3))
-        auto, pca = (Mercat(random_state=0, init=init).fit(X) for init in ("auto", "pca"))
-        assert auto.calibration_[1] >= 0
-        assert auto.loss_ <= pca.loss_ + 1e-6

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from explorer_page import PATIENCE, error_bars, pause
+from explorer_page import TIMEOUT_MS, error_bars, pause
 
 from mercat import Mercat
 from mercat._math.sphere import fibonacci_grid
@@ -72,7 +72,7 @@ WATCH = "window.hurts = 0; window.hurt = () => { window.hurts += 1; };"
 def watched(browser):
     """Opens a page, and sees that nothing but itself was asked for, and nothing ran."""
     context = browser.new_context(viewport={"width": 1100, "height": 560}, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT_MS)
     asked, heard, opened = [], [], []
 
     def answer(route):

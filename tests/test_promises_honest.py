@@ -60,7 +60,7 @@ def test_good_data_bring_no_warning(parameters, digits):
     assert warned(digits[:500], **parameters) == []
 
 
-def test_noise_is_not_to_be_trusted():
+def test_noise_warns():
     (message,) = warned(noise(600, 100), n_spectral=None, init="pca", tol=0.02)
     assert re.search(r"angles.*correlate by 0\.3", message)
     assert "less than 0.4" in message
@@ -68,12 +68,12 @@ def test_noise_is_not_to_be_trusted():
     assert "lower detail" not in message
 
 
-def test_with_detail_less_of_it_is_advised():
+def test_warning_advises_lower_detail():
     parameters = {"n_spectral": None, "init": "pca", "tol": 0.02, "detail": 0.3}
     assert "lower detail" in warned(noise(400, 100), **parameters)[0]
 
 
-def test_three_places_are_no_reason_for_doubt():
+def test_three_distinct_points_do_not_warn():
     assert warned(np.repeat(np.eye(3), 5, axis=0)) == []
 
 
@@ -86,7 +86,7 @@ def test_components_that_cut_most_of_the_variance(digits):
     assert warned(digits, n_spectral=10) == []
 
 
-def test_cutting_noise_is_no_fault():
+def test_cutting_noise_does_not_warn():
     signal = np.zeros((400, 300))
     signal[:, :5] = 6 * noise(400, 5)
     X = signal + noise(400, 300)
@@ -97,7 +97,7 @@ def test_cutting_noise_is_no_fault():
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "correlation", "precomputed"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
+def test_cut_matches_the_variance_of_other_components(metric, form, digits):
     X = form(digits[:400] + 3.0 * (digits[:400] > 8))
     with Workers(1) as workers:
         if metric == "precomputed":
@@ -112,7 +112,7 @@ def test_what_is_cut_is_what_the_other_components_have(metric, form, digits):
 
 
 def test_rounding_is_not_cut():
-    """Rows of rank 2 in three columns: what is left out of them is rounding, on which LAPACK gave up."""
+    """Rows of rank 1: outside the components is only rounding error, on which LAPACK did not converge."""
     X = np.random.default_rng(0).normal(size=(60, 2)) @ np.ones((2, 3)) * [1, 2, 3]
     with Workers(1) as workers:
         few = fit_components(RowSource(X, workers), 2, metric="euclidean")
@@ -123,7 +123,7 @@ def test_rounding_is_not_cut():
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
 @pytest.mark.parametrize("metric", ["cosine", "correlation"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_a_column_that_has_all_of_the_rows_lengths(solver, metric, form):
+def test_column_that_dominates_row_lengths(solver, metric, form):
     fit = functools.partial(warned, solver=solver, n_landmarks=100, metric=metric)
     X = np.abs(noise(300, 6))
     assert not any("Column" in message for message in fit(form(X)))
@@ -150,11 +150,12 @@ def test_the_shares_of_columns_of_sparse_rows(metric):
         dense, sparse = find_dominance(X, metric), find_dominance(sp.csr_array(X), metric)
         assert (dense is None) == (sparse is None)
         if dense is not None:
-            assert sparse[1:] == pytest.approx(dense[1:], abs=1e-12)  # of equal columns, either
+            # On ties, either column may be reported.
+            assert sparse[1:] == pytest.approx(dense[1:], abs=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
-def test_a_column_beside_which_nothing_is_seen(solver):
+def test_dominating_column(solver):
     fit = functools.partial(warned, solver=solver, n_landmarks=100)
     X = noise(300, 6)
     X[:, 3] *= 50
@@ -165,14 +166,14 @@ def test_a_column_beside_which_nothing_is_seen(solver):
     assert message.startswith("Column 'counts' has more than 99% of the variance")
     assert fit(X, metric="correlation") == []
     assert fit(X / X.std(axis=0)) == []
-    (message,) = fit(X, n_spectral=None)  # where no components tell
+    (message,) = fit(X, n_spectral=None)  # without principal components
     assert message.startswith("Column 3 of X has more than 99% of the variance")
-    X[:, [0, 1, 2, 4, 5]] = 7.0  # nothing is there that could be seen
+    X[:, [0, 1, 2, 4, 5]] = 7.0  # the other columns are constant, so nothing is hidden
     assert fit(X) == []
 
 
 @pytest.mark.parametrize("n", [300, 2400])
-def test_rows_beside_which_nothing_is_seen(n):
+def test_outlying_row(n):
     X = noise(n, 6)
     X[17] += 1e6
     (message,) = warned(X)
@@ -180,7 +181,7 @@ def test_rows_beside_which_nothing_is_seen(n):
     assert "median" in message
     X[17] /= 1e4
     assert warned(X) == []
-    # Nearly the same rows, at three places, are no crowd beside a few.
+    # Three tight clusters are not an outlier problem.
     assert warned(np.repeat(np.eye(3), n // 3, axis=0) + 1e-6 * noise(n, 3)) == []
 
 
@@ -271,7 +272,7 @@ def test_the_command_line_shows_a_warning_as_one_line(tmp_path, digits):
 
 
 @pytest.mark.parametrize("X", [np.ones((30, 4)), np.eye(30), np.repeat(noise(2, 3), 20, axis=0)])
-def test_data_whose_angles_are_all_alike_say_that_places_mean_nothing(X):
+def test_equal_angles_warn_that_positions_are_meaningless(X):
     (message,) = warned(X)
     assert "All angles" in message
     assert "duplicate rows" in message

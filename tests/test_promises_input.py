@@ -54,8 +54,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_broken_sparse_data_are_refused_at_the_door(case):
-    """In a process of its own: where they are believed, the process may end."""
+def test_broken_sparse_data_are_refused(case):
     format, change, reason = BROKEN[case]
     model = Mercat(random_state=0).fit(COUNTS)
     for call in (Mercat(random_state=0).fit, model.transform):
@@ -64,7 +63,7 @@ def test_broken_sparse_data_are_refused_at_the_door(case):
         assert reason in str(caught.value)
 
 
-def test_lists_of_columns_that_lead_out_of_the_matrix_are_refused():
+def test_lil_indices_out_of_bounds_are_refused():
     X = sp.lil_array(COUNTS)
     X.rows[0][0] = 10**6
     with pytest.raises(ValueError, match=r"^X .*0\.\.7, got 1000000"):
@@ -86,7 +85,7 @@ def test_lists_of_columns_that_lead_out_of_the_matrix_are_refused():
         ((2, -1), r"axis 1 must be in 0\.\.7, got -1"),
     ],
 )
-def test_keys_that_lead_out_of_the_matrix_or_between_its_rows_are_refused(key, reason):
+def test_dok_keys_out_of_bounds_or_fractional_are_refused(key, reason):
     X = sp.dok_array(COUNTS)
     X._dict[key] = 1.0
     with pytest.raises(ValueError, match=rf"^X is not a valid sparse matrix \(dok\): .*{reason}"):
@@ -111,7 +110,7 @@ def test_broken_matrices_of_anndata_are_refused():
         mercat.tl.mercat(adata, random_state=0)
 
 
-#: What is done with a mapped object, and the matrix of it that is read.
+#: Calls on an AnnData object that has a map: the code, the name in the error, and the matrix to corrupt.
 USES = {
     "ingest into": ("mercat.tl.ingest(whole, broken)", "reference.X", 'broken.X'),
     "ingest": ("mercat.tl.ingest(broken, whole)", "query.X", 'broken.X'),
@@ -140,10 +139,10 @@ USES = {
 
 
 def test_broken_matrices_are_refused_wherever_they_are_read(tmp_path):
-    """In a process of its own: where they are believed, the process may end."""
+    """Runs in a separate process, since an unchecked matrix could crash it."""
     for library in ("anndata", "matplotlib"):
         pytest.importorskip(library)
-    told = python(
+    messages = python(
         f"""
 import json, os, warnings
 import anndata, matplotlib
@@ -159,7 +158,7 @@ X = sp.csr_matrix(np.where(rng.random((60, 8)) < 0.4, rng.gamma(1.0, 2.0, (60, 8
 whole = anndata.AnnData(X)
 mercat.tl.mercat(whole)
 Y = whole.obsm["X_mercat_sphere"]
-told = {{}}
+messages = {{}}
 for use, (call, _, matrix) in {USES!r}.items():
     for part in ("indices", "indptr"):
         broken = whole.copy()
@@ -172,18 +171,18 @@ for use, (call, _, matrix) in {USES!r}.items():
         try:
             eval(call)
         except ValueError as error:
-            told[f"{{use}}, {{part}}"] = str(error)
-print(json.dumps(told))
+            messages[f"{{use}}, {{part}}"] = str(error)
+print(json.dumps(messages))
 """
     )
     for use, (_, name, _) in USES.items():
         for part in ("indices", "indptr"):
             begin = f"{name} is not a valid sparse matrix (csr): {part}"
-            assert told.get(f"{use}, {part}", "").startswith(begin), (use, part)
+            assert messages.get(f"{use}, {part}", "").startswith(begin), (use, part)
 
 
 def test_matrices_that_are_shown_are_not_changed():
-    """Zeros are left out of a copy."""
+    """Stored zeros are dropped from a copy only."""
     graph = sp.csr_array(np.roll(np.eye(60), 1, axis=1))
     genes = sp.csc_array(COUNTS)
     for matrix in (graph, genes):
@@ -210,8 +209,8 @@ def test_broken_chunks_of_dask_are_refused():
 
 
 def test_broken_data_do_not_end_the_process():
-    """As a file of which nobody has looked at the indices would, by a segmentation fault."""
-    told = python("""
+    """Unchecked indices would cause a segmentation fault."""
+    message = python("""
 import json
 import numpy as np
 import scipy.sparse as sp
@@ -224,7 +223,7 @@ try:
 except ValueError as error:
     print(json.dumps(str(error)))
 """)
-    assert told.startswith("X is not a valid sparse matrix")
+    assert message.startswith("X is not a valid sparse matrix")
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
@@ -258,14 +257,14 @@ def test_duplicates_are_summed_and_order_does_not_matter(metric):
     np.testing.assert_array_equal(jumbled.indices, given)
 
 
-def test_whole_matrices_are_not_copied():
+def test_valid_matrices_are_not_copied():
     X = sp.csr_array(COUNTS)
     assert checked_csr(X, "X") is X
     assert checked_csr(sp.csr_array((5, 3)), "X").nnz == 0
 
 
 def test_wide_sparse_data_stay_sparse():
-    """A few rows of very many columns: the map takes memory for what is stored and for its components."""
+    """Memory is needed for the stored entries and the components, not for rows times columns."""
     peak, correlation = python("""
 import json, resource, warnings
 import numpy as np
@@ -300,17 +299,17 @@ print(json.dumps([(after - before) / 1024, model.correlation_]))
         (lambda X: X.mask(X > 4), r"no NaN or infinity, got nan in row .* \('"),
     ],
 )
-def test_frames_that_are_no_tables_of_numbers_are_refused(change, rule):
+def test_invalid_frames_are_refused(change, rule):
     X = pd.DataFrame(COUNTS, columns=list("abcdefgh"))
     wrong = change(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of polars, for columns of a LazyFrame
-        for name, call in {
-            "X": lambda: Mercat().fit(wrong),
-            "X ": lambda: metrics.report(wrong, X),
-            "Y": lambda: metrics.report(X, wrong),
-        }.items():
-            with pytest.raises((TypeError, ValueError), match=f"^{name.strip()} must .*{rule}"):
+        for name, call in [
+            ("X", lambda: Mercat().fit(wrong)),
+            ("X", lambda: metrics.report(wrong, X)),
+            ("Y", lambda: metrics.report(X, wrong)),
+        ]:
+            with pytest.raises((TypeError, ValueError), match=f"^{name} must .*{rule}"):
                 call()
 
 
@@ -336,7 +335,7 @@ def test_the_order_of_bytes_does_not_matter(dtype):
 )
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_numbers_of_any_size_leak_no_warning(scale, way, container):
-    X = container(np.ceil(COUNTS * 1000) / 1000 * scale)  # of which 1e-320 keeps some digits
+    X = container(np.ceil(COUNTS * 1000) / 1000 * scale)  # subnormal numbers keep a few digits
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", TrustWarning)
