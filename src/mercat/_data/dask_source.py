@@ -60,7 +60,7 @@ def check_chunks(X: Any) -> Any:
             "pass X.rechunk({1: -1})."
         )
     if X.dtype.kind not in "biuf":
-        raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        raise ValueError(f"X must hold real numbers, got the type {X.dtype}.")
     return X
 
 

@@ -53,5 +53,5 @@ def _as_array(X: Any) -> Any:
         input_name="X",
     )
     if X.dtype.kind not in "biuf":
-        raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        raise ValueError(f"X must hold real numbers, got the type {X.dtype}.")
     return X
