@@ -36,7 +36,8 @@ numpy: $(VENV)/.dev
 	$(ONE_THREAD) MERCAT_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) tests/test_angles.py tests/test_exact.py \
 		tests/test_placement.py tests/test_neighbors.py tests/test_repulsion.py tests/test_promises_repeatable.py
 
-# Tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer; needs GCC.
+# Tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and of their threads with
+# ThreadSanitizer; needs GCC.
 sanitize: $(VENV)/.dev
 	$(BIN)/python tools/sanitize.py
 

@@ -2,7 +2,8 @@
 
     python tools/sanitize.py
 
-Needs GCC with its sanitizers. A read or a write beyond an array, or undefined behaviour, ends the run.
+Before, `tests/threads.c` runs with ThreadSanitizer. Needs GCC with its sanitizers. A read or a write beyond
+an array, undefined behaviour, or a data race ends the run.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def main() -> int:
         for name in ("libasan.so", "libubsan.so")
     ]
     with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "threads")
+        source = str(ROOT / "tests" / "threads.c")
+        options = ["-std=gnu99", "-O1", "-g", "-fsanitize=thread", "-lpthread"]
+        subprocess.run(["gcc", source, *options, "-o", program], check=True)
+        subprocess.run([program], check=True)
         library = _build.build(Path(folder) / _build.library().name, ["gcc"], extra=INSTRUMENTED)
         environment = {
             **os.environ,
