@@ -28,6 +28,7 @@ from mercat._draw import chart as _chart  # noqa: E402
 from mercat._draw import labels as _labels  # noqa: E402
 from mercat._draw import legend as _legend  # noqa: E402
 from mercat._draw import marks as _marks  # noqa: E402
+from mercat._draw import trust as _trust  # noqa: E402
 from mercat._draw import window as _window  # noqa: E402
 from mercat._draw.colors import Categories, Scale, read  # noqa: E402
 from mercat._draw.palette import (  # noqa: E402
@@ -976,8 +977,29 @@ def judged(n=300):
         p_value=np.linspace(0.01, 1, n),
         stability=0.9,
         n_maps=20,
+        sizes=np.full(20, 1.0),
     )
     return SimpleNamespace(embedding_=places, point_loss_=np.linspace(0.1, 0.2, n)), bars
+
+
+def test_trust_says_what_is_drawn():
+    model, bars = judged()
+    note = plot.trust(model, bars).get_xlabel()
+    assert note.endswith("Ellipses: 90% regions; haze: 45% regions")  # none with an alternative
+    note = plot.trust(model, bars, rows=[7], level=0.5).get_xlabel()
+    assert note.endswith("Ellipses: 50% regions; haze: 25% regions; dashed: alternative positions")
+    assert "regions" not in plot.trust(model).get_xlabel()
+
+
+def test_colours_of_trust_leave_outliers_out():
+    values = np.linspace(1, 2, 100)
+    assert _trust.limits_of(values) is None
+    values[7] = 50
+    lowest, most = _trust.limits_of(values)
+    assert lowest == 1
+    assert most == pytest.approx(2, abs=0.05)
+    assert _trust.limits_of(np.full(5, np.nan)) is None
+    assert _trust.limits_of(-values) is None
 
 
 def collections(ax, kind):

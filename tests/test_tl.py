@@ -440,11 +440,14 @@ def test_uncertainty_is_written_under_the_name_of_the_map(adata, tmp_path):
         np.testing.assert_array_equal(adata.obs[f"X_other_{name}"], values)
     np.testing.assert_array_equal(adata.obsm["X_other_axes"].reshape(-1, 2, 3), found.axes)
     np.testing.assert_array_equal(adata.obsm["X_other_alternative"], found.alternative)
-    assert adata.uns["X_other"]["uncertainty"] == {"stability": found.stability, "n_maps": 4}
+    about = adata.uns["X_other"]["uncertainty"]
+    assert (about["stability"], about["n_maps"]) == (found.stability, 4)
+    np.testing.assert_array_equal(about["sizes"], found.sizes)
     adata.write_h5ad(tmp_path / "cells.h5ad")
     again = read_uncertainty(anndata.read_h5ad(tmp_path / "cells.h5ad"), "X_other")
     np.testing.assert_allclose(again.spread, found.spread)
     assert (again.stability, again.n_maps) == (found.stability, 4)
+    np.testing.assert_array_equal(again.sizes, found.sizes)
 
 
 def test_a_new_map_forgets_the_error_bars_of_the_old_one(adata):

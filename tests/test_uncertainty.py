@@ -26,7 +26,11 @@ from mercat._uncertainty import judge as _judge
 from mercat._uncertainty import maps as _maps
 from mercat._uncertainty import points as _points
 
-FIELDS = [f.name for f in dataclasses.fields(Uncertainty) if f.name not in ("stability", "n_maps")]
+FIELDS = [
+    f.name
+    for f in dataclasses.fields(Uncertainty)
+    if f.name not in ("stability", "n_maps", "sizes")
+]
 
 
 def clusters(n: int = 300, seed: int = 0) -> np.ndarray:
@@ -56,6 +60,7 @@ def same(a: Uncertainty, b: Uncertainty, rows=slice(None)) -> None:
             np.asarray(getattr(a, name))[rows], np.asarray(getattr(b, name))[rows], err_msg=name
         )
     assert a.stability == b.stability
+    np.testing.assert_array_equal(a.sizes, b.sizes)
 
 
 # ------------------------------------------------------------------ what each number is
@@ -153,6 +158,15 @@ def test_stability_of_the_same_and_of_unrelated_maps():
     assert _maps.stability(np.stack([Y, Y, Y])) == pytest.approx(1)
     unrelated = np.stack([random_places(4000, 3, seed=s) for s in range(5)])
     assert abs(_maps.stability(unrelated)) < 0.05
+
+
+def test_sizes_of_other_maps(bars):
+    Y = resized(random_places(500, 3), 0.4)
+    maps = np.stack([resized(Y, size) for size in (0.2, 0.4, 0.6)])
+    np.testing.assert_allclose(_maps.relative_sizes(maps, Y), [0.5, 1, 1.5], rtol=1e-3)
+    assert np.isnan(_maps.relative_sizes(maps, np.tile(Y[:1], (500, 1)))).all()
+    assert bars.sizes.shape == (6,)
+    assert repr(bars).endswith(f"{bars.sizes.min():.2g} to {bars.sizes.max():.2g} times as large")
 
 
 def test_regions(bars, fitted):

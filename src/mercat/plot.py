@@ -202,12 +202,15 @@ def trust(
         without `uncertainty`), or n numbers, such as those of :func:`mercat.metrics.torn_neighbors`.
     rows : array of int, optional
         Points whose ellipses and alternative positions are drawn. By default, up to 200 points, all of them;
-        beyond, 25 spread over the map, and a haze of the regions of up to 3000 points.
+        beyond, 15 spread over the map, and a haze of the regions of up to 3000 points.
     level : float, default=0.9
         Probability with which the ellipse contains the position of a point on another map. The haze uses half
         of it.
-    palette, limits, projection, center, ax
+    palette, projection, center, ax
         As in `map`.
+    limits : tuple of float, optional
+        Values at the ends of the palette. By default, values far above 98 % of the others have the last
+        colour, and the colour bar ends in an arrow.
     **options
         Further arguments of `map`: extent, labels, size, alpha, sort_order, legend.
 
@@ -233,6 +236,8 @@ def trust(
     if uncertainty is not None:
         check_uncertainty(uncertainty, len(points))
     values, title = _trust.values_and_title(model, uncertainty, by)
+    if limits is None and title is not None:
+        limits = _trust.limits_of(values)
     shades = coloring(
         values, len(points), palette=palette, limits=limits, name=title or "model.point_loss_"
     )
@@ -240,7 +245,8 @@ def trust(
     center = default_center(points, projection) if center is None else center
     ax = _draw(points, shades, projection=projection, center=center, ax=ax, **options)
     if uncertainty is not None:
-        _trust.draw_regions(ax, points, uncertainty, rows, level, projection, center)
+        note = _trust.draw_regions(ax, points, uncertainty, rows, level, projection, center)
+        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), note])))
     return ax
 
 

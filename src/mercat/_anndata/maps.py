@@ -56,7 +56,11 @@ def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
     adata.obsm[f"{key}_alternative"] = np.asarray(found.alternative)
     adata.uns[short] = {
         **adata.uns[short],
-        "uncertainty": {"stability": found.stability, "n_maps": found.n_maps},
+        "uncertainty": {
+            "stability": found.stability,
+            "n_maps": found.n_maps,
+            "sizes": np.asarray(found.sizes),
+        },
     }
 
 
@@ -90,6 +94,7 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
         alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
         stability=float(about["stability"]),
         n_maps=int(about["n_maps"]),
+        sizes=np.asarray(about.get("sizes", np.full(int(about["n_maps"]), np.nan))),
         **numbers,
     )
 

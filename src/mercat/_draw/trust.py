@@ -23,6 +23,10 @@ _HAZE, _DARKEST = 0.15, 0.12  # mean opacity of the haze over the map, and large
 # Regions wider than this fraction of the map have fainter outlines, down to this opacity.
 _WIDE, _FAINTEST = 0.5, 0.12
 _INK = "#333333"
+_MOST, _FAR_ABOVE = (
+    0.98,
+    1.5,
+)  # values above this quantile do not count if the largest is so many times as large
 _TITLES = {
     "loss": None,
     "spread": "spread (degrees)",
@@ -53,6 +57,16 @@ def values_and_title(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str
     return np.degrees(values) if by == "spread" else values, _TITLES[by]
 
 
+def limits_of(values: Floats) -> tuple[float, float] | None:
+    """Limits of the colours without values far above the others; None if there are none."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return None
+    most = float(np.quantile(finite, _MOST))
+    few = finite.min() >= 0 and finite.max() > _FAR_ABOVE * most > 0
+    return (float(finite.min()), most) if few else None
+
+
 def draw_regions(
     ax: Axes,
     Y: Floats,
@@ -61,8 +75,8 @@ def draw_regions(
     level: float,
     projection: str,
     center: Sequence[float],
-) -> None:
-    """Draw the regions of points, and lines to their alternative positions."""
+) -> str:
+    """Draw the regions of points, and lines to their alternative positions; return what they mean."""
     n = len(Y)
     many = n > _MOST_OUTLINES
     if many:
@@ -72,14 +86,18 @@ def draw_regions(
     if rows is None:
         rows = _spread_out(Y, _FEW_OUTLINES) if many else np.arange(n)
     rows = check_rows(rows, n)
+    meaning = [f"haze: {level / 2:.0%} regions"] if many else []
     if not rows.size:
-        return
+        return "; ".join(meaning).capitalize()
     outlines = uncertainty.ellipses(level, rows=rows)
     _draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
+    meaning.insert(0, f"ellipses: {level:.0%} regions")
     other = np.asarray(uncertainty.alternative, dtype=np.float64)[rows]
     known = np.isfinite(other).all(axis=1)
     if known.any():
         _draw_alternatives(ax, Y[rows[known]], other[known], projection, center)
+        meaning.append("dashed: alternative positions")
+    return "; ".join(meaning).capitalize()
 
 
 def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:

@@ -30,6 +30,7 @@ from .maps import (
     other_maps,
     placed,
     projected,
+    relative_sizes,
     stability,
     with_detail,
 )
@@ -133,7 +134,7 @@ def uncertainty(
         plan = model._plan(source, model._placer.spectral, rng, progress)._replace(
             init=check_init(model.init, n), neighbors=neighbors_of(model, n)
         )
-        judge, others, stability = _prepared(model, plan, n_maps)
+        judge, others, stability, sizes = _prepared(model, plan, n_maps)
         found = _judged(model, source, judge, others, progress)
     return Uncertainty(
         places=found[:, points.PLACE],
@@ -145,11 +146,14 @@ def uncertainty(
         p_value=found[:, points.P_VALUE],
         stability=stability,
         n_maps=n_maps,
+        sizes=sizes,
     )
 
 
-def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray | None, float]:
-    """Judge; positions on other maps with detail (n_maps x n x 3), or None; and stability."""
+def _prepared(
+    model: Mercat, plan: Plan, n_maps: int
+) -> tuple[Judge, np.ndarray | None, float, np.ndarray]:
+    """Judge; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
     samples = draw(plan, n_maps)
     n, detail = plan.source.shape[0], plan.detail > 0
     needed = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
@@ -180,7 +184,8 @@ def _prepared(model: Mercat, plan: Plan, n_maps: int) -> tuple[Judge, np.ndarray
         null=null,
         loss=model.loss_,
     )
-    return judge, placed, stability(np.asarray(witnesses, dtype=np.float64))
+    there, here = np.asarray(witnesses, dtype=np.float64), reference.Y[:N_WITNESSES]
+    return judge, placed, stability(there), relative_sizes(there, here)
 
 
 def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:

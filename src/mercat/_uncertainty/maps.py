@@ -22,6 +22,7 @@ from .._math.sphere import geodesic
 from .._progress import Progress
 from .._reduce.reducer import Reducer, fit_reducer, project_all
 from .._solve.detail import add_detail
+from .._solve.initial import size_of
 from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, descend, landmark_placer, solve
 from .._solve.placement import LandmarkPlacer
@@ -220,3 +221,9 @@ def stability(maps: np.ndarray) -> float:
     between = np.sum((maps - maps.mean(axis=0)) ** 2, axis=2).mean() * m / (m - 1)
     within = np.sum((maps - maps.mean(axis=1, keepdims=True)) ** 2, axis=2).mean()
     return float(1 - between / within) if within > 0 else 1.0
+
+
+def relative_sizes(maps: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Size of each map (m x n x 3) as a multiple of that of Y (n x 3); NaN if all points of Y coincide."""
+    size = size_of(Y.astype(np.float64))
+    return np.array([size_of(other) / size if size > 0 else np.nan for other in maps])

@@ -55,6 +55,9 @@ class Uncertainty:
         squared distance of a point on two maps over that of two points on one map.
     n_maps : int
         Number of other maps.
+    sizes : array of shape (n_maps,)
+        Size of each other map, as a multiple of that of the map. The size of a map has no meaning, but where
+        it is arbitrary, it is part of the spread: points move towards the centre or away from it.
     """
 
     places: Any
@@ -66,6 +69,7 @@ class Uncertainty:
     p_value: Any
     stability: float
     n_maps: int
+    sizes: Any
 
     def __repr__(self) -> str:
         n = self.places.shape[0]
@@ -75,7 +79,11 @@ class Uncertainty:
         median, Y = float(np.median(to_numpy(self.spread))), to_numpy(self.places)
         size = size_of(np.asarray(Y, dtype=np.float64))
         text += f"; median spread {np.degrees(median):.2g} degrees"
-        return f"{text}, {median / size:.2g} map sizes" if size > 0 else text
+        if not size > 0:
+            return text
+        text += f", {median / size:.2g} map sizes"
+        least, most = np.min(self.sizes), np.max(self.sizes)
+        return f"{text}; maps {least:.2g} to {most:.2g} times as large" if most > 0 else text
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
