@@ -29,6 +29,7 @@ from mercat import Mercat, metrics, tl
 from mercat._draw import colors, maps
 from mercat._draw.palette import MISSING
 from mercat._files.model import write_model
+from mercat._solve.initial import size_of
 from mercat.cli import _options, _peers
 from mercat.cli._app import app
 from mercat.cli._methods import METHODS, Method
@@ -246,7 +247,7 @@ def test_embed_tells_how_far_places_can_be_trusted(data, tmp_path):
     frame = pd.read_csv(outputs[0])
     model = Mercat(random_state=0).fit(FRAME[[f"f{k}" for k in range(5)]].to_numpy())
     found = mercat.uncertainty(model, FRAME[[f"f{k}" for k in range(5)]].to_numpy(), random_state=0)
-    np.testing.assert_allclose(frame["spread"], np.degrees(found.spread), rtol=1e-3)
+    np.testing.assert_allclose(frame["spread_degrees"], np.degrees(found.spread), rtol=1e-3)
     for name in ("torn", "p_value", "alternative_wins", "alternative_gap"):
         np.testing.assert_allclose(frame[name], getattr(found, name), rtol=1e-3, atol=1e-3)
     told = json.loads(done("embed", data, "-o", tmp_path / "map.h5ad", "--uncertainty", "--json"))
@@ -254,6 +255,14 @@ def test_embed_tells_how_far_places_can_be_trusted(data, tmp_path):
     np.testing.assert_allclose(cells.obs["mercat_spread"], found.spread, rtol=1e-3)
     assert cells.uns["mercat"]["uncertainty"]["n_maps"] == 20
     assert told["stability"] == pytest.approx(found.stability, abs=1e-3)
+    degrees = np.degrees(np.median(found.spread))
+    assert told["median_spread_degrees"] == pytest.approx(degrees, rel=1e-3)
+    in_map_sizes = told["median_spread_map_sizes"]
+    assert in_map_sizes * np.degrees(size_of(model.embedding_)) == pytest.approx(degrees, rel=1e-3)
+    assert f"{in_map_sizes:.2g} map sizes" in out
+    code, _, err = call("embed", data, "-o", tmp_path / "map.npy", "--uncertainty")
+    assert code == 2
+    assert "--uncertainty" in err
 
 
 def test_embed_refuses_metadata_named_as_its_own_columns(tmp_path):

@@ -76,14 +76,19 @@ class Uncertainty:
         text = f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
         if is_dask(self.places):
             return text
-        median, Y = float(np.median(to_numpy(self.spread))), to_numpy(self.places)
-        size = size_of(np.asarray(Y, dtype=np.float64))
-        text += f"; median spread {np.degrees(median):.2g} degrees"
-        if not size > 0:
+        degrees, sizes = self._median_spread()
+        text += f"; median spread {degrees:.2g} degrees"
+        if not np.isfinite(sizes):
             return text
-        text += f", {median / size:.2g} map sizes"
+        text += f", {sizes:.2g} map sizes"
         least, most = np.min(self.sizes), np.max(self.sizes)
         return f"{text}; maps {least:.2g} to {most:.2g} times as large" if most > 0 else text
+
+    def _median_spread(self) -> tuple[float, float]:
+        """Median spread of the points in degrees, and as a multiple of the size of the map."""
+        median = float(np.median(to_numpy(self.spread)))
+        size = size_of(np.asarray(to_numpy(self.places), dtype=np.float64))
+        return float(np.degrees(median)), median / size if size > 0 else np.nan
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01

@@ -30,6 +30,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".feather", ".npy", ".h5ad", ".zarr")
 PAGES = (".html", ".htm")
 PICTURES = (".png", ".pdf", ".svg")
 COORDINATES = ("x", "y", "z", "longitude", "latitude", "loss")
+SPREAD = "spread_degrees"  # AnnData and the library have it in radians
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,14 @@ def check_columns(
     table: Table, output: Path | None, html: Path | None, *, loss: bool, uncertainty: bool = False
 ) -> None:
     """Raise if a column of metadata has the name of a column of the outputs."""
-    names = COORDINATES + (UNCERTAINTY_COLUMNS if uncertainty else ())
+    names = COORDINATES + (SPREAD, *UNCERTAINTY_COLUMNS[1:]) * uncertainty
     if output is not None and ending(output) in (".npy", *ANNOTATED):
         names = ()
+    if uncertainty and html is None and output is not None and ending(output) == ".npy":
+        raise click.UsageError(
+            f"--uncertainty needs a table, an AnnData file or --html, got only {output}, which has no room "
+            "for it."
+        )
     if html is not None:
         from ..viewer._encode import POINT_LOSS
         from ..viewer._places import COLUMNS
@@ -154,8 +160,8 @@ def embedding_frame(embedded: Embedded) -> Any:
     values = [*Y.T, longitude, latitude, embedded.loss]
     columns = {k: v for k, v in zip(COORDINATES, values, strict=True) if v is not None}
     if embedded.uncertainty is not None:
-        columns |= embedded.uncertainty.columns()
-        columns["spread"] = np.degrees(columns["spread"])
+        numbers = embedded.uncertainty.columns()
+        columns |= {SPREAD: np.degrees(numbers.pop("spread")), **numbers}
     first = [table.ids] if table.ids in table.meta.columns else []
     rest = [name for name in table.meta.columns if name not in first]
     frame = pd.DataFrame(columns)

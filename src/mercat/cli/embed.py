@@ -77,9 +77,11 @@ def embed(
     bars = _uncertainty(model, X, parameters, console) if uncertainty else None
     summary = _summary(table, model, preparation, seconds)
     if bars is not None:
+        degrees, sizes = bars._median_spread()
         summary |= {
             "stability": bars.stability,
-            "median_spread": float(np.degrees(np.median(bars.spread))),
+            "median_spread_degrees": degrees,
+            "median_spread_map_sizes": sizes if np.isfinite(sizes) else None,
         }
     about = _about(table, model, preparation)
     if output is not None and ending(output) in ANNOTATED and not preparation:
@@ -100,7 +102,7 @@ def embed(
     if bars is not None:
         lines.append(
             f"Stability over {counted(bars.n_maps, 'other map')}: {bars.stability:.3f}. Median spread of a "
-            f"point: {summary['median_spread']:.1f} degrees."
+            f"point: {degrees:.2g} degrees, {sizes:.2g} map sizes."
         )
     say_map(console, embedded, lines, files)
 
