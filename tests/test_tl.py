@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import zlib
+from functools import partial
 
 import anndata
 import numpy as np
@@ -479,3 +480,11 @@ def test_uncertainty_of_cells_that_were_left_out_is_refused(adata):
     tl.mercat(adata)
     with pytest.raises(ValueError, match=r"90 .*50"):
         tl.uncertainty(adata[:50].copy(), n_maps=4)
+
+
+def test_estimators_name_what_takes_annotated_data():
+    adata = anndata.AnnData(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32))
+    model = Mercat(random_state=0).fit(adata.X)
+    for call in (Mercat().fit, model.transform, partial(mercat.uncertainty, model)):
+        with pytest.raises(TypeError, match=r"^X must .*AnnData: .*mercat\.tl"):
+            call(adata)

@@ -39,6 +39,11 @@ def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
 
 def _as_array(X: Any) -> Any:
     """Arrays, lists and data frames as a NumPy array or a CSR matrix of numbers."""
+    if type(X).__module__.partition(".")[0] == "anndata":
+        raise TypeError(
+            f"X must be an array, a sparse matrix or a data frame, got an {type(X).__name__}: use "
+            "mercat.tl, or pass one of its matrices, such as adata.obsm['X_pca']."
+        )
     check_columns(X, "X")
     if np.ma.is_masked(X):
         raise ValueError("X must have no masked values: impute them or drop the rows.")
