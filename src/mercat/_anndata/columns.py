@@ -38,7 +38,9 @@ def column(
         return adata.obs[key]
     source = adata.raw if use_raw else adata
     names = _gene_names(adata, source, gene_symbols)
-    if key not in names and key in source.var_names:  # as in scanpy, both names are understood
+    if (
+        key not in names and key in source.var_names
+    ):  # as in scanpy, both kinds of names are accepted
         names = source.var_names
     if key not in names:
         raise ValueError(
@@ -46,10 +48,12 @@ def column(
             f"{'adata.raw' if use_raw else 'adata'}, got {key!r}"
             f"{_similar(key, [*adata.obs.columns, *names])}."
         )
-    mend = "make the names of adata.raw unique" if use_raw else "call adata.var_names_make_unique()"
+    advice = (
+        "make the names of adata.raw unique" if use_raw else "call adata.var_names_make_unique()"
+    )
     if gene_symbols is not None:
-        mend = "take its name in adata.var_names"
-    _check_once(name, key, names, "a gene", mend)
+        advice = "take its name in adata.var_names"
+    _check_once(name, key, names, "a gene", advice)
     gene = source.var_names[names.get_loc(key)]
     _expression(adata, layer, use_raw)  # checked before anndata reads it
     values = source.obs_vector(gene) if use_raw else source.obs_vector(gene, layer=layer)
@@ -57,7 +61,7 @@ def column(
 
 
 def _expression(adata: AnnData, layer: str | None, use_raw: bool) -> Any:
-    """The matrix that genes come from, on disk or in memory. Raises ValueError if its parts do not fit."""
+    """The matrix that genes come from, on disk or in memory. Raises ValueError if it is inconsistent."""
     name = "X" if layer is None else f"layers[{layer!r}]"
     values = (adata.raw if use_raw else adata).X if layer is None else adata.layers[layer]
     if scipy.sparse.issparse(values):
@@ -66,7 +70,7 @@ def _expression(adata: AnnData, layer: str | None, use_raw: bool) -> Any:
 
 
 def masked_cells(adata: AnnData, mask: Any) -> np.ndarray | None:
-    """Mask of the cells that scanpy's `mask_obs` leaves out; it is an array or a column of obs."""
+    """Mask of the cells left out by scanpy's `mask_obs`, an array or a column of obs."""
     if mask is None:
         return None
     if isinstance(mask, str) and mask not in adata.obs:
@@ -87,7 +91,7 @@ def _from_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
     if use_raw and (layer is not None or adata.raw is None):
         why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
         raise ValueError(f"use_raw must be False where {why}, got True.")
-    if use_raw is None:  # as scanpy has it
+    if use_raw is None:  # as in scanpy
         return layer is None and adata.raw is not None
     return use_raw
 
@@ -100,7 +104,7 @@ def _gene_names(adata: AnnData, source: Any, gene_symbols: str | None) -> Any:
         return source.var_names
     if gene_symbols in source.var:
         symbols = source.var[gene_symbols]
-    elif gene_symbols in adata.var:  # which scanpy reads where adata.raw has no such column
+    elif gene_symbols in adata.var:  # read by scanpy if adata.raw has no such column
         symbols = adata.var[gene_symbols].reindex(source.var_names)
     else:
         raise ValueError(
@@ -128,29 +132,29 @@ def gene_matrix(
         raise TypeError(f"genes must be a list of names or an integer, got {genes!r}.")
     if isinstance(genes, Integral):
         check_integer("genes", genes, 1)
-        places = _variable(source.var, values, int(genes))
+        indices = _most_variable(source.var, values, int(genes))
     else:
-        places = _places(names, source.var_names, list(dict.fromkeys(genes)))
-    shown, own = ([str(some[place]) for place in places] for some in (names, source.var_names))
+        indices = _gene_indices(names, source.var_names, list(dict.fromkeys(genes)))
+    shown, own = ([str(some[index]) for index in indices] for some in (names, source.var_names))
     for name in own:
         _check_once("genes", name, source.var_names, "a gene", "call adata.var_names_make_unique()")
     often = {name for name, times in Counter(shown).items() if times > 1}
     full = [f"{a} ({b})" if a in often else a for a, b in zip(shown, own, strict=True)]
-    return values[:, places], full
+    return values[:, indices], full
 
 
-def _places(names: Any, var_names: Any, wanted: list[str]) -> list[int]:
-    places = []
+def _gene_indices(names: Any, var_names: Any, wanted: list[str]) -> list[int]:
+    indices = []
     for key in wanted:
         known = names if key in names or key not in var_names else var_names
         if key not in known:
             raise ValueError(f"genes must be names of genes, got {key!r}{_similar(key, names)}.")
         _check_once("genes", key, known, "a gene", "call adata.var_names_make_unique()")
-        places.append(int(known.get_loc(key)))
-    return places
+        indices.append(int(known.get_loc(key)))
+    return indices
 
 
-def _variable(var: Any, values: Any, most: int) -> list[int]:
+def _most_variable(var: Any, values: Any, most: int) -> list[int]:
     """Indices of the most variable genes, in increasing order."""
     squares = values.multiply(values) if hasattr(values, "multiply") else values * values
     mean, square = (np.asarray(one.mean(axis=0)).ravel() for one in (values, squares))
@@ -158,16 +162,16 @@ def _variable(var: Any, values: Any, most: int) -> list[int]:
     if "highly_variable" in var:
         variance = np.where(np.asarray(var["highly_variable"], dtype=bool), variance, -np.inf)
     chosen = np.argsort(-variance, kind="stable")[:most]
-    return sorted(int(place) for place in chosen if variance[place] > -np.inf)
+    return sorted(int(index) for index in chosen if variance[index] > -np.inf)
 
 
-def _check_once(name: str, key: str, names: Any, what: str, mend: str) -> None:
+def _check_once(name: str, key: str, names: Any, what: str, advice: str) -> None:
     """Raise if a name is ambiguous."""
     times = int((names == key).sum())
     if times > 1:
         raise ValueError(
             f"{name} must be the name of {what} that occurs once, got {key!r}, which occurs {times} "
-            f"times: {mend} first."
+            f"times: {advice} first."
         )
 
 
@@ -191,7 +195,7 @@ def stored_palette(uns: Mapping[str, Any], values: Any) -> dict[str, str] | None
 
 
 def painted(uns: Mapping[str, Any], values: Any) -> Any:
-    """A column for the viewer with the colours stored by scanpy, if any, opaque."""
+    """A column for the viewer with the colours stored by scanpy, if any, without opacity."""
     palette = stored_palette(uns, values)
     if palette is None:
         return values
@@ -199,7 +203,7 @@ def painted(uns: Mapping[str, Any], values: Any) -> Any:
 
 
 def _hex(color: str) -> str:
-    """A colour as "#rrggbb" or "#rrggbbaa"; empty if it cannot be parsed, as names without matplotlib."""
+    """A colour as "#rrggbb" or "#rrggbbaa"; empty if it cannot be parsed, like names without matplotlib."""
     try:
         from matplotlib.colors import is_color_like, to_hex
     except ImportError:

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mercat.tl")
 PCA = "X_pca"
-_LEAST_GENES = 0.5  # share of the reference's genes that a query must have
+_LEAST_GENES = 0.5  # fraction of the reference's genes that a query must have
 _CHECKED = 200  # cells whose components are recomputed ...
-_AGREE = 0.01  # ... and may differ from the stored ones by this share of their spread
+_AGREE = 0.01  # ... and may differ from the stored ones by this fraction of their spread
 _COMPARED = 500  # cells of each object whose values are compared
 _ALIKE = 3.0  # largest ratio of totals per cell without a warning
 _REFERENCE_CELLS = 2000  # cells among which the distance of a cell to its neighbours is ranked
-_NAMED = 5  # genes listed in a message
+_NAMED = 5  # number of genes listed in a message
 
 
 class Query(NamedTuple):
@@ -84,7 +84,7 @@ def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -
             f"query.obsm[{source!r}] must have {reference.obsm[source].shape[1]} columns, as that of the "
             f"reference, got {X.shape[1]}."
         )
-    logger.info("Taking query.obsm[%r] as it is: it must be in the space of the reference.", source)
+    logger.info("Using query.obsm[%r] unchanged: it must be in the space of the reference.", source)
     return X[:, :n_pcs]
 
 
@@ -126,7 +126,9 @@ def _components(query: AnnData, reference: AnnData) -> Query:
     here = np.flatnonzero(at >= 0)
     if missing:
         lost = 1 - float(np.sum(axes[here] ** 2) / np.sum(axes**2))
-        logger.warning("They carry %.0f %% of the weight of the components.", 100 * lost)
+        logger.warning(
+            "The missing genes have %.0f %% of the weight of the components.", 100 * lost
+        )
     theirs = _matrix(query, layer, "query")[:, at[here]]
     _check_alike(theirs, own[:, here], layer)
     X = _projected(theirs, mean[here], axes[here]).astype(np.asarray(reference.obsm[PCA]).dtype)
@@ -139,9 +141,8 @@ def _components(query: AnnData, reference: AnnData) -> Query:
 
 
 def _projected(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    parts = [
-        np.asarray(X[b] @ axes) - mean @ axes for b in blocks(X.shape[0], 4096)
-    ]  # one block of dense rows at a time
+    # One block of dense rows at a time.
+    parts = [np.asarray(X[b] @ axes) - mean @ axes for b in blocks(X.shape[0], 4096)]
     return np.concatenate(parts) if parts else np.empty((0, axes.shape[1]))
 
 
@@ -181,7 +182,8 @@ def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.
     if len(names) - len(missing) < _LEAST_GENES * len(names):
         raise ValueError(
             f"query must have at least half of the {len(names)} genes of the reference's map, got "
-            f"{len(names) - len(missing)}: {shown} are missing. Are they named alike (symbols, Ensembl)?"
+            f"{len(names) - len(missing)}: {shown} are missing. Do both use the same names (symbols, "
+            "Ensembl ids)?"
         )
     if missing:
         logger.warning(
@@ -203,10 +205,10 @@ def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
 
 
 def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
-    """Raise if the query was clearly prepared in another way than the reference.
+    """Raise if the query was clearly prepared differently from the reference.
 
-    Only one of them having counts, or negative values, is an error. Totals per cell also differ between types
-    of cells, so they only cause a warning.
+    It is an error if only one of them has counts, or negative values. Totals per cell also differ between
+    types of cells, so a large difference only causes a warning.
     """
     where = "X" if layer is None else f"layers[{layer!r}]"
     a, b = _some_rows(query), _some_rows(reference)
@@ -236,7 +238,7 @@ def _some_rows(X: Any) -> np.ndarray:
     return np.asarray(taken, dtype=np.float64)
 
 
-# ------------------------------------------------------------------ places, fit, labels
+# ------------------------------------------------------------------ neighbours, fit, labels
 
 
 class Neighborhoods(NamedTuple):
@@ -249,8 +251,9 @@ class Neighborhoods(NamedTuple):
 def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighborhoods:
     """Nearest reference cells in the components of the model.
 
-    The fit of a cell is the share of reference cells that are at least as far from their k nearest neighbours
-    as the cell is from its own: about uniform for cells of known types, near 0 for cells unlike any of them.
+    The fit of a cell is the fraction of reference cells that are at least as far from their k nearest
+    neighbours as the cell is from its own: about uniform for cells of known types, near 0 for cells unlike any
+    of them.
     """
     spectral = model._placer.spectral
     with Workers(n_threads(model.n_jobs)) as workers:
@@ -261,7 +264,7 @@ def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighbor
         k = min(k, len(theirs) - 1)
         search = Search(theirs)
 
-        def near(block: slice) -> tuple[np.ndarray, ...]:
+        def nearest(block: slice) -> tuple[np.ndarray, ...]:
             def part(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 return in_order(theirs, rows, search(rows, k))
 
@@ -269,13 +272,14 @@ def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighbor
 
         sample = np.linspace(0, len(theirs) - 1, min(_REFERENCE_CELLS, len(theirs))).astype(int)
 
-        def among(block: slice) -> np.ndarray:
+        def reference_distances(block: slice) -> np.ndarray:
             rows = sample[block]
             found = search(theirs[rows], k, rows)
             return np.asarray(in_order(theirs, theirs[rows], found)[1].mean(axis=1))
 
-        found = list(workers.map(near, blocks(len(ours), TILE)))
-        usual = np.sort(np.concatenate(list(workers.map(among, blocks(len(sample), TILE)))))
+        found = list(workers.map(nearest, blocks(len(ours), TILE)))
+        parts = list(workers.map(reference_distances, blocks(len(sample), TILE)))
+        usual = np.sort(np.concatenate(parts))
     indices, distances = (np.concatenate(part) for part in zip(*found, strict=True))
     farther = len(usual) - np.searchsorted(usual, distances.mean(axis=1), side="left")
     return Neighborhoods(indices, (1 + farther) / (1 + len(usual)))
@@ -297,7 +301,7 @@ def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
 
 
 def transferred(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Most frequent labels of neighbours, as a categorical, and their shares.
+    """Most frequent labels of neighbours, as a categorical, and the fractions of neighbours that have them.
 
     Ties go to the label of the nearer cells. Cells without a label do not vote.
     """

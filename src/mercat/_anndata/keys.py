@@ -92,9 +92,9 @@ def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
 
 
 def checked_key(key_added: Any, adata: AnnData) -> str:
-    """`key_added`, which must not be in use by anything but a map."""
+    """Return `key_added`, which must not be in use by anything but a map."""
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
-        # A slash would become a group of its own in an h5ad file.
+        # A slash would create a group in an h5ad file.
         raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
     if key_added == SHORT:
         raise ValueError(

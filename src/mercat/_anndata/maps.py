@@ -1,4 +1,4 @@
-"""Maps, their uncertainty and their models: written to AnnData objects, and read from them."""
+"""Write maps, their uncertainty and their models to AnnData objects, and read them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ def write_map(
     key: str = KEY,
     like: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write map and unit vectors to obsm, losses to obs, other results to uns; return the number of points in
-    the margin of the map.
+    """Write map and unit vectors to obsm, losses to obs, and other results to uns.
 
-    `like` is the entry ``map`` of another map, whose flat coordinates are used.
+    Returns the number of points in the margin of the map. `like` is the entry ``map`` of another map, whose
+    flat coordinates are used.
     """
     flat_map = FlatMap.of(Y) if like is None else FlatMap.from_dict(like)
-    flat, drawn_in = flat_map.positions(Y)
-    n_beyond = int(drawn_in.sum())
-    if np.shape(adata.obsm.get(key))[1:] == (3,):  # of version 0.1, whose flat map had another name
+    flat, moved = flat_map.positions(Y)
+    n_beyond = int(moved.sum())
+    if np.shape(adata.obsm.get(key))[1:] == (
+        3,
+    ):  # from version 0.1, where the flat map had another name
         adata.obsm.pop(f"{key}_map", None)
     adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
     if loss is not None:
         adata.obs[loss_column(key)] = loss
-    elif loss_column(key) in adata.obs:  # of the map that was there before
+    elif loss_column(key) in adata.obs:  # of the previous map
         del adata.obs[loss_column(key)]
-    if _about_uncertainty(adata, key) is not None:  # of the map that was there before
+    if _about_uncertainty(adata, key) is not None:  # of the previous map
         forget_uncertainty(adata, key)
     adata.uns[short_of(key)] = {**about, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond

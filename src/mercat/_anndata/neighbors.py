@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
 NEIGHBORS = "neighbors"  # scanpy's default key
-_FEW_GENES = 50  # up to which scanpy searches for neighbours in X
+_FEW_GENES = 50  # up to this many genes, scanpy searches for neighbours in X
 _ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
-_MOST_LOST = 0.05  # share of the edges that may be missing, such as those between duplicates
-_EDGES = 1000  # whose lengths are compared with the distances in the data
-_MATCH, _MOST_OTHERS = (
-    0.01,
-    0.05,
-)  # relative difference, and share of the edges that may differ by more
+_MOST_LOST = 0.05  # fraction of the edges that may be missing, such as those between duplicates
+_EDGES = 1000  # edges whose lengths are compared with the distances in the data
+_MATCH = 0.01  # relative difference within which lengths match
+_MOST_OTHERS = 0.05  # fraction of the edges whose lengths may differ by more
 
 
 class Graph(NamedTuple):
@@ -73,9 +71,9 @@ def _misfit(
         n_pcs = params.get("n_pcs")
         if n_pcs and of in adata.obsm and int(n_pcs) != X.shape[1]:
             return f"are those of {n_pcs} components (n_pcs={n_pcs}), and {X.shape[1]} are embedded"
-    made_by = _named(params.get("metric", "euclidean"))
-    if made_by != _named(metric):
-        return f"are those by the metric {made_by}, and {metric} is used here"
+    graph_metric = _standard_name(params.get("metric", "euclidean"))
+    if graph_metric != _standard_name(metric):
+        return f"are those of the metric {graph_metric}, and {metric} is used here"
     degree = _degrees(graph)
     expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
     if degree.min(initial=1) == 0:
@@ -84,7 +82,7 @@ def _misfit(
         return (
             f"are {degree.mean():.1f} per cell instead of {expected}, as if cells had been removed"
         )
-    if not _lengths_match(graph, X, made_by):
+    if not _lengths_match(graph, X, graph_metric):
         return f"have other distances than those of {source}, as if it had changed"
     return ""
 
@@ -96,7 +94,7 @@ def _source_of(adata: AnnData, params: Mapping[str, Any]) -> str:
     return "X" if params.get("n_pcs") == 0 or adata.n_vars <= _FEW_GENES else "X_pca"
 
 
-def _named(metric: Any) -> Any:
+def _standard_name(metric: Any) -> Any:
     return _ALIASES.get(metric, metric) if isinstance(metric, str) else metric
 
 

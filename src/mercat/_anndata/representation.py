@@ -33,9 +33,9 @@ def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
 def in_memory(X: Any, where: str) -> Any:
     """Values of an AnnData object as an array or a valid sparse matrix in memory.
 
-    Raises a ValueError that starts with `where` for a sparse matrix whose parts do not fit together.
+    Raises a ValueError that starts with `where` for an inconsistent sparse matrix.
     """
-    if hasattr(X, "to_memory"):  # a sparse matrix in a file
+    if hasattr(X, "to_memory"):  # backed by a file
         X = X.to_memory()
     if not scipy.sparse.issparse(X):
         return np.asarray(X)
@@ -52,7 +52,7 @@ def rows_to_embed(
     if layer is not None:
         if use_rep is not None:
             raise ValueError(
-                f"layer must be None where use_rep is given, got {layer!r} and use_rep={use_rep!r}."
+                f"layer must be None if use_rep is given, got {layer!r} and use_rep={use_rep!r}."
             )
         if layer not in adata.layers:
             raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")

@@ -1,6 +1,6 @@
-"""NumPy and torch arrays behind the array API, and blocks of their rows.
+"""Array API helpers for NumPy and torch arrays, and blocks of their rows.
 
-Numeric code calls `namespace` for the library of its arrays.
+Numeric code uses `namespace` to get the array library of its arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
 TILE = 512  # rows projected and placed by one set of matrix products
-_NUMBERS_ON_DEVICE = 1 << 28  # in a temporary tensor: 1 GiB in single precision
+_NUMBERS_ON_DEVICE = 1 << 28  # size of a temporary tensor: 1 GiB in single precision
 T = TypeVar("T")
 
 
@@ -80,7 +80,7 @@ def row_product(A: Array, B: Array) -> Array:
 
 @functools.cache
 def blas_is_even() -> bool:
-    """Whether equal rows of a product of single precision get equal bits.
+    """Whether equal rows give bit-identical rows in a matrix product in single precision.
 
     False for OpenBLAS on AVX2, whose kernels sum half of every twelve rows in another order. In double
     precision, equal rows get equal bits in all its kernels.
@@ -92,12 +92,12 @@ def blas_is_even() -> bool:
 
 
 def like(array: Array) -> dict[str, Any]:
-    """Keywords that create a new array with the same dtype and device."""
+    """Keyword arguments to create an array with the same dtype and device."""
     return {"dtype": array.dtype, **beside(array)}
 
 
 def beside(array: Array) -> dict[str, Any]:
-    """Keywords that create a new array on the same device."""
+    """Keyword arguments to create an array on the same device."""
     return {} if on_host(array) else {"device": array.device}
 
 
@@ -132,7 +132,7 @@ def blocks(n: int, size: int) -> list[slice]:
 def device_blocks(array: Array, numbers: int) -> list[slice]:
     """Slices of rows of a tensor, sized for temporary tensors with this many numbers per row.
 
-    Large ones start at multiples of `TILE`: Triton compiles a kernel anew for addresses that are not aligned.
+    Large ones start at multiples of `TILE`, since Triton recompiles kernels for unaligned addresses.
     """
     size = max(1, _NUMBERS_ON_DEVICE // max(1, numbers))
     return blocks(array.shape[0], size - size % TILE if size > TILE else size)
@@ -157,8 +157,8 @@ def in_tiles(
 ) -> tuple[Array, ...]:
     """Apply a function of rows to tiles of exactly `size` rows; the last one is padded.
 
-    Matrix products of one fixed shape give each row the same bits, whatever the other rows are. On a device,
-    where small tiles are slow, all rows are one tile.
+    Matrix products of a fixed shape give bit-identical results for a row, whatever the other rows are. On a
+    device, where small tiles are slow, all rows are one tile.
     """
     xp = namespace(arrays[0])
     n = arrays[0].shape[0]

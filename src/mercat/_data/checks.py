@@ -64,7 +64,10 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
 
 
 def check_finite(X: Any, name: str = "X", *, rows: Any = None, names: Any = None) -> None:
-    """Raise ValueError for NaN and infinity in a dense or CSR matrix; `rows` and `names` label it."""
+    """Raise ValueError for NaN and infinity in a dense or CSR matrix.
+
+    The message uses the row numbers `rows` and the column names `names`, if given.
+    """
     values = X.data if scipy.sparse.issparse(X) else X
     # The sum needs no copy and is not finite if any value is not.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -82,7 +85,7 @@ def check_finite(X: Any, name: str = "X", *, rows: Any = None, names: Any = None
 
 
 def not_finite(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of NaN and infinity in a dense, CSR or CSC matrix, in order."""
+    """Row and column indices of NaN and infinity in a dense, CSR or CSC matrix, in order."""
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     if values.dtype.kind != "f" or np.isfinite(values).all():
@@ -104,7 +107,8 @@ def as_floats(values: np.ndarray) -> np.ndarray:
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
     """Raise ValueError for invalid distances from points to the training points, or to landmarks.
 
-    With `square`, they are the distances of a fit: between all points, or to landmarks, the first rows.
+    With `square`, they are the distances for a fit: between all points, or to landmarks, which are the first
+    rows.
     """
     n, width = distances.shape
     if square and n != width:
@@ -141,7 +145,7 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
 
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
-    """Check unit vectors (n x 3), with `some` at least one, and return them normalized as float64."""
+    """Check unit vectors (n x 3), at least one if `some`, and return them normalized as float64."""
     try:
         vectors = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -167,7 +171,7 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
 
 
 def check_rows(rows: Any, n: int) -> np.ndarray:
-    """Check numbers of rows of n, and return them as an array."""
+    """Check row numbers, from 0 to n - 1, and return them as an array."""
     numbers = np.asarray(rows)
     if numbers.ndim != 1 or (
         numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n)
@@ -181,12 +185,10 @@ def check_uncertainty(uncertainty: Any, n: int) -> None:
     parts = ("places", "axes", "alternative", "columns", "factor")
     if not all(hasattr(uncertainty, name) for name in parts):
         raise TypeError(
-            f"uncertainty must be what mercat.uncertainty returns, got {type(uncertainty).__name__}."
+            f"uncertainty must be a result of mercat.uncertainty, got {type(uncertainty).__name__}."
         )
     if len(uncertainty.places) != n:
-        raise ValueError(
-            f"uncertainty must be that of {n} points, got that of {len(uncertainty.places)}."
-        )
+        raise ValueError(f"uncertainty must have {n} points, got {len(uncertainty.places)}.")
 
 
 def generator(random_state: Any) -> np.random.Generator:

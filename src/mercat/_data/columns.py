@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Integers with at most this many distinct values are classes, with more they are numbers.
+# Integers with at most this many distinct values are classes, others are numbers.
 MAX_INTEGER_CATEGORIES = 20
 # A column with more distinct values than this is not chosen to colour a map by default.
 MOST_KINDS = 50
-HEX = "#[0-9A-Fa-f]{6}"  # a colour that is safe in a page
+HEX = "#[0-9A-Fa-f]{6}"  # pattern of colours that are safe in HTML
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ColoredColumn:
     colors: Mapping[str, str]
 
 
-def declared(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
+def declared_categories(values: Any) -> tuple[NDArray[np.intp], list[str]] | None:
     """Codes (-1 for missing) and names of a pandas Categorical or a polars Enum, in its order."""
     library = type(values).__module__.partition(".")[0]
     dtype = getattr(values, "dtype", None)
@@ -57,24 +57,24 @@ def is_missing(entries: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def are_measurements(known: NDArray[Any]) -> bool:
-    """Whether values, none of them missing, are measurements: fractions, most of them distinct."""
+    """Whether values without missing ones are measurements: not all integers, and mostly distinct."""
     if known.dtype.kind != "f" or not (known != np.floor(known)).any():
         return False
     return len(np.unique(known)) > max(len(known) // 2, 2)
 
 
-def few(integers: NDArray[Any]) -> NDArray[Any] | None:
-    """Sorted distinct values of integers that are classes; None if they are numbers."""
+def few_values(integers: NDArray[Any]) -> NDArray[Any] | None:
+    """Sorted distinct values if integers are few enough to be classes; None if they are numbers."""
     distinct = np.unique(integers)
     return distinct if len(distinct) <= MAX_INTEGER_CATEGORIES else None
 
 
 def groups(kinds: int, n: int) -> bool:
-    """Whether n values, `kinds` of them distinct, are groups that may colour a map by default."""
+    """Whether a column of n values, `kinds` of them distinct, may colour a map by default."""
     return 2 <= kinds <= min(MOST_KINDS, n // 2)
 
 
-def natural(text: str) -> list[tuple[int, int, str]]:
+def natural_key(text: str) -> list[tuple[int, int, str]]:
     """Sort key that puts "cluster 9" before "cluster 10"."""
     parts = re.split(r"([0-9]+)", text)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]

@@ -1,11 +1,11 @@
-"""Dask arrays as input, lazy Dask arrays of unit vectors as output: for data beyond memory and clusters.
+"""Dask arrays as input, lazy Dask arrays of unit vectors as output, for large data and clusters.
 
 Fitting reads the data twice: once for the principal components, by sums over blocks of rows, and once for
 a random sample of rows, which is solved in the calling process. Placement is a lazy graph with one task per
 chunk, which runs on threads, processes or a cluster.
 
-Neither the blocks nor the order of sums depend on the chunks, and the position of a row does not depend on
-other rows, to the bit. So the result does not depend on the chunks, and equals that of the data in memory.
+The blocks and the order of sums do not depend on the chunks, and the position of a row does not depend on
+other rows. So the result is the same for any chunks, and equals the result for the same data in memory.
 
 Examples
 --------
@@ -87,11 +87,11 @@ class DaskSource(RowSource):
         return _checked(_compute(self.X), range(self.shape[0]))
 
     def part(self, indices: np.ndarray | None) -> RowSource:
-        """Some rows, or all, in memory."""
+        """Source of some rows, or of all rows for None, in memory."""
         return RowSource(self.take_all() if indices is None else self.take(indices), self.workers)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """Merged results of a function over all blocks, in the order of `RowSource.reduce`."""
+        """Merge the results of a function over all blocks, in the order of `RowSource.reduce`."""
         from dask.delayed import delayed
 
         size = rows_to_sum(self.shape[1], self.sparse)
@@ -112,7 +112,7 @@ class DaskSource(RowSource):
         dtype: str,
         progress: Progress,
     ) -> Any:
-        """Lazy array of function(rows, index of the first row); `shape` is that of a result per row."""
+        """Lazy array of function(rows, index of the first row); `shape` is the shape of a row's result."""
         del progress  # Dask shows its own
         from dask.delayed import delayed
 
@@ -201,8 +201,8 @@ def _from_scheduler(error: Exception) -> bool:
         return kind.__name__ != "KilledWorker"  # its message names the task
     if not isinstance(error, (OSError, TimeoutError)):
         return False
-    raised = error.__traceback__
-    while raised is not None and raised.tb_next is not None:
-        raised = raised.tb_next
-    where = "" if raised is None else str(raised.tb_frame.f_globals.get("__name__", ""))
-    return where.split(".")[0] in ("distributed", "tornado", "asyncio")
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    module = "" if last is None else str(last.tb_frame.f_globals.get("__name__", ""))
+    return module.split(".")[0] in ("distributed", "tornado", "asyncio")

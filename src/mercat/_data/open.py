@@ -19,8 +19,8 @@ from .torch_source import TorchSource, check_tensor, find_device
 def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
     """Source of the rows of X: on a torch device, in Dask chunks or in memory. Values are not read yet.
 
-    `device` is the device that computes. If None, it is the device of a tensor, and NumPy for data in host
-    memory.
+    `device` is the device to compute on. If None, tensors are processed on their own device, and data in host
+    memory by NumPy.
     """
     if is_dask(X):
         from .dask_source import DaskSource, check_chunks
@@ -38,7 +38,7 @@ def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
 
 
 def _as_array(X: Any) -> Any:
-    """Arrays, lists and data frames as a NumPy array or a CSR matrix of numbers."""
+    """Convert an array, list or data frame to a NumPy array or CSR matrix of numbers."""
     if type(X).__module__.partition(".")[0] == "anndata":
         raise TypeError(
             f"X must be an array, a sparse matrix or a data frame, got an {type(X).__name__}: use "

@@ -1,9 +1,9 @@
-"""Random samples of the rows that depend on their values alone.
+"""Pseudo-random samples of rows that depend only on the values of the rows.
 
 Each row gets a pseudo-random key from its values, and the rows with the smallest keys are the sample. So the
-sample is the same for any seed and any order of the rows, a smaller sample is part of a larger one, and
-samples of two overlapping sets have most rows in common. Maps of the same or nearly the same data are then
-alike. Equal rows have different keys within a block of rows.
+sample is the same for any seed and any order of the rows, a smaller sample is a subset of a larger one, and
+samples of two overlapping sets have most rows in common. Maps of equal or similar data are then similar.
+Equal rows have different keys within a block of rows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .arrays import Array, beside, blocks, namespace, on_host, to_numpy
 from .source import RowSource
 
 T = TypeVar("T")
-_VALUES_AT_ONCE = 1 << 15  # which fit the cache of a core
-_KEPT = 10_000  # rows of a sample that is taken on the way
+_VALUES_AT_ONCE = 1 << 15  # values hashed at a time, which fit in the cache of a core
+_KEPT = 10_000  # size of the sample drawn by `reduce_and_sample`
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # constants of SplitMix64, as signed integers
 _EXPONENT, _ONE = 0x7F800000, 0x3F800000  # bits of the exponent, and of 1, in single precision
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
     n: int  # number of rows sampled from
 
     def part(self, step: int, size: int) -> np.ndarray:
-        """Some of the rows, others in each step; of overlapping sets, mostly the same ones."""
+        """Return `size` of the rows, others in each step; for overlapping samples, mostly the same rows."""
         keys = _mixed(self.keys ^ _mixed(np.array([step + 1])))
         return self.rows[np.argsort(keys, kind="stable")[:size]]
 
@@ -51,7 +51,7 @@ def sample_of(source: RowSource, size: int) -> Sample:
 def reduce_and_sample(
     source: RowSource, function: Callable[[Any], T], merge: Callable[[T, T], T]
 ) -> T:
-    """`source.reduce`; in the same pass over the rows, a sample for `sample_of`."""
+    """Like `source.reduce`, but draw a sample for `sample_of` in the same pass over the rows."""
     both = functools.partial(_with_lowest, function=function)
     found: tuple[T, Sample] = source.reduce(both, functools.partial(_merged_both, merge=merge))
     source.sample = found[1]
@@ -109,9 +109,9 @@ def _running_maximum(values: Array) -> Array:
 
 
 def row_keys(rows: Any) -> Array:
-    """Key of each row: a hash of its values in single precision, in any unit that is a power of two.
+    """Key of each row: a hash of its values in single precision.
 
-    Equal rows have equal keys.
+    Equal rows have equal keys. Scaling a row by a power of two does not change its key.
     """
     if scipy.sparse.issparse(rows):
         return _keys_of_sparse(rows)
@@ -146,7 +146,7 @@ def _keys_of_sparse(rows: Any) -> np.ndarray:
 
 
 def _bits(values: Array) -> Array:
-    """The bits of values in single precision, as 64-bit integers; 0 for 0."""
+    """Bit patterns of values in single precision, as 64-bit integers; 0 for 0.0 and -0.0."""
     if on_host(values):
         with np.errstate(over="ignore", under="ignore"):
             return (values.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
@@ -155,13 +155,13 @@ def _bits(values: Array) -> Array:
     return (values.to(torch.float32) + 0.0).view(torch.int32).to(torch.int64)
 
 
-def _column_factors(d: int, xp: Any, where: dict[str, Any]) -> Array:
+def _column_factors(d: int, xp: Any, device: dict[str, Any]) -> Array:
     """A pseudo-random odd factor for each column."""
-    return _mixed(xp.arange(1, d + 1, dtype=xp.int64, **where) * _GOLDEN) | 1
+    return _mixed(xp.arange(1, d + 1, dtype=xp.int64, **device) * _GOLDEN) | 1
 
 
 def _mixed(keys: Array) -> Array:
-    """SplitMix64's function of 64-bit integers; products overflow on purpose."""
+    """SplitMix64's mixing function for 64-bit integers; the products overflow on purpose."""
     with np.errstate(over="ignore"):
         keys = (keys ^ ((keys >> 30) & ((1 << 34) - 1))) * _FIRST
         keys = (keys ^ ((keys >> 27) & ((1 << 37) - 1))) * _SECOND

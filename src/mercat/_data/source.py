@@ -30,18 +30,18 @@ T = TypeVar("T")
 
 
 def rows_to_sum(d: int, sparse: bool) -> int:
-    """Number of rows per block for sums: by the number of values, or fixed for sparse data."""
+    """Number of rows per block for sums: limited by the number of values, or fixed for sparse data."""
     return ROWS_PER_BLOCK if sparse else max(64, VALUES_PER_BLOCK // max(d, 1))
 
 
 def rows_to_place(n: int, d: int) -> int:
-    """Number of n rows that a thread places at a time: whole tiles, fewer for few rows and wide data."""
+    """Number of rows that a thread places at a time: whole tiles, fewer for few rows or wide data."""
     tiles = min(n // (TILE * BLOCKS_TO_PLACE), VALUES_TO_PLACE // (TILE * max(d, 1)))
     return min(ROWS_PER_BLOCK, max(1, tiles) * TILE)
 
 
 def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:
-    """Merge `count` results in a tree, FAN_IN at a time, with few of them in memory."""
+    """Merge `count` results in a tree, FAN_IN at a time, keeping few of them in memory."""
     iterator = iter(parts)
     while count > 1:
         iterator = _merge_groups(iterator, merge)
@@ -68,10 +68,10 @@ class RowSource:
     """
 
     tile = TILE
-    device: Any = None  # the torch device that computes, if one does
+    device: Any = None  # torch device to compute on, if any
     lazy = False  # whether results are computed only on request
     on_disk = False  # whether rows are read from a file and need not fit in memory
-    sample: Any = None  # of the rows, see `_data/sampling.py`
+    sample: Any = None  # sample of the rows, see `_data/sampling.py`
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.X, self.workers = X, workers
@@ -90,15 +90,15 @@ class RowSource:
         check_finite(self.X, names=names)
 
     def advising(self) -> AbstractContextManager[None]:
-        """Context for computations on all rows at once; a device gives advice if out of memory."""
+        """Context for computations on all rows at once; on a device, out-of-memory errors give advice."""
         return nullcontext()
 
     def to_device(self, record: Any) -> Any:
-        """An array, or a named tuple of arrays, on the computing device."""
+        """Move an array, or a named tuple of arrays, to the computing device."""
         return record
 
     def to_memory(self, record: Any) -> Any:
-        """A named tuple with its arrays in host memory."""
+        """Move the arrays of a named tuple to host memory."""
         return record
 
     def scratch(self, shape: tuple[int, ...]) -> Any:
@@ -126,7 +126,7 @@ class RowSource:
         return self if indices is None else RowSource(self.take(indices), self.workers)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """Merged results of a function over all blocks."""
+        """Merge the results of a function over all blocks."""
         parts = blocks(self.shape[0], rows_to_sum(self.shape[1], self.sparse))
         results = self.workers.map(lambda part: function(self.X[part]), parts)
         return merged(results, len(parts), merge)
@@ -143,7 +143,7 @@ class RowSource:
         dtype: str,
         progress: Progress,
     ) -> Any:
-        """function(rows, index of the first row) over all rows; `shape` is that of a result per row."""
+        """Apply function(rows, index of the first row) to all rows; a row's result has the shape `shape`."""
         progress.phase("placing", self.shape[0], "point")
         out, start = self.empty((self.shape[0], *shape), dtype), 0
         for part in self.each(function):

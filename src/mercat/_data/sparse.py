@@ -13,22 +13,22 @@ _AT_ONCE = 1 << 22  # entries checked at a time, to bound memory
 def checked_csr(X: Any, name: str) -> Any:
     """Convert a sparse matrix to CSR with sorted indices and without duplicates.
 
-    Raises a ValueError that starts with `name` if indices are out of bounds. X is not modified; it is
-    returned as it is if it already has this form.
+    Raises a ValueError that starts with `name` if indices are out of bounds. X is not modified, and is
+    returned unchanged if it already has this form.
     """
     check_sparse(X, name)
     found = X.tocsr()
-    if _in_order(found.indptr, found.indices):
+    if _is_canonical(found.indptr, found.indices):
         return found
     parts = found.data.copy(), found.indices.copy(), found.indptr.copy()
-    # A new matrix: a copy would keep flags about the order of its indices.
-    mended = type(found)(parts, shape=found.shape)
-    mended.sum_duplicates()
-    return mended
+    # A new matrix: a copy would keep the cached flags about the order of its indices.
+    canonical = type(found)(parts, shape=found.shape)
+    canonical.sum_duplicates()
+    return canonical
 
 
 def check_sparse(X: Any, name: str) -> None:
-    """Raise a ValueError that starts with `name` if the parts of a sparse matrix do not fit together."""
+    """Raise a ValueError that starts with `name` if the arrays of a sparse matrix are inconsistent."""
     _check_native(X, name)
     try:
         fault = _FAULTS[X.format](X) if X.format in _FAULTS else None
@@ -134,13 +134,13 @@ _FAULTS = {
 }
 
 
-def _in_order(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Whether the indices of each row increase."""
+def _is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether the indices of each row are sorted, without duplicates."""
     n = int(indptr[-1])
     for start in range(0, n - 1, _AT_ONCE):
         part = indices[start : min(start + _AT_ONCE + 1, n)]
         falls = start + 1 + np.flatnonzero(part[1:] <= part[:-1])
-        # They may decrease at the start of a row.
+        # They may decrease only at the start of a row.
         if not np.array_equal(indptr[np.searchsorted(indptr, falls)], falls):
             return False
     return True

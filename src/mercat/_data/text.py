@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Control characters, bidirectional and invisible marks, line breaks, lone surrogates.
-_COMMANDS = re.compile(
+_UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
@@ -21,12 +21,12 @@ def printable(text: str, *, lines: bool = False) -> str:
     a\x1b[2J\nb
     """
     kept = "\n\t" if lines else ""
-    return _COMMANDS.sub(lambda found: found[0] if found[0] in kept else _escaped(found[0]), text)
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in kept else _escaped(found[0]), text)
 
 
 def printable_json(text: str) -> str:
     """Like `printable`, with the escapes of JSON, so that values are unchanged."""
-    return _COMMANDS.sub(
+    return _UNSAFE.sub(
         lambda found: found[0] if found[0] in "\n\t" else _in_json(ord(found[0])), text
     )
 

@@ -1,8 +1,8 @@
 """Threads: `Workers` runs a function over blocks and returns the results in order.
 
-BLAS is limited to one thread meanwhile. Block sizes depend on the number of threads only if the result of a
+BLAS is limited to one thread during this. Block sizes depend on the number of threads only if the result of a
 row does not depend on its block (`Workers.shares`), so results are the same for any number of threads, to the
-bit. Kernels in C that take a number of threads have threads of their own (`_kernels/threads.c`).
+bit. C kernels that take a number of threads use threads of their own (`_kernels/threads.c`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _SingleThreadedBlas:
     The limit is global to the process: if each fit saved and restored it, the first to end would lift it
     for those still running. And threadpoolctl lets only the thread that set a limit lift it. So a separate
     thread sets the limit, waits, and lifts it after the last fit. If other code changes the limit meanwhile,
-    `again` restores it.
+    `enforce` restores it.
     """
 
     def __init__(self) -> None:
@@ -41,15 +41,15 @@ class _SingleThreadedBlas:
         self._leave = threading.Event()
         self._libraries: list[Any] = []
 
-    def again(self) -> None:
-        """Limit BLAS to one thread again, if other code has changed the limit."""
+    def enforce(self) -> None:
+        """Restore the limit if other code has changed it."""
         for library in self._libraries:
             _set_threads(library, 1)
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                if self._holder is not None and self._holder.is_alive():  # still there after Ctrl-C
+                if self._holder is not None and self._holder.is_alive():  # left over after Ctrl-C
                     self._leave.set()
                     self._holder.join()
                 held, self._leave = threading.Event(), threading.Event()
@@ -74,7 +74,7 @@ class _SingleThreadedBlas:
 
 @functools.lru_cache(maxsize=1)
 def _libraries(_n_modules: int) -> Any:
-    """The libraries with threads, looked for again after imports: that takes milliseconds."""
+    """Libraries with thread pools; the search takes milliseconds and is repeated only after imports."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -98,7 +98,7 @@ def _hold_blas(held: threading.Event, leave: threading.Event, libraries: list[An
 
 
 def _set_threads(library: Any, number: int) -> None:
-    """Set the number of threads of a BLAS, also if threadpoolctl reserves that for another thread."""
+    """Set the number of threads of a BLAS library, even if threadpoolctl reserves this for another thread."""
     if library.num_threads != number:
         getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
@@ -106,19 +106,19 @@ def _set_threads(library: Any, number: int) -> None:
 _single_threaded_blas = _SingleThreadedBlas()
 
 
-def _forget_fits_of_parent() -> None:
-    """Reset in a child forked during a fit, which has neither the threads nor the owner of the lock."""
+def _reset_after_fork() -> None:
+    """Reset a process forked during a fit, which has neither the threads nor the owner of the lock."""
     _single_threaded_blas.__init__()  # type: ignore[misc]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_fits_of_parent)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Number of threads for `n_jobs`, as in joblib, except in workers.
 
-    Workers of joblib, Dask and process pools already share the cores: there, -1 means one thread. Positive
+    In workers of joblib, Dask and process pools, which already share the cores, -1 means one thread. Positive
     numbers are used unchanged.
     """
     if n_jobs is not None and n_jobs > 0:
@@ -187,11 +187,11 @@ class Workers:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item, in order, with a bounded number of pending results."""
 
-        def held(item: T) -> R:
-            _single_threaded_blas.again()
+        def run(item: T) -> R:
+            _single_threaded_blas.enforce()
             return function(item)
 
-        for result in self._results(held, items):
+        for result in self._results(run, items):
             self._pulse()
             yield result
 

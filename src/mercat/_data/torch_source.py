@@ -1,4 +1,4 @@
-"""Rows processed on a torch device; they are on the device, or streamed to it.
+"""Rows processed on a torch device: stored on it, or streamed to it.
 
 Blocks are as large as the free memory of the device allows. Data in host memory are copied to pinned buffers
 by a separate thread, and from there on a separate stream, while the previous block is processed.
@@ -22,9 +22,9 @@ from .threads import Workers
 
 _BYTES_PER_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks or more
 _MOST_ROWS = 1 << 18  # rows per block that keep any GPU busy
-_ROWS_ELSEWHERE = 1 << 13
-_VALUES_TO_SUM = 1 << 26
-_SHARE = 0.6  # fraction of the free memory to use
+_ROWS_ELSEWHERE = 1 << 13  # rows per block on other devices
+_VALUES_TO_SUM = 1 << 26  # values per block for sums
+_MEMORY_FRACTION = 0.6  # fraction of the free memory to use
 _PINNED = 1 << 24  # numbers copied from a GPU at a time
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def find_device(device: Any, X: Any) -> Any:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (found.index or 0) >= count:
             raise RuntimeError(
-                f"device={device!r} needs a GPU that torch can use, found {count} of them "
+                f"device={device!r} needs a GPU that torch can use, found {count} "
                 f"(torch {torch.__version__})."
             )
         return torch.device(
@@ -55,7 +55,7 @@ def find_device(device: Any, X: Any) -> Any:
         )
     if found.type == "mps" and not torch.backends.mps.is_available():
         raise RuntimeError(f"device={device!r} needs an Apple GPU that torch can use, found none.")
-    # With the index that tensors report.
+    # Tensors on "mps" report the index 0.
     return torch.device("mps", 0) if found.type == "mps" else torch.device("cpu")
 
 
@@ -91,7 +91,7 @@ def check_finite_tensor(X: Any, name: str = "X") -> None:
 
 
 def upload(array: Any, device: Any) -> Array:
-    """An array on a device, in a precision that the device supports."""
+    """Move an array to a device, in a precision that the device supports."""
     import torch
 
     tensor = torch.as_tensor(array, device="cpu") if not is_torch(array) else array
@@ -101,7 +101,7 @@ def upload(array: Any, device: Any) -> Array:
 
 
 def upload_all(record: Any, device: Any) -> Any:
-    """A named tuple with its arrays, recursively, on a device."""
+    """Move the arrays of a named tuple, recursively, to a device."""
     moved = {}
     for name, value in record._asdict().items():
         if isinstance(value, np.ndarray):
@@ -136,7 +136,7 @@ def download(tensor: Any) -> np.ndarray:
 
 
 def download_all(record: Any) -> Any:
-    """A named tuple with its arrays, recursively, in host memory."""
+    """Move the arrays of a named tuple, recursively, to host memory."""
     moved = {}
     for name, value in record._asdict().items():
         if is_torch(value):
@@ -203,7 +203,7 @@ class TorchSource(RowSource):
         free = torch.cuda.mem_get_info(self.device)[0]
         # Memory cached by torch is free, too.
         free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        fitting = max(1024, int(_SHARE * free / (_BYTES_PER_ROW + 4 * self.shape[1])))
+        fitting = max(1024, int(_MEMORY_FRACTION * free / (_BYTES_PER_ROW + 4 * self.shape[1])))
         return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
 
     @contextmanager
@@ -221,12 +221,12 @@ class TorchSource(RowSource):
             ) from error
 
     def to_device(self, record: Any) -> Any:
-        """An array, or a named tuple of arrays, on the device."""
+        """Move an array, or a named tuple of arrays, to the device."""
         move = upload if isinstance(record, np.ndarray) or is_torch(record) else upload_all
         return move(record, self.device)
 
     def to_memory(self, record: Any) -> Any:
-        """A named tuple with its arrays, recursively, in host memory."""
+        """Move the arrays of a named tuple, recursively, to host memory."""
         return download_all(record)
 
     def take(self, indices: np.ndarray) -> Array:
@@ -249,7 +249,7 @@ class TorchSource(RowSource):
         return self.X.to(self.device) if is_torch(self.X) else self._staged(self.X)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
-        """Merged results of a function over all blocks."""
+        """Merge the results of a function over all blocks."""
         parts = blocks(self.shape[0], max(64, _VALUES_TO_SUM // max(1, self.shape[1])))
         with memory_advice(self.device, parts[0].stop):
             results = (function(rows) for rows, _ in self._blocks(parts))
@@ -296,11 +296,11 @@ class TorchSource(RowSource):
             return
         stream = _Stream(self.device)
         with ThreadPoolExecutor(1, thread_name_prefix="mercat-copy") as pool:
-            coming = pool.submit(stream.copy, self.X, parts[0])
+            pending = pool.submit(stream.copy, self.X, parts[0])
             for k, part in enumerate(parts):
-                rows = stream.arrived(coming.result())
+                rows = stream.arrived(pending.result())
                 if k + 1 < len(parts):
-                    coming = pool.submit(stream.copy, self.X, parts[k + 1])
+                    pending = pool.submit(stream.copy, self.X, parts[k + 1])
                 yield rows, part.start
 
     def _staged(self, rows: Any) -> Array:
@@ -331,19 +331,19 @@ class _Stream:
         self._turn = 0
 
     def copy(self, X: Any, part: slice) -> tuple[Any, Any]:
-        """A block of X on the device, and the event that marks the end of the copy."""
+        """Start to copy a block of X to the device; return it and the event at the end of the copy."""
         import torch
 
         rows = _tensor(X[part])
         if not rows.is_pinned():
             rows = self._in_pinned(rows)
         with torch.cuda.stream(self._stream):
-            there = rows.to(self.device, non_blocking=True)
+            on_device = rows.to(self.device, non_blocking=True)
             copied = torch.cuda.Event()
             copied.record(self._stream)
         self._copied[self._turn] = copied
         self._turn = 1 - self._turn
-        return there, copied
+        return on_device, copied
 
     def _in_pinned(self, rows: Any) -> Any:
         import torch
@@ -360,11 +360,11 @@ class _Stream:
         return buffer
 
     def arrived(self, block: tuple[Any, Any]) -> Any:
-        """The block, after making the computing stream wait for its copy."""
+        """Return the block, after making the computing stream wait for its copy."""
         import torch
 
-        there, copied = block
+        on_device, copied = block
         computing = torch.cuda.current_stream(self.device)
         computing.wait_event(copied)
-        there.record_stream(computing)
-        return there
+        on_device.record_stream(computing)
+        return on_device

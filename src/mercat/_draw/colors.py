@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.columns import declared, few, is_missing, natural
+from .._data.columns import declared_categories, few_values, is_missing, natural_key
 from .._data.text import well_formed
 from .palette import MISSING, OKABE_ITO, categorical
 
@@ -169,7 +169,7 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     """A column of n values as `Categories` or `Scale`, without colours."""
     title = getattr(values, "name", None)
     title = title if isinstance(title, str) and title else None
-    given = declared(values)
+    given = declared_categories(values)
     entries = given[0] if given else _entries(values, name)
     if entries.ndim != 1 or len(entries) != n:
         got = len(entries) if entries.ndim == 1 else f"shape {entries.shape}"
@@ -197,7 +197,7 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     if np.isinf(numbers).any():
         raise ValueError(f"{name} must be finite or missing, got infinity.")
     whole = all(issubclass(kind, Integral) for kind in kinds)
-    if whole and few(numbers[~missing]) is not None:
+    if whole and few_values(numbers[~missing]) is not None:
         return _by_name(numbers[~missing].astype(int), missing, title)
     return Scale(numbers, title)
 
@@ -217,7 +217,7 @@ def to_days(dates: Any) -> Floats:
 
 def _by_name(known: NDArray[Any], missing: NDArray[np.bool_], title: str | None) -> Categories:
     texts = [str(entry) for entry in known.tolist()]
-    names = sorted(set(texts), key=natural)
+    names = sorted(set(texts), key=natural_key)
     lookup = {name: code for code, name in enumerate(names)}
     codes = np.full(len(missing), -1, dtype=np.intp)
     codes[~missing] = [lookup[text] for text in texts]

@@ -39,7 +39,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
-    """As `whole_file`, for several files: either all or none are replaced.
+    """Like `whole_file`, for several files: either all or none are replaced.
 
     If one cannot be replaced, the others are restored; if that fails, `PartlyWritten` names the new files. (A
     power failure between two renames leaves some replaced.)
@@ -114,30 +114,30 @@ def _mode_of(target: Path) -> int | None:
 
 def _replace_all(parts: list[Path], targets: list[Path]) -> None:
     """Rename each part to its target; if one rename fails, undo the others."""
-    kept: list[Path] = []  # other names for what the targets held
+    backups: list[Path] = []  # backups of the targets
     try:
         for target in targets if len(targets) > 1 else ():
-            kept.append(target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.old"))
-            _keep(target, kept[-1])
+            backups.append(target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.old"))
+            _back_up(target, backups[-1])
         for part, target in zip(parts, targets, strict=True):
             os.replace(part, target)
     except BaseException as error:
         changed = [
             note
-            for part, target, old in zip(parts, targets, kept, strict=False)
-            if (note := _put_back(part, target, old))
+            for part, target, old in zip(parts, targets, backups, strict=False)
+            if (note := _restore(part, target, old))
         ]
         if changed:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise PartlyWritten(f"{why}. Not put back: {', '.join(changed)}") from error
+            raise PartlyWritten(f"{why}. Not restored: {', '.join(changed)}") from error
         raise
-    for old in kept:
+    for old in backups:
         with suppress(OSError):
             old.unlink(missing_ok=True)
 
 
-def _keep(target: Path, old: Path) -> None:
-    """Give the file at `target`, if there is one, a second name."""
+def _back_up(target: Path, old: Path) -> None:
+    """Back up the file at `target`, if it exists, under the name `old`."""
     if target.exists():
         try:
             os.link(target, old)
@@ -145,10 +145,10 @@ def _keep(target: Path, old: Path) -> None:
             os.rename(target, old)
 
 
-def _put_back(part: Path, target: Path, old: Path) -> str | None:
+def _restore(part: Path, target: Path, old: Path) -> str | None:
     """Restore the previous content of `target`; return a message if that fails."""
     try:
-        if part.exists() and target.exists():  # as it was
+        if part.exists() and target.exists():  # not replaced
             old.unlink(missing_ok=True)
         elif old.exists():
             os.replace(old, target)

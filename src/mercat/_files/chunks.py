@@ -1,4 +1,4 @@
-"""Sizes of arrays in HDF5 and zarr, and of their chunks once unpacked, without unpacking them into memory."""
+"""Sizes of arrays in HDF5 and zarr, and of their chunks when unpacked, without unpacking them into memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-_BLOCK = 1 << 17  # most bytes of a block of Zstandard
+_BLOCK = 1 << 17  # largest block of Zstandard, in bytes
 _AT_ONCE = 1 << 20
-_EMPTY = 2**64 - 1  # offset of a chunk that a shard does not hold
+_EMPTY = 2**64 - 1  # offset that marks a chunk as absent from a shard
 
 
 def name_of(codec: Any) -> str:
@@ -25,7 +25,7 @@ def name_of(codec: Any) -> str:
 
 
 def whole_chunks(shape: Sequence[int], chunks: Sequence[int]) -> int:
-    """Number of values of an array in whole chunks, which readers allocate."""
+    """Number of values of an array, rounded up to whole chunks, as readers allocate them."""
     if len(shape) != len(chunks):
         raise ValueError(f"it has an array of shape {shape!s:.60} in chunks of {chunks!s:.60}.")
     _count(chunks)
@@ -58,7 +58,7 @@ def item_size(dtype: Any) -> int:
 def unpacked_size(content: Any, codecs: list[Any], n_inner: int, most: int) -> int:
     """Bytes to which a chunk unpacks; for streams without a header, counting stops above `most`.
 
-    `n_inner` is the number of inner chunks, if it is a shard.
+    `n_inner` is the number of inner chunks if the chunk is a shard.
     """
     if codecs and isinstance(codecs[-1], dict) and codecs[-1].get("name") == "crc32c":
         codecs = codecs[:-1]  # at the end of the chunk
@@ -86,20 +86,20 @@ def _size_of_shard(content: Any, about: dict[str, Any], n_inner: int, most: int)
     return size
 
 
-def _size_in_header(content: Any, most: int) -> int:
+def _size_of_blosc(content: Any, most: int) -> int:
     """Size of a chunk packed by Blosc, in the second four bytes."""
     del most
     return int.from_bytes(content[4:8], "little")
 
 
-def _size_before(content: Any, most: int) -> int:
+def _size_of_lz4(content: Any, most: int) -> int:
     """Size of a chunk packed by LZ4, in the first four bytes."""
     del most
     return int.from_bytes(content[:4], "little")
 
 
 def _size_of_zstandard(content: Any, most: int) -> int:
-    """Sum over the frames of the size in their header or, without one, of their blocks (RFC 8878)."""
+    """Sum over the frames of the size in their header, or else of the sizes of their blocks (RFC 8878)."""
     del most
     at = size = 0
     while at < len(content):
@@ -108,7 +108,7 @@ def _size_of_zstandard(content: Any, most: int) -> int:
             at += 8 + _integer(content, at + 4, 4)
             continue
         if magic != 0xFD2FB528:
-            raise ValueError("a chunk is not what Zstandard packs.")
+            raise ValueError("a chunk is not valid Zstandard data.")
         flags = _integer(content, at + 4, 1)
         single = flags >> 5 & 1
         at += 6 - single + (0, 1, 2, 4)[flags & 3]
@@ -121,12 +121,12 @@ def _size_of_zstandard(content: Any, most: int) -> int:
 
 
 def _after_blocks(content: Any, at: int) -> tuple[int, int]:
-    """Where the blocks of a frame end, and to how many bytes they unpack at most."""
+    """End of the blocks of a frame, and the maximum number of bytes to which they unpack."""
     size, last = 0, False
     while not last:
         head = _integer(content, at, 3)
         last, kind, length = bool(head & 1), head >> 1 & 3, head >> 3
-        size += _BLOCK if kind == 2 else length  # otherwise they are copied, or one byte repeated
+        size += _BLOCK if kind == 2 else length  # others are raw, or one repeated byte
         at += 3 + (1 if kind == 1 else length)
     return at, size
 
@@ -138,7 +138,7 @@ def _integer(content: Any, at: int, width: int) -> int:
 
 
 def _size_of_stream(opened: Callable[[Any], Any]) -> Callable[[Any, int], int]:
-    """Function that unpacks a stream piece by piece, and counts."""
+    """Function that unpacks a stream piece by piece and counts its bytes."""
 
     def size_of(content: Any, most: int) -> int:
         size = 0
@@ -161,8 +161,8 @@ def inflated_size(content: Any, most: int) -> int:
 
 _SHARDS = "sharding_indexed"
 _SIZES: dict[str, Callable[[Any, int], int]] = {
-    "blosc": _size_in_header,
-    "lz4": _size_before,
+    "blosc": _size_of_blosc,
+    "lz4": _size_of_lz4,
     "zstd": _size_of_zstandard,
     "zlib": inflated_size,
     "gzip": _size_of_stream(gzip.open),

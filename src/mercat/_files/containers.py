@@ -14,19 +14,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .chunks import inflated_size, item_size, name_of, unpacked_size, whole_chunks
-from .untrusted import allowance, check_claim, check_file, check_integers, reading, unpacks_too_far
+from .untrusted import (
+    allowance,
+    check_claim,
+    check_file,
+    check_integers,
+    expansion_message,
+    reading,
+)
 
-# Codecs that neither run code nor unfold, unlike zarr's "pickle" and "astype", and compressors whose
-# chunks `unpacked_size` measures.
+# Codecs that neither run code nor enlarge the data, unlike zarr's "pickle" and "astype", and compressors
+# whose unpacked chunks `unpacked_size` measures.
 CODECS = {
     "adler32", "blosc", "bool", "bytes", "bz2", "crc32", "crc32c", "endian", "fletcher32", "gzip",
     "jenkins_lookup3", "lz4", "sharding_indexed", "shuffle", "transpose", "vlen-array", "vlen-bytes",
     "vlen-utf8", "zlib", "zstd",
 }  # fmt: skip
 _METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
-# Filters of HDF5 after which a chunk has the size it had before.
+# HDF5 filters that do not compress.
 _SHUFFLE, _CHECKSUM = 2, 3
-_ZLIB, _ZLIB_PACKS = 1, 1032
+_ZLIB, _ZLIB_PACKS = 1, 1032  # filter number, and largest compression ratio
 
 
 def check_hdf5(path: Path) -> None:
@@ -43,7 +50,7 @@ def check_hdf5(path: Path) -> None:
         what = "file" if about.type == h5py.h5l.TYPE_EXTERNAL else "part of itself"
         return f"{path} points to another {what}, at {name.decode(errors='replace')}."
 
-    def look_at(name: str, item: Any) -> None:
+    def check_item(name: str, item: Any) -> None:
         for k in range(h5py.h5a.get_num_attrs(item.id)):
             _check_kind(path, name, h5py.h5a.open(item.id, index=k).get_type())
         check_integers(f"{path}: the shape of {name}", item.attrs.get("shape", ()))
@@ -61,15 +68,15 @@ def check_hdf5(path: Path) -> None:
         linked.add(h5py.h5o.get_info(file.id).addr)
         if fault := file.id.links.visit(wrong_link, info=True):
             raise ValueError(fault)
-        look_at("/", file)
-        file.visititems(look_at)
+        check_item("/", file)
+        file.visititems(check_item)
         check_claim(path, sum(claims))
 
 
 def _check_filters(path: Path, name: str, item: Any) -> None:
     """Raise if the chunks of a dataset are packed more than once, or unpack to too much data.
 
-    zlib packs at most a thousandfold, so only chunks that make up a large part of the file can do so.
+    zlib packs at most 1032-fold, so only chunks that make up a large part of the file can unpack to too much.
     """
     plist = item.id.get_create_plist()
     filters = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
@@ -85,12 +92,12 @@ def _check_filters(path: Path, name: str, item: Any) -> None:
         if _ZLIB_PACKS * chunk.size > most:
             large.append(chunk.chunk_offset)
 
-    if hasattr(item.id, "chunk_iter"):  # with HDF5 from 1.12.3 on
+    if hasattr(item.id, "chunk_iter"):  # requires HDF5 1.12.3 or later
         item.id.chunk_iter(collect)
     for offset in large:
         mask, content = item.id.read_direct_chunk(offset)
         if not mask and inflated_size(content, most) > most:
-            raise ValueError(unpacks_too_far(path))
+            raise ValueError(expansion_message(path))
 
 
 def _check_heaps(path: Path) -> None:
@@ -117,7 +124,7 @@ def _check_heaps(path: Path) -> None:
 def _check_kind(path: Path, name: str, kind: Any) -> None:
     """Raise unless values are numbers, strings, enums, references, or records of these.
 
-    Sequences of varying length are refused: a flipped bit turns them into sequences of strings, which crash
+    Sequences of variable length are refused: a flipped bit turns them into sequences of strings, which crash
     h5py.
     """
     from h5py import h5t
@@ -175,11 +182,11 @@ def _check_unpacked(path: Path, chunks: list[Path], layouts: dict[Path, list[_La
                     unpacked_size(content, each.codecs, each.n_inner, most) for each in found
                 )
             if size > most:
-                raise ValueError(unpacks_too_far(path))
+                raise ValueError(expansion_message(path))
 
 
 def _check_metadata(path: Path, about: Any) -> None:
-    """Raise if metadata name an unknown codec or a fractional shape, wherever it is."""
+    """Raise if metadata contain an unknown codec or a fractional shape at any depth."""
     for node in _dictionaries(about):
         if isinstance(node.get("shape"), list):
             check_integers(f"{path}: a shape", node["shape"])
@@ -202,7 +209,7 @@ def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _nodes(file: Path, about: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Folders of arrays and groups, and their metadata, in a file that may hold those of others, too."""
+    """Folders of arrays and groups with their metadata, from a file that may describe several of them."""
     if file.name == ".zmetadata":
         for key, node in about["metadata"].items():
             yield (file.parent / key).parent, node

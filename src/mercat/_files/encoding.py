@@ -22,7 +22,7 @@ class Arrays:
         self._names: dict[int, str] = {}
 
     def encode(self, value: Any, name: str) -> Any:
-        """`value` as JSON; values of other types than JSON has become dictionaries with one key."""
+        """`value` as JSON; values of types that JSON lacks become dictionaries with one key."""
         if value is None or isinstance(value, bool | str):
             return value
         if isinstance(value, int | np.integer):
@@ -55,7 +55,12 @@ class Arrays:
         return {"array": self._names[id(array)]}
 
 
-_COMPUTED = {"frame", "p", "C", "C0"}  # fields of landmarks in older files, computed now
+_COMPUTED = {
+    "frame",
+    "p",
+    "C",
+    "C0",
+}  # fields of landmarks in older files, now recomputed on loading
 
 
 def _upgraded(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -111,4 +116,4 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         later = set(TUPLES[kind]._field_defaults)  # fields that older files do not have
         check_names(kind, set(content) | later, set(TUPLES[kind]._fields))
         return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})
-    raise ValueError(f"its header holds {kind!r}: {str(content)[:60]!r}, which is not known here.")
+    raise ValueError(f"its header has the unknown entry {kind!r}: {str(content)[:60]!r}.")

@@ -4,8 +4,8 @@ A model file is a zip archive like NumPy's .npz: `model.json` describes the mode
 file. Nothing is compressed, so no part can be larger than the file. Loading checks sizes before it allocates
 memory, and the type, shape and values of each array before it creates a model: see `_files/schema.py`.
 
-Results are recomputed at loading where that gives the same bits on any machine; sums over points are stored,
-since another machine may add in another order.
+Results that are bit-identical on any machine are recomputed on loading; sums over points are stored, since
+another machine may add in a different order.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
     ----------
     model : Mercat
         A fitted model. Its `callback` must be None and its `random_state` an integer or None, since functions
-        and generators cannot be saved. The setting of `set_output` is saved. Attributes that no fit sets, and
-        parameters changed so that the file could not be loaded, raise an error.
+        and generators cannot be saved. The setting of `set_output` is saved. An error is raised
+        if the model has attributes that `fit` does not set, or parameters with which it could not be loaded.
     path : path-like
         Where to write, by convention with the suffix `.mercat`.
 
@@ -79,8 +79,8 @@ def save(model: Mercat, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str]) -> Mercat:
     """Read a model written by `save` or `mercat embed --save-model`.
 
-    The loaded model transforms to the same bits as the saved one. Broken, malicious or newer files raise
-    ValueError with the reason.
+    The loaded model gives bit-identical results. Broken, malicious or newer files raise ValueError with the
+    reason.
 
     Parameters
     ----------
@@ -107,23 +107,23 @@ def load(path: str | os.PathLike[str]) -> Mercat:
 def write_model(
     model: Mercat, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None
 ) -> Path:
-    """As `save`, with notes (numbers, text, lists, arrays) that `read_model` returns."""
+    """Like `save`, with notes (numbers, text, lists, arrays) that `read_model` returns."""
     if type(model) is not Mercat:  # a subclass would be loaded as a Mercat
         raise TypeError(f"model must be a Mercat, got {type(model).__name__}.")
     check_is_fitted(model)
     model = model._as_now()  # other threads may refit it meanwhile
     parameters = model.get_params()
     if parameters["callback"] is not None:
-        raise ValueError("callback must be None to save a model: a function cannot be kept.")
+        raise ValueError("callback must be None to save a model: a function cannot be saved.")
     if not isinstance(parameters["neighbors"], int | np.integer | None):
         raise ValueError(
-            "neighbors must be an integer or None to save a model, got a graph, which is not kept: "
+            "neighbors must be an integer or None to save a model, got a graph, which is not saved: "
             "set model.neighbors = None first; transform does not need it."
         )
     if callable(parameters["metric"]):
         raise ValueError(
-            "metric must be a name to save a model, got a function, which cannot be kept: compute distances "
-            "to landmarks by it, and use metric='precomputed'."
+            "metric must be a name to save a model, got a function, which cannot be saved: compute distances "
+            "to landmarks with it, and use metric='precomputed'."
         )
     seed = parameters["random_state"]
     if seed is not None and not isinstance(seed, int | np.integer):
@@ -136,7 +136,7 @@ def write_model(
     unknown = sorted(set(state) - set(RULES[Mercat]))
     if unknown:
         raise ValueError(
-            f"The model has the attribute {unknown[0]!r}, which no fit sets and a file does not keep: "
+            f"The model has the attribute {unknown[0]!r}, which fit does not set and a file cannot store: "
             f"del model.{unknown[0]} first."
         )
     state = {name: state[name] for name in RULES[Mercat] if name in state}  # in one order
@@ -244,5 +244,5 @@ def _restore(
 
 
 def _device_name(device: Any) -> Any:
-    """A torch device by its name."""
+    """Name of a torch device; other values are returned unchanged."""
     return str(device) if type(device).__module__ == "torch" else device

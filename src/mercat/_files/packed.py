@@ -1,4 +1,4 @@
-"""Fitted models as arrays of bytes, for containers of arrays such as `uns` of AnnData."""
+"""Fitted models as byte arrays, which containers of arrays such as `uns` of AnnData can store."""
 
 from __future__ import annotations
 

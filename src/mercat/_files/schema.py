@@ -41,7 +41,8 @@ class Shape(NamedTuple):
 
 
 _PAIR_TERMS: tuple[Any, ...] = tuple(type(entry.term) for entry in PAIR_TERMS)
-# A field must be an array of a shape, of one of the types, or a tuple of records of the type in brackets.
+# The rule for a field is the shape of an array, a type or several, or a list with the type of the records in
+# a tuple.
 RULES: dict[type, dict[str, Any]] = {
     Mercat: {
         "n_features_in_": int,

@@ -1,8 +1,8 @@
 """Read untrusted files: declared sizes are checked first, and no code is run.
 
-Memory is bounded in proportion to the size of the file. Compressed and sparse files can declare any size:
-more than `FOLD` times the size of the file, and more than `FREE` bytes, are refused. Errors are ValueErrors
-that start with the path of the file.
+Memory is bounded in proportion to the size of the file. Compressed and sparse files can declare any size: a
+file is refused if it declares more than `_EXPANSION` times its size and more than `_FREE` bytes. Errors are
+ValueErrors that start with the path of the file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 
 from .._data.text import printable
 
-FOLD = 200  # real tables are compressed 2- to 50-fold, attacks 1000-fold
-FREE = 1 << 26  # bytes to which any file may expand
+_EXPANSION = 200  # real tables are compressed 2- to 50-fold, attacks 1000-fold
+_FREE = 1 << 26  # bytes to which any file may expand
 _MOST_MEMBERS = 10_000
 _BYTES_PER_SIDE = 400  # needed per row or column of a sparse matrix, for a map of 50 components
 _HEADERS = {
@@ -49,7 +49,7 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
         kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
-    # What is called a file there may have any size, and block whoever reads it.
+    # Files there may declare any size, and reading them may block.
     of_kernel = os.path.realpath(path).startswith(("/proc/", "/sys/"))
     return "a part of the kernel" if kind == "a file" and of_kernel else kind
 
@@ -87,14 +87,14 @@ def reading(
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
     except MemoryError as error:
         wanted = getattr(error, "_total_size", 0)  # by an array of NumPy
-        if os.path.isfile(path) and wanted > max(FREE, FOLD * os.path.getsize(path)):
+        if os.path.isfile(path) and wanted > max(_FREE, _EXPANSION * os.path.getsize(path)):
             raise ValueError(f"{path} is not {what}: {short(error)}") from error
         raise
     except OSError as error:
         if error.filename is not None:
             raise
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
-    except Exception as error:  # C libraries and parsers raise whatever they like
+    except Exception as error:  # C libraries and parsers may raise any error
         reason = str(error).removeprefix(str(path))
         if isinstance(error, ValueError) and reason != str(error):
             if reason == printable(reason):
@@ -115,23 +115,21 @@ def allowance(*paths: str | os.PathLike[str]) -> int:
     files = [
         part for place in places for part in ([place] if place.is_file() else place.rglob("*"))
     ]
-    return max(FREE, FOLD * sum(part.stat().st_size for part in files if part.is_file()))
+    return max(_FREE, _EXPANSION * sum(part.stat().st_size for part in files if part.is_file()))
 
 
 def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> None:
     """Raise if a file declares far more data than its size."""
     if n_bytes > allowance(path):
         raise ValueError(
-            f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {FOLD} times the size of the "
-            "file. If you trust it, save it uncompressed, or in another format."
+            f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {_EXPANSION} times the size "
+            "of the file. If you trust it, save it uncompressed, or in another format."
         )
 
 
-def unpacks_too_far(path: str | os.PathLike[str]) -> str:
+def expansion_message(path: str | os.PathLike[str]) -> str:
     """Message about a file whose compressed content is far larger than the file."""
-    return (
-        f"{path} unpacks to more than {FOLD} times its size. If you trust it, save it uncompressed."
-    )
+    return f"{path} unpacks to more than {_EXPANSION} times its size. If you trust it, save it uncompressed."
 
 
 # ------------------------------------------------------------------ gzip
@@ -150,7 +148,7 @@ class _Unpacked(io.RawIOBase):
         content = self._stream.read1(len(buffer))
         buffer[: len(content)] = content
         if self._stream.tell() > self._most:
-            raise ValueError(unpacks_too_far(self._path))
+            raise ValueError(expansion_message(self._path))
         return len(content)
 
     def close(self) -> None:
@@ -209,13 +207,13 @@ def read_array(stream: Any, size: int, where: str) -> np.ndarray:
     n_bytes = size - stream.tell()
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != n_bytes:
         raise ValueError(
-            f"{where} is broken or truncated: it claims the shape {_brief(shape)} of {dtype}, which its "
-            f"{n_bytes:,} bytes are not."
+            f"{where} is broken or truncated: it claims the shape {_brief(shape)} of {dtype}, but "
+            f"has {n_bytes:,} bytes of values."
         )
     if n_bytes == 0 and math.prod(shape) > 0:
-        raise ValueError(f"{where} claims values of no size, of type {dtype}.")
+        raise ValueError(f"{where} claims values of 0 bytes, of type {dtype}.")
     flat = np.empty(math.prod(shape), dtype=dtype)
-    _fill(flat, stream, where)
+    _read_into(flat, stream, where)
     if dtype.kind == "U":
         _check_text(flat, where)
     if not dtype.isnative:
@@ -228,7 +226,7 @@ def _brief(shape: tuple[int, ...]) -> str:
     return text if len(text) < 60 else f"{text[:60]}..."
 
 
-def _fill(flat: np.ndarray, stream: Any, where: str) -> None:
+def _read_into(flat: np.ndarray, stream: Any, where: str) -> None:
     content: Any = flat.view(np.uint8) if flat.size else b""
     rest = memoryview(content)
     while len(rest):
@@ -237,7 +235,7 @@ def _fill(flat: np.ndarray, stream: Any, where: str) -> None:
             raise ValueError(f"{where} is broken or truncated: {len(rest):,} bytes are missing.")
         rest[: len(content)] = content
         rest = rest[len(content) :]
-    stream.read(1)  # at its end a zip archive compares its checksum
+    stream.read(1)  # at the end, zipfile verifies the checksum
 
 
 def _check_text(flat: np.ndarray, where: str) -> None:
@@ -247,7 +245,7 @@ def _check_text(flat: np.ndarray, where: str) -> None:
 
 
 def check_integers(where: str, values: Any) -> None:
-    """Raise unless all values are integers: SciPy cuts off the fractions of indices and sizes."""
+    """Raise unless all values are integers: SciPy truncates fractional indices and sizes."""
     values = np.asarray(values)
     if values.size and values.dtype.kind not in "iu":
         flat = values.ravel()
@@ -257,10 +255,10 @@ def check_integers(where: str, values: Any) -> None:
 
 
 def most_sides(*paths: str | os.PathLike[str]) -> int:
-    """Maximum number of rows and columns of a sparse matrix, and of columns of a text table, in files.
+    """Maximum number of rows plus columns of a sparse matrix, and of columns of a text table, in files.
 
-    Empty rows and columns take no space in a sparse or compressed file, but memory in a fit. A text table
-    that is not compressed never has more.
+    Empty rows and columns take no space in a sparse or compressed file, but they need memory in a fit.
+    An uncompressed text table never has more columns than this.
     """
     return allowance(*paths) // _BYTES_PER_SIDE
 
@@ -275,5 +273,5 @@ def check_sides(path: str | os.PathLike[str], shape: tuple[int, ...], *beside: P
         sizes = " x ".join(f"{size:,}" for size in shape)
         raise ValueError(
             f"{path} claims {sizes} rows and columns, more than the {most:,} that a sparse file of its size "
-            "may have. Leave out those that are empty."
+            "may have. Remove the empty ones."
         )

@@ -1,4 +1,4 @@
-"""X to X_hat: the leading principal components, from dense, sparse or precomputed data.
+"""Map X to X_hat: the leading principal components of dense or sparse data.
 
 The rows are read and centred in blocks, without a copy of the data; a sparse matrix stays sparse. X_hat is in
 units of the spread of the data, which prevents overflow and underflow.
@@ -87,7 +87,7 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     else:
         squares = xp.sum(rows * rows, axis=1)
     length = squares - X.shape[1] * offset**2
-    # A constant row has no direction under "correlation": rounding errors must not be taken for one.
+    # A constant row has no direction under "correlation": rounding errors must not be mistaken for one.
     direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
     length = xp.sqrt(xp.where(direction, length, xp.inf))
     return _scale_rows(rows, 1 / length), offset / length
@@ -146,7 +146,7 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
 
 
 def merge_scatter(a: Scatter, b: Scatter) -> Scatter:
-    """Sums over the rows of both."""
+    """Merge the sums over two sets of rows."""
     n, unit = a.n + b.n, max(a.unit, b.unit)
     if n == 0:
         return a

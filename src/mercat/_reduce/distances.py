@@ -15,7 +15,7 @@ class DistanceReducer(NamedTuple):
     """Maps distances to the training points to X_hat, by Gower's formula."""
 
     mean: np.ndarray  # (n,) mean squared distance of each training point, in units
-    axes: np.ndarray  # (n, r) eigenvectors over square roots of eigenvalues
+    axes: np.ndarray  # (n, r) eigenvectors divided by square roots of eigenvalues
     explained_variance: np.ndarray
     unit: float
     spread: float

@@ -1,9 +1,9 @@
-"""X_hat for metrics that are not Euclidean, from distances to landmarks.
+"""X_hat for non-Euclidean metrics, from distances to landmarks.
 
 As for "cosine", squared Euclidean distances represent the distances of the metric. The square roots of
 Manhattan, Hamming and Jaccard distances are Euclidean (Schoenberg; for Jaccard, Gower and Legendre 1986), so
-classical scaling represents them exactly. Distances of a function are used as they are; parts that are not
-Euclidean are dropped.
+classical scaling represents them exactly. Distances computed by a function are used unchanged; their
+non-Euclidean part is dropped.
 
 Landmark MDS (de Silva and Tenenbaum 2004): a sample of the rows is scaled, and every training or new row is
 placed by its distances to the sample. Memory and time are linear in the number of rows.
@@ -25,8 +25,10 @@ from .distances import DistanceReducer, fit_distances
 
 _LANDMARKS = 1000
 _LANDMARKS_OF_FUNCTIONS = 300  # fewer, since a function is called for each pair
-_MOST_NUMBERS = 50_000_000  # in the landmarks, for data with very many columns
-_ROWS = 512  # compared at a time
+_MOST_VALUES = (
+    50_000_000  # of all landmarks, which limits their number for data with very many columns
+)
+_ROWS = 512  # rows compared at a time
 _ROUNDING = 1e-6
 
 
@@ -69,7 +71,7 @@ def fit_metric(
     """Classical scaling of a sample of the rows, or of all rows if there are few."""
     n, d = rows.shape
     most = _LANDMARKS_OF_FUNCTIONS if callable(metric) else _LANDMARKS
-    size = min(n, most, max(100, _MOST_NUMBERS // d))
+    size = min(n, most, max(100, _MOST_VALUES // d))
     chosen = np.arange(n) if size == n else np.sort(sample_of(rows, size).rows)
     points = _dense(rows.take(chosen))
     distances = root_distances(points, points, metric)
@@ -121,4 +123,6 @@ def _check_function(distances: np.ndarray) -> None:
         ("0 for equal rows", np.abs(np.diag(distances)).max()),
     ):
         if gap > _ROUNDING * most:
-            raise ValueError(f"metric must be a function that is {name}, got {gap:.3g} off.")
+            raise ValueError(
+                f"metric must be a function that is {name}, got a difference of {gap:.3g}."
+            )

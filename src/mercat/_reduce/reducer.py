@@ -1,4 +1,4 @@
-"""X to X_hat for any metric: selects the reducer and applies it to rows."""
+"""Map X to X_hat for any metric: select the reducer and apply it to rows."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
 
 
 def project_rows(spectral: Any, rows: Any) -> Array:
-    """X_hat of rows; in memory, each row is independent of the others to the bit."""
+    """X_hat of rows; in memory, the result of a row is bit-identical whatever the other rows are."""
     if scipy.sparse.issparse(rows):  # SciPy multiplies row by row
         return np.asarray(spectral.project(rows))
     return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
 
 
 def full_rows(spectral: Any, rows: Any) -> Array:
-    """Rows with the geometry of the metric and all components; for other reducers, X_hat."""
+    """Rows in the geometry of the metric with all components; for other reducers, X_hat."""
     if isinstance(spectral, ComponentReducer):
         prepared, offset = prepare_rows(rows, spectral.metric)
         dense = prepared.toarray() if scipy.sparse.issparse(prepared) else prepared

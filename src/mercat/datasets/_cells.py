@@ -58,7 +58,7 @@ def _read_h5ad(path: Path) -> Cells:
     anndata = require("anndata", "Reading h5ad files", "anndata")
     check_hdf5(path)
     with reading(path), warnings.catch_warnings():
-        # anndata warns about files in old formats, such as published ones of 2019.
+        # anndata warns about files in old formats, such as those published in 2019.
         warnings.simplefilter("ignore")
         data = anndata.read_h5ad(path)
     X: Any = data.X

@@ -99,7 +99,7 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
         raise ValueError(f"{path} has no rows.")
     columns = header if len(header) == len(rows[0]) else header[1:]
     if any(len(row) != len(columns) for row in rows):
-        raise ValueError(f"{path} has rows of another length than its header.")
+        raise ValueError(f"{path} has rows whose length differs from that of its header.")
     return np.array(rows), names, columns
 
 

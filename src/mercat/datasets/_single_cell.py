@@ -45,7 +45,7 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
     Returns
     -------
     Dataset
-        X with the informative genes listed in the file, and the cluster and type of each cell, as "7MEP".
+        X with the informative genes listed in the file, and the cluster and type of each cell, e.g. "7MEP".
 
     Examples
     --------
@@ -108,7 +108,7 @@ def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
     Returns
     -------
     Dataset
-        X as stored, already normalised, sparse if the file is.
+        X as stored: already normalised, and sparse if the file stores it so.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True)
     Returns
     -------
     Dataset
-        X as stored, already normalised, sparse if the file is.
+        X as stored: already normalised, and sparse if the file stores it so.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     )
 
 
-def _annotation(path: Path, protein_coding: Genes, name: str, where: str) -> Any:
+def _annotation(path: Path, protein_coding: Genes, name: str, url: str) -> Any:
     """Genes to keep: None for all, a GTF file, or a list."""
     if protein_coding is False:
         return None
@@ -248,7 +248,7 @@ def _annotation(path: Path, protein_coding: Genes, name: str, where: str) -> Any
     return find(
         path.parent,
         [name, name.removesuffix(".gz")],
-        f"To keep only protein-coding genes, download {where}{name} into the folder, or pass the path of "
+        f"To keep only protein-coding genes, download {url}{name} into the folder, or pass the path of "
         "another GTF file as protein_coding; protein_coding=False keeps all genes.",
     )
 

@@ -58,7 +58,7 @@ def smiley(n_samples: int = 3000, *, random_state: Seed = 0) -> Dataset:
         "outline": _ring(n_outline, 0.9, 1, rng),
         "mouth": _ring(n_samples - n_eyes - n_outline, 0.45, 0.55, rng),
     }
-    # Fold the ring into its lower half, which stays uniform.
+    # Fold the ring into its lower half; the distribution stays uniform.
     parts["mouth"][:, 1] = -np.abs(parts["mouth"][:, 1])
     labels = np.repeat(list(parts), [len(part) for part in parts.values()])
     return Dataset(2 * np.concatenate(list(parts.values())), labels, source="smiley")

@@ -139,7 +139,7 @@ def _correlation(M: Floats, n: int) -> Score:
         return Score(np.nan, np.nan)
     _, mean_a, mean_b, aa, bb, ab = total / total[0]
     var_a, var_b = aa - mean_a**2, bb - mean_b**2
-    if min(var_a, var_b) <= 1e-14:  # the rounding of a sum of squares near pi^2
+    if min(var_a, var_b) <= 1e-14:  # rounding errors of a sum of squares near pi^2
         return Score(np.nan, np.nan)
     spread = np.sqrt(var_a * var_b)
     rho = float(np.clip((ab - mean_a * mean_b) / spread, -1, 1))

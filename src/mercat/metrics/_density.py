@@ -12,14 +12,14 @@ from ._nearest import count_within, nearest
 from ._points import N_POINTS, Floats, Geometry, Indices, Points, check_k, check_pair, sample_points
 from ._score import Score
 
-N_CROWD = 25  # the mean distance to this neighbour is the radius of the balls
+N_DENSITY = 25  # the mean distance to this neighbour is the radius of the balls
 
 
 def density_preservation(
     X: Any,
     Y: Any,
     *,
-    k: int = N_CROWD,
+    k: int = N_DENSITY,
     geometry: Geometry = "auto",
     n_points: int | None = N_POINTS,
     random_state: int | np.random.Generator | None = 0,
@@ -40,7 +40,7 @@ def density_preservation(
         The radius is the mean distance to the k-th nearest neighbour.
     n_points : int or None, default=5000
         Size of the random sample of points at which the density is measured; all n points are counted in
-        their balls. None means all points.
+        the balls. None means all points.
 
     Returns
     -------

@@ -88,7 +88,7 @@ def random_triplet_accuracy(
     n_triplets: int = N_TRIPLETS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Score:
-    r"""Share of triplets (i, j, k) in which the same one of j and k is nearer to i in X and in Y.
+    r"""Fraction of triplets (i, j, k) in which the same one of j and k is nearer to i in X and in Y.
 
     .. math:: P\big[\mathrm{sign}(d(X_i, X_j) - d(X_i, X_k))
               = \mathrm{sign}(d(Y_i, Y_j) - d(Y_i, Y_k))\big]
@@ -106,7 +106,7 @@ def random_triplet_accuracy(
     Returns
     -------
     Score
-        The share, in [0, 1], and its standard error.
+        The fraction, in [0, 1], and its standard error.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
 
 
 def _count_on_device(D: Array, limits: Floats) -> Indices:
-    """The same on a device, with one pass per limit over the whole block."""
+    """`_count_row_by_row` on a device, with one pass per limit over the whole block."""
     xp = namespace(D)
     each = [xp.sum(column[:, None] >= D, axis=1) for column in brought_to(limits, D).T]
     return to_numpy(xp.stack(each, axis=1)).astype(np.intp)

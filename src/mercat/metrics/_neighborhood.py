@@ -225,11 +225,11 @@ def knn_accuracy(
     codes = check_labels(labels, n)
     check_k(k, n)
     queries = sample_points(n, n_points, generator(random_state))
-    return voted(codes, queries, nearest(embedding, queries, k))
+    return vote_accuracy(codes, queries, nearest(embedding, queries, k))
 
 
-def voted(codes: Indices, queries: Indices, near: Indices) -> Score:
-    """Share of the points `queries` whose class is the most frequent among their neighbours (m, k)."""
+def vote_accuracy(codes: Indices, queries: Indices, near: Indices) -> Score:
+    """Fraction of the points `queries` whose class is the most frequent among their neighbours (m, k)."""
     votes = mode(codes[near], axis=1).mode
     return mean((votes == codes[queries]).astype(np.float64), len(codes))
 
@@ -241,7 +241,7 @@ def class_connectivity(
     k: int = 10,
     geometry: Geometry = "auto",
 ) -> Score:
-    """Share of points in the largest connected component of their class.
+    """Fraction of points in the largest connected component of their class.
 
     Two points of a class are connected if one is among the k nearest neighbours of the other in the
     embedding. An embedding that breaks a class into islands scores low, even if the neighbourhoods are pure.
@@ -260,7 +260,7 @@ def class_connectivity(
     Returns
     -------
     Score
-        The share, in (0, 1]. All points are used, so its standard error is 0.
+        The fraction, in (0, 1]. All points are used, so its standard error is 0.
 
     Examples
     --------

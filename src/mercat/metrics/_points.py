@@ -124,7 +124,7 @@ def _checked(X: Any, name: str) -> Array:
             X,
             dtype=[np.float64, np.float32],
             input_name=name,
-            ensure_all_finite=False,  # `check_finite` leaks no warning for large values
+            ensure_all_finite=False,  # `check_finite` emits no warning for large values
             ensure_min_samples=LEAST_FOR_ANGLES,
             estimator=None,
         )

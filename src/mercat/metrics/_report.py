@@ -1,4 +1,4 @@
-"""All measures at once."""
+"""Compute all measures of an embedding at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._data.columns import is_missing
 from .._progress import Progress
 from ._angle import angle_preservation
 from ._correlation import mean, pearson
-from ._density import N_CROWD, mean_distance
+from ._density import N_DENSITY, mean_distance
 from ._distance import (
     N_PAIRS,
     N_TRIPLETS,
@@ -29,7 +29,7 @@ from ._neighborhood import (
     knn_accuracy,
     neighborhood_preservation,
     shared_neighbors,
-    voted,
+    vote_accuracy,
 )
 from ._points import (
     LEAST_FOR_ANGLES,
@@ -95,7 +95,7 @@ def report(
     -------
     Report
         A dictionary of :class:`Score` by name, which prints as a table and has ``to_frame()`` for pandas.
-        ``torn_neighbors`` is the mean share of torn neighbours; lower is better.
+        ``torn_neighbors`` is the mean fraction of torn neighbours; lower is better.
 
     Examples
     --------
@@ -116,10 +116,10 @@ def report(
     """
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
-    half = (n - 1) // 2  # if all points were neighbours, any map would keep them
+    half = (n - 1) // 2  # if all points were neighbours, any map would preserve them
     k, k_density, k_ranks = (
         default_k(n) if k is None else k,
-        min(N_CROWD, half),
+        min(N_DENSITY, half),
         min(N_RANKED, half),
     )
     check_k(k, n)
@@ -138,35 +138,38 @@ def report(
         # Several measures share these neighbours.
         queries = sample_points(n, sizes.points, generator(random_state))
         most = max(k, k_density, k_ranks)
-        near, shown = (nearest(points, queries, most) for points in (data, embedding))
+        in_data, in_embedding = (nearest(points, queries, most) for points in (data, embedding))
         if n_spectral is None:
-            kept = shared_neighbors(near[:, :k], shown[:, :k], n)
+            kept = shared_neighbors(in_data[:, :k], in_embedding[:, :k], n)
         else:
             kept = neighborhood_preservation(
                 X, Y, k=k, n_spectral=n_spectral, n_points=sizes.points, **common
             )
         put("neighborhood_preservation", kept)
-        here, there = (
+        (data_density, data_ranks), (embedding_density, embedding_ranks) = (
             counts_and_ranks(
                 points,
                 queries,
                 mean_distance(points, queries, own[:, :k_density]),
                 others[:, :k_ranks],
             )
-            for points, own, others in ((data, near, shown), (embedding, shown, near))
+            for points, own, others in (
+                (data, in_data, in_embedding),
+                (embedding, in_embedding, in_data),
+            )
         )
-        crowded, shown_crowded = (density.astype(np.float64) for density in (here[0], there[0]))
-        put("density_preservation", pearson(crowded, shown_crowded, n))
-        put("trustworthiness", excess_rank(here[1], n))
-        put("continuity", excess_rank(there[1], n))
-        put("torn_neighbors", mean(torn_shares(there[1], n), n))
+        densities = (counts.astype(np.float64) for counts in (data_density, embedding_density))
+        put("density_preservation", pearson(*densities, n))
+        put("trustworthiness", excess_rank(data_ranks, n))
+        put("continuity", excess_rank(embedding_ranks, n))
+        put("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
         triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
         put("random_triplet_accuracy", triplets)
         if labels is not None:
             X, Y, labels = _labelled(X, Y, labels)
             voters = min(N_VOTERS, (len(Y) - 1) // 2)
             if len(Y) == n:
-                accuracy = voted(check_labels(labels, n), queries, shown[:, :voters])
+                accuracy = vote_accuracy(check_labels(labels, n), queries, in_embedding[:, :voters])
             else:  # among the rows whose label is known
                 accuracy = knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common)
             put("knn_accuracy", accuracy)
@@ -184,7 +187,7 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
-    """Sample sizes; "auto" keeps exact what is exact by default, and draws less of the rest.
+    """Sample sizes; "auto" keeps measures exact that are so by default, and uses smaller samples for others.
 
     Samples shrink with the number of columns d, so that the cost stays below that of a fit.
     """
@@ -193,14 +196,14 @@ def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
     few = n <= _FEW
     exact = n <= N_POINTS and n * n * d <= _EXACT
     return _Sizes(
-        N_POINTS if few or exact else _within(min(150_000 // d, 30_000_000 // n), 150, _FEW),
-        N_POINTS if few else _within(300_000 // d, 250, 400),
-        N_PAIRS if few else _within(20_000_000 // d, 5_000, 60_000),
-        N_TRIPLETS if few else _within(10_000_000 // d, 2_500, 50_000),
+        N_POINTS if few or exact else _clamped(min(150_000 // d, 30_000_000 // n), 150, _FEW),
+        N_POINTS if few else _clamped(300_000 // d, 250, 400),
+        N_PAIRS if few else _clamped(20_000_000 // d, 5_000, 60_000),
+        N_TRIPLETS if few else _clamped(10_000_000 // d, 2_500, 50_000),
     )
 
 
-def _within(size: int, least: int, most: int) -> int:
+def _clamped(size: int, least: int, most: int) -> int:
     return min(max(size, least), most)
 
 

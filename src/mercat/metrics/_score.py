@@ -75,7 +75,7 @@ class Report(dict[str, Score]):
         return f"<table>{rows}</table>"
 
     def to_frame(self) -> pandas.DataFrame:
-        """Convert to a pandas DataFrame with one row per measure and columns score, standard_error."""
+        """Convert to a pandas DataFrame with one row per measure and the columns score and standard_error."""
         pd = require("pandas", "to_frame", "cli")
         columns: dict[str, Any] = {
             "score": [float(score) for score in self.values()],

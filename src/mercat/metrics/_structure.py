@@ -1,4 +1,4 @@
-"""Structure that only the embedding has, and neighbours that it tears apart."""
+"""Structure that is only in the embedding, and neighbours that it tears apart."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ._points import (
 )
 from ._score import Score
 
-_INNER = 0.1  # share of the neighbourhood's area in which points are counted
+_INNER = 0.1  # fraction of the neighbourhood's area in which points are counted
 _LEAST, _MOST, _POINTS_EACH = 20, 100, 60  # default k: n // 60, from 20 to 100
 N_TRUE = 15  # number of neighbours in the data
-FAR = 0.05  # a neighbour is torn away if more than this share of all points is nearer
+FAR = 0.05  # a neighbour is torn away if more than this fraction of all points is nearer
 
 
 def false_structure(
@@ -97,10 +97,10 @@ def torn_neighbors(
     far: float = FAR,
     geometry: Geometry = "auto",
 ) -> Floats:
-    """Share of each point's nearest neighbours in the data that are far away in the embedding.
+    """Fraction of each point's nearest neighbours in the data that are far away in the embedding.
 
     A neighbour is torn away if, in the embedding, it is neither among the k nearest points nor among the
-    nearest share `far` of all points. Points on both sides of a tear have high values.
+    nearest fraction `far` of all points. Points on both sides of a tear have high values.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def torn_neighbors(
     k : int, default=15
         Number of nearest neighbours of each point in the data.
     far : float, default=0.05
-        Share of all points that may be nearer in the embedding.
+        Fraction of all points that may be nearer in the embedding.
     geometry
         As in :func:`neighborhood_preservation`.
 
     Returns
     -------
     torn : ndarray of shape (n,)
-        Shares in [0, 1].
+        Fractions in [0, 1].
 
     Examples
     --------
@@ -140,5 +140,5 @@ def torn_neighbors(
 
 
 def torn_shares(ranks: Indices, n: int, far: float = FAR) -> Floats:
-    """Share of torn neighbours, given the ranks (m, k) of true neighbours in an embedding of n points."""
+    """Fraction of torn neighbours, given the ranks (m, k) of true neighbours in an embedding of n points."""
     return np.asarray(np.mean(ranks > most_nearer(ranks.shape[1], n, far), axis=1))

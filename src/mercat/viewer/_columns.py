@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.columns import HEX, MOST_KINDS, ColoredColumn, declared, is_missing, natural
+from .._data.columns import (
+    HEX,
+    MOST_KINDS,
+    ColoredColumn,
+    declared_categories,
+    is_missing,
+    natural_key,
+)
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
@@ -132,7 +139,7 @@ def _read_column(name: str, values: Any, n: int) -> Column:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         got = type(values).__name__
         raise TypeError(f"Column {name!r} of frame must be a sequence, got {got}.")
-    given = declared(values)
+    given = declared_categories(values)
     if given:
         codes, labels = given
         return _merge_equal(name, _check_shape(name, codes, n) + 1, labels)
@@ -243,7 +250,7 @@ def _categorize(name: str, array: NDArray[Any]) -> Categories:
     if not present.any():
         return Categories(name, codes, [])
     found, inverse = np.unique(array[present].astype(str), return_inverse=True)
-    labels = sorted(found.tolist(), key=natural)
+    labels = sorted(found.tolist(), key=natural_key)
     place = {label: k for k, label in enumerate(labels, start=1)}
     codes[present] = np.array([place[label] for label in found.tolist()])[inverse]
     return Categories(name, codes, labels)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._data.checks import check_choice
-from .._data.columns import few, groups
+from .._data.columns import few_values, groups
 from .._data.text import check_text
 from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
 from ._columns import Categories, Column, Dates, Numbers, read_frame
@@ -291,7 +291,7 @@ def _classes(values: NDArray[Any]) -> list[float] | None:
     """Sorted values of a column of few distinct integers, which are treated as classes; else None."""
     known = values[~np.isnan(values)]
     whole = np.isfinite(known).all() and (known == np.floor(known)).all()
-    distinct = few(known) if whole else None
+    distinct = few_values(known) if whole else None
     return None if distinct is None else distinct.tolist()
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from .._data.arrays import blocks
-from .._data.columns import few
+from .._data.columns import few_values
 from ._columns import Categories, Column, Dates, Numbers
 from ._embeddings import Embedding
 from ._genes import Genes
@@ -206,7 +206,7 @@ def _classes(column: Categories, codes: NDArray[Any]) -> Iterator[_Trait]:
 def _numbers(column: Numbers, values: NDArray[np.float64]) -> Iterator[_Trait]:
     known = values[~np.isnan(values)]
     whole = len(known) > 0 and bool((known == np.floor(known)).all())
-    kinds = few(known) if whole else None
+    kinds = few_values(known) if whole else None
     if kinds is None:
         yield _ranked("number", f"high {column.name}", f"low {column.name}", values)
         return
