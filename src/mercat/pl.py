@@ -170,7 +170,7 @@ def map(
         Whether to show the figure now and return nothing.
     save : bool, str or path, optional
         True or the end of a file name, as in scanpy: ``"_types.pdf"`` writes ``figures/mercat_types.pdf``
-        with the folder and format of ``sc.settings``. A `Path` is used as it is.
+        with the folder and format of ``sc.settings``. A `Path` is used unchanged.
     return_fig : bool, optional
         Whether to return the figure instead of the axes.
     components
@@ -205,11 +205,11 @@ def map(
         alpha=alpha,
         sort_order=sort_order,
         outline=add_outline,
-        legend=legend_loc,
+        legend_location=legend_loc,
         fontsize=legend_fontsize,
         fontweight=legend_fontweight,
         fontoutline=legend_fontoutline,
-        bar=colorbar_loc,
+        colorbar_location=colorbar_loc,
         frame=frameon,
     )
     titles = shortened([key or "" for key in keys])
@@ -370,7 +370,7 @@ def _drawn(
     look: ScanpyStyle,
     view: Mapping[str, Any],
 ) -> list[Any]:
-    """Draw all panels; only the last one has the scale bar of the projection."""
+    """Draw all panels; only the last one has the scale of stretch."""
     last = len(axes) - 1
     return [
         draw_map(
@@ -471,7 +471,7 @@ def _showable(adata: AnnData, apart: set[str]) -> list[str]:
         values = column(adata, name, layer=None, use_raw=False, name="keys")
         try:
             read_frame({name: values}, adata.n_obs)
-        except (TypeError, ValueError):  # time spans, text beside numbers, and the like
+        except (TypeError, ValueError):  # time spans, text mixed with numbers, and the like
             others.append(name)
     if others:
         logger.warning("Columns that cannot be shown are left out: %s.", ", ".join(others))

@@ -79,7 +79,7 @@ def map(
     labels : bool or sequence of n values
         Names to write near the median direction of their points: the categories of `color` if True, or other
         categories. Names that would overlap or hide many points are moved aside, with a line to their
-        position; names without room, of the smallest groups, are counted below the map.
+        position; names that do not fit, those of the smallest groups, are counted below the map.
     palette : str, Colormap, list or dict, optional
         A colour map for numbers (viridis by default); for categories, a list of colours, a dict by name, or
         a colour map such as "tab20". By default, categories have the eight colours of Okabe and Ito,

@@ -111,7 +111,7 @@ class _Lambert(_Projection):
         quarter = np.sum(P * P, axis=1) / 4
         off = quarter > 1 + _RIM_TOLERANCE
         k = np.sqrt(np.clip(1 - quarter, 0, None))
-        return _blank(np.column_stack([1 - 2 * quarter, k * P[:, 0], k * P[:, 1]]), off)
+        return _with_nan(np.column_stack([1 - 2 * quarter, k * P[:, 0], k * P[:, 1]]), off)
 
     def stretch(self, W: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -134,7 +134,7 @@ class _Orthographic(_Projection):
     def backward(self, P: Floats) -> Floats:
         depth = 1 - np.sum(P * P, axis=1)
         W = np.column_stack([np.sqrt(np.clip(depth, 0, None)), P])
-        return _blank(W, depth < -_RIM_TOLERANCE)
+        return _with_nan(W, depth < -_RIM_TOLERANCE)
 
     def stretch(self, W: Floats) -> Floats:
         return np.column_stack([np.ones(len(W)), np.abs(W[:, 0])])
@@ -209,7 +209,7 @@ class _EqualEarth(_PseudoCylinder):
         longitude = np.sqrt(0.75) * u * slope / np.cos(t)
         latitude = np.arcsin(np.clip(np.sin(t) / np.sqrt(0.75), -1, 1))
         off = (np.abs(v) > top + _RIM_TOLERANCE) | (np.abs(longitude) > np.pi + _RIM_TOLERANCE)
-        return _blank(from_lonlat(longitude, latitude), off)
+        return _with_nan(from_lonlat(longitude, latitude), off)
 
 
 class _Mollweide(_PseudoCylinder):
@@ -240,7 +240,7 @@ class _Mollweide(_PseudoCylinder):
         # At a pole every longitude is the same point.
         longitude = np.pi * u / (2 * np.sqrt(2) * np.where(cos_t > 0, cos_t, 1))
         off = np.hypot(u / 2, v) > np.sqrt(2) + _RIM_TOLERANCE
-        return _blank(from_lonlat(np.clip(longitude, -np.pi, np.pi), latitude), off)
+        return _with_nan(from_lonlat(np.clip(longitude, -np.pi, np.pi), latitude), off)
 
 
 _PROJECTIONS: dict[str, _Projection] = {
@@ -285,7 +285,7 @@ def project(
     >>> project([[0, 1, 0]], "lambert", center=(90, 0))
     array([[0., 0.]])
     """
-    return lookup(projection).forward(check_unit("Y", Y) @ _facing(center).T)
+    return lookup(projection).forward(check_unit("Y", Y) @ _rotation_to(center).T)
 
 
 def inverse(
@@ -317,7 +317,7 @@ def inverse(
     positions = np.asarray(P, dtype=np.float64)
     if positions.ndim != 2 or positions.shape[1] != 2:
         raise ValueError(f"P must have shape (n, 2), got {positions.shape}.")
-    return lookup(projection).backward(positions) @ _facing(center)
+    return lookup(projection).backward(positions) @ _rotation_to(center)
 
 
 def scale_factors(
@@ -351,7 +351,7 @@ def scale_factors(
     >>> scale_factors(Y, "lambert").prod(axis=1)
     array([1., 1.])
     """
-    return lookup(projection).stretch(check_unit("Y", Y) @ _facing(center).T)
+    return lookup(projection).stretch(check_unit("Y", Y) @ _rotation_to(center).T)
 
 
 def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[np.bool_]:
@@ -376,7 +376,7 @@ def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[n
     array([False, False,  True])
     """
     # Tolerance for rounding: points on the rim are not far.
-    return np.asarray(check_unit("Y", Y) @ _facing(center)[0] < -1e-12)
+    return np.asarray(check_unit("Y", Y) @ _rotation_to(center)[0] < -1e-12)
 
 
 def lookup(projection: str) -> _Projection:
@@ -385,7 +385,7 @@ def lookup(projection: str) -> _Projection:
     return _PROJECTIONS[projection]
 
 
-def _facing(center: Any) -> Floats:
+def _rotation_to(center: Any) -> Floats:
     """The rotation that maps the centre to the first axis and its east to the second."""
     try:
         longitude, latitude = (np.deg2rad(float(angle)) for angle in center)
@@ -408,6 +408,6 @@ def _circle() -> Floats:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def _blank(W: Floats, off: NDArray[np.bool_]) -> Floats:
+def _with_nan(W: Floats, off: NDArray[np.bool_]) -> Floats:
     W[off] = np.nan
     return W

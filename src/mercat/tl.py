@@ -125,7 +125,7 @@ def mercat(
     ((100, 2), (100, 3))
     """
     require_anndata(adata)
-    Mercat(**parameters)  # raises for unknown ones before the data are read
+    Mercat(**parameters)  # raises for unknown parameters before the data are read
     name = KEY if key_added is None else checked_key(key_added, adata)
     _check_copy("adata", adata, copy)
     if neighbors_key is not None and (not detail or "neighbors" in parameters):
@@ -148,9 +148,9 @@ def mercat(
         "random_state": random_state,
         **parameters,
     }
-    of_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
+    are_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
     anchors = None if align_to is None or align_on else shared_cells(adata, align_to, name)
-    with column_names([str(name) for name in adata.var_names] if of_genes else None):
+    with column_names([str(name) for name in adata.var_names] if are_genes else None):
         fitted = Mercat(**parameters).fit(X, **({} if anchors is None else {"align_to": anchors}))
     if align_to is not None and align_on:
         fitted.turn(*shared_labels(fitted.embedding_, adata, align_to, align_on, name))
@@ -162,7 +162,7 @@ def mercat(
         **({} if not n_pcs else {"n_pcs": n_pcs}),
         **({} if found is None else {"neighbors": found[0]}),
     )
-    if not callable(fitted.metric):  # which no file can hold
+    if not callable(fitted.metric):  # which no file can store
         about["model"] = pack(fitted)
     flat_map = None if align_to is None else align_to.uns[short_of(name)].get("map")
     _write(target, fitted.embedding_, fitted.point_loss_, about, name, like=flat_map)
@@ -403,7 +403,7 @@ def _write(
 def _neighbors(
     adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
 ) -> tuple[str, Any] | None:
-    """scanpy's graph and where it is stored, if it fits the embedded representation."""
+    """Key and matrix of scanpy's graph if it fits the embedded representation, else None."""
     found = neighbors_graph(adata, X, source, metric, neighbors_key)
     if found is None:
         return None
@@ -411,14 +411,14 @@ def _neighbors(
     if not found.misfit:
         logger.info("Using the neighbours of %s.", where)
         return where, found.matrix
-    mend = f"run sc.pp.neighbors again, or pass neighbors={where} to use it anyway"
+    advice = f"run sc.pp.neighbors again, or pass neighbors={where} to use it anyway"
     if neighbors_key is not None:
         raise ValueError(
-            f"neighbors_key must name neighbours of what is embedded, got {neighbors_key!r}: those of "
-            f"{where} {found.misfit}. To use a graph, {mend}."
+            f"neighbors_key must name neighbours in the embedded data, got {neighbors_key!r}: those of "
+            f"{where} {found.misfit}. To use a graph, {advice}."
         )
     logger.warning(
         "The neighbours of %s %s: searching for others. To use a graph, %s.",
-        where, found.misfit, mend,
+        where, found.misfit, advice,
     )  # fmt: skip
     return None

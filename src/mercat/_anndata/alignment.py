@@ -37,9 +37,8 @@ def shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
     landmarks = None
     if "model" in other.uns[short_of(key)]:
         rows = kept_model(other, key, "align_to").landmarks_
-        if (
-            rows.max() < other.n_obs
-        ):  # else `other` is a subset, whose rows are numbered differently
+        # Else `other` is a subset, whose rows are numbered differently.
+        if rows.max() < other.n_obs:
             landmarks = here[rows][shared[rows]]
     return Anchors(positions, landmarks if landmarks is not None and len(landmarks) else None)
 

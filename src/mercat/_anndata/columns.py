@@ -38,9 +38,7 @@ def column(
         return adata.obs[key]
     source = adata.raw if use_raw else adata
     names = _gene_names(adata, source, gene_symbols)
-    if (
-        key not in names and key in source.var_names
-    ):  # as in scanpy, both kinds of names are accepted
+    if key not in names and key in source.var_names:  # both are accepted, as in scanpy
         names = source.var_names
     if key not in names:
         raise ValueError(

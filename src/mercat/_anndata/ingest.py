@@ -220,7 +220,7 @@ def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
         if ours != theirs:
             one, other = ("query", "reference") if ours else ("reference", "query")
             raise ValueError(
-                f"query.{where} must be prepared as reference.{where}: {one}.{where} holds {kind}, and "
+                f"query.{where} must be prepared like reference.{where}: {one}.{where} holds {kind}, and "
                 f"{other}.{where} does not. Normalise, log and scale both in the same way."
             )
     totals = [float(np.median(x.sum(axis=1))) for x in (a, b)]
@@ -252,8 +252,8 @@ def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighbor
     """Nearest reference cells in the components of the model.
 
     The fit of a cell is the fraction of reference cells that are at least as far from their k nearest
-    neighbours as the cell is from its own: about uniform for cells of known types, near 0 for cells unlike any
-    of them.
+    neighbours as the cell is from its own: about uniform for cells of known types, near 0 for cells unlike
+    any of them.
     """
     spectral = model._placer.spectral
     with Workers(n_threads(model.n_jobs)) as workers:
@@ -301,7 +301,7 @@ def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
 
 
 def transferred(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Most frequent labels of neighbours, as a categorical, and the fractions of neighbours that have them.
+    """Most frequent labels of neighbours, as a categorical, and the fractions that have them.
 
     Ties go to the label of the nearer cells. Cells without a label do not vote.
     """

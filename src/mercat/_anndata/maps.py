@@ -34,9 +34,7 @@ def write_map(
     flat_map = FlatMap.of(Y) if like is None else FlatMap.from_dict(like)
     flat, moved = flat_map.positions(Y)
     n_beyond = int(moved.sum())
-    if np.shape(adata.obsm.get(key))[1:] == (
-        3,
-    ):  # from version 0.1, where the flat map had another name
+    if np.shape(adata.obsm.get(key))[1:] == (3,):  # version 0.1 named the flat map differently
         adata.obsm.pop(f"{key}_map", None)
     adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
     if loss is not None:

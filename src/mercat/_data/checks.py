@@ -185,7 +185,7 @@ def check_uncertainty(uncertainty: Any, n: int) -> None:
     parts = ("places", "axes", "alternative", "columns", "factor")
     if not all(hasattr(uncertainty, name) for name in parts):
         raise TypeError(
-            f"uncertainty must be a result of mercat.uncertainty, got {type(uncertainty).__name__}."
+            f"uncertainty must be what mercat.uncertainty returns, got {type(uncertainty).__name__}."
         )
     if len(uncertainty.places) != n:
         raise ValueError(f"uncertainty must have {n} points, got {len(uncertainty.places)}.")

@@ -18,9 +18,9 @@ Floats = NDArray[np.float64]
 _LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
 _TEXT = "#5A6570"
 _SMALL = "x-small"
-# Distance of numbers below a map: at least this share of its width, and this many points.
-_NUMBERS_APART, _NUMBER_WIDTH = 0.08, 27
-# Enlargement relative to the equator; the first row of which three numbers fit on the map is used.
+# Minimum distance of tick labels below a map: this fraction of its width, and this many points.
+_LABELS_APART, _LABEL_WIDTH = 0.08, 27
+# Enlargement relative to the equator; the first row with three labels on the map is used.
 _STRETCHES = (
     (1, 1.5, 2, 3, 5, 10),
     (1, 1.1, 1.25, 1.5, 2),
@@ -34,7 +34,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     """Default centre of a map, in multiples of ten degrees.
 
     Discs are centred on the mean direction of the points. Maps with a seam are centred on the equator, with
-    the seam in the middle of the widest gap, unless the opposite meridian is as empty.
+    the seam in the middle of the widest gap, unless the meridian of 180 degrees is as empty.
     """
     if lookup(projection).azimuthal:
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
@@ -44,14 +44,14 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     weight = np.hypot(Y[:, 0], Y[:, 1])
     tens = np.rint(np.rad2deg(longitude) / 10).astype(int) % 36
     count = np.bincount(tens, weight, minlength=36)
-    crowd = (np.roll(count, 1) + 2 * count + np.roll(count, -1)) / 4
-    empty = crowd <= crowd.min() + 0.002 * len(Y)
+    smooth = (np.roll(count, 1) + 2 * count + np.roll(count, -1)) / 4
+    empty = smooth <= smooth.min() + 0.002 * len(Y)
     if empty[18] or empty.all():
         return 0.0, 0.0
     # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
     steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
     gap = np.minimum(steps, 36 - steps).min(axis=1)
-    seam = np.lexsort([crowd, -gap])[0]  # of two middle ones, the emptier
+    seam = np.lexsort([smooth, -gap])[0]  # of two middle ones, the emptier
     return float((10 * seam) % 360 - 180), 0.0
 
 
@@ -70,7 +70,7 @@ def draw_frame(
 ) -> list[str]:
     """Set up the axes for the window of a map; returns notes.
 
-    A `plain` map has no lines and numbers; `stretch` draws the scale of Mercator's stretch.
+    A `plain` map has no lines and tick labels; `stretch` draws the scale of Mercator's stretch.
     """
     kind = lookup(projection)
     notes = [] if kind.unbounded else [describe_center(center)]
@@ -140,7 +140,7 @@ def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats
 
 def _parallels(projection: str, step: float) -> Floats:
     north = np.arange(step, 90, step)
-    if lookup(projection).unbounded and step >= 15:  # which it enlarges towards the poles
+    if lookup(projection).unbounded and step >= 15:  # Mercator enlarges areas towards the poles
         north = np.union1d(north, [75, 85])
     return np.concatenate([-north[::-1], [0], north])
 
@@ -164,14 +164,14 @@ def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window
     degrees = np.rad2deg(np.unwrap(longitude))
     every *= 2 if shown.whole else 1
     meridians = np.arange(-720, 720 + every, every)
-    least = max(_NUMBERS_APART, _NUMBER_WIDTH / (ax.bbox.width * 72 / ax.figure.dpi))
+    least = max(_LABELS_APART, _LABEL_WIDTH / (ax.bbox.width * 72 / ax.figure.dpi))
     at, levels = _apart(*crossings(u[there], degrees, meridians), least * shown.size[0])
     ax.set_xticks(at, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
     _style_ticks(ax)
 
 
 def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[float], list[float]]:
-    """Leave out numbers that would overlap the previous one, where lines are dense near a rim."""
+    """Leave out tick labels that would overlap the previous one, where lines are dense near a rim."""
     kept: list[tuple[float, float]] = []
     for where, level in sorted(zip(at, levels, strict=True)):
         if not kept or where - kept[-1][0] >= least:
@@ -180,7 +180,7 @@ def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[flo
 
 
 def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], list[float]]:
-    """Positions along x where the curve y crosses a level, and the index of the level."""
+    """Positions along x where the curve y crosses a level, and these levels."""
     found: list[tuple[float, float]] = []
     for level in levels if len(y) else []:
         # Rounding must not hide a level that the curve starts or ends on.
@@ -220,7 +220,7 @@ def _stretches(
 
 
 def _is_small(ax: Any) -> bool:
-    """Whether the numbers of a full-size map would overlap."""
+    """Whether the tick labels of a full-size map would overlap."""
     return bool(min(ax.bbox.size) * 72 / ax.figure.dpi < 140)
 
 
@@ -304,6 +304,7 @@ def write_note(ax: Any, sentences: Sequence[str]) -> None:
 
 
 def describe_center(center: Sequence[float]) -> str:
+    """Sentence about the centre of a map."""
     longitude = (center[0] + 180) % 360 - 180
     return f"Centre {_degrees(longitude, 'E', 'W')}, {_degrees(center[1], 'N', 'S')}."
 

@@ -23,7 +23,7 @@ from .palette import MISSING, OKABE_ITO, categorical
 Floats = NDArray[np.float64]
 _DATES = (np.datetime64, datetime.date)  # datetime and pandas' Timestamp are subclasses
 _NUMBERS = (np.bool_, Real, Decimal)
-_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # not values of a column
+_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # invalid as values of a column
 
 
 @dataclass
@@ -64,10 +64,10 @@ class Categories:
         return [to_hex(color) for color in self.colors]
 
     def only(self, groups: Sequence[str]) -> Categories:
-        """The same with all other groups as `rest`."""
+        """Keep only these groups; all others become `rest`."""
         unknown = [name for name in groups if name not in self.names]
         if unknown:
-            raise ValueError(f"groups must be of {self.names}, got {unknown[0]!r}.")
+            raise ValueError(f"groups must be among {self.names}, got {unknown[0]!r}.")
         kept = np.isin(np.arange(len(self.names)), [self.names.index(name) for name in groups])
         codes = np.where((self.codes >= 0) & kept[self.codes], self.codes, -1)
         return replace(self, codes=codes, rest="other")
@@ -77,7 +77,7 @@ class Categories:
 class Scale:
     """Numbers between limits, along a matplotlib colour map; NaN stands for missing.
 
-    Its middle is at `center`, if that is given. Dates are days, as matplotlib counts them.
+    The middle of the colour map is at `center`, if given. Dates are in matplotlib's days.
     """
 
     values: Floats
@@ -179,7 +179,7 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     missing = np.isnat(entries) if entries.dtype.kind in "mM" else is_missing(entries)
     known = entries[~missing]
     kinds = {entries.dtype.type} if entries.dtype.kind != "O" else {type(entry) for entry in known}
-    wrong = [kind.__name__ for kind in kinds if _is_no_value(kind)]
+    wrong = [kind.__name__ for kind in kinds if _is_unsupported(kind)]
     if wrong or entries.dtype.kind == "V":
         raise ValueError(f"{name} must hold numbers, dates or text, got {[*wrong, 'records'][0]}.")
     if kinds and all(issubclass(kind, _DATES) for kind in kinds):
@@ -202,14 +202,14 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
     return Scale(numbers, title)
 
 
-def _is_no_value(kind: type) -> bool:
+def _is_unsupported(kind: type) -> bool:
     """Whether objects of a type cannot be categories: containers, and objects without a string form."""
     nameless = all(getattr(kind, how) is getattr(object, how) for how in ("__repr__", "__str__"))
     return nameless or issubclass(kind, (*_CONTAINERS, np.complexfloating, complex))
 
 
 def to_days(dates: Any) -> Floats:
-    """Dates as days of matplotlib; dates with a time zone in UTC."""
+    """Dates in matplotlib's days; dates with a time zone are converted to UTC."""
     from matplotlib.dates import date2num
 
     return np.asarray(date2num(dates), dtype=np.float64)  # type: ignore[no-untyped-call]

@@ -50,7 +50,7 @@ def grid(
 
 
 def panel_size() -> tuple[float, float] | None:
-    """Size in inches if the user set it, as by ``sc.set_figure_params``, else None."""
+    """Size in inches if the user has set it, such as by ``sc.set_figure_params``, else None."""
     import matplotlib
 
     size = tuple(matplotlib.rcParams["figure.figsize"])

@@ -1,7 +1,7 @@
-"""A flat map for other programs, such as scanpy, which draw all points of two columns in one frame.
+"""A flat map for other programs, such as scanpy, which fit the axes to all points.
 
-It is a Mercator map, cut where the fewest points are, except in its margin: there, far points are moved
-inwards, the farther the more. So most points fill the frame, none is cut off, and their order is unchanged.
+It is a Mercator map, cut where the fewest points are. Far points are moved inwards into a margin, the farther
+the more, so that most points fill the frame, none is cut off, and their order along each axis is unchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ..projections import project
 from .chart import default_center
-from .window import FILLED, MERCATOR_TOP, crowd
+from .window import FILLED, MERCATOR_TOP, central_box
 
 Floats = NDArray[np.float64]
 
-_OTHERS_MARGIN = 0.05  # matplotlib's margin on each side, relative to the extent of the points
-_LEAST = 1e-3  # radians, of the margin
+_MATPLOTLIB_MARGIN = 0.05  # matplotlib's margin on each side, relative to the extent of the points
+_LEAST = 1e-3  # smallest margin, in radians
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,10 @@ class FlatMap:
         center, _ = default_center(Y, "mercator")
         P = _mercator(Y, center)
         inside = np.clip(P, -MERCATOR_TOP, MERCATOR_TOP)
-        low, high = crowd(inside)
-        margin = np.maximum((1 / FILLED / (1 + 2 * _OTHERS_MARGIN) - 1) / 4 * (high - low), _LEAST)
+        low, high = central_box(inside)
+        margin = np.maximum(
+            (1 / FILLED / (1 + 2 * _MATPLOTLIB_MARGIN) - 1) / 4 * (high - low), _LEAST
+        )
         # A side needs no margin if all points fit into the space around most of them.
         fits_low, fits_high = P.min(axis=0) >= low - 2 * margin, P.max(axis=0) <= high + 2 * margin
         return cls(
@@ -59,8 +61,8 @@ class FlatMap:
         kept = np.clip(P, self.low, self.high)
         beyond = P - kept
         with np.errstate(invalid="ignore"):
-            drawn_in = np.sign(beyond) * self.margin * (1 - 1 / (1 + np.abs(beyond) / self.margin))
-        return kept + drawn_in, (beyond != 0).any(axis=1)
+            shift = np.sign(beyond) * self.margin * (1 - 1 / (1 + np.abs(beyond) / self.margin))
+        return kept + shift, (beyond != 0).any(axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """The flat map as a dict that an h5ad file can store."""

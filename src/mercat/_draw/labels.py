@@ -12,14 +12,15 @@ from .._math.sphere import normalize
 
 Floats = NDArray[np.float64]
 
-_CELL = 3.0  # points: the side of a cell in which points are counted
-_AWAY = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])  # in heights of a name
+_CELL = 3.0  # side of the cells in which points are counted, in points
+# Distances of candidate positions from the anchor, in heights of the name.
+_DISTANCES = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])
 _DIRECTIONS = 24
 _FAR = 0.012  # cost of a distance of one height from the anchor, ...
 _HIDDEN = 2.0  # ... relative to hiding all points, ...
 _CROSSED = 0.05  # ... and of a leader line through a name
 _SWEEPS = 3
-_APART = np.array([2.0, 1.0])  # points between two names
+_GAP = np.array([2.0, 1.0])  # points between two names
 
 
 def median_direction(Y: Floats) -> Floats:
@@ -48,7 +49,7 @@ class PointCounts:
         self.sums = np.pad(counts.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
 
     def hidden(self, centers: Floats, size: Floats) -> Floats:
-        """The share of the points under boxes of this size."""
+        """Fraction of the points under boxes of this size."""
         most = np.array(self.sums.shape) - 1
         low, high = (
             np.clip(np.rint((centers + side * size / 2 - self.low) / _CELL), 0, most).astype(int)
@@ -59,12 +60,12 @@ class PointCounts:
 
 
 def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Floats:
-    """Where to write names so that none overlaps another and few points are hidden.
+    """Place names so that none overlaps another and few points are hidden.
 
     Parameters
     ----------
     anchors, sizes : ndarray of shape (k, 2)
-        Where the names belong, the most important one first, and their widths and heights.
+        Ideal positions of the names, the most important one first, and their widths and heights.
     room : ndarray of shape (2, 2)
         Lower left and upper right corner of the box to stay within.
     points : ndarray of shape (n, 2)
@@ -73,7 +74,7 @@ def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Float
     Returns
     -------
     centers : ndarray of shape (k, 2)
-        Centres of the names; NaN for those without room.
+        Centres of the names; NaN for those that do not fit.
     """
     counts, k = PointCounts(points, room), len(anchors)
     places = [_candidates(anchors[i], sizes[i], room) for i in range(k)]
@@ -107,7 +108,7 @@ def _candidates(anchor: Floats, size: Floats, room: Floats) -> Floats:
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     # Beside its anchor, a name must be moved by half of its width.
     ring = ring * np.array([size[1] + size[0] / 2, size[1]])
-    around = (_AWAY[:, None, None] * ring).reshape(-1, 2)
+    around = (_DISTANCES[:, None, None] * ring).reshape(-1, 2)
     low = room[0] + size / 2
     high = np.maximum(room[1] - size / 2, low)
     return np.unique(np.clip(anchor + around, low, high), axis=0)
@@ -143,7 +144,7 @@ def write(
 ) -> tuple[list[Any], int]:
     """Write each name near its anchor (data coordinates), with a line to it if it was moved.
 
-    Returns the artists and the number of names without room, the least `important` ones.
+    Returns the artists, and the number of names that do not fit, the least `important` ones.
     """
     from matplotlib.patheffects import withStroke
 
@@ -165,7 +166,7 @@ def write(
         for name, anchor, pale in zip(names, anchors, faint, strict=True)
     ]
     points_per_pixel = 72 / ax.figure.dpi
-    sizes = np.array([text.get_window_extent().size for text in drawn]) * points_per_pixel + _APART
+    sizes = np.array([text.get_window_extent().size for text in drawn]) * points_per_pixel + _GAP
     at, spots = (ax.transData.transform(P) * points_per_pixel for P in (anchors, points))
     order = np.arange(len(names)) if important is None else np.argsort(-important, kind="stable")
     centers = np.empty_like(at)
@@ -179,12 +180,12 @@ def write(
             continue
         text.set_position(offset)
         if (np.abs(offset) > size / 2).any():
-            drawn.append(_lead(ax, text, offset))
+            drawn.append(_draw_leader(ax, text, offset))
     return drawn, int(lost.sum())
 
 
-def _lead(ax: Any, text: Any, offset: Floats) -> Any:
-    """A thin line from the anchor to the name."""
+def _draw_leader(ax: Any, text: Any, offset: Floats) -> Any:
+    """Draw a thin line from the anchor to the name."""
     line = ax.annotate(
         "",
         text.xy,

@@ -12,11 +12,11 @@ from .colors import Categories, Coloring, Scale
 
 _GAP = 10  # points between the axes' own decorations and the legend
 _ROW = 13  # height of a row of a legend, in points
-_SHORTEST, _LONGEST = 8, 60  # least and most letters of a shortened name
-SHARE = 0.245  # largest share of the width of the figure for a legend
-_EXPECTED = 1.2  # inches: width of a legend for which a new figure has room
+_SHORTEST, _LONGEST = 8, 60  # minimum and maximum number of letters of a shortened name
+SHARE = 0.245  # largest fraction of the width of the figure for a legend
+_EXPECTED = 1.2  # inches: width that a new figure has for a legend
 _SMALL_TEXT = 8.33  # points: font size in such a row
-_MOST = 60  # entries of a legend; the second to last row counts those left out
+_MOST = 60  # maximum number of entries of a legend; one of them counts the names left out
 
 Entry = tuple[str, Any]  # a name and its colour
 
@@ -44,7 +44,7 @@ def draw(
     """Draw a legend or colour bar to the right of the axes or of the whole figure.
 
     A legend takes at most `share` of the width of the figure. A new figure is widened up to that; beyond,
-    long names are shortened, and entries without room are counted.
+    long names are shortened, and entries that do not fit are counted.
     """
     beside = None if whole_figure else _beside(ax)
     title = shades.title
@@ -59,7 +59,7 @@ def draw(
     height = (ax if beside else ax.figure).bbox.height * 72 / ax.figure.dpi
     rows = max(int(height / _row(font)) - bool(title), 1)
     columns = -(-min(len(names) + len(rest), _MOST) // rows)
-    low = isinstance(shades, Scale) and title is None
+    at_bottom = isinstance(shades, Scale) and title is None
     legend: Any = None
 
     def listed(columns: int, letters: int) -> bool:
@@ -69,7 +69,7 @@ def draw(
             legend.remove()
         shown = _fitting(_cut(names, letters), rest, rows * columns)
         head = title and shortened([title], letters)[0]
-        legend = _draw_list(ax, shown, columns, head, low, beside, font)
+        legend = _draw_list(ax, shown, columns, head, at_bottom, beside, font)
         return not _too_wide(legend, ax, new, share)
 
     while not listed(columns, _LONGEST) and columns > 1:
@@ -87,7 +87,7 @@ def draw(
 
 
 def draw_inside(ax: Any, shades: Coloring, loc: str, font: Mapping[str, Any] | None = None) -> None:
-    """A legend at one of matplotlib's locations within the axes; the colour bar of a scale is beside them."""
+    """Draw a legend at one of matplotlib's locations inside the axes; a colour bar is drawn beside them."""
     if isinstance(shades, Scale):
         draw(ax, shades, font=font)
         return
@@ -115,7 +115,7 @@ def _row(font: Mapping[str, Any]) -> float:
 
 
 def _too_wide(legend: Any, ax: Any, new: bool, share: float) -> bool:
-    """Whether it would take more than its share of the final width of the figure."""
+    """Whether a legend would take more than `share` of the final width of the figure."""
     width = legend.get_window_extent().width
     grown = max(width - _EXPECTED * ax.figure.dpi, 0) if new else width
     whole = (ax.figure if new else ax).bbox.width + grown
@@ -132,14 +132,14 @@ def _cut(names: list[Entry], most: int) -> list[Entry]:
 
 
 def shortened(names: Sequence[str], most: int = _LONGEST) -> list[str]:
-    """Shorten names to a number of letters, at their end, or in the middle if the ends differ."""
+    """Shorten names to `most` letters: at the end, or in the middle for names that start alike."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", most // 2
-    begun = Counter(name[: most - 1] for name in names if len(name) > most)
+    starts = Counter(name[: most - 1] for name in names if len(name) > most)
 
     def short(name: str) -> str:
         if len(name) <= most:
             return name
-        if begun[name[: most - 1]] > 1:
+        if starts[name[: most - 1]] > 1:
             return name[:half] + dots + name[half + 1 - most :]
         return name[: most - 1] + dots
 
@@ -160,7 +160,7 @@ def _draw_list(
     entries: list[Entry],
     columns: int,
     title: str | None,
-    low: bool,
+    at_bottom: bool,
     beside: Any,
     font: Mapping[str, Any],
     loc: str | None = None,
@@ -191,8 +191,10 @@ def _draw_list(
     elif beside is None:
         legend = ax.figure.legend(handles, blank, loc="outside center right", **style)
     else:
-        style |= {"bbox_to_anchor": (1, 0 if low else 0.5), "bbox_transform": beside}
-        legend = ax.legend(handles, blank, loc="lower left" if low else "center left", **style)
+        style |= {"bbox_to_anchor": (1, 0 if at_bottom else 0.5), "bbox_transform": beside}
+        legend = ax.legend(
+            handles, blank, loc="lower left" if at_bottom else "center left", **style
+        )
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         text.set(text=name, parse_math=False)
     if title:

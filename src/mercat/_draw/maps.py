@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 #: Locations of a legend, in addition to matplotlib's locations inside the axes.
 BESIDE, ON_DATA = "right margin", "on data"
-# Points beyond a window chosen by the user are marked at its edge if their share is at most this.
+# Points beyond a window chosen by the user are marked at its edge if they are at most this fraction.
 _MOST_MARKED = 0.02
 
 
@@ -43,7 +43,7 @@ class Style:
     fontweight: Any = None
     fontoutline: float | None = None  # points around names on the map
     colorbar: bool = True  # colorbar beside a map coloured by numbers
-    legend_share: float = legend.SHARE  # largest share of the width for the legend
+    legend_share: float = legend.SHARE  # largest fraction of the width for the legend
     advice: str = "extent='world' shows all"  # ends the note on points beyond the map
 
     def __post_init__(self) -> None:

@@ -55,22 +55,24 @@ def draw(
                 *P[around].T, s=area * width**2, color=color, linewidths=0, zorder=zorder, **common
             )
     ax.scatter(*P[inside].T, s=area, c=rgba[inside], zorder=2, **rim, **common)
-    few = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # smaller if there are many
-    for marker, rows in _signposts(P, order[beyond[order]], shown) if marked else []:
+    shrink = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # smaller if there are many
+    for marker, rows in _edge_markers(P, order[beyond[order]], shown) if marked else []:
         ax.scatter(
             *np.clip(P[rows], shown.first, shown.last).T,
-            s=few * max(2 * area, 14),
+            s=shrink * max(2 * area, 14),
             c=shades.rgba()[rows],
             marker=marker,
-            linewidths=0.5 * few,
+            linewidths=0.5 * shrink,
             edgecolors="black",
             zorder=3,
         )
 
 
 def _order(shades: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.intp]:
-    """Rows in drawing order: missing values first, the far side before the near one, and low values before
-    high ones."""
+    """Rows in drawing order.
+
+    Missing values come first, the far side before the near one, and low values before high ones.
+    """
     # In the order of the rows, the last class would cover all others.
     order = np.random.default_rng(0).permutation(len(far))
     keys: list[NDArray[Any]] = [~shades.missing[order], ~far[order]]
@@ -79,8 +81,8 @@ def _order(shades: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.i
     return np.asarray(order[np.lexsort(keys)])
 
 
-def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, NDArray[Any]]]:
-    """Rows beyond the window, by the triangle that points to the side where they are farthest out."""
+def _edge_markers(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, NDArray[Any]]]:
+    """Rows beyond the window, by the triangle that points to the side where they are farthest outside."""
     right, up = (P[rows] - np.clip(P[rows], shown.first, shown.last)).T
     across = np.abs(right) > np.abs(up)
     sides = {">": across & (right > 0), "<": across & (right < 0)}
@@ -89,10 +91,11 @@ def _signposts(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, 
 
 
 def style(n: int, room: float) -> tuple[float, float]:
-    """Area and opacity of each of n points that share some room; areas are in points squared.
+    """Area and opacity of the markers of n points in an area `room`; areas are in points squared.
 
-    Without overlaps, the points would cover half of the room. Their diameter is at most 6 points, and at
-    least 2 if there are few, or about half a point; if that is too large, they are transparent.
+    Without overlaps, the markers would cover half of the room. Their diameter is at most 6 points, and at
+    least 2 points if they are few, or half a point if they are many; if that is too large, they are
+    transparent.
     """
     fair = 0.5 * room / max(n, 1)
     size = float(np.clip(fair, np.clip(8000 / max(n, 1), 0.25, 4.0), 36.0))

@@ -136,7 +136,7 @@ def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _nearest(candidates: Floats, colors: Sequence[str]) -> Floats:
-    """Distance of each candidate (4, n, 3) to the nearest colour, the least over the four visions."""
+    """Distance of each candidate (4, n, 3) to the nearest colour, the smallest over the four visions."""
     others = seen(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(candidates[:, :, None] - others[:, None], axis=-1)
     nearest: Floats = distance.min(axis=(0, 2))

@@ -23,7 +23,7 @@ from .maps import BESIDE, ON_DATA, Style, check_positive
 
 logger = logging.getLogger(__name__)
 
-_PLACES = (
+_LEGEND_LOCATIONS = (
     BESIDE,
     ON_DATA,
     "none",
@@ -34,11 +34,11 @@ _PLACES = (
     "center",
     "right",
 )
-_DOTS = 120_000  # total area of scanpy's dots in points squared, ...
-_DOT = 4  # ... of which they fill a quarter
+_TOTAL_SIZE = 120_000  # of all of scanpy's dots, in points squared, ...
+_SIZE_PER_AREA = 4  # ... and the size of such a dot, relative to the area that it covers
 _SMALLEST, _LARGEST = 0.25, 36.0  # points squared
 _SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, if not set by the user
-_SHARE = 0.36  # largest share of a panel's width for its legend
+_LEGEND_SHARE = 0.36  # largest fraction of a panel's width for its legend
 _FORMATS = (".svg", ".pdf", ".png")
 
 
@@ -54,7 +54,7 @@ def keys_of_panels(color: Any, ax: Any) -> tuple[list[str | None], bool]:
 
 
 def either(**names: Any) -> Any:
-    """Value of a parameter that has two names."""
+    """Value of a parameter that has two names; raise ValueError if both are given."""
     (one, value), (other, same) = names.items()
     if value is not None and same is not None:
         raise ValueError(f"{one} and {other} must not both be given: they are the same.")
@@ -120,7 +120,7 @@ class ColorOptions:
         )
         if low >= high and (
             given[0] is None or given[1] is None
-        ):  # one value, or a percentile of it
+        ):  # equal values, or a bound beyond them
             around = 0.1 * abs(low) or 0.1
             low, high = (low, low + around) if given[0] is not None else (high - around, high)
         if low >= high:
@@ -157,37 +157,41 @@ class ScanpyStyle:
     alpha: float | None = None
     sort_order: bool = True
     outline: bool = False
-    legend: str | None = BESIDE
+    legend_location: str | None = BESIDE
     fontsize: Any = None
     fontweight: Any = None
     fontoutline: float | None = None
-    bar: str | None = "right"
+    colorbar_location: str | None = "right"
     frame: bool | None = None
 
     def style(self, *, last: bool) -> Style:
         """Style of a panel; only the `last` one has the scale of stretch."""
-        where = "none" if self.legend is None else self.legend
-        check_choice("legend_loc", where, _PLACES)
-        if self.bar not in ("right", None):
-            raise ValueError(f"colorbar_loc must be 'right' or None, got {self.bar!r}.")
+        location = "none" if self.legend_location is None else self.legend_location
+        check_choice("legend_loc", location, _LEGEND_LOCATIONS)
+        if self.colorbar_location not in ("right", None):
+            raise ValueError(
+                f"colorbar_loc must be 'right' or None, got {self.colorbar_location!r}."
+            )
         check_positive("size", self.size)
         check_positive("legend_fontoutline", self.fontoutline)
         width, height = panel_size() or _PANEL
         room = width * height / np.prod(_SCANPY_PANEL)
-        auto = float(np.clip(room * _DOTS / _DOT / self.n_cells, _SMALLEST, _LARGEST))
+        auto = float(
+            np.clip(room * _TOTAL_SIZE / _SIZE_PER_AREA / self.n_cells, _SMALLEST, _LARGEST)
+        )
         return Style(
-            size=auto if self.size is None else self.size / _DOT,
+            size=auto if self.size is None else self.size / _SIZE_PER_AREA,
             alpha=1.0 if self.alpha is None else self.alpha,
             sort_order=self.sort_order,
             outline=self.outline,
             frame=bool(_setting("_frameon", True)) if self.frame is None else self.frame,
             stretch=last,
-            legend_location=None if where == "none" else where,
+            legend_location=None if location == "none" else location,
             fontsize=self.fontsize,
             fontweight=self.fontweight,
             fontoutline=self.fontoutline,
-            colorbar=self.bar is not None,
-            legend_share=_SHARE,
+            colorbar=self.colorbar_location is not None,
+            legend_share=_LEGEND_SHARE,
         )
 
 
@@ -239,5 +243,5 @@ def _path(basis: str, save: bool | str | os.PathLike[str]) -> Path:
 
 
 def _setting(name: str, otherwise: Any) -> Any:
-    """A setting of scanpy, if that is loaded."""
+    """A setting of scanpy, if scanpy is loaded."""
     return getattr(getattr(sys.modules.get("scanpy"), "settings", None), name, otherwise)

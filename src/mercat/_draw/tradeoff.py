@@ -1,4 +1,4 @@
-"""Plot of the trade-off by `detail`, for `plot.tradeoff`."""
+"""Plot of the trade-off controlled by `detail`, for `plot.tradeoff`."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MOST_OUTLINES = 200  # with at most this many points, all have an outline; with more, ...
-_FEW_OUTLINES = 15  # ... these, spread over the map
-_MOST_HAZY = 3000  # points whose regions make up the haze
-_HAZE, _DARKEST = 0.15, 0.12  # mean opacity of the haze over the map, and largest of a region
+_FEW_OUTLINES = 15  # ... only this many, spread over the map
+_MOST_HAZY = 3000  # maximum number of points whose regions make up the haze
+_HAZE, _DARKEST = 0.15, 0.12  # mean opacity of the haze over the map; largest opacity of a region
 # Regions wider than this fraction of the map have fainter outlines, down to this opacity.
 _WIDE, _FAINTEST = 0.5, 0.12
 _INK = "#333333"

@@ -1,4 +1,4 @@
-"""The part of the world that a map shows: all of it, or the part with most points (the crowd)."""
+"""The part of the world that a map shows: all of it, or the part around most of the points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..projections import lookup
 Floats = NDArray[np.float64]
 Corners = tuple[Floats, Floats]  # lower left and upper right
 
-#: Mercator maps end here at the latest, where they are as high as wide: 85.05 degrees.
+#: Mercator maps end at most here, where they are as high as wide: 85.05 degrees.
 MERCATOR_TOP = np.pi
 #: ... and maps of the world extend at least to here (45 degrees).
 MERCATOR_LEAST = float(np.arcsinh(1.0))
@@ -25,14 +25,14 @@ _EDGE = 0.06  # around the world, 2 pi wide: points on its edge are drawn whole
 _MARGIN = 0.03  # around the points, of each side
 _LEAST = np.deg2rad(2.0)  # shortest side, for a single point
 _SQUAT, _TALL = 0.25, 2.0  # range of height over width of a window of the data
-# A window that would show this share of the world shows all of it, if the crowd still fills it.
+# A window that would show this fraction of the world shows all of it, if the central box still fills it.
 _MOST = 0.6
-# The crowd lies between these quantiles along each axis, if there are at least this many points, ...
-_CROWD, _LEAST_CROWD = (0.01, 0.99), 100
+# The central box lies between these quantiles along each axis, if there are at least this many points, ...
+_CENTRAL, _LEAST_CENTRAL = (0.01, 0.99), 100
 # ... and fills at least this part of the window's width and of its height.
 FILLED = 0.8
-# Groups of points outside are shown, too, if the crowd still fills this part. A group is five points or more
-# within this share of the crowd's diagonal, and hardly any more within three times that distance.
+# Groups of points outside are shown, too, if the central box still fills this part. A group is five points or
+# more within this fraction of its diagonal, and hardly any more within three times that distance.
 _LEAST_FILLED = 0.4
 _GROUP, _TOGETHER, _AROUND, _MOST_AROUND = 5, 0.04, 3, 1.25
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)
@@ -71,13 +71,13 @@ class Window:
         return fits[0] if fits else 30
 
     def filled(self, P: Floats) -> Floats:
-        """Shares of its width and height that the crowd fills."""
-        low, high = crowd(P)
+        """Fractions of its width and height that the central box fills."""
+        low, high = central_box(P)
         return np.asarray((high - low) / self.size)
 
     def beyond(self, P: Floats) -> NDArray[np.bool_]:
         """Mask of positions outside."""
-        slack = 1e-9  # despite rounding, no point leaves the rim of the world
+        slack = 1e-9  # tolerance for rounding at the rim of the world
         return np.asarray(((self.first - slack > P) | (self.last + slack < P)).any(axis=1))
 
     def near(self, P: Floats) -> NDArray[np.bool_]:
@@ -86,7 +86,7 @@ class Window:
         return np.asarray(((self.low - reach < P) & (self.high + reach > P)).all(axis=1))
 
     def cover(self, P: Floats) -> float:
-        """Share of the window that the points cover, from 0 to 1.
+        """Fraction of the window that the points cover, from 0 to 1.
 
         It is the area over which evenly distributed points would share small cells as often as these do. A
         few stray points do not count.
@@ -111,9 +111,9 @@ def check_extent(extent: Any) -> None:
 def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     """The window of a map with points at P.
 
-    It contains all points, with a margin, or as many far ones as leave the crowd `FILLED` of its width and
-    height, unless it would be too long; of groups of far points more. If it would show most of the world, it
-    shows all of it.
+    It contains all points, with a margin, if the central box then fills at least `FILLED` of its width and
+    height; otherwise, it contains fewer of the far points. It is extended for groups of far points, and if it
+    would be too narrow. If it would show most of the world, it shows all of it.
     """
     world = _world(projection, P)
     if extent == "world":
@@ -129,7 +129,7 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
     first, last = np.clip([center - room, center + room], *ends(projection))
     shown = Window(center - room - margin, center + room + margin, False, first, last)
     large = shown.size.prod() > _MOST * world.size.prod()
-    full = len(P) < _LEAST_CROWD or (world.filled(inside) >= FILLED).all()
+    full = len(P) < _LEAST_CENTRAL or (world.filled(inside) >= FILLED).all()
     if large and full:
         return world
     if shown.size[0] >= world.size[0]:  # all longitudes, but not the far north and south
@@ -144,7 +144,7 @@ def window(projection: str, P: Floats, extent: str | float = "data") -> Window:
 
 
 def _most(filled: float) -> float:
-    """Size of a box, without the margin of its window, of which the crowd fills this share."""
+    """Size of a box relative to the central one, if that fills this fraction of the window."""
     return 1 / filled / (1 + 2 * _MARGIN)
 
 
@@ -155,7 +155,7 @@ def with_groups(P: Floats, box: Corners, largest: Corners) -> Corners:
     candidates = far & ((lowest <= P) & (highest >= P)).all(axis=1)
     if candidates.sum() < _GROUP:
         return box
-    radius = _TOGETHER * float(np.hypot(*np.subtract(*crowd(P))))
+    radius = _TOGETHER * float(np.hypot(*np.subtract(*central_box(P))))
     around = _AROUND * radius
     close = P[((low + around > P) | (high - around < P)).any(axis=1)]  # all others are farther
     tree = cKDTree(close)
@@ -171,11 +171,11 @@ def with_groups(P: Floats, box: Corners, largest: Corners) -> Corners:
 
 
 def reach(P: Floats, most: float) -> Corners:
-    """Lower left and upper right corner of all points, or of a box at most this many times the crowd's size.
+    """Corners of the box of all points, or of a box at most `most` times as large as the central one.
 
     Space that one side does not need is given to the opposite side.
     """
-    low, high = crowd(P)
+    low, high = central_box(P)
     below, above = low - P.min(axis=0), P.max(axis=0) - high
     spare = (most - 1) * (high - low)
     return (
@@ -184,11 +184,11 @@ def reach(P: Floats, most: float) -> Corners:
     )
 
 
-def crowd(P: Floats) -> Corners:
-    """Corners of the box of all points but a hundredth on each side; of all, if they are few."""
-    if len(P) < _LEAST_CROWD:
+def central_box(P: Floats) -> Corners:
+    """Corners of the box of the central 98 % of the points along each axis; of all, if they are few."""
+    if len(P) < _LEAST_CENTRAL:
         return P.min(axis=0), P.max(axis=0)
-    low, high = np.quantile(P, _CROWD, axis=0)
+    low, high = np.quantile(P, _CENTRAL, axis=0)
     return low, high
 
 

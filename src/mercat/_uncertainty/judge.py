@@ -24,7 +24,7 @@ from .._validation import check_init, neighbors_of
 from ..metrics._structure import FAR, N_TRUE
 from . import points
 from .maps import (
-    N_WITNESSES,
+    N_PROBES,
     draw,
     null_distribution,
     other_maps,
@@ -38,13 +38,13 @@ from .points import Judge, Legs, OtherMap, Taken
 from .record import Uncertainty
 
 _LEAST_MAPS = 4
-_COMPARED = 200  # landmarks compared with the map
-_NOT_THE_SAME = 0.1  # largest median distance, in map sizes
+_COMPARED = 200  # number of landmarks compared with the map
+_MOST_APART = 0.1  # largest median distance from the map, in map sizes
 _LEAST_WITH_DETAIL = 10  # points, of which other maps have half
-# Factors from the scatter of other maps to that of maps of new data, chosen by measurement
-# (benchmarks/calibration.py): 1 + 0.5 for bootstrap samples of all rows, and with detail, for halves of the
-# rows. A mean over half of the rows is as far from that over all of them as the latter from its expectation,
-# so that means of two data sets have twice this scatter; points of a half lie a little nearer.
+# Factors from the scatter of other maps to that of maps of new data, chosen empirically
+# (benchmarks/calibration.py): 1 + 0.5 for bootstrap samples of all rows, and 2.5 for halves of the rows, with
+# detail. The mean over half of the rows deviates from the mean over all rows as much as the latter from its
+# expectation, so the means of two data sets have twice this scatter; points of a half scatter a little less.
 _OTHER_DATA, _FROM_HALVES = 0.5, 2.5
 
 
@@ -67,7 +67,8 @@ def uncertainty(
     n_maps : int, default=20
         Number of other maps, at least 4. Time grows linearly with it.
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of the other maps. The same seed gives the same bits on any number of threads.
+        Seed of the other maps. The same seed gives bit-identical results for any number of
+        threads.
 
     Returns
     -------
@@ -78,7 +79,7 @@ def uncertainty(
     Notes
     -----
     The principal components are those of the model. If `neighbors` is a graph, neighbours that are not among
-    the rows of a map are replaced by neighbours of theirs that are.
+    the rows of a map are replaced by their own neighbours that are.
 
     Examples
     --------
@@ -94,8 +95,8 @@ def uncertainty(
     """
     if not isinstance(model, Mercat):
         raise TypeError(
-            f"model must be a Mercat, got {type(model).__name__}: of a pipeline, pass the Mercat in it, and "
-            "the data that reach it."
+            f"model must be a Mercat, got {type(model).__name__}: for a pipeline, pass its Mercat step, and "
+            "the data that reach this step."
         )
     check_is_fitted(model)
     check_integer("n_maps", n_maps, _LEAST_MAPS)
@@ -153,7 +154,7 @@ def uncertainty(
 def _prepared(
     model: Mercat, plan: Plan, n_maps: int
 ) -> tuple[Judge, np.ndarray | None, float, np.ndarray]:
-    """Judge; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
+    """The judge; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
     samples = draw(plan, n_maps)
     n, detail = plan.source.shape[0], plan.detail > 0
     needed = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
@@ -164,10 +165,10 @@ def _prepared(
     placed, inflation = None, 1 + _OTHER_DATA * len(samples.maps[0]) / n
     if detail:
         placed, inflation = np.stack(list(with_detail(plan, samples, taken))), _FROM_HALVES
-        witnesses = placed[:, samples.reference[:N_WITNESSES]]
+        probes = placed[:, samples.reference[:N_PROBES]]
     else:
         made = other_maps(plan, samples, taken, reference, model.correlation_)
-        maps, witnesses = zip(*made, strict=True)
+        maps, probes = zip(*made, strict=True)
     rng = samples.generators[-1]
     null = null_distribution(plan, taken.some(samples.null).X.astype(np.float64), rng)
     line = Calibration(*model.calibration_)
@@ -184,24 +185,23 @@ def _prepared(
         null=null,
         loss=model.loss_,
     )
-    there, here = np.asarray(witnesses, dtype=np.float64), reference.Y[:N_WITNESSES]
+    there, here = np.asarray(probes, dtype=np.float64), reference.Y[:N_PROBES]
     return judge, placed, stability(there), relative_sizes(there, here)
 
 
 def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
     """X_hat and positions of some rows (ascending). Raises ValueError if X is not the data of the map."""
-    near = plan.source.take(rows)
-    X_hat = projected(near, plan).astype(np.float32)
+    X_hat = projected(plan.source.take(rows), plan).astype(np.float32)
     if plan.source.lazy:
         placer = model._placer.against
         Y = rotated(placed(placer, X_hat, plan.workers), model._rotation, "float32")
         return Taken(X_hat, Y, rows)
     found = Taken(X_hat, to_numpy(model.embedding_[rows]).astype(np.float32), rows)
-    # The model places its landmarks where they are.
+    # The model must place its landmarks at their own positions.
     some = found.some(model.landmarks_[:_COMPARED])
     again = placed(model._placer.against, some.X, plan.workers) @ model._rotation.T
     apart, size = float(np.median(geodesic(again, some.Y.astype(np.float64)))), size_of(found.Y)
-    if apart > _NOT_THE_SAME * size:
+    if apart > _MOST_APART * size:
         raise ValueError(
             "X must be the data that the model was fitted to, in the same order, got rows that the model "
             f"places at a median distance of {np.degrees(apart):.2g} degrees from its own points, on a map "

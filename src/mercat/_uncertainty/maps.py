@@ -1,8 +1,8 @@
 """Other maps of the same data, and the null distribution from a map of permuted data.
 
-Each other map is fitted to a random sample of the rows, from its own start, and rotated onto the map: to a
-bootstrap sample, or to half of the rows for a map with detail. There, a row drawn twice would be its own
-neighbour, and maps of all rows would have the same neighbours, which maps of other data have not.
+Each other map is fitted to a random sample of the rows, from its own start, and rotated onto the map. The
+sample is a bootstrap sample, or half of the rows for a map with detail: there, a row drawn twice would be its
+own neighbour, and maps of all rows would have the same neighbours, unlike maps of other data.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ from .points import N_LEGS, Legs, OtherMap, Taken, monomials, warped
 
 # Points among which neighbours are searched: all points if few, else a sample.
 _LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
-N_WITNESSES = 1000  # number of reference points (witnesses) by which maps are rotated and compared
+N_PROBES = 1000  # number of reference points (probes) whose positions on the maps are compared
 _N_NULL = 2000  # points of permuted data that are placed, in addition to the landmarks
 _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
 # Largest distance, in radians, between the position from a start on the map and that from a full search, and
 # the fraction of points above it from which the full search is used.
 _REARRANGED, _MOST_MISSED = 0.1, 0.02
-_FAR_FROM_EXACT = (
-    0.95  # correlation of the angles below which all samples share their sums over the data
-)
+# Correlation of the angles below which all samples share their sums over the data.
+_FAR_FROM_EXACT = 0.95
 _SINGULAR = 1e-6  # relative cutoff for small singular values
 
 
@@ -62,7 +61,7 @@ def n_reference(n: int) -> int:
 
 
 def draw(plan: Plan, n_maps: int) -> Samples:
-    """Draw all samples: for the other maps, of the size of the map's own sample, or halves with detail."""
+    """Draw all samples; those for other maps are as large as the map's own, or halves with detail."""
     n = plan.source.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = min(n, plan.n_landmarks) if plan.sampled else n
@@ -81,34 +80,36 @@ def draw(plan: Plan, n_maps: int) -> Samples:
 def other_maps(
     plan: Plan, samples: Samples, taken: Taken, reference: Taken, correlation: float
 ) -> Iterator[tuple[OtherMap, np.ndarray]]:
-    """Other maps without detail, each from its own rows and start, and the positions of the witnesses there.
+    """Yield other maps without detail, and the positions of the probes on each of them.
 
-    They are rotated onto the map. `correlation` is that of the map's angles with those of the data.
+    Each has its own rows and start, and is rotated onto the map. `correlation` is the correlation between the
+    angles of the map and of the data.
     """
-    X, Y = reference.X[:N_WITNESSES], reference.Y[:N_WITNESSES]
+    X, Y = reference.X[:N_PROBES], reference.Y[:N_PROBES]
     if correlation < _FAR_FROM_EXACT:
         first = plan.source.to_device(taken.some(samples.maps[0]).X)
         similar = AngleLoss(first, line=plan.line, workers=plan.workers)
         plan = plan._replace(similar=similar)
-    if plan.sampled:  # few points take little time, and their maps depend more on the start
+    # Not for few points: their maps take little time, and depend more on the start.
+    if plan.sampled:
         plan = plan._replace(before=Promising())
     for rows, rng in zip(samples.maps, samples.generators, strict=False):
-        near, own_plan = taken.some(rows), plan._replace(rng=rng)
-        fit = descend(near.X, rows, own_plan, careful=not plan.sampled)
-        turned = fit.Y @ orthogonal_onto(fit.Y, near.Y.astype(np.float64)).T
-        placer = landmark_placer(near.X, turned, fit.angle_fit, own_plan)
+        sample, own_plan = taken.some(rows), plan._replace(rng=rng)
+        fit = descend(sample.X, rows, own_plan, careful=not plan.sampled)
+        turned = fit.Y @ orthogonal_onto(fit.Y, sample.Y.astype(np.float64)).T
+        placer = landmark_placer(sample.X, turned, fit.angle_fit, own_plan)
         there = placed(placer, X, plan.workers)
         yield _warped(placer, X, Y, there), there
         plan.progress.advance()
 
 
 def _warped(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.ndarray) -> OtherMap:
-    """A map that places points X of the map, at Y, `there`."""
+    """The map of a placer that puts the points X, which are at Y on the map, `there`."""
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
     other = OtherMap(placer, warp, False)
     with rows_alike():
-        near = other.place(X, warped((other,), Y)[0][:, None, :], None)
-    missed = np.mean(geodesic(near.astype(np.float64), there) > _REARRANGED)
+        found = other.place(X, warped((other,), Y)[0][:, None, :], None)
+    missed = np.mean(geodesic(found.astype(np.float64), there) > _REARRANGED)
     return other._replace(search=bool(missed > _MOST_MISSED))
 
 
@@ -124,7 +125,7 @@ def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
 
 
 def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndarray]:
-    """Positions of all points (n x 3) on each other map with detail, rotated onto the map.
+    """Yield the positions of all points (n x 3) on each other map with detail, rotated onto the map.
 
     Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
     placed as by `transform`, as they would be on maps of other data.
@@ -149,7 +150,7 @@ def _neighbors_among(
 ) -> Any:
     """Number of neighbours or graph for a sample of the rows, which has the components X_hat.
 
-    In a given graph, neighbours that were not drawn are replaced by neighbours of theirs that were.
+    In a given graph, neighbours that were not drawn are replaced by their own neighbours that were.
     """
     m = len(rows)
     if isinstance(neighbors, int):

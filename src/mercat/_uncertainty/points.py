@@ -34,9 +34,9 @@ from .._solve.fitted_map import within_reach
 from .._solve.placement import LandmarkPlacer, placed_moments
 
 ELSEWHERE = 0.3  # smallest distance of an alternative position, in radians ...
-_STEPS_ELSEWHERE = 10  # ... after this number of further steps
+_STEPS_ELSEWHERE = 10  # ... after this number of additional steps
 N_LEGS = 100  # number of landmarks used to judge the angles of a point
-_ROWS_THERE = 1 << 14  # rows per block on a device
+_ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
 _LEAST_LOSS = 1e-6
 _RECORDS = ("spectral", "own", "rotation", "legs", "reference", "null")
 # Columns of the results per point.
@@ -48,9 +48,8 @@ class OtherMap(NamedTuple):
     """Another map of the data, rotated onto the map."""
 
     placer: LandmarkPlacer
-    warp: (
-        np.ndarray
-    )  # (20, 3) from `monomials` of a position on the map to about the position on this one
+    # (20, 3): maps `monomials` of a position on the map to the approximate position on this one.
+    warp: np.ndarray
     search: bool  # whether points are placed by a full search
 
     def place(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
@@ -62,10 +61,10 @@ class OtherMap(NamedTuple):
 
 
 def warped(maps: tuple[OtherMap, ...], Y: Array) -> Array:
-    """About the positions of points on other maps (m x b x 3), from their positions Y (b x 3) on the map."""
+    """Approximate positions of points on other maps (m x b x 3), from positions Y (b x 3) on the map."""
     xp, b = namespace(Y), Y.shape[0]
     warps = xp.stack([xp.asarray(m.warp, **like(Y)) for m in maps])
-    # One narrow product per map: a row of a wide one may depend on its position.
+    # One narrow product per map: in a wide one, the result of a row may depend on its position.
     found = (filled_up(monomials(Y))[None, ...] @ warps)[:, :b, :]
     return xp.reshape(normalize(xp.reshape(found, (-1, 3))), (len(maps), b, 3))
 
@@ -98,7 +97,7 @@ class Legs(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """Judges rows; the result of a row does not depend on other rows."""
+    """Computes the uncertainty of rows; the result of a row does not depend on other rows."""
 
     spectral: Any
     own: LandmarkPlacer  # of the map, before rotation
@@ -130,7 +129,7 @@ class Judge(NamedTuple):
                     None if others is None else others[:, t, :],
                     start + t.start,
                 )
-                for t in blocks(X_hat.shape[0], TILE if on_host(X_hat) else _ROWS_THERE)
+                for t in blocks(X_hat.shape[0], TILE if on_host(X_hat) else _ROWS_ON_DEVICE)
             ]
         return namespace(parts[0]).concat(parts)
 
@@ -178,8 +177,8 @@ class Judge(NamedTuple):
         if H is not None:
             R = xp.asarray(self.rotation, **like(H))
             H = R @ H @ R.T
-        each, near = range(len(self.maps)), xp.stack(starts, axis=2)
-        return xp.stack([self.maps[k].place(X_hat, near[k, ...], H) for k in each])
+        stacked = xp.stack(starts, axis=2)
+        return xp.stack([m.place(X_hat, stacked[k, ...], H) for k, m in enumerate(self.maps)])
 
     def _excess(self, X_hat: Array, Y: Array, Z: Array) -> Array:
         """`excess` of points at Z, NaN for none."""
@@ -196,7 +195,7 @@ class Judge(NamedTuple):
         there, _ = self.own.place_roughly(X_hat, Y)
         away = geodesic(there, Y) > ELSEWHERE
         (rows,) = xp.nonzero(away)
-        if rows.shape[0] > 0:  # few rows: most descents return to Y
+        if rows.shape[0] > 0:  # few rows, since most descents return to Y
             start = xp.take(there, rows, axis=0)[:, None, :]
             there[rows, :] = self.own.place_from(
                 xp.take(X_hat, rows, axis=0), start, _STEPS_ELSEWHERE
@@ -227,8 +226,8 @@ def scatter(found: Array, Y: Array, inflation: float) -> Array:
 def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
     """Most frequent position of each point on maps where it is far from Y, and fraction of these maps.
 
-    Of the positions (m x b x 3) far from Y, the one with most others nearby defines a group, whose mean is
-    returned (b x 3), NaN if there is none.
+    Of the positions (m x b x 3) far from Y, the one with the most others nearby defines a group, whose mean
+    is returned (b x 3), NaN if there is none.
     """
     xp, m = namespace(found), found.shape[0]
     place, wins = xp.full_like(Y, xp.nan), xp.zeros_like(Y[:, 0])
@@ -239,10 +238,10 @@ def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
     found, away = (xp.take(a, rows, axis=1) for a in (found, away))
     near = xp.sum(found[:, None, ...] * found[None, ...], axis=-1) > math.cos(ELSEWHERE)
     near = near & away[None, ...]
-    company = xp.where(away, xp.sum(xp.astype(near, xp.int64), axis=1), -1)
-    most = xp.argmax(company, axis=0)
-    stands = xp.arange(m, **beside(found))[:, None] == most[None, :]
-    group = xp.astype(xp.any(near & stands[:, None, :], axis=0) & away, found.dtype)
+    n_near = xp.where(away, xp.sum(xp.astype(near, xp.int64), axis=1), -1)
+    most = xp.argmax(n_near, axis=0)
+    is_center = xp.arange(m, **beside(found))[:, None] == most[None, :]
+    group = xp.astype(xp.any(near & is_center[:, None, :], axis=0) & away, found.dtype)
     place[rows, :] = normalize(xp.sum(group[..., None] * found, axis=0))
     wins[rows] = xp.sum(group, axis=0) / m
     return place, wins
@@ -262,7 +261,7 @@ def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far
     """Fraction of the k nearest reference points that are far away on the map, as in `torn_neighbors`."""
     xp = namespace(X_hat)
     k = min(k, reference.X.shape[0] - 1)
-    near = max(k, int(far * reference.X.shape[0]))
+    n_near = max(k, int(far * reference.X.shape[0]))
     own = xp.full(X_hat.shape[:1], -1, dtype=xp.int64, **beside(X_hat))
     at = xp.asarray(reference.rows, **beside(X_hat)) - start
     (members,) = xp.nonzero((at >= 0) & (at < X_hat.shape[0]))
@@ -280,7 +279,7 @@ def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far
             there = D_map.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
         else:
             there = np.take_along_axis(D_map, search(X, k, own), axis=1)
-        limit = xp.max(_smallest(D_map, near), axis=1)
+        limit = xp.max(_smallest(D_map, n_near), axis=1)
         return (xp.mean(xp.astype(there > limit[:, None], X.dtype), axis=1),)
 
     return in_tiles(torn, X_hat, Y, own)[0]
@@ -311,7 +310,7 @@ def _unexplained(moments: Moments, line: Calibration) -> Array:
 
 
 def p_values(unexplained: Array, null: Array) -> Array:
-    """Fraction of the points of permuted data, and the point itself, that fit at least as well."""
+    """Fraction of the points of permuted data, including the point itself, that fit at least as well."""
     xp = namespace(unexplained)
     at_least = xp.searchsorted(xp.asarray(null, **like(unexplained)), unexplained, side="right")
     return (xp.astype(at_least, unexplained.dtype) + 1) / (null.shape[0] + 1)

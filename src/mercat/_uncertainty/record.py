@@ -14,7 +14,7 @@ from .._data.checks import check_integer, check_rows, check_unit
 from .._math.sphere import geodesic
 from .._solve.initial import size_of
 
-_TAILS = 7  # degrees of freedom, chosen by measurement (benchmarks/calibration.py)
+_TAILS = 7  # degrees of freedom, chosen empirically (benchmarks/calibration.py)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -117,7 +117,7 @@ class Uncertainty:
         Returns
         -------
         factor : float
-            The quantile of a distribution with heavier tails than the normal one, chosen by measurement: a
+            The quantile of a distribution with heavier tails than the normal one, chosen empirically: a
             t-distribution with 7 degrees of freedom, or `n_maps` if that is less.
         """
         if not isinstance(level, numbers.Real) or not 0 < level < 1:

@@ -36,7 +36,7 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
     folder : str or path, optional
         Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``paul15.npz``, with X and labels, used as it is;
+        - ``paul15.npz``, with X and labels, used unchanged;
         - ``paul15.h5``, the file used by scanpy and the PAGA repository.
     normalize : bool, default=True
         Scale counts to 10,000 per cell and take log(1 + x). The paper used pre-processed data but does not
@@ -97,7 +97,7 @@ def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
     folder : str or path, optional
         Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``pancreas.npz``, with X and labels, used as it is;
+        - ``pancreas.npz``, with X and labels, used unchanged;
         - ``GSE132188_adata.h5ad.h5``, or ``pancreas.h5ad`` or ``pancreas.loom`` with the
           same annotation.
     protein_coding : bool, str, path or iterable of str, default=True
@@ -144,7 +144,7 @@ def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True)
     folder : str or path, optional
         Folder of the file, by default the environment variable MERCAT_DATA. One of
 
-        - ``tabula_sapiens_blood.npz``, with X and labels, used as it is;
+        - ``tabula_sapiens_blood.npz``, with X and labels, used unchanged;
         - ``tabula_sapiens_blood.h5ad`` or ``tabula_sapiens_blood.loom``.
     protein_coding : bool, str, path or iterable of str, default=True
         Genes to keep, as in :func:`pancreas`. True uses ``gencode.v38.annotation.gtf.gz``.
@@ -191,7 +191,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     ----------
     folder : str or path, optional
         Folder of the files, by default the environment variable MERCAT_DATA. Either
-        ``hela_cell_cycle.npz``, with X and labels, used as it is; or both of
+        ``hela_cell_cycle.npz``, with X and labels, used unchanged; or both of
 
         - ``GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt``, also with .gz: exonic counts of the
           wild type, genes by cells, from GEO;

@@ -60,7 +60,7 @@ def neighborhood_preservation(
         Number of neighbours per point, excluding the point itself.
     n_spectral : int, "auto" or None, default=None
         Number of principal components to which X is reduced first, or "auto" to choose it by ScreeNOT, as in
-        the paper. None uses X as it is.
+        the paper. None uses X unchanged.
     n_points : int or None, default=5000
         Size of the random sample of points whose neighbours, among all n points, are compared. None means
         all points.

@@ -73,7 +73,7 @@ def to_html(
     neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
         Row numbers of each point's nearest neighbours in the data, or a graph. Hovering over a point draws
         lines to its neighbours, in red to those torn away: not among the nearest 5 % of the points on the
-        map (at least k). A column contains the share of torn neighbours.
+        map (at least k). A column contains the fraction of torn neighbours.
     uncertainty : Uncertainty, optional
         Uncertainty of the positions in the first embedding, by `mercat.uncertainty`. Hovering over a point
         draws its 90 % ellipse and a dashed line to its alternative position; the numbers are added as

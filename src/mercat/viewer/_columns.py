@@ -24,13 +24,8 @@ from .._data.columns import (
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
 _TEXT = (str, bool, np.bool_)
 _NUMBER = (int, float, np.integer, np.floating)
-_INDEX = (
-    "string",
-    "integer",
-    "floating",
-    "datetime64",
-    "categorical",
-)  # as pandas calls kinds of them
+# Kinds of a pandas index, by pandas' names, that are shown as a column.
+_INDEX_KINDS = ("string", "integer", "floating", "datetime64", "categorical")
 _DATE = (datetime.date, np.datetime64)  # a datetime is a date, too
 
 
@@ -111,7 +106,7 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(frame, Mapping):
         return frame.items()
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
-        # By position: two columns of one name would come back as a frame.
+        # By position: a name that two columns have would return a frame.
         own = [(name, frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
         return [*_row_names(frame), *own]
     if hasattr(frame, "iter_columns"):
@@ -126,7 +121,7 @@ def _row_names(frame: Any) -> list[tuple[str, Any]]:
     """The index of a pandas frame as a column, if it has a name or holds text."""
     index = frame.index
     kind = getattr(index, "inferred_type", None)
-    if kind not in _INDEX or (index.name is None and kind != "string"):
+    if kind not in _INDEX_KINDS or (index.name is None and kind != "string"):
         return []
     name = "name" if index.name is None else str(index.name)
     taken = name in [str(column) for column in frame.columns]
@@ -145,7 +140,7 @@ def _read_column(name: str, values: Any, n: int) -> Column:
         return _merge_equal(name, _check_shape(name, codes, n) + 1, labels)
     array = _check_shape(name, _as_array(values), n)
     if array.dtype.kind in "OT":
-        array = _settle(name, np.asarray(array, dtype=object))
+        array = _from_objects(name, np.asarray(array, dtype=object))
     if array.dtype.kind in "iu" and len(array):
         _check_exact(name, (int(array.min()), int(array.max())))
     if array.dtype.kind in "iuf":
@@ -154,7 +149,7 @@ def _read_column(name: str, values: Any, n: int) -> Column:
         return Dates(name, _milliseconds(array))
     if array.dtype.kind in "bUO":
         return _categorize(name, array)
-    raise _unfit(name, f"dtype {array.dtype}")
+    raise _type_error(name, f"dtype {array.dtype}")
 
 
 def _milliseconds(times: NDArray[Any]) -> NDArray[np.float64]:
@@ -174,7 +169,8 @@ def _paint(column: Column, colors: Mapping[str, str]) -> Column:
 
 
 def _as_array(values: Any) -> NDArray[Any]:
-    if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas' times of a zone
+    # pandas' times with a time zone
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:
         in_utc = (values.dt if hasattr(values, "dt") else values).tz_convert("UTC")
         return np.asarray(in_utc.to_numpy(dtype="datetime64[us]"))
     if hasattr(values, "to_numpy"):
@@ -196,11 +192,11 @@ def _check_shape(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
     return array
 
 
-def _unfit(name: str, got: str) -> TypeError:
+def _type_error(name: str, got: str) -> TypeError:
     return TypeError(f"Column {name!r} of frame must hold numbers, text or dates, got {got}.")
 
 
-def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
+def _from_objects(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
     """Convert Python objects to text (dtype object, with None for missing values), numbers or times."""
     missing = is_missing(array)
     present = array[~missing].tolist()
@@ -225,7 +221,7 @@ def _settle(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
     )
     dated = any(issubclass(kind, _DATE) for kind in kinds)
     several = "dates and other values together" if dated else "text and numbers together"
-    raise _unfit(name, f"values of type {odd[0]}" if odd else several)
+    raise _type_error(name, f"values of type {odd[0]}" if odd else several)
 
 
 def _utc(value: Any) -> Any:

@@ -1,8 +1,8 @@
 """The compact format in which points and columns are sent to the browser.
 
 Deflated bytes: a 4-byte header length, a JSON header, padding to a multiple of 8, then little-endian arrays
-at offsets that are multiples of 8. A position takes four bytes per embedding, a label as few as the number of
-labels allows. `js/src/data/decode.js` decodes it.
+at offsets that are multiples of 8. A position takes four bytes per embedding, and a label as few bytes as
+the number of labels allows. `js/src/data/decode.js` decodes it.
 """
 
 from __future__ import annotations

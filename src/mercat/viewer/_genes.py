@@ -44,9 +44,9 @@ def read_genes(genes: Any, n: int) -> Genes | None:
             f"genes must have at most {MOST_GENES} columns, got {len(names)}: choose those that matter, "
             "such as the highly variable ones."
         )
-    twice = _first_twice(names)
-    if twice is not None:
-        raise ValueError(f"Names of genes must be unique, got {twice!r} more than once.")
+    duplicate = _first_duplicate(names)
+    if duplicate is not None:
+        raise ValueError(f"Names of genes must be unique, got {duplicate!r} more than once.")
     return Genes(names, matrix.indptr.astype(np.uint32), _gaps(matrix), _values(matrix.data))
 
 
@@ -88,7 +88,7 @@ def _values(data: NDArray[Any]) -> NDArray[Any]:
     return data.astype(np.float32)
 
 
-def _first_twice(names: list[str]) -> str | None:
+def _first_duplicate(names: list[str]) -> str | None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -48,7 +48,7 @@ def home(Y: NDArray[np.float64]) -> Home:
 
 
 def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[float]]:
-    """Initial view, from the first embedding on the sphere, if there is one."""
+    """Initial view, from the first embedding on the sphere, if any."""
     worlds = [one["home"] for one in embeddings if one["kind"] == "sphere"]
     if not worlds:
         return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": _WORLD, "flat": _WORLD}

@@ -13,7 +13,7 @@ from .._data.arrays import blocks
 from .._data.sparse import checked_csr
 from ..metrics._structure import most_nearer
 
-_SAMPLE = 2000  # other points from which reaches are estimated in larger data
+_SAMPLE = 2000  # size of the sample from which reaches are estimated for larger data
 _BLOCK = 500
 
 
@@ -35,9 +35,9 @@ def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
     if neighbors is None:
         return None
     if scipy.sparse.issparse(neighbors):
-        found = _of_graph(neighbors, n)
+        found = _from_graph(neighbors, n)
     else:
-        found = _of_rows(neighbors, n)
+        found = _from_rows(neighbors, n)
     source = np.repeat(np.arange(n), np.diff(found.starts))
     itself = found.indices == source
     if itself.any():  # many graphs and searches include the point itself
@@ -48,7 +48,7 @@ def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
     return found
 
 
-def _of_graph(graph: Any, n: int) -> Neighbors:
+def _from_graph(graph: Any, n: int) -> Neighbors:
     if graph.shape != (n, n):
         raise ValueError(f"neighbors as a graph must have shape ({n}, {n}), got {graph.shape}.")
     rows = scipy.sparse.csr_array(checked_csr(graph, "neighbors"), copy=True)
@@ -56,7 +56,7 @@ def _of_graph(graph: Any, n: int) -> Neighbors:
     return Neighbors(rows.indptr.astype(np.int64), rows.indices[: rows.nnz].astype(np.int64))
 
 
-def _of_rows(neighbors: Any, n: int) -> Neighbors:
+def _from_rows(neighbors: Any, n: int) -> Neighbors:
     rows = np.asarray(neighbors)
     if rows.ndim != 2 or len(rows) != n:
         raise ValueError(
@@ -74,8 +74,8 @@ def _of_rows(neighbors: Any, n: int) -> Neighbors:
 def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]:
     """Whether each neighbour is torn away, as defined by `mercat.metrics.torn_neighbors`.
 
-    points: unit vectors, or positions in the plane; chords and arcs on the sphere have the same order. Above
-    2,000 points, the reach of the nearest 5 % is estimated from a fixed sample of 2,000 others.
+    points: unit vectors, or positions in the plane; chords and arcs on the sphere have the same order. For
+    more than 2,000 points, the distance to the nearest 5 % is estimated from a fixed sample of 2,000 points.
 
     Examples
     --------

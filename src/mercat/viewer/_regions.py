@@ -21,16 +21,16 @@ from ._columns import Categories, Column, Dates, Numbers
 from ._embeddings import Embedding
 from ._genes import Genes
 
-_SAMPLE = 2500  # largest number of points to look at
+_SAMPLE = 2500  # maximum number of points to analyse
 _LEAST_POINTS = 60  # fewer points have no regions
 _SCALES = (0.6, 0.3, 0.15)  # reach of a region, in units of the spread of the points
-_LEAST_SHARE = (0.03, 0.012, 0.005)  # of the points, for a region of each scale
-_MOST_SHARE = 0.7  # a name for nearly everything says nothing
-_LEAST_EFFECT = 0.4  # smallest difference between a region and the rest that is named, from 0 to 1
-_LEAST_WORDS = 2.0  # per text, on average, for a column of texts
-_WORDS, _GENES = 3, 3  # in a name
-_LEAST_WORD = 0.1  # share of a region's texts that have a word of its name ...
-_LIFT = 2.0  # ... and over that of the rest
+_LEAST_SHARE = (0.03, 0.012, 0.005)  # minimum fraction of the points in a region of each scale
+_MOST_SHARE = 0.7  # maximum fraction: a name for nearly all points is not informative
+_LEAST_EFFECT = 0.4  # minimum difference from the other points for a name, from 0 to 1
+_LEAST_WORDS = 2.0  # minimum mean number of words of a column of texts
+_WORDS, _GENES = 3, 3  # maximum numbers in a name
+_LEAST_WORD = 0.1  # minimum fraction of a region's texts with a word of its name, ...
+_LIFT = 2.0  # ... and its minimum ratio to the fraction among the other texts
 _BLOCK = 500
 _PLAIN_LABEL = re.compile(r"true|false|yes|no|[^A-Za-z]*", re.IGNORECASE)
 _STOP = frozenset(
