@@ -158,8 +158,8 @@ def report(
                 (embedding, in_embedding, in_data),
             )
         )
-        densities = (counts.astype(np.float64) for counts in (data_density, embedding_density))
-        put("density_preservation", pearson(*densities, n))
+        densities = [counts.astype(np.float64) for counts in (data_density, embedding_density)]
+        put("density_preservation", pearson(densities[0], densities[1], n))
         put("trustworthiness", excess_rank(data_ranks, n))
         put("continuity", excess_rank(embedding_ranks, n))
         put("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
