@@ -1,7 +1,7 @@
 """Mercat: faithful maps of high-dimensional data.
 
-Points are placed on the unit sphere so that the angles between any three of them are preserved.
-Importing this module is cheap: names load what they need when they are first used.
+Points are placed on the unit sphere so that the angles between any three of them are preserved. Importing
+this module is cheap: each name is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m mercat``: the command line, if the command is not on the path."""
+"""``python -m mercat``: the command line, for when the command is not on the path."""
 
 from .cli import main
 

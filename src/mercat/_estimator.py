@@ -42,7 +42,7 @@ from ._validation import (
     rows_with_detail,
 )
 
-_COMPARED = 200  # rows that must be near their position on another map, ...
+_COMPARED = 200  # rows that must be near their positions on another map, ...
 _NOT_THE_SAME = 0.5  # ... nearer than this fraction of the distance between two rows
 _SCORED, _SCORED_AT = 2000, 1000  # rows that `score` uses, and the number of them used as apices
 
@@ -50,109 +50,112 @@ _SCORED, _SCORED_AT = 2000, 1000  # rows that `score` uses, and the number of th
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Map of high-dimensional data on the unit sphere that preserves angles and, less strictly, distances.
 
-    Points are placed on :math:`S^2` so that for any three of them, the angles between geodesics match the
-    angles in the data and, with 0.3 times the weight, arcs match distances.
+    Points are placed on :math:`S^2` such that the angles between the geodesics of any three points match the
+    angles in the data and, with 0.3 times the weight, arc lengths match distances.
 
     Parameters
     ----------
     objective : {"calibrated", "absolute"}, default="calibrated"
-        "absolute" is the loss of the paper (arXiv:2406.09876): the root mean squared difference between the
-        cosines a of the data and b of the map. "calibrated" compares them after the best linear fit
-        a = alpha + beta b, and so maximises their Pearson correlation. For more than 100 points, unless
-        angles are preserved nearly exactly, it also contains distances: it is the unexplained share of the
-        variance of cosines, plus 0.3 times that of distances averaged with their ranks.
+        "calibrated" fits the cosines a of the angles in the data by a = alpha + beta b, where b are the
+        cosines on the map, and so maximises their Pearson correlation. For more than 100 points, unless
+        angles are preserved almost exactly, it includes distances: it is the unexplained fraction of the
+        variance of the cosines, plus 0.3 times that of distances averaged with their ranks. "absolute" is the
+        loss of the paper (arXiv:2406.09876), the root mean squared difference between a and b.
     detail : float, default=0.0
-        Weight of neighbourhoods relative to angles; 0 leaves them out. 0.03 costs little angle preservation;
-        0.3 to 1 draw neighbours together like t-SNE and UMAP, but preserve more of the global structure.
+        Weight of neighbourhoods relative to angles; 0 ignores neighbourhoods. A value of 0.03 loses little
+        angle preservation; values from 0.3 to 1 pull neighbours together as t-SNE and UMAP do, but preserve
+        more of the global structure.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
-        Number of nearest neighbours in the denoised data used when `detail` > 0; None means
-        min(30, n // 3). Or a graph whose stored entries are the edges from a point (row) to its
-        neighbours; the values are ignored, so distances and connectivities of scanpy both work.
+        Number of nearest neighbours in the reduced data (see `n_spectral`), used if `detail` > 0; None means
+        min(30, n // 3). Alternatively, a graph whose stored entries are the edges from each point (row) to
+        its neighbours; their values are ignored, so scanpy's distances and connectivities both work.
     n_detail : int or None, default=None
-        Number of sampled rows that `detail` is applied to; the others are placed among them as by
-        `transform`. None means all rows of data in memory or on a device, and at most 1,000,000 of a Dask
-        array or memory map. The sample must fit in memory.
+        Number of rows sampled for `detail`; the others are placed among them as by `transform`. None means
+        all rows of data in memory or on a device, and at most 1,000,000 rows of a Dask array or memory map.
+        The sample must fit in memory.
     n_spectral : int, "auto" or None, default=50
-        Number of principal components to which the data are reduced. "auto" chooses it by ScreeNOT (at least
-        two). None uses the data as they are. `loss_` and `correlation_` refer to the reduced data.
+        Number of principal components to which the data are reduced. "auto" chooses the number by ScreeNOT
+        (at least two). None uses the data as they are. `loss_` and `correlation_` refer to the reduced data.
     metric : str or callable, default="euclidean"
-        The geometry of the data: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the share of
+        Distance between rows: "euclidean", "cosine", "correlation", "manhattan", "hamming" (the fraction of
         columns that differ), "jaccard" (of the nonzero entries), "precomputed", or a function of two rows
         that returns their distance. For "cosine", "correlation", "manhattan", "hamming" and "jaccard", points
-        are represented in a Euclidean space in which squared distances are those of the metric (twice those
-        of "cosine" and "correlation"). Distances of a function or "precomputed" are used unchanged,
-        except for parts that no Euclidean space can represent. For "precomputed", X is a square matrix, or
-        has shape (n, w) and contains the distances to the first w rows as landmarks.
+        are represented in a Euclidean space in which squared distances equal those of the metric (twice those
+        for "cosine" and "correlation"). Distances from a function or "precomputed" are used unchanged, except
+        for the part that no Euclidean space can represent. For "precomputed", X is a square matrix, or a
+        matrix of shape (n, w) of the distances to the first w rows, which serve as landmarks.
     solver : {"auto", "exact", "landmarks", "algorithm1"}, default="auto"
         "exact" uses all triples, in O(n^2) per iteration. "landmarks" does so for a sample of the points and
-        places all others against it, in O(n). "auto" is "exact" up to 2000 points, or 1000 if detail is 0.2
-        or more, and "landmarks" beyond.
-        "algorithm1" is the paper's Algorithm 1, for comparison; it requires objective="absolute".
+        places all others against it, in O(n). "auto" is "exact" for up to 2000 points, or up to 1000 if
+        `detail` is 0.2 or more, and "landmarks" for more. "algorithm1" is the paper's Algorithm 1, for
+        comparison; it requires objective="absolute".
     n_landmarks : int, default=1000
-        Number of landmarks. More give a slightly better map; the time to solve them grows with the square of
-        their number.
+        Number of landmarks. More landmarks give a slightly better map; the time to solve them grows
+        quadratically.
     init : "auto", "pca" or array of shape (n, 3), default="auto"
-        Initial positions. "pca" is the paper's: two principal components wrapped around half of the sphere.
-        "auto" compares it with six others on a few points and continues from the better of the two most
-        promising; for "algorithm1" it is "pca". Given positions are normalised to unit length.
+        Initial positions. "pca" is the paper's initialisation: two principal components wrapped around half
+        of the sphere. "auto" compares it with six others on a sample of points and uses the better of the two
+        most promising; for "algorithm1" it is "pca". The rows of an array are normalised to unit length.
     max_iter : int or None, default=None
-        Maximum number of iterations of the solver. None means 500; for "algorithm1" the paper's 1000, or 250
-        with mini-batches (beyond 10,000 points).
+        Maximum number of iterations of the solver. None means 500; for "algorithm1", 1000 as in the paper, or
+        250 with mini-batches (for more than 10,000 points).
     tol : float, default=1e-4
-        Stop when the loss in `history_` decreases by less than this fraction of itself (or of 0.1, if that is
-        more) per iteration; for landmarks, three times this fraction. Not used by "algorithm1".
+        Tolerance: the solver stops when the loss in `history_` decreases by less than tol * max(loss, 0.1)
+        per iteration; for landmarks, by less than three times that. Not used by "algorithm1".
     random_state : int, numpy Generator or RandomState, or None, default=None
-        Seed of the approximate search for neighbours in large data (with `detail`), the choice of rows with
-        `align_to`, and "algorithm1". All other samples, such as the landmarks, depend only on the values of
-        the rows. The same seed gives bit-identical results on any number of threads.
+        Seed of the approximate neighbour search in large data (with `detail`), of the choice of rows with
+        `align_to`, and of "algorithm1". All other samples, such as the landmarks, depend only on the values
+        of the rows. With the same seed, results are bit-identical for any number of threads.
     device : str, torch.device or None, default=None
-        Where to compute, through torch: "cuda", "cuda:1", "mps" or "cpu"; a missing device raises an error.
-        None means NumPy on threads, or the device of X if X is a torch tensor on one. Data in host memory are
-        streamed to the device. The embedding is a tensor on the device of X if X is a tensor, else an array.
+        Torch device to compute on: "cuda", "cuda:1", "mps" or "cpu"; an unavailable device raises an error.
+        None means NumPy with threads, or the device of X if X is a torch tensor on a device. Data in host
+        memory are streamed to the device. The embedding is a tensor on the device of X if X is a tensor, else
+        an array.
     n_jobs : int or None, default=-1
-        Number of threads. -1 means all cores, but one thread in a worker of joblib, Dask or a process pool;
-        None means 1, unless in a joblib context. The result does not depend on it.
+        Number of threads. -1 means all cores, or one thread within a worker of joblib, Dask or a process
+        pool; None means 1 unless in a joblib context. The result does not depend on the number.
     verbose : bool, default=False
         Show progress bars.
     callback : callable or None, default=None
-        Called as ``callback(iteration, loss, Y)`` after each iteration, with the current positions: of the
-        landmarks while these are solved, of all points during `detail`. If it returns true, the solver stops
-        and the map is completed from there, without `detail` if that has not begun. If it raises, or on
-        Ctrl-C, the model is unchanged.
+        Called as ``callback(iteration, loss, Y)`` after each iteration, with the current positions: those of
+        the landmarks while these are solved, and those of all points during the descent with `detail`. If it
+        returns a true value, the solver stops and the map is completed from the current positions, without
+        `detail` if its descent has not begun. If it raises an exception, or on Ctrl-C, the model is left
+        unchanged.
 
     Attributes
     ----------
     embedding_ : array of shape (n, 3)
-        Unit vectors, rotated so that most points lie near the equator, and the seam of a map where the fewest
-        points are. A map of data with two columns has the orientation of a scatter plot. A lazy Dask array if
-        X is one; a tensor on the device of X if X is a tensor.
+        Unit vectors, rotated so that most points lie near the equator and the fewest near the seam of flat
+        maps. For data with two columns, the map has the orientation of their scatter plot. A lazy Dask array
+        if X is one; a tensor on the device of X if X is a tensor.
     landmarks_ : array of int
-        Rows of X against which `transform` places new points.
+        Indices of the landmarks: the rows of X that `transform` places new points against.
     loss_ : float
-        Root mean squared residual of the cosines, without distances: over all triples for "exact"; for
-        "landmarks", over all points as apices with at least 32 landmarks each as legs (for a Dask array, over
-        10,000 points).
+        Root mean squared residual of the cosines, without distances. For "exact", over all triples; for
+        "landmarks", over all points as apices (10,000 points of a Dask array), with at least 32 landmarks as
+        legs for each.
     correlation_ : float
         Pearson correlation between the cosines of data and map, over the same triples. With few landmarks,
-        `loss_` and `correlation_` are optimistic, since points are evaluated against the landmarks that they
-        were placed by. To compare settings, use `mercat.metrics.angle_preservation`.
+        `loss_` and `correlation_` are optimistic, since points are evaluated with the landmarks that they
+        were placed against. To compare settings, use `mercat.metrics.angle_preservation`.
     calibration_ : tuple (alpha, beta)
         The linear fit of the cosines; (0, 1) for "absolute".
     point_loss_ : array of shape (n,)
-        The loss at each point. Where it is high, do not trust the map.
+        Loss at each point. Do not trust the map where it is high.
     history_ : array
         Loss after each iteration of the solver: the square root of the smoothed objective, including the
-        distance term, in the unit of `loss_`. With `detail`, followed by the angle loss on a sample of
-        triples after each iteration of the descent, which rises.
+        distance term, in the unit of `loss_`. With `detail`, it is followed by the angle loss on a sample of
+        triples after each iteration of the descent, which increases.
     n_iter_ : int
         Number of iterations.
     status_ : Status
-        How the fit ended; its text is a sentence.
+        Why the fit ended; ``str(status_)`` is a sentence.
     components_ : array of shape (r, n_features) or None
         Principal axes. None for n_spectral=None and for metrics other than "euclidean", "cosine" and
         "correlation".
     mean_ : array of shape (n_features,) or None
-        Mean of the rows as transformed by the metric. None if the metric has no axes.
+        Mean of the rows after the transformation by the metric. None for metrics without principal axes.
     explained_variance_ : array of shape (r,)
         Variance along each axis.
     n_features_in_ : int
@@ -224,12 +227,12 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
         align_to : Mercat or array of shape (n, 3), optional
-            Another map, of some of the points, to stay close to: a fitted model whose training points are
-            the first rows of X, or unit vectors, with NaN in the rows of points that are not on that map.
-            The fit starts there and moves points only as far as the angles require; the result is rotated
-            or mirrored onto the other map, instead of towards the equator. With `detail`, points of the
-            other map do not move and new ones are placed among them, unless a new map preserves angles or
-            neighbours clearly better.
+            Another map of some of the points, to stay close to: a fitted model whose training data are the
+            first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The fit
+            starts from that map and moves points only as far as the angles require. The result is rotated or
+            mirrored onto the other map instead of towards the equator. With `detail`, the points of the other
+            map stay fixed and new ones are placed among them, unless a new map preserves angles or neighbours
+            clearly better.
 
         Returns
         -------
@@ -279,9 +282,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         points : array of shape (k, 3)
-            Points of this map, such as centres of classes; they need not have length 1.
+            Points of this map, such as centres of classes; they need not be unit vectors.
         onto : array of shape (k, 3)
-            Their target positions, such as the corresponding points of another map.
+            Target positions, such as the corresponding points of another map.
 
         Returns
         -------
@@ -301,7 +304,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         points, onto = (np.asarray(to_numpy(P), dtype=np.float64) for P in (points, onto))
         if points.ndim != 2 or points.shape[1] != 3 or points.shape != onto.shape:
             raise ValueError(
-                f"points and onto must be of the same shape (k, 3), got {points.shape} and {onto.shape}."
+                f"points and onto must have the same shape (k, 3), got {points.shape} and {onto.shape}."
             )
         for name, P in (("points", points), ("onto", onto)):
             if not np.isfinite(P).all():
@@ -314,21 +317,20 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         turned = (
             Y.map_blocks(rotated, R, dtype, dtype=dtype) if is_dask(Y) else rotated(Y, R, dtype)
         )
-        # At once: other threads may be reading. A fit that ended meanwhile has put another dict in its place.
+        # One update, since other threads may be reading. A fit that ended meanwhile has replaced the dict.
         state.update({"embedding_": turned, "_rotation": R @ before["_rotation"]})
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Angle preservation of rows, such as held-out ones, placed by `transform`.
+        """Measure the angle preservation of rows, such as held-out ones, placed by `transform`.
 
-        Angles are compared with those of the data in the metric, with all components, so that values of
-        `n_spectral` can be compared; for metrics other than "euclidean", "cosine" and "correlation", with
-        those of the components of the model.
+        Angles are compared with those in the unreduced data, so that values of `n_spectral` can be compared;
+        for metrics other than "euclidean", "cosine" and "correlation", with those in the reduced data.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (m, n_features)
-            At least three rows; a fixed random sample of 2000 is scored if there are more.
+            At least three rows. If there are more than 2000, a fixed random sample of 2000 is scored.
         y : ignored
 
         Returns
@@ -355,10 +357,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, align_to: Any = None) -> Mercat:
-        """Fit a model with the same parameters, take over all that it learned, and return it.
+        """Fit a new model with the same parameters, take over its fitted attributes, and return it.
 
-        A fit that fails or is interrupted leaves the model as it was, and other threads see the model before
-        the fit or after it, never in between. What is set meanwhile stays, but nothing of other fits.
+        A fit that fails or is interrupted leaves this model unchanged, and other threads see the model before
+        or after the fit, never in between. Attributes set meanwhile are kept, except those of other fits.
         """
         model = object.__new__(type(self))
         model.__dict__ = {k: v for k, v in dict(vars(self)).items() if k in DEFAULTS}
@@ -369,7 +371,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return model
 
     def _as_now(self) -> Mercat:
-        """A copy of the model that shares its arrays."""
+        """Shallow copy of the model, which shares its arrays."""
         model = object.__new__(type(self))
         model.__dict__ = dict(vars(self))
         return model
@@ -441,7 +443,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         progress: Progress,
     ) -> None:
         """Set the attributes of a finished fit."""
-        self.components_ = self.mean_ = None  # of distances, which have no columns
+        self.components_ = self.mean_ = None  # distances have no columns
         if isinstance(reducer, ComponentReducer):
             self.components_, self.mean_ = reducer.components, reducer.mean
         self.explained_variance_ = reducer.explained_variance
@@ -457,7 +459,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.status_ = fit.status
 
     def _warn(self, diagnostics: Diagnostics) -> None:
-        """Warn about what makes the map less trustworthy."""
+        """Warn about everything that makes the map less trustworthy."""
         if self.status_ is Status.MAX_ITER:
             given = "by default" if self.max_iter is None else f"now {self.max_iter}"
             advice = f"Raise max_iter ({given}) or tol ({self.tol})."
@@ -538,7 +540,7 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
     m = len(align_to.embedding_)
     if m > n:
         raise ValueError(
-            f"align_to must be a map of the first rows of X, which has {n}, got a map of {m} points."
+            f"align_to must be a map of the first rows of X, which has {n} rows, got a map of {m} points."
         )
     Y = to_numpy(align_to.embedding_).astype(np.float64)
     if source.shape[1] == align_to.n_features_in_:

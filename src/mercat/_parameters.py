@@ -1,7 +1,7 @@
-"""The parameters of `Mercat`, each declared once: default, allowed values, one line of help.
+"""Parameters of `Mercat`, each declared once: default, allowed values, and one line of help.
 
-Read by `Mercat` (defaults), by validation (allowed values), by the command line (options) and by the
-documentation (the table in docs/api/index.md). Imports no other library, so that `mercat --help` is fast.
+Used by `Mercat` (defaults), validation (allowed values), the command line (options) and the documentation
+(the table in docs/api/index.md). Imports no other libraries, so that `mercat --help` is fast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """Default, rule and help of a parameter; `none` says what None means, if it is allowed."""
+    """Default, rule and help of a parameter; `none` is the meaning of None, if None is allowed."""
 
     default: Any = None
     help: str = ""
@@ -26,7 +26,7 @@ class Parameter:
     none: str = ""
 
     def allows(self, value: Any) -> bool:
-        """Whether a value obeys the rule; here, for values that are checked where they are used."""
+        """Whether a value is allowed; always true for parameters that are checked where they are used."""
         del value
         return True
 
@@ -145,7 +145,7 @@ PARAMETERS: dict[str, Parameter] = {
     "detail": Number(
         default=0.0,
         least=0,
-        most=1e6,  # angles have no influence well below this; squares still fit single precision
+        most=1e6,  # angles lose all influence well below this; squares still fit single precision
         help="Weight of neighbourhoods relative to angles, from 0.03 (a little) to 1 (as in t-SNE).",
     ),
     "neighbors": Integer(
@@ -159,7 +159,7 @@ PARAMETERS: dict[str, Parameter] = {
         default=None,
         least=4,
         none="all rows; at most 1,000,000 of a Dask array or a memory map",
-        help="Number of sampled rows that detail is applied to; others are placed among them.",
+        help="Number of rows sampled for detail; the others are placed among them.",
     ),
     "n_spectral": Integer(
         default=50,
@@ -179,17 +179,17 @@ PARAMETERS: dict[str, Parameter] = {
             "jaccard",
             "precomputed",
         ),
-        help="The geometry of the rows.",
+        help="Distance between rows.",
     ),
     "solver": Choice(
         default="auto",
         choices=("auto", "exact", "landmarks", "algorithm1"),
-        help="Solve all points together, a sample first, or by the paper's Algorithm 1.",
+        help="Solve all points together, solve a sample first, or run the paper's Algorithm 1.",
     ),
     "n_landmarks": Integer(
         default=1000,
         least=4,
-        help="Number of points of large data that are solved exactly; others are placed against them.",
+        help="Number of points of large data that are solved exactly; the others are placed against them.",
     ),
     "init": ChoiceOrArray(
         default="auto",
@@ -213,13 +213,13 @@ PARAMETERS: dict[str, Parameter] = {
         default=None,
         rule="a non-negative integer, a numpy Generator or RandomState, or None",
         none="a random seed",
-        help="Seed of the search for neighbours in large data, and of 'algorithm1'.",
+        help="Seed of the neighbour search in large data and of 'algorithm1'.",
     ),
     "device": Parameter(
         default=None,
         rule="None, 'cpu', 'cuda', 'cuda:<number>' or 'mps'",
         none="NumPy, or the device of X",
-        help="Where to compute, through torch.",
+        help="Torch device to compute on.",
     ),
     "n_jobs": Jobs(
         default=-1,
@@ -240,7 +240,7 @@ PARAMETERS: dict[str, Parameter] = {
 DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMETERS.items()}
 
 
-# Parameters of other libraries: what to use instead, or why there is nothing.
+# Parameters of other libraries: what to use instead, or why there is no equivalent.
 _NOTHING = "nothing: "
 _ELSEWHERE = {
     "n_neighbors": "neighbors=, with detail= above 0; without detail there are no neighbourhoods",
@@ -264,7 +264,7 @@ _ELSEWHERE = {
 
 
 def unknown_parameter(name: str) -> str:
-    """Where to look for a parameter that does not exist, as a sentence."""
+    """Sentence that says what to use instead of a parameter that does not exist."""
     if name in _ELSEWHERE:
         found = _ELSEWHERE[name]
         reason = found.removeprefix(_NOTHING)
@@ -274,7 +274,7 @@ def unknown_parameter(name: str) -> str:
 
 
 def explained(init: Callable[..., None]) -> Callable[..., None]:
-    """An `__init__` whose TypeError for an unknown parameter says where to look; the signature stays."""
+    """Make `__init__` say what to use instead of an unknown parameter; its signature stays the same."""
 
     @functools.wraps(init)
     def checked(self: Any, *arguments: Any, **parameters: Any) -> None:

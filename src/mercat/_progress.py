@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-Report = Callable[[int, float, Any], bool]  # iteration, loss and positions, to whether to stop
+Report = Callable[[int, float, Any], bool]  # of iteration, loss and positions; whether to stop
 _SECONDS_PER_PULSE = 0.5
 
 
@@ -31,13 +31,13 @@ class Progress:
         self._close()
 
     def phase(self, name: str, total: int | None, unit: str) -> None:
-        """Close the bar of the last phase and start another; without a unit, it only has a clock."""
+        """Close the bar of the last phase and start another; without a unit, it only shows a clock."""
         self._close()
         if self._verbose:
             from tqdm.auto import tqdm
 
             form = None if unit else "{desc} [{elapsed}]"
-            # miniters: each step is shown, or tqdm would learn from fast ones to pass over slow ones.
+            # miniters=1 shows every step; by default, tqdm would skip slow steps after fast ones.
             self._bar = tqdm(total=total, desc=name, unit=unit, miniters=1, bar_format=form)
 
     def advance(self, n: int = 1, loss: float | None = None) -> None:
@@ -60,7 +60,7 @@ class Progress:
 
 
 def reporter(progress: Progress, callback: Callable[[int, float, Any], Any] | None) -> Report:
-    """A function that a solver calls after each iteration: advances the bar and calls the user's callback.
+    """Function that a solver calls after each iteration: it advances the bar and calls the user's callback.
 
     The callback receives a copy of the positions.
     """

@@ -1,4 +1,4 @@
-"""Checks of a `Mercat` before it computes: its parameters, what runs where, and its data."""
+"""Checks of a `Mercat` before it computes: parameters, supported combinations, and data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_parameters(model: Any) -> None:
 def require_supported(
     model: Any, source: RowSource, *, fitting: bool, align_to: Any = None
 ) -> None:
-    """Raise ValueError for what is not supported where the rows are; the only place that decides this."""
+    """Raise an error if a parameter is not supported for the location or the kind of the rows."""
     if source.lazy and model.device is not None:
         raise ValueError(
             f"device must be None for a Dask array, got {model.device!r}: its chunks are placed "
@@ -74,7 +74,7 @@ def require_supported(
 
 
 def check_data(model: Any, X: Any, source: RowSource, *, fitting: bool) -> None:
-    """Check number, names and values of the rows of X; a fit remembers the names of its columns."""
+    """Check the number of rows of X, their values and the column names, which a fit stores."""
     n, least = source.shape[0], LEAST_POINTS if fitting else 1
     if n < least:
         raise ValueError(f"X must have at least {least} rows, got n_samples={n}.")
@@ -85,7 +85,7 @@ def check_data(model: Any, X: Any, source: RowSource, *, fitting: bool) -> None:
 
 
 def check_init(init: Any, n: int) -> str | np.ndarray:
-    """Initial positions of n points as unit vectors (n x 3), or the word for them."""
+    """Validate `init` for n points: return unit vectors (n x 3), or the name of a method."""
     if isinstance(init, str):
         return init
     given = np.asarray(init, dtype=np.float64)
@@ -108,7 +108,7 @@ def check_init(init: Any, n: int) -> str | np.ndarray:
 
 
 def check_positions(align_to: Any, n: int) -> np.ndarray:
-    """Unit vectors of points on another map (n x 3), NaN for those that are not on it."""
+    """Validate positions on another map: return unit vectors (n x 3), NaN for points that are not on it."""
     given = np.array(align_to, dtype=np.float64)
     if given.shape != (n, 3):
         raise ValueError(
@@ -144,5 +144,5 @@ def rows_with_detail(model: Any, source: RowSource) -> np.ndarray | None:
 
 
 def neighbors_of(model: Any, n: int) -> Any:
-    """Number of neighbours or graph that a fit of n points uses; None without detail."""
+    """Number of neighbours, or graph, for a fit of n points; None without detail."""
     return check_neighbors(model.neighbors, n) if model.detail > 0 else None

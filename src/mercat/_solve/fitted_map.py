@@ -13,11 +13,11 @@ from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments
 
 _LEGS_PER_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks used for the loss of placed points
-_FARTHEST = 1e12  # in units of the spread of the data: squares overflow in single precision beyond
+_FARTHEST = 1e12  # in units of the spread of the data; beyond, squares overflow in single precision
 
 
 class FittedMap(NamedTuple):
-    """Places rows of X on the finished map, training rows and new rows alike.
+    """Places rows of X on the finished map, whether training rows or new ones.
 
     A point is placed against landmarks and, on a map with detail, by its neighbours.
     """
@@ -33,7 +33,7 @@ class FittedMap(NamedTuple):
 
 
 def within_reach(spectral: Reducer, rows: Any) -> Array:
-    """X_hat of rows in single precision, in which their squares must not overflow."""
+    """X_hat of rows in single precision; raise ValueError if their squares would overflow."""
     X_hat = project_rows(spectral, rows)
     xp = namespace(X_hat)
     farthest = max(float(xp.max(X_hat)), -float(xp.min(X_hat)))
@@ -60,12 +60,12 @@ class LossSample(NamedTuple):
         return Moments(*(xp.astype(m, wide, copy=False) for m in moments))
 
     def share(self, n: int, tile: int = TILE) -> LossSample:
-        """The sample for n points in tiles: fewer points get more legs each."""
+        """The sample for n points in tiles: with fewer points, each gets more legs."""
         return self._replace(n_legs=max(_LEGS_PER_TILE, _LEGS_IN_ALL * tile // n), tile=tile)
 
 
 def loss_sample(X_hat: np.ndarray, Y: np.ndarray) -> LossSample:
-    """`LossSample` of landmarks at Y for very many points."""
+    """`LossSample` of landmarks at Y, with the number of legs for very many points."""
     return LossSample(X_hat.astype(np.float32), Y.astype(np.float32), _LEGS_PER_TILE, TILE)
 
 

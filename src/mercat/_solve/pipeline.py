@@ -73,7 +73,7 @@ _FULL_BATCH_UP_TO = (
 )
 _BATCH_SIZE = 64
 FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
-PLACED_BEFORE_DETAIL = 3000  # points that show how well angles fit, if others need not be placed
+PLACED_BEFORE_DETAIL = 3000  # points placed to measure the angles, if others need not be placed
 _UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
 
 
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
     source: RowSource
     reducer: Reducer
     solver: str
-    line: Calibration | None  # of the residuals of angles; None: the best
+    line: Calibration | None  # of the residuals of angles; None for the best one
     init: str | np.ndarray
     n_landmarks: int
     max_iter: int | None
@@ -94,8 +94,8 @@ class Plan(NamedTuple):
     detail: float
     neighbors: Any
     anchors: Anchors | None = None
-    similar: AngleLoss | None = None  # of another sample of the data, whose sums serve for this one
-    before: Promising | None = None  # of one of many samples: promising starts of others
+    similar: AngleLoss | None = None  # of another sample of the data, whose sums are reused
+    before: Promising | None = None  # for one of many samples: promising starts of the others
 
     @property
     def workers(self) -> Workers:
