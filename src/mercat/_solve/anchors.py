@@ -2,9 +2,9 @@
 
 The fit starts from the other map; points that are not on it are placed against those that are. During the
 descent, angles improve little while points may drift far. So the map moves only as far from the start as the
-angles require: the landmarks together, and each placed point, which other landmarks would move at random, on
-its own. A map with detail cannot stop halfway without tearing neighbours apart: its points stay, and new
-points settle among them, unless the descent from scratch is clearly better.
+angles require: the landmarks together, and each placed point on its own, since other landmarks would move it
+at random. A map with detail cannot stop halfway without tearing neighbours apart: its points stay fixed, and
+new points move to places among them, unless the descent from scratch is clearly better.
 """
 
 from __future__ import annotations
@@ -25,13 +25,8 @@ from .losses import AngleLoss
 from .placement import as_type, prepare_landmarks
 
 LEAST_ANCHORS = 4
-_STEPS = (
-    0.0,
-    0.125,
-    0.25,
-    0.5,
-    0.75,
-)  # fractions of the way from the other map to the end of the descent
+# Fractions of the way from the other map to the end of the descent.
+_STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)
 _MOST_LOST = 0.005  # correlation that may be lost by stopping early
 # With detail, correlation and neighbour divergence that may be lost if points stay.
 _MOST_LOST_BY_STAYING, _MOST_TORN = 0.01, 0.2
@@ -109,9 +104,7 @@ class HeldMap(NamedTuple):
     """Places rows, keeping those of another map as close to their old positions as their angles allow."""
 
     placement: ScoredMap
-    old: (
-        np.ndarray
-    )  # positions (n, 3) on the other map, rotated onto this one; NaN for other points
+    old: np.ndarray  # positions (n, 3) on the other map, rotated onto this one; NaN if not on it
     slack: float  # squared loss that a point may have above that at its best position
 
     def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:

@@ -1,4 +1,4 @@
-"""BFGS on the sphere for many points at once, each on its own."""
+"""BFGS on the sphere for many points at once, each independently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .energy import BRIEF, LONGEST_STEP, ROUNDING, SETTLED, Energies, Energy, En
 
 
 def bfgs(energy: Energy | Energies, Y: Array, steps: int, first_step: float) -> tuple[Array, Array]:
-    """Take a fixed number of BFGS steps from Y for each point on its own; only descending steps count.
+    """Take a fixed number of BFGS steps from Y for each point independently; only descending steps are taken.
 
     Returns the positions, and whether each point has converged: a further step would be short, and the last
     one did not increase the energy by more than rounding.
@@ -34,7 +34,7 @@ def bfgs(energy: Energy | Energies, Y: Array, steps: int, first_step: float) -> 
 def newton(energy: Energy | Energies, Y: Array, H: Array, steps: int) -> Array:
     """Take Newton steps from Y with given inverse Hessians (b x 3 x 3), which are improved as in `bfgs`.
 
-    A short step is a point's last, without another evaluation. Other points stop after `steps`.
+    A short step is the last of its point, without another evaluation. Other points stop after `steps`.
     """
     xp = namespace(Y)
     E, g = energy(Y)

@@ -43,8 +43,9 @@ from .pipeline import (
 )
 from .status import Status
 
-# Smallest root mean square arc from the centre at which the descent from averages starts: the map should be
-# larger than the first bandwidth, or the first stages hardly see which parts of it are near each other.
+# Smallest root mean square arc from the centre at which the descent from averages starts. The map should be
+# larger than the first bandwidth, or the first stages could hardly tell which parts of it are near each
+# other.
 _LEAST_SIZE = 0.5
 _COMPARED = 1000  # points used to compare the angles of two maps
 
@@ -68,8 +69,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     pulls, strength = affinities_of(X_hat, graph, workers)
     correlation = fit.angle_fit.correlation
     heaviest, weight = (weight_of(detail, correlation) for detail in (np.inf, plan.detail))
-    # With little detail the map stays near the plain one. Beyond, noise may have torn apart there what
-    # belongs together; averages over neighbours have less of it.
+    # With little detail, the map stays near the plain one. With more, it starts from averages over
+    # neighbours: they have less noise, which may have torn related points apart on the plain map.
     if plan.detail >= FROM_AVERAGES:
         rows = landmarks if plan.sampled else np.arange(len(X_hat))
         start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
@@ -80,7 +81,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     del graph, pulls  # on a device there may be no room for what follows
     if back is not None:
         X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
-    sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows in one place
+    sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows get the same position
     placer = FittedMap(
         plan.reducer,
         plan.source.to_memory(
@@ -134,9 +135,9 @@ def _sharpened(
     plan: Plan,
     back: Array | None,
 ) -> tuple[Sharpened, FarTerms]:
-    """The end of the descent, or a map near another one that is about as good; and its far terms.
+    """The result of the descent, or a map near another one if about as good; and its far terms.
 
-    back: number of each point among the rows, if points were renumbered.
+    back: index of each row among the points, if points were renumbered.
     """
     workers, before = plan.device_workers, len(fit.history)
     iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
@@ -189,7 +190,7 @@ def _all_projected(plan: Plan) -> Array:
 def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
     """The graph of neighbours, given or computed.
 
-    Many points are renumbered so that neighbours are close in memory; the order is returned.
+    Large data are renumbered so that neighbours are close in memory; the order is returned.
     """
     if not isinstance(plan.neighbors, int):
         return graph_like(plan.neighbors, X_hat), None

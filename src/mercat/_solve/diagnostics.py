@@ -18,7 +18,7 @@ from .losses import AngleLoss
 
 _FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
 _FEW_FAR = 0.05  # ... and at most this share of the points is
-_COLUMNS_PER_BLOCK = 128  # of which some rows fit the cache of a core
+_COLUMNS_PER_BLOCK = 128  # few enough that a block fits the cache of a core
 _ROWS_FOR_CUT = 500  # rows used to estimate what the components drop
 # What a column can dominate, by metric.
 SHARED = {
@@ -29,15 +29,15 @@ SHARED = {
     "hamming": "the distances",
     "jaccard": "the distances",
 }
-_NO_VARIANCE = 1e-6  # of cosines in single precision that are all equal
-_NOTHING = 1e-6  # share of the variance below which what is dropped is rounding
+_NO_VARIANCE = 1e-6  # of cosines that are all equal, in single precision
+_NOTHING = 1e-6  # fraction of the variance; if less is dropped, it is rounding
 
 
 class Parts(NamedTuple):
     """Connected components of the graph of neighbours."""
 
     number: int
-    apart: float  # share of the points outside the largest
+    apart: float  # fraction of the points outside the largest component
 
 
 class Cut(NamedTuple):
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
 
 
 class Dominance(NamedTuple):
-    """The column with the largest share in the geometry of the rows."""
+    """The column with the largest share of the variance or the distances of the rows."""
 
     column: int
     share: float
@@ -63,7 +63,7 @@ class Unseen(NamedTuple):
 
 
 class Diagnostics(NamedTuple):
-    """What a fit found out about its map; None where something does not apply."""
+    """Diagnostics of a fit; None for those that do not apply."""
 
     cut: Cut | None = None
     crowding: float | None = None  # typical distance if most points are crowded, in spreads
@@ -207,7 +207,7 @@ def correlation_among(X_hat: Array, Y: Array, workers: Workers) -> float:
 
 
 def parts_of(affinities: Any) -> Parts:
-    """Number of connected components of a symmetric graph, and the share outside the largest."""
+    """Number of connected components of a symmetric graph, and the fraction of points outside the largest."""
     if isinstance(affinities, Graph):
         part = to_numpy(components_of(affinities))
         sizes = np.bincount(part)

@@ -27,8 +27,8 @@ from .landmarks import Landmarks
 
 N_KEPT = 4  # candidates whose full energy is compared ...
 APART = 0.3  # ... and their smallest distance, in radians
-SETTLED = 0.02  # radians
-ROUNDING = 3e-6  # of an energy in single precision
+SETTLED = 0.02  # length of a step below which a point has converged, in radians
+ROUNDING = 3e-6  # relative, of an energy in single precision
 LONGEST_STEP = 0.15  # radians
 BRIEF = 0.01  # length of a last step with a given Hessian, in radians
 
@@ -119,7 +119,7 @@ class Energy:
 
 
 class EnergyOnGPU(Energy):
-    """The same by kernels, which also choose a candidate and descend."""
+    """`Energy` computed by GPU kernels, which also choose a candidate and descend."""
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._compare_with(landmarks, away_from)
@@ -132,7 +132,7 @@ class EnergyOnGPU(Energy):
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
 
     def places(self) -> device.Places:
-        """Candidates, and their energies."""
+        """Candidates and their energies."""
         k, away_from = self.landmarks, self.away_from
         C, quadratic = k.at_candidates
         m = C.shape[1]
@@ -150,7 +150,7 @@ class EnergyOnGPU(Energy):
         first: tuple[int, float],
         second: tuple[int, float] = (0, 0.0),
     ) -> tuple[Array, Array]:
-        """`bfgs` from the best of the places or from positions; then again for points that need it."""
+        """`bfgs` from the best candidate or from positions; then again for points that have not converged."""
         return self._by_kernel(start, first, second)[:2]
 
     def _by_kernel(
@@ -167,8 +167,8 @@ class EnergyOnGPU(Energy):
 class Energies:
     """Energy of many points, one tile at a time.
 
-    All other operations are on all points at once: with many short operations, threads would wait for each
-    other, since Python starts only one operation at a time.
+    All other operations are on all points at once: with many short operations, threads would wait for the
+    global interpreter lock.
     """
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
@@ -194,7 +194,7 @@ class Energies:
 
 
 def energy_of(X: Array, landmarks: Landmarks, away_from: Array | None = None) -> Energy | Energies:
-    """Energy of points; on a device for all at once, since small tiles would leave it idle."""
+    """Energy of points; of all at once on a device, which small tiles would leave idle."""
     if on_host(X):
         return Energies(X, landmarks, away_from)
     kind = EnergyOnGPU if landmarks.runs_on_gpu(X) else Energy
@@ -219,7 +219,7 @@ def _apart_from(Y: Array, candidates: Array, E: Array) -> Array:
 
 
 def _weighted_sum(pulls: Array, frame: Array) -> Array:
-    """Pulls (2 x b x m) along frames (2 x m x 3) in space."""
+    """Sum (b x 3) of pulls (2 x b x m) along frames (2 x m x 3), in space."""
     (along_U, along_V), (U, V) = unstack(pulls), unstack(frame)
     return along_U @ U + along_V @ V
 

@@ -27,8 +27,8 @@ _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _FOR_STARTS = 10.0  # factor of the tolerance if a descent with less softening follows
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
-# Steps of a line search, and for all points or one of many samples. The gradient leaves out what shortens
-# softened directions, so that there may be no lower loss.
+# Evaluations per line search; fewer for all points or one of many samples. The gradient omits the part that
+# shortens softened directions, so a search may find no lower loss.
 _STEPS_TRIED, _FEWER_STEPS = 5, 3
 _PERFECT = 1e-6  # loss below which the fit stops
 
@@ -127,14 +127,13 @@ def _descend(
     """Run L-BFGS from Y with softened directions, and append the loss of each iteration to `history`.
 
     Unit vectors are parametrised by free vectors in R^3. The gradient is tangent, so that their lengths
-    hardly change. After a line search without success, SciPy starts anew along the gradient; if `once`, the
-    descent ends there.
+    hardly change. After a failed line search, SciPy restarts along the gradient; if `once`, the descent ends
+    instead.
     """
     start = len(history)
     stopped: list[Status] = []
-    raised: list[
-        StopIteration
-    ] = []  # by the user's callback; SciPy would treat it as a request to stop
+    # Raised by the user's callback; SciPy would treat it as a request to stop.
+    raised: list[StopIteration] = []
 
     latest = Y.astype(np.float64).ravel()
     first = np.nan  # loss at the start

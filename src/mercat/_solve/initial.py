@@ -83,7 +83,7 @@ def _arcs(Y: Array) -> tuple[Array, Array, Array]:
 
 
 def many_positions(scores: np.ndarray) -> list[np.ndarray]:
-    """Starts from scores on three components that lead to different minima; the paper's is the first."""
+    """Starts from scores on three components, which lead to different minima; the paper's is the first."""
     deviation = scores.std(axis=0)
     whitened = scores / np.where(deviation > 0, deviation, 1)
     return [

@@ -1,4 +1,4 @@
-"""Landmarks and their sums over each other: what placing a point needs of them."""
+"""Landmarks and the sums over pairs of them that placing a point needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlacedTerm(NamedTuple):
 
     term: PairTerm
     weight: float  # in units of a squared residual of a triple
-    scale: HalfRanks | None = None  # of the distances; None for themselves
+    scale: HalfRanks | None = None  # of the distances; None if they are not replaced
 
 
 class _Fields(NamedTuple):
@@ -37,11 +37,11 @@ class _Fields(NamedTuple):
     calibration: Calibration
     softening: float
     n_apex_legs: int
-    terms: tuple[PlacedTerm, ...] = ()  # beside the angles
+    terms: tuple[PlacedTerm, ...] = ()  # in addition to the angles
 
 
 class Landmarks(_Fields):
-    """Landmarks and their sums over each other."""
+    """Landmarks and sums over pairs of them."""
 
     @functools.cached_property
     def frame(self) -> Array:
@@ -71,7 +71,7 @@ class Landmarks(_Fields):
 
     @property
     def used_apex_legs(self) -> int:
-        """Number of legs of an apex, at most that of the landmarks."""
+        """Number of legs of an apex, at most the number of landmarks."""
         return min(self.n_apex_legs, int(self.X.shape[0]))
 
     @property
@@ -82,7 +82,7 @@ class Landmarks(_Fields):
 
     @property
     def weighted_terms(self) -> list[tuple[float, PairTerm]]:
-        """Terms with their weights: at either end, a pair is part of one triple per other landmark."""
+        """Terms with their weights: a pair is part of one triple per other landmark, at either end."""
         n, m = int(self.X.shape[0]), self.used_apex_legs
         return [
             (2 * (weight / term.variance) * n * (n - 1) / max(m, 1), term)
@@ -91,14 +91,14 @@ class Landmarks(_Fields):
 
     @property
     def line(self) -> tuple[float, float, float, float]:
-        """The distance term for the kernels: weight, line and smallest sine."""
+        """Weight, line and smallest sine of the distance term, for the kernels."""
         weight, term = self.weighted_terms[0] if self.terms else (0.0, DistanceTerm())
         assert isinstance(term, DistanceTerm)
         return weight, term.p, term.q, LEAST_SINE
 
     @functools.cached_property
     def for_kernels(self) -> kernels.Landmarks:
-        """The landmarks in the layout of the kernel in C."""
+        """The landmarks in the layout of the C kernel."""
         scale = self.terms[0].scale if self.terms else None
         slope = 0.0 if scale is None else 1 / scale.deviation
         numbers = self.softening, *self.calibration, self.apex_weight, *self.line

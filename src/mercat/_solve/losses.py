@@ -70,7 +70,7 @@ class AngleLoss:
         Denoised data, in the precision and on the device of the computation.
     line : Calibration or None
         (alpha, beta) of the residuals; None for the best ones at each evaluation. By the envelope theorem,
-        they can be held constant in the gradient.
+        they are held constant in the gradient.
     sharing : AngleLoss, optional
         Another loss for the same data, whose sums over the data's cosines are reused.
     rows : (n,) array, optional

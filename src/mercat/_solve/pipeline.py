@@ -68,9 +68,7 @@ _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
 # How many of these are legs of the placed point as an apex, likewise.
 _MOST_LEGS, _PLACED_LEGS = 300, 2_400_000
 _EXACT_LOSS_UP_TO = 4000  # points for which the loss of Algorithm 1 is computed over all triples
-_FULL_BATCH_UP_TO = (
-    10_000  # points that Algorithm 1 takes in one batch, as for the paper's toy data
-)
+_FULL_BATCH_UP_TO = 10_000  # points in one batch of Algorithm 1, as for the paper's toy data
 _BATCH_SIZE = 64
 FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
 PLACED_BEFORE_DETAIL = 3000  # points placed to measure the angles, if others need not be placed
@@ -166,7 +164,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
     X_hat = _projected(near[: len(chosen)], plan)
     fit, placement = solve_sample(X_hat, chosen, plan)
     diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
-    placed, at = rows, sample  # `at` is where the sample is among the rows that are placed
+    placed, at = rows, sample  # `at`: indices of the sample among the rows that are placed
     if rows.lazy:
         placed = RowSource(near[np.argsort(sample)], plan.workers)
     elif begins_at_averages(plan) and fit.status is not Status.CALLBACK:
@@ -205,13 +203,13 @@ def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Cr
 
 
 def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
-    """Fewer rows, if components must be computed from all columns."""
+    """Fewer rows if components must be computed from many columns."""
     step = 1 if _has_components(plan.reducer) else -(-len(sample) * width // _CROWD_VALUES)
     return sample[::step]
 
 
 def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
-    """Diagnostics from some rows and their indices in the data."""
+    """Diagnostics from some rows with given indices in the data."""
     return Diagnostics(
         find_cut(plan.source.to_device(plan.reducer), near, X_hat, indices),
         crowding(X_hat),
@@ -231,7 +229,8 @@ def _place_all(
     progress: Progress,
     held: HeldMap | None = None,
 ) -> Fit:
-    """Place rows and compute their losses in blocks; held: near their positions on another map."""
+    """Place rows and compute their losses in blocks; if `held` is given, near their positions on another
+    map."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
     share = placement.loss_sample.share(n, rows.tile)
@@ -256,7 +255,7 @@ def _place_all(
 
 
 def _solve_all(plan: Plan) -> Solved:
-    """Solve all points together; all of them, or a sample if there are many, are kept for `transform`."""
+    """Solve all points together; keep all of them, or a sample if there are many, for `transform`."""
     given = plan.source.take_all()
     n = given.shape[0]
     X_hat = _projected(given, plan)
@@ -273,13 +272,14 @@ def _solve_all(plan: Plan) -> Solved:
 
 
 def crowd_of(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
+    """Positions and scores of some rows."""
     rows = _thinned(rows, X_hat.shape[1], plan)
     some = to_numpy(X_hat[rows])
     return Crowd(to_numpy(Y[rows]), _scores(some, plan.reducer), _plane(some, plan.reducer))
 
 
 def begins_at_averages(plan: Plan) -> bool:
-    """Whether the descent with detail starts from a map of averages, and not from the plain map."""
+    """Whether the descent with detail starts from a map of averages instead of the plain map."""
     free = plan.anchors is None and isinstance(plan.init, str)
     return plan.detail >= FROM_AVERAGES and free
 
@@ -291,7 +291,7 @@ def placement_of(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) ->
 
 
 def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """Landmarks that points are placed against; a few are enough, except for the paper's loss."""
+    """Landmarks that points are placed against; some of them are enough, except for the paper's loss."""
     n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // n), _MOST_LEGS)
@@ -316,8 +316,8 @@ def descend(
 ) -> Fit:
     """Solve rows exactly, from the given start or the best one found.
 
-    `sample` is an order of the rows whose first ones are a random sample; by default their own. A sample is
-    solved less carefully than all data, since another sample would differ by more.
+    `sample` orders the rows such that the first ones are a random sample; by default, the rows are in such an
+    order. A sample is solved less carefully than all data, since another sample would differ by more.
     """
     plan.progress.phase("solving", None, "iteration")
     descend = functools.partial(
@@ -330,7 +330,7 @@ def descend(
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     there = plan.source.to_device(X_hat)
-    # Only maps that may fit nearly exactly, or lie near another one that does, need more than this.
+    # Single precision is enough, unless a map may fit nearly exactly or is aligned with one that may.
     single = plan.anchors is None and takes_pairs(len(X_hat), plan.line, 0.0)
     xp = namespace(there)
     about_all = AngleLoss(
@@ -368,14 +368,14 @@ def _has_components(spectral: Reducer) -> bool:
 
 
 def _scores(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray:
-    """Scores on the first three principal components, of all data if they are known."""
+    """Scores on the first three principal components, those of all data if they are known."""
     if not _has_components(spectral):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 
 
 def _plane(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray | None:
-    """The two columns of data that are in a plane; None for other data."""
+    """The columns of data with two columns; None for other data."""
     if not isinstance(spectral, ComponentReducer) or len(spectral.mean) != 2:
         return None
     if spectral.metric != "euclidean":

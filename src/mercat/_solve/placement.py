@@ -1,8 +1,8 @@
-r"""Placement of points, each on its own, against fixed landmarks.
+r"""Placement of points against fixed landmarks, each point independently.
 
 A point x at y takes part in two kinds of triples: as the apex over pairs of landmarks, and as a leg at
-each landmark l, paired with every other landmark. For the second kind everything that does not depend
-on x is summed once: with :math:`S_l, M_l, t_l` of `ApexSums` and a the direction from landmark l to x, the
+each landmark l, paired with every other landmark. For the second kind, all that does not depend on x is
+summed once: with :math:`S_l, M_l, t_l` of `ApexSums` and a the direction from landmark l to x, the
 squared residuals of the leg's pairs are, up to a constant,
 
 .. math:: f_l(b) = \tfrac12 b^T \sigma_l b + K_l \cdot b, \qquad \sigma_l = 4 \beta^2 S_l, \quad
@@ -54,9 +54,7 @@ from .energy import (
 )
 from .landmarks import Landmarks, PlacedTerm
 
-N_APEX_LEGS = (
-    80  # smallest number of legs of the placed point as an apex, the first of the landmarks
-)
+N_APEX_LEGS = 80  # fewest legs of the placed point as an apex: the first of the landmarks
 _N_GRID = 128  # candidates spread over the sphere ...
 _N_TAKEN = 384  # ... and at the last landmarks: dense where the map is
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
@@ -64,7 +62,7 @@ _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
 _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
 _NEWTON_STEPS = 4  # at most, before a short last one
 _DIFFERENCE, _LEAST_CURVATURE = 0.02, 0.1  # radians; fraction of the curvature across
-_LIMITS = (math.cos(APART), LONGEST_STEP, ROUNDING, SETTLED)  # for the kernel in C
+_LIMITS = (math.cos(APART), LONGEST_STEP, ROUNDING, SETTLED)  # for the C kernel
 # Softenings of directions, see `rounded`, in units of the spacing of the landmarks that a point is compared
 # with. Without softening, points form clumps around landmarks that are not in the data.
 SMOOTH, SHARP = 30.0, 1.0
@@ -128,8 +126,8 @@ class LandmarkPlacer(Landmarks):
     ) -> tuple[Array, Array]:
         """Positions (b x 3) at minima near the best of the starts (b x n x 3), and the energies there.
 
-        Missing starts are NaN; every point has the first. A point that coincides with a landmark in the data
-        gets the position of that landmark.
+        Missing starts are NaN; the first start is never missing. A point that coincides with a landmark in
+        the data gets the position of that landmark.
         """
         if self._by_kernels(X):
             return self._from_starts_in_c(X, starts, None, steps)[:2]
@@ -161,8 +159,8 @@ class LandmarkPlacer(Landmarks):
     def inverse_hessians(self, X: Array, Y: Array) -> Array | None:
         """Approximate inverse Hessians (b x 3 x 3) of the energies of points at Y, along the sphere.
 
-        Curvatures get their absolute values, and low ones are raised, so that a step descends. None if
-        kernels descend on a GPU, where each evaluation on its own would take longer.
+        Curvatures are replaced by their absolute values, and small ones are raised, so that a step descends.
+        None if kernels descend on a GPU, where separate evaluations would take longer.
         """
         if self.runs_on_gpu(X):
             return None
@@ -224,7 +222,7 @@ class LandmarkPlacer(Landmarks):
 
 
 def _best_of(energy: Energy | Energies, starts: Array) -> Array:
-    """The starts (b x n x 3) of lowest energy (b x 3); NaN is higher than any."""
+    """The start with the lowest energy for each point (b x 3), of n each (b x n x 3); NaN is never chosen."""
     xp, Y = namespace(starts), starts[:, 0, :]
     lowest = energy(Y)[0]
     for k in range(1, starts.shape[1]):
@@ -237,7 +235,8 @@ def _best_of(energy: Energy | Energies, starts: Array) -> Array:
 def positive_inverse(a: Array, c: Array, mixed: Array) -> tuple[Array, Array, Array]:
     """Entries (b x 1 x 1) of the inverses of symmetric matrices (a, mixed; mixed, c), made positive.
 
-    Eigenvalues get their absolute values, and small ones are raised to a fraction of the other; 0 for 0.
+    Eigenvalues are replaced by their absolute values, and small ones are raised to a fraction of the other;
+    the inverse of 0 is 0.
     """
     xp = namespace(a)
     middle, half = (a + c) / 2, (a - c) / 2
@@ -315,7 +314,7 @@ def placed_moments(
 ) -> Moments:
     """Moments of placed points as apices, the first of which has the index `start`.
 
-    Their legs are `n_legs` landmarks, for each tile of points the next ones, cyclically.
+    Their legs are `n_legs` landmarks: for each tile of points the next ones, cyclically.
     """
     xp, n_landmarks = namespace(X), X_landmarks.shape[0]
     softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), rounding(X)

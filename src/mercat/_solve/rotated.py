@@ -1,4 +1,4 @@
-"""The rotated map: its rotation, and positions and losses of rows on it."""
+"""The rotation of a finished map, and positions and losses of rows on the rotated map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pipeline import Solved
 
 def rotation_of(solved: Solved, anchors: Anchors | None) -> np.ndarray:
     """The rotation of a map: to its canonical orientation, or onto another map."""
-    if anchors is None:  # the frame may mirror the map, which keeps angles too
+    if anchors is None:  # the frame may mirror the map, which also preserves angles
         Y, scores, plane = solved.crowd
         frame = None if plane is None else frame_of_plane(Y, plane)
         return canonical_frame(Y, scores) if frame is None else frame

@@ -1,4 +1,4 @@
-"""Choice of the best of several starts, by short descents of few points."""
+"""Choice of the best of several starts, by short descents of a few points."""
 
 from __future__ import annotations
 
@@ -17,43 +17,37 @@ from .initial import many_positions, pca_positions, resized, size_of
 from .losses import AngleLoss
 from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_terms, prepare_landmarks
 
-_VERY_FEW = (
-    20  # points up to which each start is solved completely; one may have all angles reversed
-)
+_VERY_FEW = 20  # most points for which every start is solved; one may have all angles reversed
 _TRIED_FOR = 8  # iterations of every start, after which ...
 _PROMISING = 2  # ... this many are chosen
 _LEARNED_FROM = 4  # samples of the same data after which only starts that were promising are tried
-_APART, _MOST_APART = (
-    0.1,
-    0.05,
-)  # radians, and fraction of the points farther apart on maps that are alike
+# Maps are alike if at most this fraction of the points is farther apart than this angle in radians.
+_APART, _MOST_APART = 0.1, 0.05
 _TRIED_ON_DEVICE = 20  # evaluations of every start on a device
-_LEAST_SAMPLE, _MOST_SAMPLE = 200, 400  # points on which these are solved, of more points more, ...
+# These are solved on a sample of the points, larger for more points, ...
+_LEAST_SAMPLE, _MOST_SAMPLE = 200, 400
 _ROUGHLY = 1e-3  # ... to this tolerance
-_JUDGED_BY = (
-    2.5  # times as many points are placed against them; their loss decides between the starts
-)
+_JUDGED_BY = 2.5  # times as many points are placed against them; their loss decides between starts
 _PLACED_TOGETHER = 256  # points per thread, at a time
 # Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
 # Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.35  # root mean square arc from the centre
-_NO_DIFFERENCE = 1.004  # between objectives
+_NO_DIFFERENCE = 1.004  # objectives within this factor count as equal
 _CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
 
 
 class Promising:
-    """The starts that were promising for samples of the same data, by their numbers."""
+    """Indices of the starts that were promising for samples of the same data."""
 
     def __init__(self) -> None:
         self._chosen: list[np.ndarray] = []
-        self._best: set[int] = (
-            set()
-        )  # if all of a sample's led to the same arrangement; else all of them
+        # The best start of each sample; all of its promising ones if they led to different arrangements.
+        self._best: set[int] = set()
 
     def among(self, n_starts: int) -> np.ndarray:
         """The starts to try for the next sample: all at first, then those that were promising.
 
-        One is enough if it was the best for each sample, and the others led to the same arrangement.
+        One is enough if it was the best for each sample and the others led to the same arrangement.
         """
         if len(self._chosen) < _LEARNED_FROM:
             return np.arange(n_starts)
@@ -62,7 +56,7 @@ class Promising:
         return np.unique(np.concatenate(self._chosen))
 
     def add(self, chosen: np.ndarray, best: int, maps: list[np.ndarray]) -> None:
-        """Count the promising starts of another sample, the best of them, and the maps they led to."""
+        """Record the promising starts of another sample, the best of them, and the maps they led to."""
         if len(self._chosen) >= _LEARNED_FROM:
             return
         self._chosen.append(chosen)
@@ -71,7 +65,7 @@ class Promising:
 
 
 def arranged_alike(Y: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two maps of the same points are alike, but for their orientation and size."""
+    """Whether two maps of the same points are alike, up to orientation and size."""
     Y = resized(Y.astype(np.float64), size_of(other.astype(np.float64)))
     apart = geodesic(Y @ orthogonal_onto(Y, other).T, other)
     return bool(np.mean(apart > _APART) <= _MOST_APART)
@@ -90,10 +84,10 @@ def best_start(
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
 
-    All starts are tried for some iterations on a few points, and the most promising are solved. Other points
-    are then placed against the few, and their objective decides, so that the minimum is good for all points
-    and not just for the few. The paper's own start is kept unless another one is clearly better. `before`
-    has the starts that were promising for other samples of the same data.
+    All starts are tried for some iterations on a few points, and the most promising ones are solved. More
+    points are then placed against these, and their objective decides, so that the minimum is good for all
+    points and not just for the few. The paper's own start is kept unless another one is clearly better.
+    `before` contains the starts that were promising for other samples of the same data.
     """
     many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
     if many_there and about_all.line is None and trials.known_terms():
@@ -161,7 +155,7 @@ def _sample_size(n: int) -> int:
 def _best_on_device(
     scores: np.ndarray, about_all: AngleLoss, sample: np.ndarray, workers: Workers
 ) -> np.ndarray:
-    """The same with all starts at once on the device of the data, for angles along the best line."""
+    """`best_start` with all starts at once on the device of the data, for the calibrated objective."""
     xp, line = namespace(about_all.X), None
     X = xp.astype(about_all.X, xp.float32)
     size = _sample_size(len(X))
@@ -173,7 +167,7 @@ def _best_on_device(
     objectives = trials.Objectives(about_few, ROUGH, distances=both)
     starts = np.stack(many_positions(scores[sample[:size]])).astype(np.float32)
     trial = trials.begin(objectives, xp.asarray(starts, **beside(X)))
-    # A device takes as long for all of them to the end as for the most promising.
+    # A device completes all starts in the same time as the most promising ones.
     trial = trials.descended(objectives, trial, _TRIED_ON_DEVICE)
     promising = np.argsort(to_numpy(trial.value), kind="stable")[:_PROMISING]
     found = []
@@ -192,7 +186,7 @@ def _best_on_device(
 
 
 def _of_usual_size(scores: np.ndarray, placed: np.ndarray, about_all: AngleLoss) -> np.ndarray:
-    """The placed points or the paper's start, whichever is better, at the usual size if that is as good."""
+    """The placed points or the paper's start, whichever is better; at the usual size if that is as good."""
     value = objective_of(about_all).value
     # The paper's start may be perfect, as for points on a line.
     judged = ((start, value(start)) for start in (pca_positions(scores), placed))

@@ -1,8 +1,8 @@
 """Descents of few points from several starts at once, on a device.
 
-A device evaluates all starts in the time of one, and waits for the host if each step is decided there. So all
-starts descend together by BFGS, with a fixed number of evaluations and no decision on the host. The objective
-is that of `losses.py` with its terms, for starts stacked along the first axis.
+A device evaluates all starts in the time of one, but would wait for the host if each step were decided there.
+So all starts descend together by BFGS, with a fixed number of evaluations and no decisions on the host. The
+objective is that of `losses.py` with its terms, for starts stacked along the first axis.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def begin(objectives: Objectives, Y: Any) -> Trial:
 
 
 def descended(objectives: Objectives, trial: Trial, evaluations: int) -> Trial:
-    """Trials after further steps of BFGS; only descending steps count."""
+    """Trials after further BFGS steps; only descending steps are taken."""
     for _ in range(evaluations):
         trial = _advance(objectives, trial)
     return trial

@@ -1,4 +1,4 @@
-"""Warnings about maps that should not be trusted, with what to do."""
+"""Warnings about maps that should not be trusted, with advice."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _dominance(model: Any, distance: float | None, dominance: Dominance | None) 
         return
     found = dominance
     if model.metric == "euclidean" and model.components_ is not None and len(variance) > 1:
-        # From all rows, where their components are known.
+        # From all rows, if their components are known.
         loads, whole = model.components_[0] ** 2, float(variance.sum())
         others = float(variance[1:].sum()) / whole if whole > 0 else 0.0  # squares may vanish
         column = int(loads.argmax())
@@ -108,12 +108,12 @@ def _dominance(model: Any, distance: float | None, dominance: Dominance | None) 
 
 
 def dominates(found: Dominance) -> bool:
-    """Whether one column has nearly all of it, and the others more than rounding errors."""
+    """Whether one column has nearly the whole share, and the others more than rounding errors."""
     return found.share > MOST_OF_ONE and ROUNDING < found.others < 1 - MOST_OF_ONE
 
 
 def dominance_sentence(found: Dominance, metric: str, names: Any = None) -> str:
-    """The warning about a dominating column, by its name if columns have names."""
+    """Warning about a dominating column, which is named if columns have names."""
     name = f"{found.column} of X" if names is None else repr(str(names[found.column]))
     scale = "Scale columns of different units (StandardScaler, or --scale on the command line), or remove it."
     if metric in ("hamming", "jaccard"):
