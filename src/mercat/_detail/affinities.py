@@ -6,9 +6,9 @@ The edges of each point get shares that sum to 1: one half equal, one half decay
           w_{ij} = \exp(-5 \, d_{ij}^2 / \langle d_i^2 \rangle)
 
 where :math:`\langle d_i^2 \rangle` is the mean over the k neighbours of the point. The equal half keeps the
-neighbourhood together, the other half keeps the order within it. Where the data have many dimensions, all
-neighbours are about equally far and share about equally; along a thin structure, such as a loop, the nearest
-ones get most, so that it stays in one piece. The affinities are
+neighbourhood together, the other half keeps the order within it. If the data have many dimensions, all
+neighbours are about equally far and get about equal shares; along a thin structure, such as a loop, the
+nearest ones get most, so that it stays in one piece. The affinities are
 
 .. math:: p_{ij} = p_{ji} \propto \frac{g_{ij}}{r_i^2} + \frac{g_{ji}}{r_j^2}
 
@@ -20,8 +20,8 @@ In the first half of the descent, while the shapes of classes and loops form, th
 .. math:: g_{ij} \propto \exp(-5 \, s_{ij}^2 / \langle d_i^2 \rangle)
 
 where s is the longest step on the best path from i to j through other neighbours of i (`longest_steps`).
-Along a loop, or over a surface, all steps are short, however far apart the points are. To neighbours on
-another loop, one step is long. So loops and classes become whole, also where points of others are among the
+Along a loop, or over a surface, all steps are short, however far apart the points are. To a neighbour on
+another loop, one step is long. So loops and classes become whole even if points of others are among the
 neighbours.
 """
 
@@ -85,7 +85,7 @@ def edge_lengths(X: Array, graph: Any, workers: Workers) -> Array:
 
 
 def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Array:
-    """For each edge of a CSR graph, the longest step on the best path to the neighbour.
+    """Longest step on the best path to the neighbour, for each edge of a CSR graph.
 
     Paths lead from the point through any of its neighbours; the best one has the shortest longest step (a
     minimax path). Rows of more than `MOST_EDGES` edges keep the lengths of their edges.
@@ -105,7 +105,7 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
         short = (degree <= kernels.MOST_EDGES)[:, None]
         inside = (column < degree[:, None]) & short
         at = xp.where(inside, ends[:-1, None] + column, xp.zeros_like(ends[:-1, None]))
-        # Rows are padded with the point itself, through which no path is better.
+        # Rows are padded with the point itself, which does not improve any path.
         neighbors = xp.where(inside, graph.indices[at], own[rows][:, None])
         difference = X[neighbors] - X[rows][:, None, :]
         steps = row_dot(difference, difference)
@@ -149,7 +149,7 @@ def _decaying(steps: Array, lengths: Array, rows: Rows, decay: float) -> Array:
 
 
 def _degrees(rows: Rows, values: Array) -> Array:
-    """Number of entries of each row, as real numbers on a device."""
+    """Number of entries of each row, as floating-point numbers on a device."""
     return rows.degree if on_host(values) else rows.xp.astype(rows.degree, widest(values))
 
 
@@ -214,6 +214,6 @@ def affinities_of(X: Array, graph: Any, workers: Workers) -> tuple[Affinities, S
     radius = radii(lengths, shares, graph.indptr)
     strength = strength_of(radius)
     along_paths = by_rows(path_shares, steps, lengths)
-    del steps, lengths  # on a device there may be no room for what follows
+    del steps, lengths  # to free memory of a device for what follows
     both = affinities(graph, (along_paths, shares), strength(radius), workers)
     return Affinities(*both), strength

@@ -7,19 +7,19 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
           + \frac{\mathrm{mean}\,(d - p - q \theta)^2}{\mathrm{var}(d)}
           + \lambda \, \mathrm{KL}(P \,\|\, Q), \qquad Q = w / \textstyle\sum w .
 
-The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are means over
-the points and dimensionless. The curvature of the angle term is proportional to the variance that the map of
-angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) in units of that
-(`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and for
-data that fit the sphere well or badly.
+The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are
+dimensionless means over the points. The curvature of the angle term is proportional to the variance that the
+map of angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) in units of
+that (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and
+for data that fit the sphere well or badly.
 
 Five choices keep the descent short and classes in one piece:
 
 - The bandwidth s decreases from a coarse value to about the distance between points. At first, attraction is
   exaggerated, so that classes form before they separate; with a bandwidth that is small from the start, or
   optimized, they break up.
-- Any descent starts with the largest weight :math:`\lambda`, for which classes and loops come together, and
-  ends with that of `detail`.
+- Every descent starts with the largest weight :math:`\lambda`, at which classes and loops come together, and
+  ends with the weight for `detail`.
 - In the first half, neighbours attract each other by the paths between them (`_detail/affinities.py`), so
   that loops and classes become whole.
 - In each step, all points are compared with the same few anchors.
@@ -56,9 +56,7 @@ from .._progress import Report
 from .affinities import Affinities
 from .graphs import Graph, row_sums
 from .repulsion import Field, Kernel
-from .terms import (
-    FarTerms,
-)
+from .terms import FarTerms
 
 N_ITER = 300
 _N_STAGES = 10  # number of bandwidths
@@ -74,8 +72,8 @@ _WEIGHT, _HALF_AT = 15.0, 2.0  # largest weight of neighbours, and the detail wi
 _LEAST_EXPLAINED = 0.05  # see `weight_of`
 _TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
 LONGEST_STEP = 0.5  # in bandwidths
-_FAR_TERMS_EVERY = 5  # iterations: the forces of angles and distances change slowly, but ...
-_FEW, _EVERY_FOR_FEW = 3000, 2  # ... few points move far in an iteration, and old forces overshoot
+_FAR_TERMS_EVERY = 5  # iterations; the forces of angles and distances change slowly, but ...
+_FEW, _EVERY_FOR_FEW = 3000, 2  # ... few points move far per iteration, and old forces overshoot
 _SOFTENING = 0.02  # of directions, in units of the squared final bandwidth
 _TURNED_BY = 10_000  # number of points that determine the rotation on a device
 
@@ -226,8 +224,8 @@ def sharpen(
 ) -> Sharpened:
     """Descend from Y (n x 3) by gradient steps with momentum, from a coarse to a fine bandwidth.
 
-    weights: of the neighbour term at first and in the end. settled: Y is at or near the end of such a
-    descent; run only the last part. held: rows that stay fixed.
+    weights: weights of the neighbour term at the start and at the end. settled: Y is at or near the end of
+    such a descent; run only the last part. held: rows that stay fixed.
     """
     n, xp = len(Y), namespace(Y)
     Y = xp.astype(_along_equator(Y), xp.float32)
@@ -333,7 +331,7 @@ def _moved(
 
 
 def limited(step: Array, longest: float) -> Array:
-    """Steps (n x 3), those longer than the longest shortened to it."""
+    """Steps (n x 3), shortened to the length `longest` if longer."""
     xp = namespace(step)
     length = xp.sqrt(row_dot(step, step))[:, None]
     return step * (longest / xp.clip(length, longest, None))

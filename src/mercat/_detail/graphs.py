@@ -42,7 +42,7 @@ def graph_of(indices: Array) -> Any:
 
 
 def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
-    """The graph on the device of an array; unchanged if that array is in memory."""
+    """The graph on the device of an array; unchanged if the array is in memory."""
     if on_host(near):
         return graph
     import torch

@@ -21,7 +21,7 @@ from .._data.threads import Workers
 
 N_NEIGHBORS = 30
 _GROUP = 32  # points per group
-_QUERIES = 16  # new points per tile; a tile is padded, so a single point pays for all
+_QUERIES = 16  # new points per tile; tiles are padded, so a single point takes as long
 _ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
@@ -29,10 +29,9 @@ _CELLS_SEARCHED = 20  # minimum
 _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
 _JUDGED_BY = 256  # points with an exact search, which determine the number of cells ...
-_ENOUGH = 0.985  # ... so that this fraction of their neighbours is found
-_MOST_CELLS = (
-    200  # bounds the time; fewer neighbours are found in, e.g., ten million points of noise
-)
+_ENOUGH = 0.985  # ... such that this fraction of their neighbours is found
+# Bounds the time; in, e.g., ten million points of noise, fewer neighbours are found.
+_MOST_CELLS = 200
 
 
 class Search:
@@ -68,7 +67,8 @@ class Search:
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
         """Indices (q x k) of the points nearest to each query, unordered.
 
-        `itself` is the index of each query among the points, which is excluded, or -1 for other queries.
+        `itself` is the index of each query among the points, which is excluded; -1 for queries that are not
+        points.
         """
         with_one = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1)
         if kernels.available():
@@ -194,7 +194,7 @@ class Cells:
     def in_lanes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Points as `nearest_in_cells` takes them (g x r x LANES), starts of cells, and indices of points.
 
-        Each cell is filled up with points at infinity, whose index is -1.
+        Cells are padded with points at infinity, whose index is -1.
         """
         sizes = np.diff(self.starts)
         starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)])
@@ -251,7 +251,7 @@ def _nearest_in_cells(
         while True:  # cells may be small: add cells until they hold k other points
             near = near_cells(centres[c : c + 1], min(reach, len(centres)))
             near = in_order(centres, centres[c : c + 1], near)[0][0]
-            # The nearest cells first: then few points replace others in the selection.
+            # Nearest cells first, so that few points replace others in the selection.
             pool = np.concatenate([own, *(cells.members(other) for other in near if other != c)])
             if len(pool) > k:
                 break
@@ -271,7 +271,7 @@ def _nearest_in_cells(
 
 
 class NearestToNew:
-    """Nearest points to new ones: exact among few points, else in the cells nearest to each new point.
+    """Nearest points to new ones: among all if there are few points, else in the cells nearest to each one.
 
     Parameters
     ----------

@@ -42,9 +42,9 @@ from .terms import (
 
 _STEPS = 30  # number of steps of a point ...
 _FIRST_PLACES = 32  # ... and number of neighbours that it may start from
-# Points per tile, placed by the kernel or in NumPy; a tile is padded, so a single point pays for all.
+# Points per tile, for the kernel and for NumPy; tiles are padded, so a single point takes as long.
 _SETTLED_AT_ONCE, _IN_NUMPY = 16, 64
-_ONE_AT_A_TIME = threading.Lock()  # threads that place points build the search once
+_ONE_AT_A_TIME = threading.Lock()  # so that threads that place points build the search only once
 
 
 class _Surroundings(NamedTuple):
@@ -60,13 +60,13 @@ class _Surroundings(NamedTuple):
     calibration: Calibration
     variance: float
     weight: float
-    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles alone, ...
+    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles only, ...
     decay: float = 0.0  # ... equal shares ...
     narrowing: float = 0.23  # ... and a wider last kernel
 
 
 class DetailPlacer(_Surroundings):
-    """Places new points on a finished map, by its neighbours, anchors and the field of all points."""
+    """Places new points on a finished map, by their neighbours, the anchors and the field of all points."""
 
     @property
     def bandwidth(self) -> float:

@@ -11,8 +11,8 @@ difference of longitudes :math:`\lambda`,
 and its Fourier coefficients are a geometric series, :math:`s^2 \rho^{|m|} / \sqrt{A^2 - B^2}` with
 :math:`\rho = B / (A + \sqrt{A^2 - B^2})`: for each frequency, one real matrix maps the latitudes of the
 charge to those of the field. By symmetry of the hemispheres, even and odd parts are computed separately, with
-matrices of half the size. (The kernels in C use a table of both hemispheres without the negligible entries,
-which are most of them.)
+matrices of half the size. (The C kernels use a table for both hemispheres without negligible entries; most
+entries are negligible.)
 
 A meridian continues beyond the pole on the other side of the globe, so interpolation has no boundary.
 """
@@ -79,7 +79,7 @@ class Kernel:
         return first, rho
 
     def _fill_table(self, half: int) -> Table:
-        """All coefficients that are not negligible, for the kernels in C."""
+        """All coefficients that are not negligible, for the C kernels."""
         power, rho = self._coefficients(half, np.empty(0))
         count = self.n_columns // 2 + 1
         rho = np.maximum(rho, 1e-30)
@@ -317,8 +317,8 @@ class _Stencil(NamedTuple):
 def _spread_on_device(Y: Any, n_rows: int, n_columns: int, size: int) -> Any:
     """Unit charges of the points, spread on the flattened grid.
 
-    Integers are added: on a device the order of additions differs between runs, and only integer sums do not
-    depend on it.
+    Charges are added as integers: on a device, the order of additions differs between runs, and only integer
+    sums do not depend on it.
     """
     import torch
 

@@ -1,15 +1,15 @@
-"""Far terms of the descent: angles and terms over pairs, of every point with a few anchors.
+"""Far terms of the descent: angles and terms over pairs, between every point and a few anchors.
 
-There is one `AngleTerm`, and `PairForces` makes a far term of any term of `_math/terms.py`; to add a term,
-add one there. A far term is a record with two methods, which `FarTerms` and the placement of new points call:
+There is one `AngleTerm`, and `PairForces` turns any term of `_math/terms.py` into a far term; new terms are
+added there. A far term is a record with two methods, which `FarTerms` and the placement of new points call:
 
-- ``force(pairs, Y, anchors)``: for points at Y, n times the gradient of the term (b x 3), a bound of its
+- ``force(pairs, Y, anchors)``: for points at Y, n times the gradient of the term (b x 3), a bound on its
   curvature (b x 1 or a number), and sums for the update of the term.
 - ``learned(sums, n, m)``: the updated term after a step of n points and m anchors with these sums.
 
-In each step, all points are compared with the
-same anchors, others in the next. The noise of the forces is then nearly the same for neighbours and moves
-them together; separate anchors per point would move them apart.
+In each step, all points are compared with the same anchors; the next step uses other anchors. The noise of
+the forces is then nearly the same for neighbours and moves them together; separate anchors per point would
+move them apart.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
-_N_ANCHORS = 48  # minimum; more for few points, up to ...
+_N_ANCHORS = 48  # minimum; for few points more, up to ...
 _PAIRS = 250_000  # ... this number of pairs of a point and an anchor
 _ROWS_PER_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
 _COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
@@ -62,7 +62,7 @@ class _Anchors(NamedTuple):
 
 
 class Anchors(_Anchors):
-    """Sample of the points, with the sums of the directions between them."""
+    """Sample of the points, with sums of the directions between them."""
 
     @functools.cached_property
     def frame(self) -> Array:
@@ -76,7 +76,7 @@ class Anchors(_Anchors):
 
     @functools.cached_property
     def for_kernels(self) -> kernels.Anchors:
-        """The anchors in the layout of the kernels in C."""
+        """The anchors in the layout of the C kernels."""
         return kernels.anchors_of(self.X, self.Y, self.frame, self.sums, self.offset)
 
     def __getstate__(self) -> None:
@@ -112,7 +112,7 @@ class Term(Protocol):
     """Interface of a term."""
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Any, Array]:
-        """n times the gradient (b x 3), a bound of its curvature, and sums for `learned`."""
+        """n times the gradient (b x 3), a bound on its curvature, and sums for `learned`."""
 
     def learned(self, sums: np.ndarray, n: int, m: int) -> Term:
         """The updated term after a step."""
@@ -254,7 +254,7 @@ class FarTerms:
         return force, curvature
 
     def _force(self, Y: Array, anchors: Anchors) -> tuple[Array, Array, list[np.ndarray]]:
-        """Sum of the forces of all terms, of their curvatures, and the sums of each term."""
+        """Sums of the forces of all terms and of their curvatures, and the sums of each term."""
         xp, (n, m) = namespace(Y), (len(Y), len(anchors.X))
         terms: list[Term] = [self.angles, *self.pairs]
 
@@ -274,7 +274,7 @@ class FarTerms:
 def numbers_for_kernels(
     angles: AngleTerm, pairs: Sequence[PairForces], anchors: Anchors
 ) -> tuple[float, ...] | None:
-    """The numbers of these terms that the kernels in C use; None for terms that they do not have."""
+    """Numbers of these terms for the C kernels; None if these do not support the terms."""
     if [type(pair.term) for pair in pairs] not in ([], [DistanceTerm]):
         return None
     m = len(anchors.X)
@@ -288,7 +288,7 @@ def numbers_for_kernels(
 def _force_in_c(
     X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...], n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Sum of the forces of angles and distances, of their curvatures, and the sums of each."""
+    """Sums of the forces of angles and distances and of their curvatures, and the sums of each term."""
     numbers = *numbers, *rounding(X)
     force, curvature, sums = kernels.far_forces(X, Y, anchors.for_kernels, numbers, n_threads)
     return force, curvature, [sums[:3], sums[3:]]

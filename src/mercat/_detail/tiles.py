@@ -21,10 +21,10 @@ _POINTS_PER_CELL = 500  # more for very many points, so that there are at most .
 _MOST_CELLS = 32768  # ... this number of cells
 _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
-_FEWEST_TILES = 160  # searched, ten thousand points
-_MOST_TILES = 1600  # bounds the time; more is missed for, e.g., ten million points of noise
+_FEWEST_TILES = 160  # to search: ten thousand points
+_MOST_TILES = 1600  # bounds the time; in, e.g., ten million points of noise, fewer are found
 _JUDGED_BY = 256  # points with an exact search, which determine the number of tiles ...
-_ENOUGH = 0.97  # ... so that this fraction of their neighbours is found
+_ENOUGH = 0.97  # ... such that this fraction of their neighbours is found
 _NUMBERS = 1 << 28  # in the products of a block of tiles
 
 
@@ -85,7 +85,7 @@ def _with_norms(X: Any, rows: Any) -> Any:
 
 
 def _products(queries: Any, columns: Any) -> Any:
-    """|x|^2 / 2 - x.q (.. x q x n), which sorts as the distances of points x to a query q do."""
+    """|x|^2 / 2 - x.q (.. x q x n), in the same order as the distances of points x to a query q."""
     import torch
 
     with_one = torch.cat([-queries, torch.ones_like(queries[..., :1])], dim=-1)
@@ -167,7 +167,7 @@ def _nearest_in_cells(X: Any, k: int, rng: np.random.Generator) -> Neighbors:
         columns = cells.columns[others].reshape(len(others), reach * _TILE, -1)
         queries = cells.columns[some][..., :-1]
         found = _among(_products(queries, columns).reshape(-1, reach * _TILE), k + 1)
-        # From positions in the lists to rows of X.
+        # Convert positions in the lists to rows of X.
         tile = others.repeat_interleave(_TILE, dim=0).gather(1, found // _TILE)
         found = cells.members[tile, found % _TILE]
         rows = cells.members[some].reshape(-1)
@@ -216,7 +216,7 @@ def _nearest_centres(X: Any, centres: Any) -> Any:
 def _centres(X: Any, n_cells: int, rng: np.random.Generator) -> Any:
     """Centres of cells, by a few rounds of Lloyd's algorithm on a sample of the points.
 
-    Sums are of integers, since the order of additions differs between runs on a device.
+    Sums are computed with integers, since the order of additions on a device differs between runs.
     """
     import torch
 

@@ -1,1 +1,1 @@
-"""Geometry of the sphere, orientation, the angle loss (by definition and in blocks), other terms."""
+"""Geometry of the sphere, orientation, the angle loss (by definition and in blocks), and other terms."""

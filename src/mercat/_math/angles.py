@@ -78,7 +78,7 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
-_ROUNDED_BY = 4.0  # equal points may differ by this many units of rounding
+_ROUNDED_BY = 4.0  # equal points may differ by this multiple of the machine epsilon
 LEAST_SOFTENING = 1e-14  # if all points of a map coincide
 
 
@@ -114,8 +114,8 @@ def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None
         squared, norms = _squared_distances(X_apex, X_legs)
         _mend_near(squared, norms, X_apex, X_legs)
     else:
-        # On a device, looking for near pairs is slow and double precision is fast; products of numbers in
-        # single precision are exact there.
+        # On a device, searching for near pairs is slow and double precision is fast; products of single
+        # precision numbers are exact in it.
         wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
         squared, norms = _squared_distances(*wide)
         squared = xp.astype(xp.where(squared <= negligible * norms, xp.inf, squared), X_apex.dtype)
@@ -177,7 +177,7 @@ def legs_of(X_apex: Array, X_legs: Array) -> Legs:
 
 
 def legs_with_ones(X_apex: Array, X_legs: Array, inverse_distance: Array) -> Legs:
-    """`Legs` none of which is ignored."""
+    """`Legs` without ignored legs."""
     xp = namespace(X_apex)
     with_ones = xp.concat([X_legs, xp.ones_like(X_legs[..., :1])], axis=-1)
     return Legs(X_apex, with_ones, xp.asarray(inverse_distance, copy=True), None)
@@ -228,7 +228,7 @@ def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
 
 
 def pull_back_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """The part of `pull_back` (g is overwritten) that turns directions; it differs for softened ones only.
+    """The part of `pull_back` (g is overwritten) that turns directions; it differs only for softened ones.
 
     The rest shortens softened directions and draws points together. Following it ends at a higher loss.
     """
@@ -336,12 +336,12 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
 
 
 def turning_pulls(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibration) -> Array:
-    """Gradient with respect to the legs' positions (2 x b x m), as far as it turns directions."""
+    """The part of the gradient with respect to the legs' positions (2 x b x m) that turns directions."""
     return pull_back_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
 
 
 def force_on_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
-    """Pulls on the legs in space: m x 3 if the apices share them, b x m x 3 if each has its own."""
+    """Forces on the legs in space: m x 3 if the apices share them, b x m x 3 if each has its own."""
     (U, V), (along_U, along_V) = unstack(frame), unstack(pulls)
     if shared:
         return along_U.T @ U + along_V.T @ V
@@ -349,7 +349,7 @@ def force_on_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
 
 
 def force_on_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
-    """Pulls on the apices (b x 3), given the cosines of their distances to the legs.
+    """Forces on the apices (b x 3), given the cosines of their distances to the legs.
 
     Moving an apex moves its tangent plane: relative to a leg at distance d, by -cos d times the move.
     """
@@ -360,7 +360,7 @@ def force_on_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
 def apex_gradient(
     legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: ApexSums, calibration: Calibration
 ) -> tuple[Array, Array]:
-    """Gradient of the summed squared residuals at a block of apices, as far as it turns directions.
+    """The part of the gradient of the summed squared residuals at a block of apices that turns directions.
 
     Returns the gradient with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`), both
     tangent to the sphere.
@@ -416,7 +416,7 @@ def calibrate(m: Moments) -> tuple[Calibration, float]:
 
 
 class AngleFit(NamedTuple):
-    """Quality of a map: its angles compared with those of the data along a line."""
+    """Quality of a map: its angles compared with those of the data by a line."""
 
     calibration: Calibration
     correlation: float  # Pearson's, of the cosines of all triples

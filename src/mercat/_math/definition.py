@@ -1,4 +1,4 @@
-r"""The definition of the loss: how well the angles of X are kept by Y on the sphere.
+r"""Definition of the loss: how well Y on the sphere preserves the angles of X.
 
 For an apex i and two legs j, k let :math:`a_{jk} = \cos\angle X_j X_i X_k` and
 :math:`b_{jk} = \cos\angle Y_j Y_i Y_k`, the latter between geodesics. The loss is the root mean

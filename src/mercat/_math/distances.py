@@ -10,8 +10,8 @@ On maps without detail, half of d is replaced by its rank among the distances of
 
 .. math:: h(d) = \frac{d}{\mathrm{sd}(d)} + \frac{\mathrm{rank}(d)}{\mathrm{sd}(\mathrm{rank})}.
 
-Distances in many dimensions are often nearly equal, apart from a few: most of their variance is that of these
-few, or of pairs within clusters against pairs between them. Ranks make all differences count.
+Distances in many dimensions are often nearly equal, apart from a few: most of their variance comes from these
+few, or from the difference between pairs within and between clusters. With ranks, all differences count.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from .._kernels import device as device_kernels
 
 LEAST_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
 N_STEPS = 64  # intervals between quantiles, in which ranks are interpolated
-_RANKED = 200  # points whose distances are ranked, chosen ...
-_SORTED_BY = 8  # ... in the order of so many columns
-# Fractions of the mean: distances with a smaller standard deviation are taken to be all equal, and quantiles
-# that differ by less to be one, with one rank. The second is a few times the rounding of distances.
+_RANKED = 200  # points whose distances are ranked, taken at equal steps ...
+_SORTED_BY = 8  # ... after sorting by this number of columns
+# Fractions of the mean: distances with a smaller standard deviation are regarded as all equal, and quantiles
+# that differ by less as one, with one rank. The second is a few times the rounding error of distances.
 _ALL_EQUAL, _EQUAL = 1e-4, 1e-6
 
 
 class HalfRanks(NamedTuple):
     """The scale h(d) = d / sd(d) + rank(d) / sd(rank), on which distances are compared; h(0) = 0.
 
-    The rank is the fraction of the distances of the data that are smaller, and half of those that are equal.
-    It is interpolated between quantiles, of which the first is replaced by 0.
+    The rank is the fraction of the distances of the data that are smaller, plus half the fraction of equal
+    ones. It is interpolated between quantiles, of which the first is replaced by 0.
     """
 
     quantiles: Array  # (N_STEPS + 1,)

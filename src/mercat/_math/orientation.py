@@ -1,4 +1,4 @@
-"""Rotation of an embedding into a standard orientation that makes a readable map.
+"""Rotation of an embedding into a standard orientation, for a readable map.
 
 Rotations and reflections of the sphere change no angles or distances, but a map stretches regions far from
 its equator and cuts along its seam. So most points go to the equator and the seam to the emptiest longitudes.
@@ -20,14 +20,12 @@ _N_BINS = 720
 # Weights of the directions of the first components relative to squared latitudes (in radians) for the axis:
 # small for elongated data, and enough to decide for round data.
 _ALONG = np.array([2.0, 1.0, 0.0]) / 3
-_FIRST = np.sqrt([1.0, 0.5, 0.25])  # weight of each component for what is north and east
+_FIRST = np.sqrt([1.0, 0.5, 0.25])  # weight of each component in the choice of north and east
 _FARTHEST = 3.0  # scores are clipped at this number of standard deviations
 _GAP = 8.0  # concentration of the kernel for the density of longitudes: about 20 degrees wide
-_SEEN = 0.3  # spread of points in a plane, as seen from the centre of the sphere
+_SEEN = 0.3  # spread of points in a plane, in radians seen from the centre of the sphere
 _IN_SIGHT = 0.5  # smallest cosine of the angle to the centre of a map that is visible from one side
-_AMID = (
-    0.05  # weight of the distance of the seam from the points if wide ranges of longitude are empty
-)
+_AMID = 0.05  # weight of the distance between seam and points, if much of the longitude is empty
 
 
 def latitude_penalty(Y: np.ndarray, axis: np.ndarray) -> float:
@@ -84,9 +82,8 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         Scores of the same points on the first principal components, of any scale and sign.
     """
     Y = np.asarray(Y, dtype=np.float64)
-    toward = (
-        Y.T @ _signed_scores(scores) / len(Y)
-    )  # column k: direction in which component k increases on the sphere
+    # Column k: direction in which component k increases on the sphere.
+    toward = Y.T @ _signed_scores(scores) / len(Y)
     strength = np.sum(toward**2)
     along = (toward * _ALONG) @ toward.T / strength if strength > 0 else np.zeros((3, 3))
     R = _turn_seam(Y, _rotation_to_pole(_refined_axis(Y, along)), _AMID)
@@ -159,7 +156,7 @@ def _grid_axis(Y: np.ndarray) -> np.ndarray:
 
 
 def _refined_axis(Y: np.ndarray, along: np.ndarray | None = None) -> np.ndarray:
-    """Axis of least mean squared latitude plus axis' along axis, a penalty on directions off the equator."""
+    """Axis of least mean squared latitude, plus axis' along axis as a penalty on directions off the equator."""
     along = np.zeros((3, 3)) if along is None else along
     sample = Y[:: max(1, len(Y) // _N_SEARCH)]
     # For small latitudes, the solution is the axis of least inertia.

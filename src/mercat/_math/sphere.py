@@ -48,7 +48,7 @@ def tangent(vectors: Array, Y: Array) -> Array:
 def geodesic(P: Array, Q: Array) -> Array:
     """Arc length between corresponding rows of P and Q, accurate for near and antipodal pairs.
 
-    Computed from the chords to Q and to -Q, since the arc-cosine loses half of the digits for near points.
+    Computed from the chords to Q and to -Q, since the arc-cosine loses half of the digits for nearby points.
     """
     xp = namespace(P)
     near = xp.sqrt(xp.sum((P - Q) ** 2, axis=-1))

@@ -1,10 +1,10 @@
-"""Terms of the objective over pairs of points, beside the angles.
+"""Terms of the objective over pairs of points, in addition to the angles.
 
 A term compares the arcs between points on the map with the distances in the data. The exact solver takes it
 over all pairs, the placement of points over pairs with a landmark, and the descent of maps with detail over
-pairs with an anchor. They know terms only by the methods of `PairTerm`: a new term is a record of numbers
-with these methods, in a file of its own, and a line in `PAIR_TERMS`. On maps without detail, a term may see
-distances half replaced by their ranks.
+pairs with an anchor. They use terms only through the methods of `PairTerm`. To add a term, write a record of
+numbers with these methods in its own file, and add it to `PAIR_TERMS`. On maps without detail, a term may be
+given distances half replaced by their ranks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Weighted(NamedTuple):
     term: PairTerm
     weight: float
     weight_with_detail: float
-    ranked: bool = False  # whether it sees `HalfRanks` instead of distances, on maps without detail
+    ranked: bool = False  # whether it gets `HalfRanks` instead of distances, on maps without detail
 
 
 PAIR_TERMS = [
@@ -60,7 +60,7 @@ PAIR_TERMS = [
 
 
 def on_scale(inverse_distance: Array, scale: HalfRanks | None) -> Array:
-    """What `PairTerm.residuals` takes: inverse distances, or those on a scale."""
+    """Argument of `PairTerm.residuals`: inverse distances, on a scale if given."""
     return inverse_distance if scale is None else scale.inverse(inverse_distance)
 
 

@@ -78,7 +78,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, (heaviest, weight), sample, plan, back)
     k = max(1, round(graph.nnz / len(X_hat)))
     parts = parts_of(pulls.settled)
-    del graph, pulls  # on a device there may be no room for what follows
+    del graph, pulls  # to free memory of a device for what follows
     if back is not None:
         X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
     sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows get the same position
