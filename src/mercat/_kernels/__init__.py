@@ -1,8 +1,8 @@
-"""Inner loops in C for NumPy arrays.
+"""Inner loops in C, for NumPy arrays.
 
 Each C source with kernels has a module of the same name that calls them. Each function has a reference
-implementation in NumPy, which is used if there is no library (it was not built at installation, or the
-variable MERCAT_NATIVE is 0) and with which tests compare it:
+implementation in NumPy, which is used without a library (not built at installation, or disabled by the
+variable MERCAT_NATIVE=0) and in tests:
 
     if kernels.available():
         return kernels.attraction(...)

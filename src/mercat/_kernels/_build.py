@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-# Sums keep their order in the source, except those marked "omp simd" (which needs no library); NaN and
+# Sums are evaluated in source order, except those marked "omp simd" (no OpenMP library is needed); NaN and
 # infinity are preserved.
 OPTIONS = [
     "-std=gnu99",
@@ -34,7 +34,7 @@ OPTIONS = [
 ]
 # Sums must not depend on the alignment of a row in memory.
 GCC_ONLY = ["--param=vect-max-peeling-for-alignment=0"]
-# Instruction sets, each with all kernels; `cpu.c` detects which of them a processor supports.
+# Instruction sets for which all kernels are compiled; `cpu.c` detects which of them a processor supports.
 LEVELS: dict[str, list[str]] = {
     "any": [],
     "avx2": ["-mavx2", "-mfma"],
@@ -48,7 +48,7 @@ class CannotBuild(Exception):
 
 
 def levels(machine: str) -> list[str]:
-    """Instruction sets for a type of processor; all but the first are for x86-64."""
+    """Instruction sets of a type of processor; all but the first are for x86-64."""
     return list(LEVELS) if machine.lower() in ("x86_64", "amd64") else ["any"]
 
 
@@ -98,7 +98,7 @@ def build(
                 jobs.append([*command, *options, *define])
         for job in jobs:
             _run(job, FOLDER)
-        # Names without folders, so that the same source gives the same bytes in any folder.
+        # File names without folders, so that the same source gives the same bytes in any folder.
         libraries = [] if target.suffix == ".dll" else ["-lm", "-lpthread"]
         strip = [] if "-g" in extra else ["-s"]
         _run(

@@ -33,7 +33,7 @@ class _Library(NamedTuple):
         """Run a kernel. Arrays are passed as pointers, integers as int64, floats as double."""
         function: Any = getattr(self.handle, f"mercat_{name}_{self.level}")
         if function.argtypes is None:
-            # The types of the first call; C trusts callers for their number and order.
+            # Types of the first call; C does not check their number and order.
             function.restype = None
             function.argtypes = [_C_TYPES[type(argument)] for argument in arguments]
         function(*(_address(a) if isinstance(a, np.ndarray) else a for a in arguments))
@@ -112,7 +112,7 @@ def take(*arrays: Any) -> bool:
 
 
 def exactly(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """The array in C order and of this type, copied if needed."""
+    """The array in C order with this type, copied if needed."""
     return np.ascontiguousarray(array, dtype=dtype)
 
 

@@ -3,7 +3,7 @@
 #include "kernels.h"
 #include "threads.h"
 
-#define MOST_EDGES 128 /* of a row whose paths are searched, see `affinities.py` */
+#define MOST_EDGES 128 /* most edges of a row for which paths are searched, see `affinities.py` */
 
 struct edges {
     int64_t r;
@@ -13,8 +13,8 @@ struct edges {
     float *steps;
 };
 
-/* Prim's algorithm: the neighbour that is reached by the shortest longest step is next, and may shorten the longest
-   steps to the others. */
+/* Prim's algorithm: the next neighbour is the one whose longest step is shortest; it may shorten the longest steps to
+   the others. */
 static void shorten(const struct edges *e, const int32_t *columns, int64_t k, float *steps)
 {
     int32_t left[MOST_EDGES]; /* those not reached yet */

@@ -35,7 +35,7 @@ KERNEL_OF(inverse_distances)(int64_t b, int64_t m, int64_t r, const REAL *X_apex
     }
 }
 
-/* `bearings`, and S, S12, t of `apex_sums` with the weights for M. Mask and inverse distances have one row per apex, or
+/* `bearings`, S, S12 and t of `apex_sums`, and the weights for M. Mask and inverse distances have one row per apex, or
    one row for all (stride 0). */
 KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *mask, int64_t mask_stride,
                     double softening_, const REAL *inverse_distance, int64_t distance_stride, REAL *B,
@@ -73,8 +73,8 @@ KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs
     }
 }
 
-/* `direction_gradient` from the products of M with the legs (2 x b x m), its component that rotates directions, and the
-   forces: on the apices (b x 3), and on the legs by coordinates (3 x m), which are added to `to_legs`. */
+/* Forces from the component of `direction_gradient` that turns directions, given the products of M with the legs (2 x b
+   x m): on the apices (b x 3), and on the legs by coordinates (3 x m), which are added to `to_legs`. */
 KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *inverse_distance,
                           const REAL *B, const REAL *inverse_sine, const REAL *frame, const REAL *S, const REAL *S12,
                           const REAL *t, const REAL *products, double alpha, double beta, REAL *to_apices, REAL *to_legs)
@@ -138,7 +138,7 @@ static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64
 
 /* `data_moments`: number, sum and sum of squares of the cosines at each of b apices. With A the directions to the legs
    in the data (m x r), the sum of squares is |A'A|^2 = |AA'|^2; the smaller product is computed. `scratch` holds the
-   rows of A, or its columns, padded to `width` >= min(m, r), `width`^2 sums and r more numbers. */
+   rows or the columns of A, padded to `width` >= min(m, r), `width`^2 sums and r more numbers. */
 KERNEL_OF(data_moments)(int64_t b, int64_t m, int64_t r, const REAL *X_apex, const REAL *X_legs, int64_t stride,
                         const REAL *inverse_distance, int64_t width, REAL *scratch, REAL *count, REAL *sum, REAL *squares)
 {

@@ -34,7 +34,7 @@ def bearings(
     """Directions from apices (b x 3) to shared legs (m x 3), with their sums.
 
     B, inverse_sine and frame are those of `_math.angles.bearings`; S, S12 and t those of `apex_sums`. The
-    last result are the weights of the sum M.
+    last result contains the weights of the sum M.
     """
     dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
     ones = np.ones(m, dtype=dtype)
@@ -104,7 +104,7 @@ def moments(
 ) -> np.ndarray:  # fmt: skip
     """`_solve.placement.placed_moments` (6 x b, in double precision) of apices (b) over points X (n) at Y.
 
-    `tiles` are the index of the first apex, the number of apices per tile, and that of legs.
+    `tiles` contains the index of the first apex, the number of apices per tile, and the number of legs.
     """
     dtype = X_apex.dtype
     (b, r), m = X_apex.shape, min(tiles[2], len(X))

@@ -18,7 +18,7 @@ static void attract(const void *arguments, int64_t first, int64_t last)
         float x = here[0], y = here[1], z = here[2], fx = 0, fy = 0, fz = 0;
 #pragma omp simd reduction(+ : fx, fy, fz)
         for (int64_t e = g.ends[i]; e < g.ends[i + 1]; e++) {
-            const int32_t there = 3 * g.columns[e]; /* not 64 bits: twice as many are loaded at a time */
+            const int32_t there = 3 * g.columns[e]; /* 32 bits, not 64: twice as many are loaded at a time */
             float u = g.Y[there], v = g.Y[there + 1], w = g.Y[there + 2];
             float pull = (x - u) * (x - u) + (y - v) * (y - v) + (z - w) * (z - w);
             pull = g.weights[e] / (1 + g.square * pull);
@@ -89,11 +89,11 @@ KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, co
 }
 
 /* Forces of angles on b points X (b x r) at Y (`AngleTerm`): as apices over pairs of m anchors, and as legs at each
-   anchor with the others. `near` are inverse distances to the anchors (b x m, 0 for points that coincide), K the
-   products of the sums M of the anchors with the differences point minus anchor (b x 2m). `anchors` are 14 rows of m
-   numbers: positions, frames (six), S, S12 and t. The data of the anchors are given by rows (`width` numbers each) and
-   by columns (`padded`), padded with zeros. `scratch` holds 14 padded + 4 width numbers. Two points are processed at a
-   time, with the same bits as one. */
+   anchor, paired with the others. `near` are inverse distances to the anchors (b x m, 0 for points that coincide), K
+   the products of the sums M of the anchors with the differences point minus anchor (b x 2m). `anchors` are 14 rows of
+   m numbers: positions, frames (six), S, S12 and t. The data of the anchors are given by rows (`width` numbers each)
+   and by columns (`padded`), padded with zeros. `scratch` holds 14 padded + 4 width numbers. Two points are processed
+   at a time, with bit-identical results. */
 static void angle_forces(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, const float *X, const float *Y,
                          const float *near_, const float *K, const float *anchors, const float *X_anchors,
                          const float *Xt_anchors, double alpha_, double beta_, double softening_, float *scratch,
@@ -284,9 +284,9 @@ KERNEL(far_forces)(int64_t n_threads, int64_t n, int64_t m, int64_t r, int64_t w
     for_rows(n_threads, n, grain, far_rows, &far);
 }
 
-/* Moves b new points X (b x r) on a finished map by a fixed number of steps, see `DetailPlacer`. Y are their positions,
-   followed by those of their neighbours; a row of a sparse matrix (`ends`, `columns`, `weights`) attracts each. `near`,
-   K and the anchors are those of `angle_forces`. `scratch`: 14 padded + 4 width + 23 b
+/* Moves b new points X (b x r) on a finished map by a fixed number of steps, see `DetailPlacer`. Y contains their
+   positions, followed by those of their neighbours; each point is attracted by a row of a sparse matrix (`ends`,
+   `columns`, `weights`). `near`, K and the anchors are those of `angle_forces`. `scratch`: 14 padded + 4 width + 23 b
    numbers. */
 KERNEL(settle)(int64_t b, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t n_rows, int64_t n_columns,
                int64_t steps, const double *numbers, const int64_t *ends, const int32_t *columns, const float *weights,

@@ -27,7 +27,7 @@ def move(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """See `_detail.descent._moved`: positions and velocities (n x 3) after a step.
 
-    `forces` are the arrays and `factors` the factors of `_detail.descent.Forces`, in order.
+    `forces` and `factors` are the arrays and the factors of `_detail.descent.Forces`, in order.
     """
     velocity, moved = velocity.astype(np.float32, order="C"), np.empty(Y.shape, dtype=np.float32)
     arrays = (exactly(a, np.float32) for a in (Y, *forces))
@@ -66,7 +66,7 @@ def far_forces(
     Also returns eight sums over the points; see descent.c.
     """
     (n, r), m, (padded, width) = X.shape, anchors.legs.shape[1], anchors.X.shape
-    assert len(numbers) == 12, numbers  # C reads as many
+    assert len(numbers) == 12, numbers  # as C expects
     force, curvature = np.empty((n, 3), dtype=np.float32), np.empty((n, 1), dtype=np.float32)
     grain = max(_ROWS_PER_BLOCK, -(-n // _N_BLOCKS))
     n_blocks, room = -(-n // grain), up_to(26 * padded + 8 * width + 12 * m + 68)
@@ -82,13 +82,13 @@ def settle(
     pairs: tuple[np.ndarray, np.ndarray, np.ndarray], anchors: Anchors, field: Any,
     numbers: tuple[float, ...], steps: int,
 ) -> np.ndarray:  # fmt: skip
-    """Positions (b x 3) of new points from Y on, with neighbours at `around` (b x k x 3); see descent.c.
+    """Positions (b x 3) of new points after steps from Y, with neighbours at `around` (b x k x 3).
 
-    `pairs` are X (b x r), inverse distances to the anchors (b x m) and K (b x 2m).
+    See descent.c. `pairs` are X (b x r), inverse distances to the anchors (b x m) and K (b x 2m).
     """
     X, near, _ = pairs
     (b, k), (padded, width) = weights.shape, anchors.X.shape
-    assert len(numbers) == 15, numbers  # C reads as many
+    assert len(numbers) == 15, numbers  # as C expects
     found = np.concatenate([Y, around.reshape(-1, 3)], dtype=np.float32)
     ends, columns = np.arange(0, b * k + 1, k), np.arange(b, b + b * k, dtype=np.int32)
     arrays = (exactly(a, np.float32) for a in (weights, stiffness, *pairs))

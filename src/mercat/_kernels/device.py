@@ -1,13 +1,13 @@
 """Inner loops on a GPU in Triton (`_triton`), for tensors in single precision.
 
-Each function has a reference implementation in torch, which is used on other devices, without Triton, or if
-the variable MERCAT_TRITON is 0, and with which tests compare it:
+Each function has a reference implementation in torch, which is used on other devices, without Triton, if the
+variable MERCAT_TRITON is 0, and in tests:
 
     if device.take(Y):
         return device.attraction(...)
 
-Triton compiles a kernel once for a kind of GPU and keeps the result on disk (TRITON_CACHE_DIR, by default
-~/.triton/cache). `prepare` has it compile those that a fit will call, all at once and beside other work.
+Triton compiles a kernel once per type of GPU and keeps the result on disk (in TRITON_CACHE_DIR, by default
+~/.triton/cache). `prepare` starts compiling all kernels of a fit in parallel, in the background.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .._data.arrays import is_torch
 
 UNIT = 2.0**32  # charges are counted in integers of this unit
 _ROWS = 16  # points per program, for kernels with a tile of points and landmarks
-_NUMBERS = 1024  # in a tile of points and all landmarks
-_BLOCK = 256  # points per program, for others
+_NUMBERS = 1024  # entries of a tile of points and all landmarks
+_BLOCK = 256  # points per program, for other kernels
 _MOST_LEGS = 128  # landmarks in one tile
 _ENERGIES = {"ROWS": 1, "num_warps": 1}  # a point is a warp: its sums need no barrier
 _PATHS = {"WIDTH": 32, "PART": 64, "num_warps": 1}  # edges of a row, and columns at a time
-_COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about their nodes in all
+_COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about the nodes of all
 _wanted = os.environ.get("MERCAT_TRITON", "1") != "0"
-_interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton itself, in memory: for tests
+_interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton, on the CPU: for tests
 
 
 @functools.cache
@@ -51,7 +51,7 @@ def take(*tensors: Any) -> bool:
     )
 
 
-# What `prepare` compiles, by kernel: pointers to numbers (p; i and l of 32 and 64 bits), integers and floats.
+# What `prepare` compiles: pointers to float32 (p), int32 (i) and int64 (l), integers (n) and floats (f).
 _PLACING = {
     "energy": [
         (
@@ -80,7 +80,7 @@ _coming: dict[str, list[Future[None]]] = {}
 
 
 def prepare(device: Any, *, detail: bool) -> None:
-    """Start compiling the kernels of a fit on a torch device, unless they are compiled already."""
+    """Start compiling the kernels of a fit on a torch device, unless this has been done."""
     if not _wanted or _interpreted or getattr(device, "type", "") != "cuda" or _kernels() is None:
         return
     wanted = {**_PLACING, **(_DESCENT if detail else {})}
@@ -101,7 +101,7 @@ def _compile(device: Any, name: str, signature: str, sizes: dict[str, Any]) -> N
         kernel = getattr(_kernels(), name)
         compiled = kernel.warmup(*(kinds[s] for s in signature), grid=(1,), **sizes)
         if hasattr(compiled, "_init_handles"):
-            compiled._init_handles()  # also compiles what calls it
+            compiled._init_handles()  # also compiles the code that calls it
 
 
 def _programs(n: int, size: int) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ def inverse_distances(
 
 
 class Linear(NamedTuple):
-    """What placing needs of points X and landmarks, whatever the positions; see `linear_parts`."""
+    """Quantities of points X and landmarks that do not depend on positions; see `linear_parts`."""
 
     K: Any  # (2, n, L)
     near: Any  # (n, m) inverse distances to the legs of an apex

@@ -11,7 +11,7 @@ def half_ranks(
     inverse_distance: np.ndarray, quantiles: np.ndarray, ranks: np.ndarray, slope: float
 ) -> np.ndarray:
     """See `_math.distances.HalfRanks.inverse`."""
-    assert len(quantiles) == len(ranks) == 65  # C reads as many
+    assert len(quantiles) == len(ranks) == 65  # as C expects
     found = np.empty(inverse_distance.shape, dtype=np.float32)
     arrays = (exactly(a, np.float32) for a in (inverse_distance, quantiles, ranks))
     run("half_ranks", *found.shape, *arrays, slope, found)

@@ -1,7 +1,7 @@
 /* Common definitions of all kernels.
 
    Every file is compiled once per instruction set level (`_build.py`); LEVEL is the suffix of its function names. The
-   result of a row does not depend on the thread or on the rows of its block, to the bit: SIMD lanes run along a row, never
+   result for a row is bit-identical for any thread and any other rows in its block: SIMD lanes run along a row, never
    across rows. Sums over rows are formed per block of a fixed size. */
 
 #ifndef MERCAT_KERNELS_H
@@ -24,7 +24,7 @@
 #endif
 #define KERNEL(name) EXPORT void JOIN(JOIN(mercat_, name), LEVEL)
 
-/* The angle with cosine c, to 2e-8 (Abramowitz and Stegun, 4.4.46); c is clipped to [-1, 1]. */
+/* The angle with cosine c, to within 2e-8 (Abramowitz and Stegun, 4.4.46); c is clipped to [-1, 1]. */
 static inline float arc_of(float c)
 {
     float x = fabsf(c) < 1 ? fabsf(c) : 1;
@@ -52,8 +52,8 @@ static inline float squared_distance(const float *x, const float *y, int64_t r)
     return sum;
 }
 
-/* The inverse of d slope + rank(d) for m inverse distances `near`; 0 stays 0. The rank is interpolated between those of 65
-   quantiles, of which the first is 0. */
+/* The inverse of d slope + rank(d) for m inverse distances `near`; 0 stays 0. The rank is interpolated between the
+   ranks of 65 quantiles, the first of which is 0. */
 static inline void half_ranks_of(int64_t m, const float *restrict near, const float *restrict quantiles,
                                  const float *restrict ranks, float slope, float *restrict found)
 {
@@ -88,8 +88,8 @@ static inline void half_ranks_of(int64_t m, const float *restrict near, const fl
 FRAME_AT(float)
 FRAME_AT(double)
 
-/* out1, out2 = sums of the rows of A with weights w1, w2; A (n x width) is padded with zeros to multiples of 4 and
-   LANES. */
+/* out1, out2 = sums of the rows of A with weights w1, w2; A (n x width) is padded with zeros to multiples
+   of 4 rows and LANES columns. */
 static inline void weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *restrict w1,
                                  const float *restrict w2, float *restrict out1, float *restrict out2)
 {
@@ -108,7 +108,7 @@ static inline void weighted_sums(int64_t n, int64_t width, const float *restrict
     }
 }
 
-/* Adds to four rows `out` the sums for four weights, which takes less than twice the time. */
+/* Adds the sums for four weights to four rows `out`, in less than twice the time. */
 static inline void add_four_weighted_sums(int64_t n, int64_t width, const float *restrict A, const float *const w[4],
                                           float *const out[4])
 {
@@ -129,7 +129,7 @@ static inline void add_four_weighted_sums(int64_t n, int64_t width, const float 
     }
 }
 
-/* The same from 0 on. */
+/* The same, starting from 0. */
 static inline void four_weighted_sums(int64_t n, int64_t width, const float *A, const float *const w[4],
                                       float *const out[4])
 {
@@ -138,7 +138,7 @@ static inline void four_weighted_sums(int64_t n, int64_t width, const float *A, 
     add_four_weighted_sums(n, width, A, w, out);
 }
 
-/* Turns weighted sums M of legs, with sums w of the weights, into weighted sums of the differences leg minus x (r
+/* Converts weighted sums M of legs, with sums w of the weights, to weighted sums of the differences leg - x (r
    numbers). Returns their squared norm; m1, m2 are their products with x. */
 static inline float sums_from(int64_t r, const float *x, float w1, float w2, float *restrict M1, float *restrict M2,
                               float *m1, float *m2)

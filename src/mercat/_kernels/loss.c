@@ -3,8 +3,8 @@
 #include "kernels.h"
 #include "threads.h"
 
-#define MOST_POINTS 2048 /* whose directions fit on the stack of a thread */
-#define APICES 32        /* per thread at a time; their forces on the legs are summed */
+#define MOST_POINTS 2048 /* most points; their directions fit on the stack of a thread */
+#define APICES 32        /* per thread at a time; their forces on legs are summed */
 
 struct points {
     int64_t n, r, width, padded;
@@ -13,7 +13,7 @@ struct points {
     float *M, *sums, *moments, *to_apices, *to_legs;
 };
 
-/* A number per point, from the beginning of a cache line. */
+/* One number per point, aligned to a cache line. */
 typedef float row[MOST_POINTS] __attribute__((aligned(64)));
 
 /* Directions from point i to all points (0 where they coincide in the data), and inverse sines. */
@@ -140,8 +140,8 @@ KERNEL(loss_sums)(int64_t n_threads, int64_t n, int64_t r, int64_t width, int64_
     for_rows(n_threads, n, APICES, sum_up, &points);
 }
 
-/* `apex_gradient` of all points from these sums: on the apices (n x 3), and on the legs for every 32 apices together
-   (n / 32 x 3 x padded). Xt is the transpose of X. */
+/* `apex_gradient` of all points from these sums: on the apices (n x 3), and on the legs, summed over blocks of 32
+   apices (n / 32 x 3 x padded). Xt is the transpose of X. */
 KERNEL(loss_forces)(int64_t n_threads, int64_t n, int64_t r, int64_t width, int64_t padded, const float *Xt,
                     const float *near, const float *Y, double softening, double alpha, double beta, const float *M,
                     const float *sums, float *to_apices, float *to_legs)

@@ -22,7 +22,7 @@ class Apices(NamedTuple):
 
 def apices_of(X: np.ndarray, inverse_distance: np.ndarray) -> Apices:
     """Points X (n x r), at most `MOST_APICES`, and their inverse distances (n x n)."""
-    assert len(X) <= MOST_APICES, len(X)  # C has room for as many
+    assert len(X) <= MOST_APICES, len(X)  # the size of the arrays in C
     near = exactly(inverse_distance, np.float32)
     return Apices(*by_rows_and_columns(X), near, X.shape[1])
 
@@ -30,7 +30,7 @@ def apices_of(X: np.ndarray, inverse_distance: np.ndarray) -> Apices:
 def loss_sums(
     apices: Apices, Y: np.ndarray, softening: float, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """`map_moments` (3 x n) at Y (n x 3), and what `loss_forces` takes: positions and sums."""
+    """`map_moments` (3 x n) at Y (n x 3), and the arguments of `loss_forces`: positions and sums."""
     n, (padded, width) = len(Y), apices.X.shape
     positions = aligned_zeros((3, padded))
     positions[:, :n] = Y.T
@@ -46,7 +46,7 @@ def loss_forces(
     apices: Apices, found: tuple[np.ndarray, ...], softening: float, line: tuple[float, float],
     n_threads: int,
 ) -> np.ndarray:  # fmt: skip
-    """Sum of `_math.angles.apex_gradient` over all points (n x 3), given what `loss_sums` found."""
+    """Sum of `_math.angles.apex_gradient` over all points (n x 3), given the results of `loss_sums`."""
     n, (padded, width) = len(apices.inverse_distance), apices.X.shape
     to_apices = np.empty((n, 3), dtype=np.float32)
     to_legs = np.empty((-(-n // _APICES_PER_BLOCK), 3, padded), dtype=np.float32)

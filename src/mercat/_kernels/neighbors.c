@@ -46,7 +46,7 @@ KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, c
 }
 
 /* Adds the points of some cells (rows x reach) to the heap of each query (k squared distances and positions), which is
-   initialized with infinities. X has the columns of LANES points after each other, and cell c has the points
+   initialized with infinities. X stores the coordinates of LANES points side by side, and cell c has the points
    starts[c] to starts[c + 1] - 1; both are multiples of LANES. */
 KERNEL(nearest_in_cells)(int64_t rows, int64_t reach, int64_t r, int64_t k, const float *X, const int64_t *starts,
                          const float *queries, const int64_t *cells, float *values, int64_t *indices)
@@ -60,7 +60,7 @@ KERNEL(nearest_in_cells)(int64_t rows, int64_t reach, int64_t r, int64_t k, cons
                 const float *x = X + j * r, farthest = heap[0];
                 float squared[LANES] = {0};
                 int any = 1;
-                for (int64_t from = 0; any && from < r; from += LANES) { /* most are too far by the first columns */
+                for (int64_t from = 0; any && from < r; from += LANES) { /* most are too far already */
                     for (int64_t m = from; m < r && m < from + LANES; m++)
 #pragma omp simd
                         for (int l = 0; l < LANES; l++)

@@ -7,7 +7,7 @@ import numpy as np
 from .._data.arrays import row_product
 from ._library import LANES, exactly, run
 
-_PRODUCTS = 1 << 19  # numbers to select from at a time, which fit the cache of a core
+_PRODUCTS = 1 << 19  # products per selection, which fit the cache of a core
 
 
 def smallest(

@@ -1,5 +1,5 @@
-/* Placement of points against landmarks; defined in `_solve/placement.py`. Each point descends from its best candidate
-   to a minimum of its energy. */
+/* Placement of points against landmarks; defined in `_solve/placement.py`. Each point descends to a minimum of its
+   energy from its best candidate. */
 
 #include <float.h>
 
@@ -230,9 +230,8 @@ static void move(const float y[3], const float step[3], float longest, float mov
         moved[c] /= length;
 }
 
-/* BFGS steps from y, with the energy E and gradient g there, as in `bfgs`: a fixed number of them or, if the first
-   inverse Hessian is given, as many at most, of which a short one is the last. Returns whether the point has
-   converged. */
+/* BFGS steps from y, with the energy E and gradient g there, as in `bfgs`: a fixed number of steps or, if the first
+   inverse Hessian is given, at most that number, until a step is short. Returns whether the point has converged. */
 static int descend(const struct landmarks *k, const struct point *p, float y[3], float *energy, float g[3],
                    int64_t steps, float first_step, const float *given, const float *limits)
 {
@@ -314,13 +313,13 @@ static void best_candidate(const struct landmarks *k, const struct point *p, flo
     }
 }
 
-/* The best of n starts (n x 3; NaN for none, except the first); returns its energy, with the gradient g. */
+/* The best of n starts (n x 3; missing ones are NaN, but never the first); returns its energy, with the gradient g. */
 static float best_start(const struct landmarks *k, const struct point *p, int64_t n, const float *start, float y[3],
                         float g[3])
 {
     memcpy(y, start, 3 * sizeof(float));
     float E = begin(k, p, y, g);
-    for (int64_t s = 1; s < n; s++) { /* mostly worse, so that their gradients are not needed */
+    for (int64_t s = 1; s < n; s++) { /* mostly worse, so their gradients are not needed */
         const float *other = start + 3 * s;
         if (isnan(other[0]) || energy_alone(k, p, other) >= E)
             continue;
@@ -347,7 +346,7 @@ static struct landmarks unpack(const int64_t *sizes, const float *numbers, const
     return k;
 }
 
-/* Four points at a time, which are compared with the landmarks. */
+/* Four points that are compared with the landmarks together. */
 struct group {
     float *x[4], *near[4], *K[4], *legs[4], *seen, *scratch;
 };
@@ -367,7 +366,7 @@ static struct group lay_out(const struct landmarks *k, float *scratch)
     return q;
 }
 
-/* Compares up to four points from `first` on with the landmarks; the last group is filled up with the last point. */
+/* Compares up to four points, starting at `first`, with the landmarks; the last group is padded with the last point. */
 static void compare_group(const struct landmarks *k, const struct group *q, const float *X, int64_t first, int64_t b)
 {
     for (int l = 0; l < 4; l++)
@@ -383,13 +382,13 @@ static struct point point_of(const struct landmarks *k, const struct group *q, i
     return p;
 }
 
-/* Places b points X (b x r) and returns their energies E: each from the best of its n starts (b x n x 3) or, without
-   starts, from the best of the candidates that are not near `away` (b x 3, NaN for none). A point that coincides with a
-   landmark gets its position. `H`: inverse Hessians (b x 9) for the first pass, if they are `given`. `limits`: the
-   cosine of the smallest distance between candidates, the longest step, rounding, the step length below which a point
-   has converged, the first step of each pass (the second pass is for points that have not converged), and the step
-   length that ends the first pass, if H are given; energies are then those before the last step. Four points are
-   compared with the landmarks at a time. `scratch`: see `lay_out`. */
+/* Places b points X (b x r) and returns their energies E. Each descends from the best of its n starts (b x n x 3) or,
+   without starts, from the best of the candidates that are not near `away` (b x 3, NaN if not used). A point that
+   coincides with a landmark gets its position. `H`: inverse Hessians (b x 9) for the first pass, if they are `given`.
+   `limits`: the cosine of the smallest distance between candidates, the longest step, rounding, the step length below
+   which a point has converged, the first step of each pass (the second pass is for points that have not converged), and
+   the step length that ends the first pass, if H are given; energies are then those before the last step. Four points
+   are compared with the landmarks at a time. `scratch`: see `lay_out`. */
 KERNEL(place)(int64_t b, const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
               const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates, const float *C,
               const float *quantiles, int64_t n, int64_t given, int64_t kept, int64_t steps, int64_t more_steps,

@@ -39,7 +39,7 @@ def landmarks_of(
     m, norms = min(n_apex_legs, len(X)), np.vecdot(X, X)
     table = np.stack([*frame[0].T, *frame[1].T, *sigma, sigma12, *Y.T, norms, *-p, *T])
     ranks = (np.zeros(65), np.zeros(65)) if ranks is None else ranks
-    # C reads as many:
+    # As C expects:
     assert P.shape == (2, *X.shape), P.shape
     assert len(numbers) == 10, numbers
     assert len(ranks[0]) == len(ranks[1]) == 65
@@ -66,7 +66,7 @@ def place(
     starts = np.empty((b, 0, 3)) if starts is None else starts
     away_from = np.full((b, 3), np.nan) if away_from is None else away_from
     H = np.empty((0, 3, 3)) if H is None else H
-    assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 7)  # C reads as many
+    assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 7)  # as C expects
     arrays = (exactly(a, np.float32) for a in (np.array(limits), X, starts, away_from, H))
     Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
     settled, numbers = np.empty(b, dtype=np.int8), (starts.shape[1], given, *steps)
@@ -76,7 +76,7 @@ def place(
 
 def gradients(landmarks: Landmarks, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Gradients (b x n x 3) of the energies of points X (b x r) at n positions Y (b x n x 3) each."""
-    assert X.shape[1] == landmarks.sizes[4]  # C reads as many
+    assert X.shape[1] == landmarks.sizes[4]  # as C expects
     found = np.empty(Y.shape, dtype=np.float32)
     arrays = (exactly(a, np.float32) for a in (X, Y))
     run("gradients", len(X), *landmarks, Y.shape[1], *arrays, _scratch(landmarks), found)

@@ -54,7 +54,7 @@ static void locate(const float *Y, int64_t count, int64_t n_rows, int64_t n_colu
 {
     float x[LANES], y[LANES], z[LANES];
     for (int l = 0; l < LANES; l++) {
-        const float *here = Y + 3 * (l < count ? l : 0); /* always all lanes, for the same bits */
+        const float *here = Y + 3 * (l < count ? l : 0); /* always all lanes, for bit-identical results */
         x[l] = here[0];
         y[l] = here[1];
         z[l] = here[2];
@@ -83,11 +83,11 @@ struct grid {
     int64_t n, n_rows, n_columns, size, block; /* points, grid, points per block */
     const float *Y;
     float *values, *charge, *slope; /* `values` are on one grid, or on one grid per block */
-    int64_t *used;                  /* nodes of the grid of each block that have values: first and last */
+    int64_t *used;                  /* first node and end of the part of each block's grid that is set */
 };
 
-/* Spreads unit charges of the points of some blocks on the grids of these blocks. Only the rows between the points of a
-   block are set: neighbours, which are near in memory, are near on the map. */
+/* Spreads unit charges of the points of some blocks on the grids of these blocks. Only the rows that the points of a
+   block cover are set: few, since neighbours are near in memory and on the map. */
 static void spread(const void *arguments, int64_t first, int64_t last)
 {
     const struct grid g = *(const struct grid *)arguments;
@@ -200,11 +200,11 @@ KERNEL(read_field)(int64_t n_threads, int64_t n, const float *Y, int64_t n_rows,
 /* 0 for numbers so small that their products would be denormal, which is slow. */
 static inline float normal(float x) { return fabsf(x) < 1e-30f ? 0 : x; }
 
-/* The kernel between latitudes i and j for frequency m, K_m[i][j], decreases with m and with |i - j|. In the table, LANES
-   frequencies are side by side: row i < half of group g has the entries low <= j < high, from `offset`, LANES numbers
-   each; rows of the other hemisphere are the same in reverse order. Fills in rows first <= i < last from power = K_0,
-   rho = K_m / K_(m-1), and the `alias` of K_m on a grid of finitely many longitudes; all are half x n. `power` and
-   `alias` are overwritten. */
+/* The kernel between latitudes i and j for frequency m, K_m[i][j], decreases with m and with |i - j|. In the table,
+   LANES frequencies are side by side: row i < half of group g has the entries low <= j < high, from `offset`, LANES
+   numbers each; rows of the other hemisphere are the same in reverse order. Fills in rows first <= i < last from power
+   = K_0, rho = K_m / K_(m-1), and the `alias` of K_m on the grid of longitudes; all are half x n. `power` and `alias`
+   are overwritten. */
 KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequencies, const double *rho, double *power,
                    double *alias, const int32_t *low, const int32_t *high, const int64_t *offset, float *table)
 {
@@ -226,7 +226,7 @@ KERNEL(fill_table)(int64_t first, int64_t last, int64_t half, int64_t n_frequenc
 #define PAIR (2 * LANES) /* real parts of LANES frequencies, then imaginary parts */
 
 /* Solves the spline equations along n nodes, 6 x = (1 4 1) y, for LANES frequencies at a time (n x PAIR); `factors` are
-   those of the elimination. Where there are no charges, solutions decay to 0. */
+   those of the elimination. Away from charges, solutions decay to 0. */
 static void to_splines(int64_t n, const float *restrict factors, float *restrict x)
 {
     float re[LANES] = {0}, im[LANES] = {0};
@@ -272,7 +272,7 @@ static void charges_of(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* Applies the kernel: latitudes of the field, of both hemispheres. Rows are counted over all groups. */
+/* Applies the kernel: computes rows of the field in both hemispheres. Rows are counted over all groups. */
 static void apply(const void *arguments, int64_t first, int64_t last)
 {
     const struct filter f = *(const struct filter *)arguments;

@@ -1,16 +1,16 @@
-/* Threads that help with loops over rows. To start a thread for each loop would take as long as the loop. Compiled once.
+/* Threads that help with loops over rows; starting threads for each loop would take as long as the loop. Compiled once.
 
-   Helpers are started when loops first need them, and wait for loops from then on. They do not need the GIL. A forked
-   process has none and starts its own. */
+   Helpers are started when loops first need them; they then wait for further loops. They do not use the GIL. A forked
+   process has no helpers and starts its own. */
 
 #include "threads.h"
 
 #include <string.h>
 
-#define LOOPS 16     /* at the same time; others have no helpers */
+#define LOOPS 16     /* at the same time; further loops have no helpers */
 #define HELPERS 1024 /* at most */
 #ifndef SPINS
-#define SPINS 500    /* looks at a number before a thread sleeps: about as long as it takes to wake one */
+#define SPINS 500    /* polls before a thread sleeps: about as long as waking a thread takes */
 #endif
 
 /* `state` of a loop: helpers in it, helpers that may still join, and whether the caller sleeps until they have left. */
@@ -78,7 +78,7 @@ static void forget_helpers(void)
     memset(loops, 0, sizeof loops);
     opened = wanted = started = asleep = 0;
 }
-/* Signals go to the threads of Python. */
+/* Signals are blocked, so that Python's threads handle them. */
 static int start_thread(void)
 {
     static int watching;
@@ -137,7 +137,7 @@ static void leave(struct loop *loop)
     }
 }
 
-/* A helper: joins loops for ever. */
+/* A helper: joins loops forever. */
 static void help(void)
 {
     for (;;) {
@@ -160,7 +160,7 @@ static void help(void)
     }
 }
 
-/* A loop that nobody uses, or NULL. */
+/* A loop that is not in use, or NULL. */
 static struct loop *unused_loop(void)
 {
     for (int i = 0; i < LOOPS; i++)

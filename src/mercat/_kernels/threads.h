@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define ROWS 512 /* per thread at a time, if they take little time each */
+#define ROWS 512 /* per thread at a time, if each takes little time */
 
 /* Processes rows first <= i < last. */
 typedef void (*rows_function)(const void *arguments, int64_t first, int64_t last);

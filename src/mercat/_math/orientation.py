@@ -156,7 +156,7 @@ def _grid_axis(Y: np.ndarray) -> np.ndarray:
 
 
 def _refined_axis(Y: np.ndarray, along: np.ndarray | None = None) -> np.ndarray:
-    """Axis of least mean squared latitude, plus axis' along axis as a penalty on directions off the equator."""
+    """Axis of least mean squared latitude plus axis' along axis, a penalty on directions off the equator."""
     along = np.zeros((3, 3)) if along is None else along
     sample = Y[:: max(1, len(Y) // _N_SEARCH)]
     # For small latitudes, the solution is the axis of least inertia.

@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """Kernels in Triton: one program per block of points, which loops over neighbours, grid nodes or landmarks.
 
-Sums run in a fixed order, or over integers, so that the same input gives the same bits in every run. Sizes
-are not specialised: a kernel is compiled once for any number of rows, columns and landmarks.
+Sums run in a fixed order, or over integers, so that the same input gives the same bits in every run. Kernels
+are not specialised for sizes: each is compiled once for any number of rows, columns and landmarks.
 """
 
 from .angles import moments, weights

@@ -59,7 +59,7 @@ def map_moments(S1, S2, S12, t1, t2):
 
 @triton.jit
 def mixed_sums(B1, B2, close, product, q, summed1, summed2):
-    """M times the differences in the data, and the sum of a b over pairs of legs, equal ones included."""
+    """M times the differences in the data, and the sum of a b over pairs of legs, including equal ones."""
     W1 = B1 * close
     W2 = B2 * close
     M1 = _over_pairs(W1, product, q, summed1)

@@ -109,7 +109,7 @@ def _cell(row, column, i, there, n_columns):
 
 @triton.jit
 def _around(column, n_columns):
-    """Columns of a grid that is closed around the sphere."""
+    """Columns, wrapped around the sphere."""
     column = tl.where(column < 0, column + n_columns, column)
     return tl.where(column >= n_columns, column - n_columns, column)
 
@@ -173,7 +173,7 @@ def read_field(
 def move(
     Y, velocity, force, curvature, n, momentum, factor, longest, moved, faster, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """A step with momentum against a force: see `_detail.descent._moved`."""
+    """A step with momentum, against a force; see `_detail.descent._moved`."""
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     there = i < n
     x, y, z = load_points(Y, i, there)

@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit
 def load_points(Y, i, there):
-    """Unit vectors; (1, 0, 0) where there is none."""
+    """Unit vectors; (1, 0, 0) for missing points."""
     x = tl.load(Y + 3 * i, mask=there, other=1.0)
     y = tl.load(Y + 3 * i + 1, mask=there, other=0.0)
     z = tl.load(Y + 3 * i + 2, mask=there, other=0.0)
@@ -17,7 +17,7 @@ def load_points(Y, i, there):
 
 @triton.jit
 def load_vectors(F, i, there):
-    """Vectors; zeros where there is none."""
+    """Vectors; zeros for missing points."""
     f = tl.load(F + 3 * i, mask=there, other=0.0)
     g = tl.load(F + 3 * i + 1, mask=there, other=0.0)
     h = tl.load(F + 3 * i + 2, mask=there, other=0.0)
@@ -33,7 +33,7 @@ def store_vectors(F, i, there, f, g, h):
 
 @triton.jit
 def load_legs(legs, j, m, leg):
-    """Vectors of legs, as rows of a tile (1 x m); zeros where there is none."""
+    """Vectors of legs, as rows of a tile (1 x m); zeros for missing legs."""
     u = tl.load(legs + j, mask=leg, other=0.0)[None, :]
     v = tl.load(legs + m + j, mask=leg, other=0.0)[None, :]
     w = tl.load(legs + 2 * m + j, mask=leg, other=0.0)[None, :]

@@ -51,7 +51,7 @@ def choose(
     n, places, n_places, screened, n_kept, cos_apart, chosen, lowest,
     ROWS: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
-    """The `n_kept` places (3 x G) of lowest energy (n x G), apart from each other, and these energies.
+    """The `n_kept` places (3 x G) with the lowest energies (n x G), apart from each other, and the energies.
 
     See `_solve.energy._best_candidate`.
     """
@@ -197,7 +197,7 @@ def _newton(a, b, c, d, e, k, f, g, h, x, y, z):
 
 @triton.jit
 def _updated(a, b, c, d, e, k, su, sv, sw, yu, yv, yw, started, stretch):
-    """The inverse Hessian after a step s that changes the gradient by y; stretched without curvature."""
+    """The inverse Hessian after a step s that changes the gradient by y; scaled if there is no curvature."""
     sy = su * yu + sv * yv + sw * yw
     lengths = tl.sqrt(su * su + sv * sv + sw * sw) * tl.sqrt(yu * yu + yv * yv + yw * yw)
     curved = started & (sy > 1e-3 * lengths) & (sy > 1.1754944e-32)
@@ -220,7 +220,7 @@ def bfgs(
     n, step, last, first_step, longest, rounding, short, trial, found, slope,
     Y, gradient, state, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A step of BFGS of n points, each on its own, see `_solve.bfgs._advance`.
+    """A BFGS step of n points, each independently; see `_solve.bfgs._advance`.
 
     At the positions `trial` (n x 3), the energy is `found` (n) and its gradient `slope` (n x 3). Positions Y
     (n x 3), `gradient` (n x 3) and `state` (8 x n: energy, inverse Hessian, whether the point has converged)
