@@ -83,7 +83,7 @@ def load(path: Path) -> Any:
     anndata = require("anndata", f"Reading {path}", "cli,anndata")
     if path.is_dir():
         require("zarr", f"Reading {path}", "cli,anndata")
-        # Of the errors of a store, zarr raises the first, and asyncio logs the others when the program ends.
+        # zarr raises the first error of a store; asyncio would log the others when the program ends.
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with refusing(), reading(path, "a valid AnnData file", folder=True):
         (check_zarr if path.is_dir() else check_hdf5)(path)
@@ -98,7 +98,7 @@ def load(path: Path) -> Any:
 
 
 def _matrices(adata: Any) -> Iterator[tuple[str, Any]]:
-    """All arrays that may be sparse matrices: selecting rows of AnnData touches every one of them."""
+    """All arrays that may be sparse matrices: selecting rows of AnnData accesses each of them."""
     yield "X", adata.X
     if adata.raw is not None:
         yield "raw.X", adata.raw.X

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from .. import __version__
-from ._console import HelpedCommand, HelpedGroup, say
+from ._console import SafeCommand, SafeGroup, say
 from .compare import compare
 from .embed import embed
 from .evaluate import evaluate
@@ -28,16 +28,14 @@ exists or cannot be written, 5 a package is not installed, 130 Ctrl-C.
 """
 
 
-@click.group(
-    cls=HelpedGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=SafeGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mercat")
 def app() -> None:
     """Faithful maps of high-dimensional data on the sphere."""
 
 
 @click.command(
-    cls=HelpedCommand,
+    cls=SafeCommand,
     epilog="""\b
 Examples:
   mercat completion bash > ~/.local/share/bash-completion/completions/mercat
@@ -50,7 +48,7 @@ def completion(shell: str) -> None:
     """Print a script for shell completion."""
     kind = get_completion_class(shell)
     assert kind is not None
-    # Only the base class checks the version of an installed bash.
+    # For bash, this also warns if the installed version is too old.
     say(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
 
 

@@ -20,7 +20,7 @@ NPY_START = b"\x93NUMPY"
 
 
 def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
-    """One array, (n, d)."""
+    """Read one array (n, d)."""
     del console
     if zipfile.is_zipfile(path):
         raise BadInput(f"{path} holds several arrays. Call it .npz.")
@@ -69,7 +69,7 @@ def _loaded_npy(path: Path) -> np.ndarray:
 
 
 def turned(X: Any, options: ReadOptions) -> Any:
-    """The array, transposed if asked for."""
+    """The array, transposed if the options say so."""
     if not options.transpose:
         return X
     return X.T if isinstance(X, np.ndarray) else X.T.tocsr()

@@ -37,7 +37,7 @@ class Frame:
     place: Place
 
     def column(self, name: str) -> Any:
-        """The column of a name."""
+        """The column with this name."""
         return self.data.iloc[:, self.names.index(name)]
 
 
@@ -52,7 +52,7 @@ class _Sorting:
     meta: dict[str, Any] = field(default_factory=dict)
     ids: str | None = None
     numbered: str | None = None  # a column that numbers the rows
-    formatted: dict[str, str] = field(default_factory=dict)  # text like numbers, with an example
+    formatted: dict[str, str] = field(default_factory=dict)  # text like numbers, with examples
 
 
 def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
@@ -210,7 +210,7 @@ def _doubt_text(sorting: _Sorting) -> None:
 
 
 def _formatted_number(column: Any) -> str | None:
-    """An example of a formatted number, if most values of a text column are such."""
+    """An example of a formatted number, if at least half of a text column is formatted numbers."""
     import pandas as pd
 
     if column.dtype != object and not pd.api.types.is_string_dtype(column):
@@ -270,7 +270,7 @@ def _common_type(frame: Any) -> Any:
     """float32 if it represents all columns exactly, else float64."""
     try:
         exact = all(np.can_cast(dtype, np.float32) for dtype in frame.dtypes)
-    except TypeError:  # a type of pandas' own, as Int64
+    except TypeError:  # a type of pandas, such as Int64
         exact = False
     return np.float32 if exact else np.float64
 
@@ -286,7 +286,7 @@ def plain(column: Any, path: Path, name: str) -> Any:
     if column.dtype == bool:
         return column
     if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
-        if types.is_extension_array_dtype(column):  # pandas' own types, which may hold NA
+        if types.is_extension_array_dtype(column):  # pandas types, which may contain NA
             column = column.astype(column.dtype.numpy_dtype if column.notna().all() else np.float64)
         too_large = column.dtype.kind in "iu" and len(column) and column.abs().max() > 2**53
         return column.astype(str) if too_large else column
@@ -304,7 +304,7 @@ def plain(column: Any, path: Path, name: str) -> Any:
 
 
 def as_shown(column: Any) -> Any:
-    """A column of metadata for pages and pictures: texts that are all dates or times (ISO 8601) as such."""
+    """A column of metadata for pages and pictures; text that is all ISO 8601 dates or times is converted."""
     import pandas as pd
 
     known = column.dropna()
@@ -312,7 +312,7 @@ def as_shown(column: Any) -> Any:
         return column
     try:
         times = pd.to_datetime(column, format="ISO8601", utc=True)
-    except (ValueError, OverflowError):  # as the 30th of February
+    except (ValueError, OverflowError):  # such as 30 February
         return column
     return times.dt.tz_localize(None)
 

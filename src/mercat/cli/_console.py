@@ -120,7 +120,7 @@ def _logged(tell: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _told_safely() -> Iterator[None]:
+def _escaped_errors() -> Iterator[None]:
     """Escape control characters in error messages, including click's own."""
     try:
         yield
@@ -135,7 +135,7 @@ def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
 
 
 def show_errors_safely() -> None:
-    """Escape errors that no command shows: of threads, tasks and destructors."""
+    """Escape control characters in errors outside of commands: in threads, tasks and destructors."""
 
     def show(about: Any) -> None:
         show_traceback(about.exc_type, about.exc_value, about.exc_traceback)
@@ -159,25 +159,25 @@ def printing() -> Iterator[None]:
         raise BadOutput(f"The result cannot be written to stdout: {why}.") from error
 
 
-class _Helped:
-    """A click command that handles errors of stdout and escapes messages, also for --help."""
+class _Safe:
+    """Handling of errors of stdout and escaping of messages for click commands, including --help."""
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        with printing(), _told_safely():
+        with printing(), _escaped_errors():
             context: click.Context = super().make_context(*arguments, **keywords)  # type: ignore[misc]
             return context
 
     def invoke(self, context: click.Context) -> Any:
-        with _told_safely():
+        with _escaped_errors():
             return super().invoke(context)  # type: ignore[misc]
 
 
-class HelpedCommand(_Helped, click.Command):
-    """A command."""
+class SafeCommand(_Safe, click.Command):
+    """A command with error handling."""
 
 
-class HelpedGroup(_Helped, click.Group):
-    """A group of commands."""
+class SafeGroup(_Safe, click.Group):
+    """A group of commands with error handling."""
 
 
 def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Command]:
@@ -191,10 +191,10 @@ def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Co
                 function(console, **arguments)
 
         decorated: Any = run
-        for option in reversed([*options, *_LOUDNESS]):
+        for option in reversed([*options, *_VERBOSITY]):
             decorated = option(decorated)
         return click.command(
-            cls=HelpedCommand,
+            cls=SafeCommand,
             epilog=epilog,
             context_settings={"help_option_names": ["-h", "--help"]},
         )(decorated)
@@ -202,9 +202,9 @@ def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Co
     return decorate
 
 
-_LOUDNESS = [
+_VERBOSITY = [
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-    click.option("-q", "--quiet", is_flag=True, help="No progress bars and no notes."),
+    click.option("-q", "--quiet", is_flag=True, help="Do not show progress bars and notes."),
 ]
 
 

@@ -29,7 +29,7 @@ class Embedding:
     Y: np.ndarray
     loss: np.ndarray | None
     meta: Any
-    lost: str = "loss"  # the column of the file that holds the loss
+    loss_name: str = "loss"  # the column of the file that holds the loss
     uns: Mapping[str, Any] = field(default_factory=dict)  # of an AnnData file
 
 
@@ -85,7 +85,7 @@ def _of_frame(path: Path, console: Console) -> Embedding:
     rest = {
         name or index: plain(frame.data.iloc[:, k], path, name)
         for k, name in enumerate(frame.names)
-        if name not in COORDINATES and (name or k == 0)  # others are ends of lines
+        if name not in COORDINATES and (name or k == 0)  # others are delimiters at ends of lines
     }
     return Embedding(path, Y, loss, pd.DataFrame(rest, index=pd.RangeIndex(len(Y))))
 
@@ -97,19 +97,19 @@ def _of_anndata(path: Path, key: str | None) -> Embedding:
 
     adata = load(path)
     key = key or KEY
-    if sphere_of(key) in adata.obsm:  # of a map, what it shows
+    if sphere_of(key) in adata.obsm:  # for the key of a flat map, the positions that it shows
         key = sphere_of(key)
     if key not in adata.obsm:
         keys = listed(adata.obsm.keys()) or "none"
         raise BadInput(f"{path} has no obsm {key!r}. --embedding-key takes one of: {keys}.")
     obs = adata.obs
-    lost = loss_column(map_of(adata, key))
-    loss = obs[lost].to_numpy() if lost in obs else None
-    meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != lost}
+    loss_name = loss_column(map_of(adata, key))
+    loss = obs[loss_name].to_numpy() if loss_name in obs else None
+    meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != loss_name}
     ids = unused(str(obs.index.name or "index"), meta)
     names = {ids: np.asarray(adata.obs_names, dtype=object)}
     frame = pd.DataFrame(names | meta, index=pd.RangeIndex(adata.n_obs))
-    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, lost, adata.uns)
+    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, loss_name, adata.uns)
 
 
 def _of_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:

@@ -108,7 +108,8 @@ def _header(path: Path, stream: BinaryIO) -> _Header:
         raise ValueError("its first line is not the header of a matrix.")
     kind, field, symmetry = banner[2:]
     if kind not in (b"coordinate", b"array") or field not in _FIELDS or symmetry not in _SYMMETRY:
-        raise ValueError("it must hold real numbers, " + b" ".join(banner[2:]).decode("latin-1"))
+        got = b" ".join(banner[2:]).decode("latin-1")
+        raise ValueError(f"it must hold real numbers, got {got}.")
     sparse, sign = kind == b"coordinate", _SYMMETRY[symmetry]
     sizes = [int(size) for size in line.split()]
     if len(sizes) != 2 + sparse or min(sizes) < 0 or (sign and sizes[0] != sizes[1]):
@@ -126,7 +127,7 @@ def _entries(path: Path, header: _Header) -> np.ndarray:
     """The numbers, one row per line."""
     import pandas as pd
 
-    if wrong := _first_wrong(path, header, 1):  # which would determine the number of columns
+    if wrong := _first_wrong(path, header, 1):  # pandas counts columns in the first line
         raise ValueError(wrong)
     try:
         with _untrusted.opened(path) as stream:
@@ -152,7 +153,7 @@ def _entries(path: Path, header: _Header) -> np.ndarray:
 
 
 def _first_wrong(path: Path, header: _Header, most: float = math.inf) -> str | None:
-    """Message about the first line that does not have the right number of numbers, among `most`."""
+    """Message about the first line with too few or too many numbers, among the first `most` lines."""
     with _untrusted.opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             cells = line.split(None, header.width)

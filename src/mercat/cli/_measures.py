@@ -20,7 +20,7 @@ def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
 
 
 def neighbors(k: int | None, n: int, console: Console) -> int:
-    """-k, by default that of `metrics.report`; a note says if it is less than usual."""
+    """-k, by default as in `metrics.report`, with a note if it is less than usual."""
     from ..metrics._neighborhood import N_COMPARED
     from ..metrics._report import default_k
 
@@ -28,7 +28,7 @@ def neighbors(k: int | None, n: int, console: Console) -> int:
         k = default_k(n)
         if k < N_COMPARED:
             console.note(
-                f"Neighbourhoods have {counted(k, 'point')} instead of {N_COMPARED}, at most half of the {n}."
+                f"Neighbourhoods have {counted(k, 'point')} instead of {N_COMPARED}: at most half of all {n}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")
@@ -76,6 +76,6 @@ def labels(table: Any, name: str | None, console: Console) -> Any:
         )
     if column.nunique() < 3:
         console.note(
-            f"{name!r} has fewer than 3 classes: the distances of their centroids have nothing to correlate."
+            f"{name!r} has fewer than 3 classes: the distances between their centroids cannot be correlated."
         )
     return column.astype(str).astype(object).where(~missing, None).to_numpy()

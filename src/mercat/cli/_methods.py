@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-COMPONENTS = 50  # principal components that t-SNE is customarily given
+COMPONENTS = 50  # principal components, the customary input of t-SNE
 CLUSTERS = (4, 8, 16, 32, 64)  # numbers of clusters in the example of PCC's authors
 
 
@@ -27,7 +27,7 @@ class Method(NamedTuple):
     distribution: str  # whose version is recorded
     embed: Callable[..., Any]
     source: str = ""  # where to get it, unless it comes with mercat[peers]
-    usual: bool = False  # compared with unless others are named
+    usual: bool = False  # compared with by default
 
     def load(self) -> dict[str, str]:
         """Import the method's module; return its version and that of NumPy."""
@@ -64,7 +64,7 @@ def _mercat(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 def _umap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     from umap import UMAP
 
-    if seed is not None:  # with which UMAP runs on one core
+    if seed is not None:  # with a seed, UMAP runs on one core
         n_jobs = 1
     return UMAP(random_state=seed, n_jobs=n_jobs, **options).fit_transform(X)
 
@@ -91,7 +91,7 @@ def _dreams(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     from openTSNE import TSNE
 
     if "reg_lambda" not in TSNE.__init__.__code__.co_varnames:
-        raise ImportError("the openTSNE that is installed is not that of DREAMS")
+        raise ImportError("the installed openTSNE is not the one of DREAMS")
     X = _reduced(X)
     plane = np.asarray(principal_components(X, 2), dtype=np.float64)
     plane /= plane[:, 0].std()
@@ -112,7 +112,7 @@ def _reduced(X: Any) -> Any:
 
 
 def _ncvis(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    del n_jobs  # of which the result would depend
+    del n_jobs  # the result would depend on it
     from ncvis import NCVis
 
     model = NCVis(d=2, random_seed=42 if seed is None else seed, **options)

@@ -38,7 +38,7 @@ class FiniteNumber(_ParamType):
 
 
 class IntegerOr(_ParamType):
-    """An integer of at least `least`, or one of some words."""
+    """An integer of at least `least`, or one of a few words."""
 
     name = "integer"
 
@@ -156,18 +156,18 @@ READING: list[Decorator] = [
         default=None,
         help="Whether the first line has names. [default: detected]",
     ),
-    click.option("--transpose", is_flag=True, help="Take columns as points."),
+    click.option("--transpose", is_flag=True, help="Treat columns as points."),
 ]
 PREPARING: list[Decorator] = [
-    click.option("--log1p", is_flag=True, help="Take log(1 + x) first."),
+    click.option("--log1p", is_flag=True, help="Transform the data by log(1 + x) first."),
     click.option(
-        "--scale", is_flag=True, help="Standardize each column: centre it, divide by its deviation."
+        "--scale", is_flag=True, help="Standardize each column to mean 0 and standard deviation 1."
     ),
 ]
 
 
 def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
-    """The option of a parameter of Mercat, with its declared default and help; `settings` override them."""
+    """Option for a parameter of Mercat, with its declared default and help; `settings` override these."""
     declared = PARAMETERS[name]
     option = option or "--" + name.replace("_", "-")
     found: dict[str, Any] = {"default": declared.default, "help": declared.help}
@@ -184,7 +184,7 @@ def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
     return click.option(option, name, **(found | settings))
 
 
-# Parameters of Mercat that are options of every command that fits.
+# Parameters of Mercat that are options of all commands that fit a map.
 MODEL: dict[str, Decorator] = {
     name: of_model(name)
     for name in (

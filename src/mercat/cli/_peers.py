@@ -39,9 +39,8 @@ def attempt(
     said = io.StringIO()
     with _heard() as remarks, contextlib.redirect_stdout(said):
         try:
-            require(
-                method.module, method.title, "peers"
-            )  # before the clock starts: Mercat is there
+            # Before the clock starts: Mercat is already imported.
+            require(method.module, method.title, "peers")
             start = time.perf_counter()
             Y = np.asarray(method.embed(X, seed, n_jobs, **(options or {})), dtype=np.float64)
             seconds = time.perf_counter() - start
@@ -50,10 +49,10 @@ def attempt(
             return Outcome(method.title, absent=how)
         except ImportError as error:
             return Outcome(method.title, absent=f"cannot be imported: {error}")
-        except Exception as error:  # whatever a peer raises must not cost the others
+        except Exception as error:  # no error of one method may stop the others
             return Outcome(method.title, absent=f"failed: {type(error).__name__}: {error}")
     if Y.ndim != 2 or len(Y) != len(X) or not np.isfinite(Y).all():
-        return Outcome(method.title, absent="failed: its embedding holds NaN or infinity")
+        return Outcome(method.title, absent="failed: its embedding contains NaN or infinity")
     return Outcome(method.title, Y, seconds, remarks=sorted(set(remarks)))
 
 

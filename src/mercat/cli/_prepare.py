@@ -1,4 +1,4 @@
-"""--log1p and --scale, which are stored with the model."""
+"""Transformations by --log1p and --scale, stored with the model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Preparation:
             center = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
             squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
             spread = np.sqrt(np.maximum(squares - center**2, 0))
-            # The centre of Euclidean data does not matter, and would make them dense.
+            # Euclidean distances do not depend on the centre, and centred data would be dense.
             return cls(log1p, None, np.where(spread > 0, spread, 1.0))
         center, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-        constant = X.max(axis=0) == X.min(axis=0)  # whose spread is rounding
+        constant = X.max(axis=0) == X.min(axis=0)  # their spread is rounding
         return cls(log1p, center, np.where(constant, 1.0, spread))
 
     def apply(self, table: Table) -> Any:

@@ -1,4 +1,4 @@
-"""Read a table with the reader of its file name's suffix."""
+"""Read a table in the format given by its file name's suffix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ending(path: Path) -> str:
 
 
 def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
-    """Read the table of a file; missing numbers are refused or dropped."""
+    """Read a table from a file; rows with missing numbers raise an error or are dropped."""
     with naming(path):
         return _table_of(path, options, console)
 
@@ -118,9 +118,9 @@ def _columnar(path: Path) -> Any:
     reader = pd.read_parquet if ending(path) == ".parquet" else pd.read_feather
     try:
         frame = reader(path)
-    except ImportError:  # a pyarrow that pandas does not take
+    except ImportError:  # a version of pyarrow that pandas does not support
         raise
-    except Exception as error:  # pyarrow's errors, of many kinds
+    except Exception as error:  # pyarrow raises errors of many types
         raise BadInput(f"{path} is broken or truncated: {short(error)}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         index, name = frame.index.to_flat_index().map(str), frame.index.name

@@ -20,11 +20,11 @@ from ._problems import counted
 MEANING = {
     "angle_preservation": ("Angles", "correlation of the angles between any three points"),
     "distance_preservation": ("Distances", "rank correlation of the distances of all pairs"),
-    "neighborhood_preservation": ("Neighbours", "share of nearest neighbours preserved"),
+    "neighborhood_preservation": ("Neighbours", "fraction of nearest neighbours preserved"),
     "density_preservation": ("Density", "correlation of the density around each point"),
     "trustworthiness": ("Trust", "neighbours on the map that are neighbours in the data"),
     "continuity": ("Continuity", "neighbours in the data that are neighbours on the map"),
-    "torn_neighbors": ("Torn", "share of the neighbours in the data that lie far away on the map"),
+    "torn_neighbors": ("Torn", "fraction of neighbours in the data that are far away on the map"),
     "random_triplet_accuracy": ("Triplets", "triplets in which the same point is nearer"),
     "knn_accuracy": ("Classes", "points whose label is that of most neighbours on the map"),
     "centroid_preservation": (
@@ -136,7 +136,7 @@ def _picture(outcome: Outcome, color: Any) -> str:
     name, stream = html.escape(outcome.title), io.BytesIO()
     (ax,), Y = grid(1), np.asarray(outcome.Y, dtype=np.float64)
     draw: Any = draw_plane if Y.shape[1] == 2 else draw_map
-    style = Style(legend_location=None, advice="")  # no other map can be asked for in a report
+    style = Style(legend_location=None, advice="")  # the user cannot choose another map in a report
     draw(Y, coloring(color, len(Y)), style, ax=ax)
     ax.figure.savefig(stream, format="png", dpi=160)
     pyplot.close(ax.figure)
@@ -173,7 +173,7 @@ def _legend(color: Any) -> str:
 
 
 def _day(value: float) -> str:
-    """The day of a time as matplotlib counts it."""
+    """The day of a time in matplotlib's date format."""
     from matplotlib.dates import num2date
 
     return str(num2date(value).date())  # type: ignore[no-untyped-call]

@@ -13,7 +13,7 @@ from .._files.untrusted import allowance
 from ._console import Console
 from ._problems import BadInput, counted, listed
 
-Place = Callable[[int, int], str]  # row and column, to where that cell stands in the file
+Place = Callable[[int, int], str]  # of row and column; describes where the cell is in the file
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class ReadOptions:
     delimiter: str | None = None
     header: bool | None = None
     transpose: bool = False
-    expected: tuple[str, ...] | None = None  # the features, where a model knows them
-    # Where to put faults, for who looks at a file and does not use it.
+    expected: tuple[str, ...] | None = None  # features of the model, if it has names
+    # If given, faults are collected here instead of raised: to describe a file without using it.
     faults: list[str] | None = None
 
     @property
@@ -134,7 +134,7 @@ class Table:
         return self.columns([k for k, name in enumerate(features) if name not in left_out])
 
     def dense(self, most: float = 4e9) -> np.ndarray:
-        """X as a dense array, unless that would be too large."""
+        """X as a dense array; raise BadInput if that would be too large."""
         if not self.is_sparse:
             return np.asarray(self.X)
         n, d = self.X.shape

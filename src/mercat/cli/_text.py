@@ -1,6 +1,6 @@
 """Read text tables, delimited by comma, semicolon or tab, with or without a header.
 
-pandas reads them. If something is wrong, Python's csv module reads again to locate the line.
+They are read by pandas. If something is wrong, Python's csv module reads the file again to locate the line.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ._console import Console
 from ._problems import BadInput, counted, listed
 from ._table import ReadOptions
 
-_SAMPLE = 200  # lines that tell what kind of file it is,
-_SAMPLE_SIZE = 1 << 22  # or fewer of more characters
+_SAMPLE = 200  # lines from which the dialect is detected, ...
+_SAMPLE_SIZE = 1 << 22  # ... or fewer if they have more than this number of characters
 _DELIMITERS = ",;\t|"
 _POINT, _COMMA = re.compile(r"[+-]?\d*\.\d+"), re.compile(r"[+-]?\d+,\d+")
 _BINARY = {
@@ -49,7 +49,7 @@ class TextFile:
     n_header: int  # lines before the first row
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Last line number and cells of each row; raises BadInput at an incomplete row."""
+        """Yield the last line number and the cells of each row; raise BadInput at an incomplete row."""
         with opened(self.path, self.encoding) as file:
             reader = csv.reader(file, strict=True, **dialect(self.delimiter))
             try:
@@ -167,7 +167,7 @@ def _not_text(error: UnicodeDecodeError) -> str:
     return f"the byte {byte:#04x} is not UTF-8 text. Save the file as UTF-8."
 
 
-# ------------------------------------------------------------------ what kind of file it is
+# ------------------------------------------------------------------ detection of the dialect
 
 
 def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
@@ -197,13 +197,13 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
     if not has_header:
         if options.header is None:
             console.note(
-                f"The first line of {path} is all numbers and taken as a row; --header takes it as names."
+                f"The first line of {path} has only numbers and is read as a row; --header reads it as names."
             )
         names = [f"c{k}" for k in range(1, len(first) + 1)]
         return TextFile(path, encoding, delimiter, _decimal(rows, delimiter, console), names, 0)
     if _counts(first):
         console.note(
-            f"The first line of {path} is 0, 1, 2, ... and is taken as names; --no-header takes it as a row."
+            f"The first line of {path} is 0, 1, 2, ... and is read as names; --no-header reads it as a row."
         )
     names = [name.strip() for name in first]
     if _has_row_names(first, [cells for _, cells in rows[1:]]):
@@ -214,7 +214,7 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
 
 
 def _first_lines(stream: TextIO) -> list[str]:
-    """The first lines, two with text at least."""
+    """The first lines, at least two of them with text."""
     lines: list[str] = []
     size = n_text = 0
     for line in itertools.islice(stream, _SAMPLE):
@@ -238,12 +238,12 @@ def _check_width(path: Path, n_columns: int) -> None:
 def _delimiter(path: Path, line: str) -> str:
     if ".tsv" in path.suffixes and "\t" in line:
         return "\t"
-    bare = re.sub(r'"[^"]*("|$)', "", line)  # a name may go on in the next line
-    return max(_DELIMITERS, key=bare.count)  # the comma, where there is none of them
+    bare = re.sub(r'"[^"]*("|$)', "", line)  # a name may continue on the next line
+    return max(_DELIMITERS, key=bare.count)  # the comma if there are none
 
 
 def _has_header(cells: list[str]) -> bool:
-    """Whether the first line has names: not all cells are numbers, or they count up, as pandas writes."""
+    """Whether the first line has names: not all cells are numbers, or they count up, as written by pandas."""
     return _numbers(cells) is None or _counts(cells)
 
 

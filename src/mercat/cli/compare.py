@@ -30,7 +30,8 @@ Examples:
   mercat compare cells.csv -o report.html --method pca --method umap
 
 \b
-The report names methods that are not installed and where to get them. Those of the default come with
+The report says which methods are not installed and where to get them. The
+default methods come with
   pip install "mercat[peers]"
 """
 _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
@@ -74,7 +75,7 @@ def compare(
 ) -> None:
     """Compare Mercat with other methods in one report.
 
-    Embeds DATA with Mercat and all installed methods; measures and draws the maps.
+    Embeds DATA with Mercat and other methods, and measures and draws the maps.
     """
     require("matplotlib", "mercat compare", "cli")
     outputs = Outputs(force=force, inputs=[data])

@@ -118,7 +118,7 @@ def _check_number(table: Table) -> None:
 
 
 def _kept(model: Any, summary: dict[str, Any]) -> str:
-    """Number of components behind the angles, if not all columns."""
+    """Number of principal components used for the angles, if not all columns."""
     kept = summary["n_components"]
     if model.n_spectral != "auto" and kept == summary["n_features"]:
         return ""

@@ -37,7 +37,7 @@ numeric columns by another method, with the rows of DATA in the same order.
         type=_options.IntegerOr(10, auto="auto"),
         default="auto",
         show_default=True,
-        help="Size of the sample of points; auto: all of few, at most 1000 of many.",
+        help="Number of sampled points; auto: all points of small data, at most 1000 of large data.",
     ),
     _options.seed("Seed of the sample."),
     _options.METRIC,

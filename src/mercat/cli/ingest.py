@@ -27,10 +27,10 @@ Examples:
   mercat ingest atlas-map.h5ad new.h5ad --html new.html --transfer cell_type
 
 \b
-Both are AnnData files (.h5ad, .zarr), normalised and logged in the same way.
-Genes are matched by name; new cells are projected onto the components of the
-reference. The column mercat_fit is near 0 for cells that are unlike all
-cells of the reference.
+Both are AnnData files (.h5ad, .zarr), normalised and log-transformed in the
+same way. Genes are matched by name; new cells are projected onto the
+components of the reference. The column mercat_fit is near 0 for cells that
+are unlike all cells of the reference.
 """
 
 
@@ -43,8 +43,8 @@ cells of the reference.
         "--transfer",
         multiple=True,
         metavar="COLUMN[=NAME]",
-        help="Transfer these labels of REFERENCE, under a new name if given, with the share of neighbours "
-        "that agree.",
+        help="Transfer this column of labels of REFERENCE, under a new name if given, with the fraction of "
+        "neighbours that agree.",
     ),
     click.option(
         "-k",
@@ -130,7 +130,7 @@ def _labels(
             raise unknown_column("--transfer", name, atlas.obs.columns, paths[0])
         if new in cells.obs and f"{new}_confidence" not in cells.obs:
             raise click.BadParameter(
-                f"{paths[1]} has a column {new!r} already: --transfer {name}=NAME writes another.",
+                f"{paths[1]} already has a column {new!r}: use another name with --transfer {name}=NAME.",
                 param_hint="'--transfer'",
             )
         found[name] = new

@@ -37,7 +37,7 @@ EMBEDDING is a file written by `mercat embed` or `mercat transform`. Without
         "--open/--no-open",
         "opens",
         default=None,
-        help="Open the page in the browser. [default: if no -o]",
+        help="Open the page in the browser. [default: only without -o]",
     ),
     _options.EMBEDDING_KEY,
     _options.FORCE,
@@ -82,13 +82,13 @@ def _embedded(found: Embedding, label: str | None) -> Embedded:
         ) from error
     if found.loss is not None and POINT_LOSS in found.meta:
         raise BadInput(
-            f"{found.path} has a column {POINT_LOSS!r}, as the page calls its column {found.lost!r}: rename "
-            "it."
+            f"{found.path} has a column {POINT_LOSS!r}, which is the page's name for {found.loss_name!r}: "
+            "rename it."
         )
-    if found.loss is not None and label in ("loss", found.lost):
-        label = POINT_LOSS  # as the page has it
+    if found.loss is not None and label in ("loss", found.loss_name):
+        label = POINT_LOSS  # the name on the page
     elif label is not None and label not in found.meta:
-        columns = [*found.meta.columns, *([] if found.loss is None else [found.lost])]
+        columns = [*found.meta.columns, *([] if found.loss is None else [found.loss_name])]
         raise unknown_column("--label", label, columns, found.path, "metadata column")
     table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "", uns=found.uns)
     return Embedded(table, found.Y, found.loss, label)
