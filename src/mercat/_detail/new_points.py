@@ -172,8 +172,8 @@ class DetailPlacer(_Surroundings):
         assert far is not None
         of_neighbors = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
         numbers = *far, 1 / bandwidth**2, *of_neighbors, LONGEST_STEP * bandwidth
-        X, near, _ = pairs
-        compared = X, near, products_of(X, self.anchors)
+        X, inverse_distance, _ = pairs
+        compared = X, inverse_distance, products_of(X, self.anchors)
         arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared
         anchors = self.anchors.for_kernels
         return kernels.settle(*arrays, anchors, self.field, numbers, _STEPS)

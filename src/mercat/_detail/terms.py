@@ -138,20 +138,30 @@ class AngleTerm(NamedTuple):
         The sums are those of b, b^2 and ab over the triples with points as apices.
         """
         xp, m = namespace(Y), anchors.X.shape[0]
-        X, near, squares = pairs
+        X, inverse_distance, squares = pairs
         count, steepest = self.factors(m)
-        if device_kernels.take(X, Y, near) and device_kernels.takes_legs(m):
+        if device_kernels.take(X, Y, inverse_distance) and device_kernels.takes_legs(m):
             force, steepness, moments = device_kernels.angle_force(
-                X, squares, Y, near, anchors, anchors.frame, anchors.offset, self.calibration
+                X,
+                squares,
+                Y,
+                inverse_distance,
+                anchors,
+                anchors.frame,
+                anchors.offset,
+                self.calibration,
             )
             sums = xp.sum(moments, axis=1, dtype=widest(moments))
         else:
-            mask = xp.astype(near > 0, near.dtype)
-            legs = legs_with_ones(X, anchors.X, near)._replace(mask=mask)
+            mask = xp.astype(inverse_distance > 0, inverse_distance.dtype)
+            legs = legs_with_ones(X, anchors.X, inverse_distance)._replace(mask=mask)
             b, s = directions(legs, Y, anchors.Y, anchors.softening)
             to_apices, _ = apex_gradient(legs, Y, anchors.Y, b, s, self.calibration)
-            near, mask = xp.matrix_transpose(near), xp.matrix_transpose(mask)
-            legs = legs_with_ones(anchors.X, X, near)._replace(mask=mask)
+            inverse_distance, mask = (
+                xp.matrix_transpose(inverse_distance),
+                xp.matrix_transpose(mask),
+            )
+            legs = legs_with_ones(anchors.X, X, inverse_distance)._replace(mask=mask)
             c = bearings(anchors.Y, Y, mask, anchors.softening)
             _, to_legs = apex_gradient(legs, anchors.Y, Y, c, anchors.sums, self.calibration)
             force, steepness = to_apices + to_legs, row_dot(b.inverse_sine, b.inverse_sine)

@@ -7,6 +7,8 @@ variable MERCAT_NATIVE=0) and in tests:
     if kernels.available():
         return kernels.attraction(...)
 
+In C, inverse distances in the data, 0 for points that coincide, are called `near`.
+
 `device` and `_triton` do the same for GPUs.
 """
 

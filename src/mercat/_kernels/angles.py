@@ -39,13 +39,13 @@ def bearings(
     dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
     ones = np.ones(m, dtype=dtype)
     present = ones if mask is None else exactly(mask, dtype)
-    near = ones if inverse_distance is None else exactly(inverse_distance, dtype)
+    inverse_distance = ones if inverse_distance is None else exactly(inverse_distance, dtype)
     shapes = (2, b, m), (b, m), (2, b, 3), (2, b), (b,), (2, b), (2, b, m)
     found = tuple(np.empty(shape, dtype=dtype) for shape in shapes)
     run(
         f"bearings_{dtype}",
         b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), present, _stride(present),
-        softening, near, _stride(near), *found,
+        softening, inverse_distance, _stride(inverse_distance), *found,
     )  # fmt: skip
     return found
 

@@ -6,6 +6,8 @@ variable MERCAT_TRITON is 0, and in tests:
     if device.take(Y):
         return device.attraction(...)
 
+Inverse distances in the data, 0 for points that coincide, are called `near`, as in the C kernels.
+
 Triton compiles a kernel once per type of GPU and keeps the result on disk (in TRITON_CACHE_DIR, by default
 ~/.triton/cache). `prepare` starts compiling all kernels of a fit in parallel, in the background.
 """

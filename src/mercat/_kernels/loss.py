@@ -23,8 +23,8 @@ class Apices(NamedTuple):
 def apices_of(X: np.ndarray, inverse_distance: np.ndarray) -> Apices:
     """Points X (n x r), at most `MOST_APICES`, and their inverse distances (n x n)."""
     assert len(X) <= MOST_APICES, len(X)  # the size of the arrays in C
-    near = exactly(inverse_distance, np.float32)
-    return Apices(*by_rows_and_columns(X), near, X.shape[1])
+    inverse_distance = exactly(inverse_distance, np.float32)
+    return Apices(*by_rows_and_columns(X), inverse_distance, X.shape[1])
 
 
 def loss_sums(

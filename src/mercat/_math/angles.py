@@ -367,8 +367,10 @@ def apex_gradient(
     """
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
         products, sums = products_with_legs(s.M, legs), (s.S, s.S12, s.t)
-        near = legs.inverse_distance
-        return kernels.turning_forces(Y_apex, Y_legs, near, b, sums, products, calibration)
+        inverse_distance = legs.inverse_distance
+        return kernels.turning_forces(
+            Y_apex, Y_legs, inverse_distance, b, sums, products, calibration
+        )
     pulls = turning_pulls(legs, b, s, calibration)
     to_legs = force_on_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
     return force_on_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs

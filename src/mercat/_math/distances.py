@@ -47,15 +47,15 @@ class HalfRanks(NamedTuple):
 
     def inverse(self, inverse_distance: Array) -> Array:
         """1 / h(d) for inverse distances 1 / d; zero, for points that coincide in the data, stays zero."""
-        near, slope = inverse_distance, 1 / self.deviation
-        if kernels.take(near) and near.dtype == "float32":
-            return kernels.half_ranks(near, self.quantiles, self.ranks, slope)
-        xp = namespace(near)
-        quantiles, ranks = (xp.asarray(a, **like(near)) for a in self[:2])
-        if device_kernels.take(near):
-            return device_kernels.half_ranks(near, quantiles, ranks, slope)
-        apart = near > 0
-        d = apart / xp.where(apart, near, xp.ones_like(near))
+        slope = 1 / self.deviation
+        if kernels.take(inverse_distance) and inverse_distance.dtype == "float32":
+            return kernels.half_ranks(inverse_distance, self.quantiles, self.ranks, slope)
+        xp = namespace(inverse_distance)
+        quantiles, ranks = (xp.asarray(a, **like(inverse_distance)) for a in self[:2])
+        if device_kernels.take(inverse_distance):
+            return device_kernels.half_ranks(inverse_distance, quantiles, ranks, slope)
+        apart = inverse_distance > 0
+        d = apart / xp.where(apart, inverse_distance, xp.ones_like(inverse_distance))
         above = xp.searchsorted(quantiles, xp.reshape(d, (-1,)), side="right")
         above = xp.reshape(xp.clip(above, 1, N_STEPS), d.shape)
         low, high = quantiles[above - 1], quantiles[above]

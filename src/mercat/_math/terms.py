@@ -70,7 +70,7 @@ def fitted_to(term: PairTerm, X: Array, Y: Array, scale: HalfRanks | None = None
     X, Y = xp.astype(X, xp.float32), xp.astype(Y, xp.float32)
     n, parts = len(X), []
     for block in blocks(n, _ROWS_PER_BLOCK):
-        near = on_scale(inverse_distances(X[block], X), scale)
-        found = term.residuals(near, Y[block], Y)[2]
+        inverse_distance = on_scale(inverse_distances(X[block], X), scale)
+        found = term.residuals(inverse_distance, Y[block], Y)[2]
         parts.append(to_numpy(xp.sum(found, axis=1, dtype=widest(found))))
     return term.fitted(np.sum(parts, axis=0), n * (n - 1))[0]

@@ -42,17 +42,19 @@ class Energy:
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._compare_with(landmarks, away_from)
-        self.K, near, self.nearest = _linear_parts(X, landmarks)
-        self.apex_legs = legs_with_ones(X, landmarks.X[: landmarks.used_apex_legs, :], near)
-        self._see(near)
+        self.K, inverse_distance, self.nearest = _linear_parts(X, landmarks)
+        self.apex_legs = legs_with_ones(
+            X, landmarks.X[: landmarks.used_apex_legs, :], inverse_distance
+        )
+        self._see(inverse_distance)
 
     def _compare_with(self, landmarks: Landmarks, away_from: Array | None) -> None:
         self.landmarks, self.away_from = landmarks, away_from
         self.apex_weight, self.terms = landmarks.apex_weight, landmarks.weighted_terms
 
-    def _see(self, near: Array) -> None:
+    def _see(self, inverse_distance: Array) -> None:
         """Prepare the distances of the terms from the inverse distances to the legs of an apex (b x m)."""
-        self.seen = [on_scale(near, scale) for _, _, scale in self.landmarks.terms]
+        self.seen = [on_scale(inverse_distance, scale) for _, _, scale in self.landmarks.terms]
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -100,8 +102,8 @@ class Energy:
 
     def _of_pairs(self, Y: Array) -> Iterator[tuple[Array, Array]]:
         """Energy and gradient of each term over pairs."""
-        for (weight, term), near in zip(self.terms, self.seen, strict=True):
-            squares, gradient, _ = term.residuals(near, Y, self.landmarks.Y[: near.shape[1], :])
+        for (weight, term), seen in zip(self.terms, self.seen, strict=True):
+            squares, gradient, _ = term.residuals(seen, Y, self.landmarks.Y[: seen.shape[1], :])
             yield weight * squares, weight * gradient
 
     def beside_legs(self, Y: Array) -> Array:
@@ -209,8 +211,8 @@ def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
     K -= k.p[:, None, :]
     K *= inverse_distance
     K += k.T[:, None, :]
-    near = xp.asarray(inverse_distance[:, : k.n_apex_legs], copy=True)
-    return K, near, xp.min(inverse_distance, axis=1)
+    to_apex_legs = xp.asarray(inverse_distance[:, : k.n_apex_legs], copy=True)
+    return K, to_apex_legs, xp.min(inverse_distance, axis=1)
 
 
 def _apart_from(Y: Array, candidates: Array, E: Array) -> Array:

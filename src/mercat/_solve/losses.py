@@ -106,8 +106,10 @@ class AngleLoss:
             self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
             self._ranked = sharing._ranked
         elif self._keep and n <= kernels.MOST_APICES and X.dtype == "float32" and kernels.take(X):
-            near = np.concatenate(list(self._map(self._inverse_distances, self._blocks)))
-            self._apices = kernels.apices_of(X, near)
+            inverse_distance = np.concatenate(
+                list(self._map(self._inverse_distances, self._blocks))
+            )
+            self._apices = kernels.apices_of(X, inverse_distance)
         elif self._keep:
             self._legs = list(self._map(self._prepare, self._blocks))
         # Count, sum and sum of squares of the data's cosines at each apex.
@@ -135,8 +137,8 @@ class AngleLoss:
         if self._apices is None:
             found = data_moments(self._prepare(block))
         else:
-            near = self._apices.inverse_distance[block]
-            found = kernels.data_moments(self.X[block], self.X, near)
+            inverse_distance = self._apices.inverse_distance[block]
+            found = kernels.data_moments(self.X[block], self.X, inverse_distance)
         return tuple(to_numpy(m).astype(np.float64) for m in found)
 
     def _block_legs(self, k: int) -> Legs:
@@ -234,12 +236,13 @@ class AngleLoss:
         block, since kernels use threads themselves.
         """
         if self._apices is not None:
-            near = self._apices.inverse_distance
-            return iter([function(slice(0, len(near)), self._ranked(0, near) if ranked else near)])
+            inverse = self._apices.inverse_distance
+            seen = self._ranked(0, inverse) if ranked else inverse
+            return iter([function(slice(0, len(inverse)), seen)])
 
         def apply(k: int) -> T:
-            near = self._block_legs(k).inverse_distance
-            return function(self._blocks[k], self._ranked(k, near) if ranked else near)
+            inverse = self._block_legs(k).inverse_distance
+            return function(self._blocks[k], self._ranked(k, inverse) if ranked else inverse)
 
         return self._map(apply, self._indices)
 
@@ -272,7 +275,9 @@ class PairLoss:
         term, value = self._fitted(there)
         scale = 2 * self._weight / (max(n * (n - 1), 1) * term.variance)
         parts = self._each_block(
-            lambda block, near: term.residuals(near, there[block, ...], there, angles.n_threads)[1]
+            lambda block, inverse: term.residuals(
+                inverse, there[block, ...], there, angles.n_threads
+            )[1]
         )
         gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)
         return self._weight * value, tangent(gradient, Y)
@@ -285,7 +290,7 @@ class PairLoss:
         """The term with the best parameters for all pairs at Y, and its value."""
         term, n_threads = self._term, self._angles.n_threads
         parts = self._each_block(
-            lambda block, near: to_numpy(term.residuals(near, Y[block, ...], Y, n_threads)[2])
+            lambda block, inverse: to_numpy(term.residuals(inverse, Y[block, ...], Y, n_threads)[2])
         )
         sums = np.sum([np.sum(part, axis=1, dtype=np.float64) for part in parts], axis=0)
         return term.fitted(sums, len(Y) * (len(Y) - 1))

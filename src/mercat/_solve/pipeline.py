@@ -160,13 +160,13 @@ def _solve_landmarks(plan: Plan) -> Solved:
         chosen = anchored_sample(plan.anchors, n_landmarks, plan.rng)
         sample, n_landmarks = np.concatenate([chosen, np.setdiff1d(sample, chosen)]), len(chosen)
     chosen, unseen = sample[:n_landmarks], sample[n_landmarks:][:_UNSEEN]
-    near = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
-    X_hat = _projected(near[: len(chosen)], plan)
+    taken = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
+    X_hat = _projected(taken[: len(chosen)], plan)
     fit, placement = solve_sample(X_hat, chosen, plan)
-    diagnostics = _diagnostics(near[: len(chosen)], X_hat, chosen, plan)
+    diagnostics = _diagnostics(taken[: len(chosen)], X_hat, chosen, plan)
     placed, at = rows, sample  # `at`: indices of the sample among the rows that are placed
     if rows.lazy:
-        placed = RowSource(near[np.argsort(sample)], plan.workers)
+        placed = RowSource(taken[np.argsort(sample)], plan.workers)
     elif begins_at_averages(plan) and fit.status is not Status.CALLBACK:
         placed = rows.part(np.sort(sample))
     if placed is not rows:
@@ -177,7 +177,7 @@ def _solve_landmarks(plan: Plan) -> Solved:
     fit = _place_all(placed, placement, fit, plan.progress, held)
     if len(unseen) >= _FEWEST_UNSEEN:
         others = slice(len(chosen), len(chosen) + len(unseen))
-        X_hat = project_all(plan.source.to_device(plan.reducer), near[others], plan.workers)
+        X_hat = project_all(plan.source.to_device(plan.reducer), taken[others], plan.workers)
         found = correlation_among(X_hat, fit.Y[at[others]], plan.workers)
         diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
     crowd = _placed_crowd(placed, np.sort(at), fit.Y, plan)
@@ -208,18 +208,18 @@ def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
     return sample[::step]
 
 
-def _diagnostics(near: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
+def _diagnostics(rows: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
     """Diagnostics from some rows with given indices in the data."""
     return Diagnostics(
-        find_cut(plan.source.to_device(plan.reducer), near, X_hat, indices),
+        find_cut(plan.source.to_device(plan.reducer), rows, X_hat, indices),
         crowding(X_hat),
-        dominance=find_dominance(near, getattr(plan.reducer, "metric", None)),
+        dominance=find_dominance(rows, getattr(plan.reducer, "metric", None)),
     )
 
 
-def _projected(near: Any, plan: Plan) -> np.ndarray:
+def _projected(rows: Any, plan: Plan) -> np.ndarray:
     """X_hat of given rows, in memory."""
-    return to_numpy(project_all(plan.source.to_device(plan.reducer), near, plan.workers))
+    return to_numpy(project_all(plan.source.to_device(plan.reducer), rows, plan.workers))
 
 
 def _place_all(

@@ -334,8 +334,8 @@ def placed_moments(
 
 def _moments_over(X: Array, Y: Array, X_legs: Array, Y_legs: Array, softening: float) -> Moments:
     if device.take(X, Y, X_legs, Y_legs) and device.takes_legs(len(X_legs)):
-        near = inverse_distances(X, X_legs)
-        return Moments(*device.moments(X, Y, X_legs, Y_legs, near, softening))
+        inverse_distance = inverse_distances(X, X_legs)
+        return Moments(*device.moments(X, Y, X_legs, Y_legs, inverse_distance, softening))
     legs = legs_of(X, X_legs)
     _, s = directions(legs, Y, Y_legs, softening)
     return Moments(*data_moments(legs), *map_moments(s))

@@ -50,13 +50,13 @@ class Objectives:
     def __init__(self, about: AngleLoss, fraction: float, *, distances: bool) -> None:
         X, xp = about.X, namespace(about.X)
         self._fraction = fraction
-        self._near = xp.concat(list(about.each_block(lambda _, near: near)))
+        self._inverse_distance = xp.concat(list(about.each_block(lambda _, inverse: inverse)))
         count, self._a, self._aa = about.data_totals
         self._count = max(count, 1.0)
         self._gram = X @ X.T
         self._squares = xp.sum(X * X, axis=1)[:, None]
-        self._mask = xp.astype(self._near > 0, X.dtype)
-        seen, apart = self._seen_by_distances(about), self._near > 0
+        self._mask = xp.astype(self._inverse_distance > 0, X.dtype)
+        seen, apart = self._seen_by_distances(about), self._inverse_distance > 0
         self._d = self._mask / xp.where(apart, seen, xp.ones_like(seen))
         mean = self._d.sum() / max(len(X) * (len(X) - 1), 1)
         self._of_d = mean, (self._d**2).sum() / max(len(X) * (len(X) - 1), 1) - mean**2
@@ -66,7 +66,7 @@ class Objectives:
     @staticmethod
     def _seen_by_distances(about: AngleLoss) -> Array:
         """Inverse distances as the distance term sees them."""
-        parts = about.each_block(lambda _, near: near, ranked=PAIR_TERMS[0].ranked)
+        parts = about.each_block(lambda _, inverse: inverse, ranked=PAIR_TERMS[0].ranked)
         return namespace(about.X).concat(list(parts))
 
     def __call__(self, Y: Any) -> tuple[Any, Any]:
@@ -89,11 +89,11 @@ class Objectives:
         softening = softening.clamp_(min=LEAST_SOFTENING)[:, None, None]
         inverse_sine = ((B * B).sum(0) + softening).rsqrt_().mul_(self._mask)
         B *= inverse_sine
-        W = B * self._near
+        W = B * self._inverse_distance
         over = W.sum(3, keepdim=True)
         mixed = self._squares * over - (W * self._gram).sum(3, keepdim=True)
         products = torch.addcmul(W @ self._gram + mixed, self._gram, over, value=-1)
-        products *= self._near
+        products *= self._inverse_distance
         S, t = (B * B).sum(3), B.sum(3)
         S12 = (B[0] * B[1]).sum(2)
         itself = S.sum(dim=(0, 2))
