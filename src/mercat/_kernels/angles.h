@@ -106,8 +106,8 @@ KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *
     }
 }
 
-/* Squared Frobenius norm |A'A|^2 of A (rows x width; multiples of 4 and LANES), of which only the first `used` columns
-   are nonzero. `gram` holds `width`^2 numbers. */
+/* Squared Frobenius norm |A'A|^2 for A (rows x width; multiples of 4 and LANES), whose first `used` columns alone may
+   be nonzero. `gram` holds `width`^2 numbers. */
 static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64_t width, const REAL *A, REAL *gram)
 {
     memset(gram, 0, sizeof(REAL) * width * width);

@@ -21,7 +21,7 @@ struct landmarks {
 
 struct point {
     const float *x, *K1, *K2, *near, *seen; /* inverse distances to landmarks, as angles and as distances see them */
-    float *scratch; /* 7 padded + 2 width numbers, of which padding is 0 */
+    float *scratch; /* 7 padded + 2 width numbers; the padding is 0 */
 };
 
 /* Inverse distances of four points x to the landmarks (0 where they coincide), and the linear parts K of their energies

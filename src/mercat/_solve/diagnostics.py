@@ -43,8 +43,9 @@ class Parts(NamedTuple):
 class Cut(NamedTuple):
     """Variance kept and dropped by the principal components."""
 
-    kept: float  # share of the variance
-    largest: float  # largest variance dropped, over the mean of those dropped
+    kept: float  # fraction of the variance
+
+    largest: float  # ratio of the largest variance dropped to the mean of those dropped
 
 
 class Dominance(NamedTuple):
@@ -101,7 +102,7 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
 
     For "cosine" and "correlation" it is the share of the squared lengths of the rows, for "manhattan" of the
     absolute deviations, for "hamming" of the pairs of rows that differ in a column, for "jaccard" of the
-    pairs of which one row has it.
+    pairs in which only one row has it.
     """
     if not isinstance(metric, str) or metric not in SHARED or rows.shape[1] < 2:
         return None

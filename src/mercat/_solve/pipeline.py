@@ -65,7 +65,7 @@ CROWD = 10_000  # points that determine the rotation of the map, ...
 _CROWD_VALUES = 4_000_000  # ... fewer if components must be computed from more values than this
 # Landmarks that a point is compared with (the others contribute through sums): more for few points.
 _PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
-# How many of these are legs of the placed point as an apex, likewise.
+# Number of these that are legs of the placed point as an apex: also more for few points.
 _MOST_LEGS, _PLACED_LEGS = 300, 2_400_000
 _EXACT_LOSS_UP_TO = 4000  # points for which the loss of Algorithm 1 is computed over all triples
 _FULL_BATCH_UP_TO = 10_000  # points in one batch of Algorithm 1, as for the paper's toy data

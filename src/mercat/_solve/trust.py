@@ -12,7 +12,7 @@ from .diagnostics import SHARED, Dominance
 if TYPE_CHECKING:
     from .diagnostics import Diagnostics
 
-# Thresholds beyond the values of real data of good quality, which docs/measurements.md lists.
+# Thresholds beyond the values for real data of good quality, which are listed in docs/measurements.md.
 LEAST_CORRELATION = 0.4
 ALL_ALIKE = 0.01  # loss below which all angles of the data are equal and cannot correlate
 LEAST_VARIANCE = 0.5  # share that the components should keep, unless ...
@@ -44,7 +44,7 @@ def trust_warnings(model: Any, found: Diagnostics) -> Iterator[str]:
             f"The angles of map and data correlate by {model.correlation_:.2f}, less than "
             f"{LEAST_CORRELATION}: the map shows little of the data. Prepare the data (scale columns of "
             f"different units, remove noise with n_spectral='auto'), {less_detail}"
-            f"or use the map only where point_loss_ is low.{_of_these_rows(model)}"
+            f"or use the map only where point_loss_ is low.{_graph_advice(model)}"
         )
     cut = found.cut if model.n_spectral != "auto" else None
     if cut is not None and cut.kept < LEAST_VARIANCE and cut.largest > NOISE:
@@ -75,7 +75,7 @@ def _has_graph(model: Any) -> bool:
     return model.detail > 0 and hasattr(model.neighbors, "tocsr")
 
 
-def _of_these_rows(model: Any) -> str:
+def _graph_advice(model: Any) -> str:
     return (
         " Make sure that the rows of neighbors are those of X, in the same order."
         if _has_graph(model)

@@ -69,8 +69,8 @@ def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
         raise BadInput(lacking(frame.path, absent, len(options.expected or ())))
     if sorting.ids is None:
         sorting.ids = _ids(sorting)
-    _doubt_classes(sorting)
-    _doubt_text(sorting)
+    _note_likely_classes(sorting)
+    _warn_of_formatted_numbers(sorting)
     chosen = sorting.features
     if not chosen:
         options.refuse(_no_numbers(frame))
@@ -162,7 +162,7 @@ def _ids(sorting: _Sorting) -> str | None:
     text = [name for name in sorting.meta if name not in (count, *sorting.formatted)]
     called_so = [name for name in text if name.lower() in _ID_NAMES]
     ranked = [*called_so, *([count] if count else []), *text]
-    return next((n for n in ranked if n == count or _names_rows(sorting.meta[n])), None)
+    return next((n for n in ranked if n == count or _is_unique_text(sorting.meta[n])), None)
 
 
 def _is_id(name: str, column: Any) -> bool:
@@ -177,7 +177,7 @@ def _is_id(name: str, column: Any) -> bool:
     return counts or lower in _ID_NAMES or lower.endswith(("_id", " id", ".id", "-id"))
 
 
-def _doubt_classes(sorting: _Sorting) -> None:
+def _note_likely_classes(sorting: _Sorting) -> None:
     """Note integer columns with few distinct values: they may be classes."""
     if sorting.options.expected is not None:
         return
@@ -195,7 +195,7 @@ def _doubt_classes(sorting: _Sorting) -> None:
                 )
 
 
-def _doubt_text(sorting: _Sorting) -> None:
+def _warn_of_formatted_numbers(sorting: _Sorting) -> None:
     """Note text columns that look like formatted numbers."""
     if not sorting.formatted:
         return
@@ -222,7 +222,7 @@ def _formatted_number(column: Any) -> str | None:
     return str(present[like].iloc[0])
 
 
-def _names_rows(column: Any) -> bool:
+def _is_unique_text(column: Any) -> bool:
     """Whether the text of each row is unique."""
     text = column.dtype == object or str(column.dtype).startswith("str")
     return bool(text and len(column) > 2 and column.notna().all() and column.is_unique)

@@ -97,8 +97,8 @@ def say(text: str, *, err: bool = False) -> None:
         click.echo(printable(text, lines=True))
 
 
-class _Teller(logging.Handler):
-    """Passes the messages of warnings and errors to a function."""
+class _LogForwarder(logging.Handler):
+    """Passes log messages of warnings and errors to a function."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
@@ -111,7 +111,7 @@ class _Teller(logging.Handler):
 @contextmanager
 def _logged(tell: Callable[[str], None]) -> Iterator[None]:
     """Redirect log messages of libraries, which may contain text of a file, to `tell`."""
-    teller, root = _Teller(tell), logging.getLogger()
+    teller, root = _LogForwarder(tell), logging.getLogger()
     root.addHandler(teller)
     try:
         yield
@@ -141,7 +141,7 @@ def show_errors_safely() -> None:
         show_traceback(about.exc_type, about.exc_value, about.exc_traceback)
 
     sys.excepthook, sys.unraisablehook, threading.excepthook = show_traceback, show, show
-    logging.lastResort = _Teller(lambda text: say(f"warning: {printable(text)}", err=True))
+    logging.lastResort = _LogForwarder(lambda text: say(f"warning: {printable(text)}", err=True))
 
 
 @contextmanager

@@ -237,10 +237,10 @@ MAP: list[Decorator] = [
 
 
 def taken(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Pop the arguments of these names."""
+    """Pop the arguments with these names."""
     return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def read_options(arguments: dict[str, Any], **more: Any) -> ReadOptions:
-    """Pop the arguments that say how to read a file."""
+    """Pop the options for reading a file."""
     return ReadOptions(**taken(arguments, tuple(ReadOptions.__dataclass_fields__)), **more)

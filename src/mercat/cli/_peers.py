@@ -37,7 +37,7 @@ def attempt(
 ) -> Outcome:
     """Run a method; if it is not installed or fails, record why."""
     said = io.StringIO()
-    with _heard() as remarks, contextlib.redirect_stdout(said):
+    with _captured_remarks() as remarks, contextlib.redirect_stdout(said):
         try:
             # Before the clock starts: Mercat is already imported.
             require(method.module, method.title, "peers")
@@ -57,7 +57,7 @@ def attempt(
 
 
 @contextlib.contextmanager
-def _heard() -> Any:
+def _captured_remarks() -> Any:
     """Capture warnings and log messages."""
     remarks: list[str] = []
 

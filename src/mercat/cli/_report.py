@@ -199,7 +199,7 @@ def _table(done: list[Outcome]) -> str:
 
 
 def best_of(done: list[Outcome], name: str) -> list[Outcome]:
-    """The method with the best score, and those within two standard errors of it."""
+    """The methods with the best score or within two standard errors of it."""
     scored = [o for o in done if not math.isnan(o.scores[name])]
     if not scored:
         return []

@@ -201,7 +201,7 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
             )
         names = [f"c{k}" for k in range(1, len(first) + 1)]
         return TextFile(path, encoding, delimiter, _decimal(rows, delimiter, console), names, 0)
-    if _counts(first):
+    if _is_counting(first):
         console.note(
             f"The first line of {path} is 0, 1, 2, ... and is read as names; --no-header reads it as a row."
         )
@@ -244,7 +244,7 @@ def _delimiter(path: Path, line: str) -> str:
 
 def _has_header(cells: list[str]) -> bool:
     """Whether the first line has names: not all cells are numbers, or they count up, as written by pandas."""
-    return _numbers(cells) is None or _counts(cells)
+    return _numbers(cells) is None or _is_counting(cells)
 
 
 def _has_row_names(header: list[str], rows: list[list[str]]) -> bool:
@@ -264,7 +264,7 @@ def _numbers(cells: list[str]) -> list[float] | None:
         return None
 
 
-def _counts(cells: list[str]) -> bool:
+def _is_counting(cells: list[str]) -> bool:
     numbers = _numbers(cells) or []
     start = numbers[0] if len(numbers) > 2 else -1
     return start in (0, 1) and numbers == [start + k for k in range(len(numbers))]

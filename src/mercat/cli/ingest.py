@@ -84,7 +84,7 @@ def ingest(
     cells = table.adata
     atlas = load(reference)
     labels = _labels(transfer, atlas, cells, (reference, query))
-    with _telling(console):
+    with _logs_shown(console):
         tl.ingest(cells, atlas, obs=labels, n_neighbors=n_neighbors)
     lost = loss_column(KEY)
     for name in cells.obs.columns:
@@ -120,7 +120,7 @@ _POOR = 0.01
 def _labels(
     transfer: tuple[str, ...], atlas: Any, cells: Any, paths: tuple[Path, Path]
 ) -> dict[str, str]:
-    """The columns of the reference to transfer, and what they are called in the query."""
+    """The columns of the reference to transfer, with their names in the query."""
     found = {}
     for given in transfer:
         name, new = given, given
@@ -137,7 +137,7 @@ def _labels(
     return found
 
 
-class _ToConsole(logging.Handler):
+class _LogsToConsole(logging.Handler):
     def __init__(self, console: Console) -> None:
         super().__init__()
         self.console = console
@@ -148,9 +148,9 @@ class _ToConsole(logging.Handler):
 
 
 @contextmanager
-def _telling(console: Console) -> Iterator[None]:
+def _logs_shown(console: Console) -> Iterator[None]:
     """Show the log messages of `tl` as notes and warnings of the command."""
-    logger, handler = logging.getLogger("mercat.tl"), _ToConsole(console)
+    logger, handler = logging.getLogger("mercat.tl"), _LogsToConsole(console)
     logger.addHandler(handler)
     propagate, logger.propagate = logger.propagate, False
     try:
