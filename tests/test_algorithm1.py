@@ -102,7 +102,7 @@ def test_legs_are_drawn_uniformly():
     assert np.abs(np.delete(counts, 3) - expected).max() < 5 * np.sqrt(expected)
 
 
-def test_few_points_use_all_others():
+def test_few_points_use_all_other_points_as_legs():
     legs = draw_legs(np.array([0, 2]), 4, 64, np.random.default_rng(0))
     np.testing.assert_array_equal(legs, [[1, 2, 3], [0, 1, 3]])
 
@@ -136,7 +136,7 @@ def test_first_adam_step_is_the_learning_rate(problem):
     np.testing.assert_allclose(np.abs(longitude), 0.01, rtol=1e-4)
 
 
-def test_learning_rate_falls_at_milestones(problem):
+def test_learning_rate_decreases_at_milestones(problem):
     positions = []
     run(
         problem[0],

@@ -38,7 +38,7 @@ def sampled(random_state: int) -> Mercat:
 
 
 @pytest.mark.parametrize("n", [400, None], ids=["exact", "landmarks"])
-def test_a_fifth_more_data_move_old_points_little_and_cost_no_angles(grown, n):
+def test_a_fifth_more_data_hardly_move_old_points_or_lower_angle_preservation(grown, n):
     X, m, old, fresh = grown
     if n is not None:
         X, m = X[:n], n * 5 // 6
@@ -52,7 +52,7 @@ def test_a_fifth_more_data_move_old_points_little_and_cost_no_angles(grown, n):
     assert apart(placed, aligned.embedding_[m:]) < 3  # new rows are turned alike
 
 
-def test_positions_of_some_points_do_as_a_model(grown):
+def test_positions_of_some_points_work_like_a_model(grown):
     X, m, old, _ = grown
     positions = np.full((len(X), 3), np.nan)
     positions[:m] = old.embedding_
@@ -62,7 +62,7 @@ def test_positions_of_some_points_do_as_a_model(grown):
     assert apart(aligned.embedding_[known], positions[order][known]) < 2
 
 
-def test_placed_points_stay_where_they_were_whatever_the_landmarks():
+def test_placed_points_keep_their_positions_for_any_landmarks():
     """Few landmarks, other ones than the old map's: each point is placed anew, but held where it was."""
     X = load_digits().data
     X = X[np.random.default_rng(0).permutation(len(X))]
@@ -81,7 +81,7 @@ def test_placed_points_stay_where_they_were_whatever_the_landmarks():
     np.testing.assert_allclose(aligned.point_loss_.mean(), fresh.point_loss_.mean(), rtol=0.05)
 
 
-def test_a_point_whose_data_changed_is_not_held_where_it_was(grown):
+def test_a_point_whose_data_changed_can_move(grown):
     X, m, old, _ = grown
     changed = X.copy()
     rows = np.arange(0, 100, 2)
@@ -107,7 +107,7 @@ def grown_with_detail(grown):
 
 
 @pytest.mark.parametrize("given", ["model", "positions"])
-def test_with_detail_old_points_stay_and_new_ones_settle_among_them(grown_with_detail, given):
+def test_with_detail_old_points_stay_and_new_points_are_among_them(grown_with_detail, given):
     X, m, old, fresh = grown_with_detail
     align_to = old if given == "model" else _grown_positions(old, m, len(X))
     aligned = Mercat(random_state=1, detail=0.3).fit(X, align_to=align_to)
@@ -123,7 +123,7 @@ def test_with_detail_old_points_stay_and_new_ones_settle_among_them(grown_with_d
     np.testing.assert_allclose(aligned.transform(X), aligned.embedding_, atol=1e-5)
 
 
-def test_with_detail_new_kinds_of_points_are_not_held_back():
+def test_with_detail_new_clusters_are_not_pulled_to_old_points():
     X, label = load_digits(return_X_y=True)
     few, more = X[label < 3][:150], X[label >= 3][:120]
     old = Mercat(random_state=0, detail=0.3).fit(few)
@@ -140,7 +140,7 @@ def test_with_detail_new_kinds_of_points_are_not_held_back():
         assert kept[0] > kept[1] - 0.02
 
 
-def test_a_mirrored_map_is_met(grown):
+def test_alignment_to_a_mirrored_map_mirrors(grown):
     X, _, old, _ = grown
     mirror = ortho_group.rvs(3, random_state=3)
     mirror *= -np.sign(np.linalg.det(mirror))
@@ -149,7 +149,7 @@ def test_a_mirrored_map_is_met(grown):
     assert apart(aligned.embedding_, again.embedding_ @ mirror.T) < 1
 
 
-def test_new_kinds_of_points_are_not_held_back():
+def test_new_clusters_are_not_pulled_to_old_points():
     """A map of a few kinds says nothing of others: where these bring new angles, points move."""
     X, label = load_digits(return_X_y=True)
     few, more = X[label < 3][:300], X[label >= 3][:250]
@@ -160,7 +160,7 @@ def test_new_kinds_of_points_are_not_held_back():
     assert aligned.correlation_ > fresh.correlation_ - 0.02
 
 
-def test_old_landmarks_stay_and_new_points_have_their_share():
+def test_old_landmarks_stay_and_new_points_are_sampled_in_proportion():
     positions = np.full((100, 3), np.nan)
     positions[:80] = [1.0, 0, 0]
     old = np.array([7, 3, 50, 70])
@@ -172,14 +172,14 @@ def test_old_landmarks_stay_and_new_points_have_their_share():
     assert sum(rows >= 80) == 10
 
 
-def test_orthogonal_onto_undoes_any_turn():
+def test_orthogonal_onto_undoes_any_rotation():
     Y = np.random.default_rng(0).normal(size=(20, 3))
     for seed in range(4):
         R = ortho_group.rvs(3, random_state=seed)
         np.testing.assert_allclose(orthogonal_onto(Y, Y @ R.T), R, atol=1e-12)
 
 
-def test_turn_changes_positions_and_new_points_alike(grown):
+def test_turn_rotates_positions_and_new_points(grown):
     X, _, old, _ = grown
     model = Mercat(random_state=2).fit(X[:200])
     before, placed = model.embedding_.copy(), model.transform(X[200:210])
@@ -211,7 +211,7 @@ def test_errors_name_the_rule(grown):
 # ------------------------------------------------------------------ cells
 
 
-def test_a_map_of_a_dask_array_is_aligned_to_like_one_in_memory():
+def test_alignment_to_a_map_of_a_dask_array_equals_alignment_in_memory():
     da = pytest.importorskip("dask.array")
     X = load_digits().data[:200]
     chunked, whole = (Mercat(random_state=0).fit(A) for A in (da.from_array(X, (60, 64)), X))
@@ -222,7 +222,7 @@ def test_a_map_of_a_dask_array_is_aligned_to_like_one_in_memory():
 @pytest.mark.parametrize(
     "where", [{"device": "cuda:0", "lazy": False}, {"device": None, "lazy": True}]
 )
-def test_alignment_needs_data_in_host_memory_whatever_the_map_is_given_as(where):
+def test_alignment_requires_data_in_host_memory(where):
     source, Y = SimpleNamespace(sparse=False, **where), np.eye(4, 3)
     for align_to in (Y, Mercat(), Anchors(Y)):
         with pytest.raises(
@@ -254,7 +254,7 @@ def test_cells_are_matched_by_name():
     assert tl.model(new).landmarks_.max() < 600
 
 
-def test_batches_without_shared_cells_are_turned_by_their_labels():
+def test_batches_without_shared_cells_are_rotated_by_labels():
     one, other = cells(np.arange(0, 500)), cells(np.arange(900, 1400))
     tl.mercat(one)
     tl.mercat(other, random_state=1, key_added="plain")

@@ -74,7 +74,7 @@ def test_spherical_angles_sum_to_more_than_pi():
     np.testing.assert_allclose(angles.sum() - np.pi, area)
 
 
-def test_three_ways_to_a_spherical_angle_agree():
+def test_three_formulas_of_a_spherical_angle_agree():
     """Law of cosines, normals of planes (the paper's) and tangents."""
     Y, triples = random_sphere(6), all_triples(6)
     i, j, k = triples.T
@@ -97,7 +97,7 @@ def test_loss_of_four_points_by_hand():
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
-def test_defined_gradient_matches_central_differences(calibration):
+def test_gradient_of_the_definition_matches_central_differences(calibration):
     rng = np.random.default_rng(0)
     X, Y, triples = rng.normal(size=(7, 4)), random_sphere(7), all_triples(7)
     numeric = np.zeros_like(Y)
@@ -178,7 +178,7 @@ def test_gradient_is_tangent():
 
 
 @pytest.mark.parametrize("change", ["rotate Y", "rotate X", "scale X", "translate X", "reflect Y"])
-def test_turning_scaling_and_moving_change_no_moments(change):
+def test_rotation_scaling_and_translation_do_not_change_moments(change):
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(12, 4)), random_sphere(12, 2)
     before = total(block_moments(X, Y))
@@ -239,9 +239,7 @@ def test_gradient_is_bounded_where_the_map_has_no_direction(where, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
 @pytest.mark.parametrize("separation", [1e-1, 1e-3, 1e-5])
-def test_distances_do_not_cancel_for_near_neighbours(
-    on_host, dtype, separation, scale, monkeypatch
-):
+def test_distances_of_near_neighbours_are_accurate(on_host, dtype, separation, scale, monkeypatch):
     """Neither by mending them, nor by double precision, as on a device."""
     monkeypatch.setattr(_angles, "on_host", lambda array: on_host and isinstance(array, np.ndarray))
     rng = np.random.default_rng(8)
@@ -270,12 +268,12 @@ def test_a_block_keeps_its_own_distances():
     assert not np.shares_memory(legs.inverse_distance, distances)
 
 
-def test_single_precision_stays_so():
+def test_single_precision_is_kept():
     X, Y = np.random.default_rng(8).normal(size=(6, 3)).astype(np.float32), random_sphere(6)
     assert {m.dtype for m in block_moments(X, Y.astype(np.float32))} == {np.dtype(np.float32)}
 
 
-def test_softening_shrinks_near_directions_and_leaves_far_ones():
+def test_softening_shortens_near_directions_only():
     Y = normalize(np.array([[1.0, 0, 0], [1, 1e-3, 0], [0, 1, 0]]))
     b = bearings(Y[:1], Y, None, softening=1e-6)
     lengths = np.hypot(*b.B)[0]
@@ -305,20 +303,20 @@ def test_calibration_without_spread_is_defined():
     assert calibrate(Moments(2.0, 1.0, 0.5, 1.0, 0.5, 0.5)) == (Calibration(0.5, 0.0), 0.0)
 
 
-def test_correlation_does_not_leave_its_range_by_rounding():
+def test_correlation_stays_in_range_despite_rounding():
     for sign in (1, -1):
         moments = Moments(1.0, 0.0, 1.0, 0.0, 1.0, sign * (1 + 1e-9))
         assert calibrate(moments)[1] == sign
 
 
-def test_squares_are_not_below_zero_by_rounding():
+def test_squares_are_not_negative_despite_rounding():
     for aa in (1 - 1e-9, np.array([1 - 1e-9, 1.0])):
         squares = mean_square(Moments(1.0, 1.0, aa, 1.0, 1.0, 1.0), ABSOLUTE)
         np.testing.assert_array_equal(np.sqrt(squares), np.zeros_like(aa))
         assert not np.signbit(squares).any()
 
 
-def test_no_pair_is_no_loss():
+def test_loss_without_pairs_is_zero():
     nothing = Moments(*np.zeros((6, 2)))
     np.testing.assert_array_equal(mean_square(nothing, Calibration(0.3, 0.6)), [0, 0])
 

@@ -44,12 +44,12 @@ def behind(part: str) -> set[str]:
 COMPUTES = behind("_estimator")
 
 
-def test_no_part_imports_one_that_imports_it():
+def test_packages_have_no_import_cycles():
     order = list(graphlib.TopologicalSorter(graph()).static_order())  # raises on a cycle
     assert set(order) == {name.split(".")[0] for name in modules()} - {""}
 
 
-def test_no_file_of_the_core_imports_one_that_imports_it():
+def test_core_files_have_no_import_cycles():
     found = {
         name: {i[1:] for i in imports(path) if i[1:].split(".")[0] in COMPUTES}
         for name, path in modules().items()
@@ -59,26 +59,26 @@ def test_no_file_of_the_core_imports_one_that_imports_it():
 
 
 @pytest.mark.parametrize("part", sorted(COMPUTES))
-def test_what_computes_imports_nothing_that_shows(part):
+def test_computing_modules_do_not_import_plotting(part):
     assert not graph()[part] & SHOWS
 
 
 @pytest.mark.parametrize("folder", ["_math", "_reduce", "_solve", "_detail"])
-def test_mathematics_needs_no_library_beyond_numpy_and_scipy(folder):
+def test_mathematics_imports_only_numpy_and_scipy(folder):
     files = [path for name, path in modules().items() if name.split(".")[0] == folder]
     outside = {name for path in files for name in imports(path) if not name.startswith(".")}
     assert outside - sys.stdlib_module_names <= {"numpy", "scipy", "torch"}  # torch on its devices
 
 
 @pytest.mark.parametrize("name", sorted(modules()))
-def test_extras_are_loaded_late(name):
+def test_extras_are_imported_lazily(name):
     path = modules()[name]
     late = EXTRAS - {"click"} if name.split(".")[0] == "cli" else EXTRAS
     if path.name not in LOADED_LATE:
         assert not imports(path, only_at_import=True) & late
 
 
-def test_few_private_files_lie_beside_the_folders():
+def test_few_private_files_are_outside_the_folders():
     assert len([path for path in PACKAGE.glob("_*.py") if not path.name.startswith("__")]) <= 5
 
 
@@ -94,12 +94,12 @@ def test_files_and_functions_are_short(name):
             assert length <= LONGEST_FUNCTION, node.name
 
 
-def test_the_picture_shows_every_part():
+def test_the_import_graph_shows_every_part():
     shown = set(re.findall(r"<text [^>]*>(\w+)<", drawing(graph())))
     assert shown == set(graph())
 
 
-def test_the_picture_leaves_out_what_other_arrows_imply():
+def test_the_import_graph_omits_implied_arrows():
     picture = drawing({"roof": {"wall", "ground"}, "wall": {"ground"}, "ground": set()})
     assert picture.count('marker-end="url(#tip)"') == 2
     found = re.findall(r'<text [^>]*y="([^"]+)"[^>]*>(\w+)<', picture)

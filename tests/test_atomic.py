@@ -41,7 +41,7 @@ def test_an_error_in_the_block_changes_nothing(tmp_path):
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("error", [OSError(5, "disk on fire"), KeyboardInterrupt()])
-def test_a_rename_that_fails_leaves_all_files_as_they_were(tmp_path, monkeypatch, at, links, error):
+def test_a_failed_rename_leaves_all_files_unchanged(tmp_path, monkeypatch, at, links, error):
     for name in ("a", "c"):
         (tmp_path / name).write_text("old")
     replace, calls = os.replace, []
@@ -63,7 +63,7 @@ def test_a_rename_that_fails_leaves_all_files_as_they_were(tmp_path, monkeypatch
     assert contents(tmp_path) == {"a": "old", "c": "old"}
 
 
-def test_what_cannot_be_put_back_is_told_of_and_kept(tmp_path, monkeypatch):
+def test_files_that_cannot_be_restored_are_reported_and_kept(tmp_path, monkeypatch):
     for name in ("a", "b"):
         (tmp_path / name).write_text("old")
     replace, calls = os.replace, []
@@ -107,7 +107,7 @@ def test_saving_does_not_touch_the_umask(tmp_path, monkeypatch):
 
 @posix
 @pytest.mark.parametrize("mode", [0o600, 0o664, 0o444])
-def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
     (tmp_path / "a").write_text("old")
     (tmp_path / "a").chmod(mode)
     with whole_file(tmp_path / "a") as part:
@@ -119,7 +119,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
 
 
 @posix
-def test_a_link_stays_a_link(tmp_path):
+def test_symbolic_links_are_kept(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     with whole_file(tmp_path / "link") as part:
@@ -142,13 +142,13 @@ def test_only_regular_files_are_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800"], ids=["null", "surrogate"])
-def test_names_that_no_file_can_have(tmp_path, name):
+def test_invalid_file_names(tmp_path, name):
     with pytest.raises(OSError, match="cannot be written: a file cannot have this name"):  # noqa: SIM117
         with whole_file(tmp_path / name):
             pass
 
 
-def test_names_as_long_as_names_can_be(tmp_path):
+def test_file_names_of_maximal_length(tmp_path):
     name = "n" * 240 + ".csv"
     write_both(tmp_path, name, "b")
     assert set(contents(tmp_path)) == {name, "b"}

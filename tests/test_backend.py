@@ -32,7 +32,7 @@ def test_map_keeps_the_order(n_jobs):
         assert list(workers.map(slow_for_the_first, range(50))) == [i * i for i in range(50)]
 
 
-def test_map_raises_what_a_worker_raised():
+def test_map_raises_exceptions_of_workers():
     def fails_at_three(i):
         if i == 3:
             raise ValueError("three")
@@ -50,7 +50,7 @@ def test_threads_end_with_the_context():
     assert threading.active_count() == before
 
 
-def test_blas_is_held_to_one_thread_until_the_last_context_ends():
+def test_blas_has_one_thread_until_the_last_context_ends():
     """A context that ends must not give another its threads back."""
     outside = blas_threads()
     first, second = Workers(1), Workers(2)
@@ -63,7 +63,7 @@ def test_blas_is_held_to_one_thread_until_the_last_context_ends():
     assert blas_threads() == outside
 
 
-def test_blas_is_held_in_whatever_thread_a_context_begins_and_ends():
+def test_contexts_in_different_threads_limit_blas():
     outside = blas_threads()
     with Workers(1):
         pass

@@ -86,7 +86,7 @@ def data(tmp_path):
 # ------------------------------------------------------------------ embed
 
 
-def test_embed_writes_what_the_estimator_gives(data, tmp_path):
+def test_embed_writes_the_map_of_the_estimator(data, tmp_path):
     expected = Mercat(random_state=0).fit(X)
     text = done("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
     frame = pd.read_csv(tmp_path / "map.csv", float_precision="round_trip")
@@ -142,7 +142,7 @@ def test_each_option_of_a_model_reaches_the_estimator(data, monkeypatch, name):
         assert asked.pop() == {**defaults, name: value, "verbose": False}
 
 
-def test_embed_tells_how_many_components_are_kept(data, tmp_path):
+def test_embed_prints_the_number_of_components_kept(data, tmp_path):
     out = tmp_path / "map.npy"
     text = done("embed", data, "-o", out, "--n-spectral", "auto")
     kept = len(Mercat(n_spectral="auto", random_state=0).fit(X).components_)
@@ -197,7 +197,7 @@ def test_options_have_the_defaults_of_the_measures():
     assert f"[default: {k}, at most half" in options["k"].help
 
 
-def test_embed_prepares_the_data_as_told(data, tmp_path):
+def test_embed_applies_the_preparation_options(data, tmp_path):
     positive = FRAME.assign(**{f"f{k}": np.abs(X[:, k]) for k in range(5)})
     positive.to_csv(data, index=False)
     out = tmp_path / "map.npy"
@@ -240,7 +240,7 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
     assert again.obs["kind"].tolist() == FRAME["kind"].tolist()
 
 
-def test_embed_tells_how_far_places_can_be_trusted(data, tmp_path):
+def test_embed_writes_uncertainty(data, tmp_path):
     outputs = [tmp_path / name for name in ("map.csv", "map.html")]
     out = done("embed", data, "-o", outputs[0], "--html", outputs[1], "--uncertainty")
     assert re.search(r"tability over 20 other maps: 0\.", out)
@@ -286,7 +286,7 @@ def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     assert "<b>cat</b>" not in page
 
 
-def test_captions_advise_what_the_command_line_offers(tmp_path, monkeypatch):
+def test_captions_refer_to_command_line_options(tmp_path, monkeypatch):
     values = np.random.default_rng(0).normal(size=(400, 6))
     values[:3] *= 40  # beyond the map
     pd.DataFrame(values).to_csv(tmp_path / "far.csv", index=False)
@@ -307,7 +307,7 @@ def test_captions_advise_what_the_command_line_offers(tmp_path, monkeypatch):
     assert not any("extent" in caption for caption in captions)
 
 
-def test_dates_are_a_scale_on_pages_pictures_and_reports(data, tmp_path, monkeypatch):
+def test_dates_have_a_continuous_scale_on_pages_pictures_and_reports(data, tmp_path, monkeypatch):
     frame = pd.read_csv(data)
     days = pd.date_range("2024-01-01", periods=len(frame))
     frame.assign(day=days.strftime("%Y-%m-%d")).to_csv(data, index=False)
@@ -385,7 +385,7 @@ def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
     assert json.loads(out)["notes"][1:] == ["the fit stopped early"]  # after that on metadata
 
 
-def test_a_warning_is_said_once(data, tmp_path):
+def test_a_warning_is_printed_once(data, tmp_path):
     """matplotlib warns of each glyph that its font lacks, again at every drawing."""
     frame = pd.read_csv(data).assign(kind="细胞")
     named = tmp_path / "named.csv"
@@ -414,9 +414,7 @@ def test_nothing_is_overwritten_without_force(data, tmp_path):
 
 @pytest.mark.parametrize("name", ["barcodes.tsv", "features.tsv", "genes.tsv", "barcodes.tsv.gz"])
 @pytest.mark.parametrize("option", ["-o", "--save-model"])
-def test_files_that_are_read_beside_a_matrix_are_not_overwritten(
-    tmp_path, monkeypatch, name, option
-):
+def test_files_read_with_a_matrix_are_not_overwritten(tmp_path, monkeypatch, name, option):
     monkeypatch.setattr(Mercat, "fit", None)  # refused before the work
     scipy.io.mmwrite(tmp_path / "matrix.mtx", scipy.sparse.coo_array(X))
     (tmp_path / name).write_text("mine")
@@ -429,7 +427,7 @@ def test_files_that_are_read_beside_a_matrix_are_not_overwritten(
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_nothing_is_written_into_a_folder_that_is_read(tmp_path):
+def test_nothing_is_written_into_an_input_folder(tmp_path):
     (tmp_path / "cells.zarr" / "obs").mkdir(parents=True)
     for name in ("map.csv", "obs/map.csv"):
         out = tmp_path / "cells.zarr" / name
@@ -458,7 +456,7 @@ def test_names_of_files_need_not_be_utf8(tmp_path):
     assert r"caf\udce9.csv" in done("info", path)
 
 
-def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
+def test_one_failed_output_leaves_no_file(data, tmp_path, monkeypatch):
     from mercat import viewer
 
     def fail(*args, **options):
@@ -475,7 +473,7 @@ def test_one_failure_leaves_no_file(data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_a_rename_that_fails_leaves_every_output_as_it_was(data, tmp_path, monkeypatch, failing):
+def test_a_failed_rename_leaves_every_output_unchanged(data, tmp_path, monkeypatch, failing):
     outputs = [tmp_path / "map.csv", tmp_path / "map.mercat"]
     for path in outputs:
         path.write_text("old")
@@ -494,7 +492,7 @@ def test_a_rename_that_fails_leaves_every_output_as_it_was(data, tmp_path, monke
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_outputs_that_cannot_be_put_back_are_named(data, tmp_path, monkeypatch):
+def test_outputs_that_cannot_be_restored_are_named(data, tmp_path, monkeypatch):
     outputs = [tmp_path / "map.csv", tmp_path / "map.mercat"]
     for path in outputs:
         path.write_text("old")
@@ -568,7 +566,7 @@ def test_devices_pipes_and_loops_are_neither_read_nor_replaced(data, tmp_path):
         ),
     ],
 )
-def test_wrong_options_are_told_with_their_exit_codes(
+def test_wrong_options_have_messages_and_exit_codes(
     data, tmp_path, monkeypatch, options, code, message
 ):
     monkeypatch.chdir(tmp_path)
@@ -578,7 +576,7 @@ def test_wrong_options_are_told_with_their_exit_codes(
     assert message in err
 
 
-def test_a_read_only_folder_is_told_of_before_the_fit(data, tmp_path, monkeypatch):
+def test_a_read_only_folder_is_reported_before_the_fit(data, tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)  # root may write
     code, _, err = call("embed", data, "-o", tmp_path / "map.csv")
     assert code == 4
@@ -631,7 +629,7 @@ def test_a_tab_can_be_typed(tmp_path):
 
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
-def test_rows_that_are_all_the_same_are_told_of(tmp_path, make):
+def test_identical_rows_are_reported(tmp_path, make):
     rows = make(np.tile([1.0, 0, 0.1], (30, 1)))
     X_file, out = tmp_path / "x.npz", tmp_path / "map.npy"
     if scipy.sparse.issparse(rows):
@@ -644,7 +642,7 @@ def test_rows_that_are_all_the_same_are_told_of(tmp_path, make):
     assert err.count("\n") == 1
 
 
-def test_landmarks_of_few_points_are_told_of(data, tmp_path):
+def test_unused_landmarks_are_reported(data, tmp_path):
     out = tmp_path / "map.npy"
     err = call("embed", data, "-o", out, "--n-landmarks", "20")[2]
     assert "All 60 points were solved together" in err
@@ -721,7 +719,7 @@ def test_transform_repeats_the_preparation_and_matches_columns(data, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), frame[["x", "y", "z"]])
 
 
-def test_transform_says_what_does_not_match(data, tmp_path):
+def test_transform_names_mismatches(data, tmp_path):
     model = tmp_path / "m.mercat"
     done("embed", data, "--save-model", model)
     FRAME.drop(columns=["f1", "f3"]).to_csv(tmp_path / "less.csv", index=False)
@@ -785,7 +783,7 @@ def test_evaluate_measures_by_the_metric(data, tmp_path):
     assert measured != done("evaluate", data, tmp_path / "y.npy", "-k", "10")
 
 
-def test_evaluate_measures_at_so_many_points(data, tmp_path):
+def test_evaluate_measures_the_given_number_of_points(data, tmp_path):
     np.save(tmp_path / "y.npy", X[:, :2])
     arguments = ("evaluate", data, tmp_path / "y.npy", "-k", "10")
     measured = done(*arguments, "--n-points", "20")
@@ -847,7 +845,7 @@ def test_rows_without_a_label_do_not_count_in_the_measures_of_classes(data, tmp_
     assert "fewer than 3 rows have a label 'kind'" in err
 
 
-def test_a_map_that_json_does_not_hold_is_told_of(data, tmp_path):
+def test_json_without_outputs_says_that_no_map_is_written(data, tmp_path):
     code, text, err = call("embed", data, "--json")
     assert code == 0
     assert json.loads(text)["files"] == {}
@@ -856,7 +854,7 @@ def test_a_map_that_json_does_not_hold_is_told_of(data, tmp_path):
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "much"])
-def test_detail_must_be_a_finite_number_of_at_least_0(data, value):
+def test_detail_must_be_finite_and_not_negative(data, value):
     code, _, err = call("embed", data, "--detail", value)
     assert code == 2
     assert "--detail" in err
@@ -869,7 +867,7 @@ def test_view_can_start_with_the_loss(data, tmp_path):
     assert (tmp_path / "map.html").is_file()
 
 
-def test_view_shows_the_loss_of_the_map_that_is_asked_for(tmp_path, monkeypatch):
+def test_view_shows_the_loss_of_the_selected_map(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(
         "mercat.viewer.to_html", lambda Y, meta, path, **rest: shown.append((Y, meta, rest))
@@ -933,7 +931,7 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
 # ------------------------------------------------------------------ compare
 
 
-def test_compare_sets_methods_side_by_side(data, tmp_path, monkeypatch):
+def test_compare_shows_methods_side_by_side(data, tmp_path, monkeypatch):
     fake = types.ModuleType("umap")
 
     class UMAP:
@@ -984,7 +982,7 @@ def test_the_legend_of_a_report_counts_missing_values(data, tmp_path, column):
     assert legend.count("<li>") == (4 if column == "kind" else 6)
 
 
-def test_compare_samples_and_chooses(data, tmp_path):
+def test_compare_takes_a_sample_and_selected_methods(data, tmp_path):
     report = tmp_path / "report.html"
     options = ["--sample", "40", "--method", "pca", "-k", "10"]
     code, out, err = call("compare", data, "-o", report, *options)
@@ -997,7 +995,7 @@ def test_compare_samples_and_chooses(data, tmp_path):
     assert "-k must be less than the number of points, 60, got 60." in err
 
 
-def test_compare_gives_all_methods_rows_of_the_metric(data, tmp_path):
+def test_compare_prepares_rows_for_the_metric_for_all_methods(data, tmp_path):
     report = tmp_path / "report.html"
     options = ["--metric", "cosine", "--method", "pca", "-k", "10", "--json"]
     methods = json.loads(done("compare", data, "-o", report, *options))["methods"]
@@ -1019,7 +1017,7 @@ def test_imports_are_not_timed(monkeypatch):
     assert _peers.attempt(method, X, 0, 1).seconds == 1
 
 
-def test_a_peer_that_is_installed_and_broken_is_not_called_missing(tmp_path, monkeypatch):
+def test_a_broken_peer_is_not_reported_as_missing(tmp_path, monkeypatch):
     (tmp_path / "umap.py").write_text("import mercat_never_heard_of")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "umap", raising=False)
@@ -1028,7 +1026,7 @@ def test_a_peer_that_is_installed_and_broken_is_not_called_missing(tmp_path, mon
 
 
 @pytest.mark.parametrize(("name", "where"), [("trimap", "pip install trimap"), ("umap", "peers")])
-def test_a_peer_that_is_not_installed_says_where_to_get_it(name, where):
+def test_a_missing_peer_is_reported_with_the_install_command(name, where):
     absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).absent
     assert absent.startswith("not installed: ")
     assert where in absent
@@ -1052,7 +1050,7 @@ def test_pca_is_pca():
 # ------------------------------------------------------------------ info, help, completion
 
 
-def test_info_tells_of_installation_data_and_model(data, tmp_path):
+def test_info_describes_installation_data_and_model(data, tmp_path):
     facts = json.loads(done("info", "--json"))
     assert facts["mercat"] == mercat.__version__
     assert facts["packages"]["numpy"] == np.__version__
@@ -1121,7 +1119,7 @@ def test_help_loads_nothing_heavy():
     assert "Exit codes: 0" in ended.stdout
 
 
-def test_a_real_process_keeps_results_and_words_apart(data, tmp_path):
+def test_a_process_separates_results_and_messages(data, tmp_path):
     ended = shell("embed", data, "-o", tmp_path / "map.csv", "--json")
     assert ended.returncode == 0
     assert json.loads(ended.stdout)["n_points"] == N
@@ -1133,7 +1131,7 @@ def test_a_real_process_keeps_results_and_words_apart(data, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
-def test_a_person_sees_progress(data, tmp_path):
+def test_progress_is_shown_on_a_terminal(data, tmp_path):
     import fcntl
     import pty
     import termios
@@ -1159,7 +1157,7 @@ def test_a_person_sees_progress(data, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
-def test_an_interrupt_ends_with_130_and_leaves_nothing(data, tmp_path):
+def test_an_interrupt_exits_with_130_and_leaves_no_file(data, tmp_path):
     code = (
         "import signal, time; from mercat._estimator import Mercat; from mercat.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # which nohup would ignore\n"
@@ -1178,7 +1176,7 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(data, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
 
 
-def test_an_interrupt_while_it_starts_ends_with_130_too():
+def test_an_interrupt_at_startup_exits_with_130():
     code = (
         "import sys\n"
         "class Impatient:\n"
@@ -1205,7 +1203,7 @@ def test_an_interrupt_while_it_starts_ends_with_130_too():
         ["completion", "-h"],
     ],
 )
-def test_a_full_disk_behind_stdout_ends_with_4(data, arguments):
+def test_a_full_disk_exits_with_4(data, arguments):
     arguments = [str(data) if word == "DATA" else word for word in arguments]
     command = [sys.executable, "-m", "mercat.cli", *arguments]
     with open("/dev/full", "w") as full:

@@ -48,7 +48,7 @@ def test_a_gene_is_a_label(cells, tmp_path, monkeypatch):
     np.testing.assert_array_equal(pd.read_csv("raw.csv")["gene3"], cells.raw.X[:, 3])
 
 
-def test_a_zarr_store_is_written_whole_or_not_at_all(cells, tmp_path, monkeypatch):
+def test_a_zarr_store_is_written_completely_or_not_at_all(cells, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done("embed", "cells.h5ad", "-o", "map.zarr")
     done("embed", "cells.h5ad", "-o", "map.h5ad")
@@ -85,7 +85,7 @@ def test_labels_are_transferred_under_another_name(cells, tmp_path, monkeypatch)
     assert table["guess_confidence"].between(0, 1).all()
 
 
-def test_info_on_cells_that_hold_a_model_tells_of_the_cells(tmp_path):
+def test_info_on_cells_with_a_model_describes_the_cells(tmp_path):
     """The bytes of a model are those of a zip file, which is known by its end."""
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (60, 5)).astype(np.float32))
     tl.mercat(adata)

@@ -34,7 +34,7 @@ def folder(tmp_path):
     ],
     ids=lambda command: command[0],
 )
-def test_commands_warn_by_name_and_once(folder, monkeypatch, command):
+def test_commands_name_the_column_and_warn_once(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     code, _, said = call(*command)
     assert code == 0, said
@@ -47,7 +47,7 @@ def test_commands_warn_by_name_and_once(folder, monkeypatch, command):
 
 
 @pytest.mark.parametrize("metric", ["cosine", "correlation"])
-def test_other_metrics_are_told_of_too(folder, monkeypatch, metric):
+def test_other_metrics_warn_too(folder, monkeypatch, metric):
     monkeypatch.chdir(folder)
     frame = pd.read_csv("people.csv").abs()
     frame["income"] += 1000
@@ -56,7 +56,7 @@ def test_other_metrics_are_told_of_too(folder, monkeypatch, metric):
     assert "Column 'income' has more than 99% of the length" in said
 
 
-def test_info_lists_it_first(folder):
+def test_info_lists_the_dominating_column_first(folder):
     code, out, _ = call("info", folder / "people.csv", "--json")
     assert code == 0
     about = json.loads(out)
@@ -68,7 +68,7 @@ def test_info_lists_it_first(folder):
     assert said.startswith("dominating\n  euclidean")
 
 
-def test_info_tells_of_each_metric_alone(tmp_path):
+def test_info_describes_each_metric_separately(tmp_path):
     """Counts of one column are large and alike: it has the length of all rows, but none of the variance."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(90, 4)), columns=["age", "base", "height", "weight"])
@@ -79,7 +79,7 @@ def test_info_tells_of_each_metric_alone(tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["hamming", "jaccard"])
-def test_a_column_that_alone_varies_is_told_of(metric):
+def test_the_only_varying_column_is_reported(metric):
     rng = np.random.default_rng(0)
     X = np.zeros((2000, 3))
     X[:, 0] = 1

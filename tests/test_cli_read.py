@@ -71,7 +71,7 @@ def rows(n, make):
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.tsv", "f.csv.gz", "f.parquet", "f.feather"])
-def test_tables_of_every_format_read_alike(read, name):
+def test_tables_of_every_format_are_read_alike(read, name):
     path = read.folder / name
     if name.endswith(".parquet"):
         FRAME.to_parquet(path)
@@ -114,7 +114,7 @@ def test_an_index_is_metadata_and_names_the_rows(read):
         ("ID", [6, 5, 4, 3, 2, 1]),
     ],
 )
-def test_whole_numbers_that_name_the_rows_are_no_feature_unless_asked_for(read, name, values):
+def test_integer_row_names_are_no_feature_by_default(read, name, values):
     text = f"{name},a\n" + "".join(f"{v},{k}.5\n" for k, v in enumerate(values))
     table = read("ids.csv", text)
     assert (table.features, table.ids) == (["a"], name)
@@ -124,7 +124,7 @@ def test_whole_numbers_that_name_the_rows_are_no_feature_unless_asked_for(read, 
     assert read.said == ""
 
 
-def test_whole_numbers_that_do_not_name_rows_are_features(read):
+def test_integers_that_do_not_name_rows_are_features(read):
     assert read("c.csv", "n,a\n" + rows(6, lambda k: f"{k * k},{k}.5")).features == ["n", "a"]
     assert read("d.csv", "x_id,a\n" + rows(6, lambda k: f"{k // 2},{k}.5")).features == [
         "x_id",
@@ -132,7 +132,7 @@ def test_whole_numbers_that_do_not_name_rows_are_features(read):
     ]
 
 
-def test_a_column_that_may_be_classes_is_pointed_at(read):
+def test_a_column_that_may_be_classes_is_noted(read):
     text = "a,b,part\n" + rows(60, lambda k: f"{k}.5,{k * k}.25,{k % 3}")
     assert read("p.csv", text).features == ["a", "b", "part"]
     assert "--label part" in read.said
@@ -154,7 +154,7 @@ FORMATTED = {
 
 
 @pytest.mark.parametrize("case", FORMATTED)
-def test_numbers_written_for_people_are_pointed_at(read, case):
+def test_formatted_numbers_are_noted(read, case):
     frame = FRAME[["height"]].assign(price=[None, None, *[FORMATTED[case]] * 18])
     frame.to_csv(read.folder / "p.csv", index=False)
     table = read("p.csv")
@@ -198,12 +198,12 @@ def test_semicolons_decimal_commas_and_byte_order_marks(read, encoding):
     assert "decimal comma" in read.said
 
 
-def test_a_decimal_point_is_kept_beside_semicolons(read):
+def test_a_decimal_point_is_kept_with_semicolons(read):
     table = read("d.csv", "a;b\n" + rows(5, lambda k: f"{k}.5;1,{k}"), meta=("b",))
     np.testing.assert_array_equal(table.X[:, 0], np.arange(5) + 0.5)
 
 
-def test_headers_are_told_from_rows(read):
+def test_headers_are_distinguished_from_rows(read):
     body = rows(5, lambda k: f"{k}.5,{k * k},{k}.25")
     assert read("h.csv", body).X.shape == (5, 3)
     assert "--header" in read.said
@@ -222,7 +222,7 @@ def test_windows_lines_blank_lines_and_trailing_delimiters(read):
     np.testing.assert_array_equal(table.X[:, 1], [4, 2, 7, 5])
 
 
-def test_missing_rows_can_be_left_out_and_only_missing_numbers_count(read):
+def test_rows_with_missing_numbers_can_be_dropped(read):
     text = "a,b,c\n1.5,2,x\n3.5,,y\n5,6,\n7,8,z\nNA,1,z\n"
     table = read("m.csv", text, missing="drop")
     np.testing.assert_array_equal(table.X, [[1.5, 2], [5, 6], [7, 8]])
@@ -249,7 +249,7 @@ def test_npy_and_npz_are_read(read):
     np.testing.assert_array_equal(read("s.npz").dense(), sparse.toarray())
 
 
-def test_matrices_of_10x_whose_files_start_alike_or_do_not_fit(read):
+def test_matrices_of_10x_with_file_prefixes_or_mismatched_files(read):
     X = scipy.sparse.random_array((6, 4), density=0.5, rng=np.random.default_rng(0))
     scipy.io.mmwrite(read.folder / "GSM1_matrix.mtx", X)
     cells = [f"cell{k}" for k in range(4)]
@@ -328,7 +328,7 @@ def test_anndata_is_read(read):
     )
 
 
-def test_of_a_map_the_unit_vectors_are_read_and_of_version_0_1_too(read):
+def test_unit_vectors_of_maps_are_read_also_of_version_0_1(read):
     anndata = pytest.importorskip("anndata")
     Y, flat, loss = np.eye(4)[:, :3], np.ones((4, 2)), np.arange(4.0)
     Y[3, 0] = 1
@@ -346,7 +346,7 @@ def test_of_a_map_the_unit_vectors_are_read_and_of_version_0_1_too(read):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.h5ad"])
-def test_a_column_called_index_leaves_the_names_of_the_rows_alone(read, name):
+def test_a_column_called_index_does_not_replace_row_names(read, name):
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame({"index": list("pqrs")}, index=list("abcd"))
     Y = np.eye(4)[:, :3]
@@ -360,7 +360,7 @@ def test_a_column_called_index_leaves_the_names_of_the_rows_alone(read, name):
         assert found["index_"].tolist() == list("abcd")
 
 
-def test_a_delimiter_at_the_end_of_lines_leaves_the_names_of_the_rows_alone(read):
+def test_a_trailing_delimiter_does_not_replace_row_names(read):
     path = read.folder / "map.csv"
     path.write_text(",x,y,z,\na,1,0,0,\nb,0,1,0,\nc,0,0,1,\n")
     embedding = read_embedding(path, None, read.console)
@@ -398,7 +398,7 @@ def test_dates_large_integers_and_lists_in_columns(read):
         ([1.5, 2.5], None),
     ],
 )
-def test_texts_that_are_all_dates_are_shown_as_dates(texts, times):
+def test_text_columns_of_dates_are_shown_as_dates(texts, times):
     column = pd.Series(texts)
     shown = as_shown(column)
     if times is None:
@@ -469,7 +469,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_broken_files_say_where_and_why(read, case):
+def test_errors_in_files_name_place_and_reason(read, case):
     name, content, message = BROKEN[case]
     told = read.error(name, content)
     for part in message.split(" ... "):
@@ -496,7 +496,7 @@ def test_pickles_are_not_loaded(read):
     assert "pickled objects are not loaded" in read.error("o.npz")
 
 
-def test_arrays_that_are_no_table(read):
+def test_arrays_that_are_not_tables(read):
     np.save(read.folder / "x.npy", np.zeros(5))
     assert "(5,)" in read.error("x.npy")
     np.save(read.folder / "c.npy", np.zeros((5, 2), dtype=complex))
@@ -517,7 +517,7 @@ def test_arrays_that_are_no_table(read):
     assert told.endswith("of 4 rows, in column 1. Leave the rows out with --missing drop.")
 
 
-def test_a_column_called_id_names_the_rows_before_one_that_counts_them(read):
+def test_a_column_called_id_takes_precedence_over_row_numbers(read):
     lines = [f"S{7 * k},a,{k},{k * 0.5}" for k in range(30)]
     assert read("i.csv", "\n".join(["id,kind,v,w", *lines])).ids == "id"
     assert read("n.csv", "\n".join(["kind2,kind,v,w", *lines])).ids == "v"
@@ -533,14 +533,14 @@ def test_a_column_called_id_names_the_rows_before_one_that_counts_them(read):
         ("x.h5ad", {"feature": ("n",)}),
     ],
 )
-def test_options_that_a_format_does_not_know_are_refused(read, name, option):
+def test_options_that_do_not_apply_to_a_format_are_refused(read, name, option):
     (read.folder / name).write_bytes(b"")
     with pytest.raises(click.UsageError, match=f"^--{next(iter(option))} ") as told:
         read(name, **option)
     assert told.value.exit_code == 2
 
 
-def test_faults_of_numbers_can_be_collected(read):
+def test_invalid_numbers_can_be_collected(read):
     faults = []
     text = "a,b,c\n1.5,2,1\n,4x,2\ninf,6,3\n3,7,5\n"
     table = read("f.csv", text, faults=faults)
@@ -557,7 +557,7 @@ def test_faults_of_numbers_can_be_collected(read):
     assert "no numeric column" in faults[0]
 
 
-def test_folders_and_absent_files_are_refused(read):
+def test_folders_and_missing_files_are_refused(read):
     with pytest.raises(BadInput, match="stdin"):
         read_table(Path("-"), ReadOptions(), read.console)
     assert "does not exist" in read.error("absent.csv")

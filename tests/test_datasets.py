@@ -73,7 +73,7 @@ def test_smiley_has_the_parts_of_a_face():
     assert np.mean(outline**2) == pytest.approx(0.905, abs=4 * 0.19 / np.sqrt(12 * 1500))
 
 
-def test_circle_has_radius_three_and_the_noise_asked_for():
+def test_circle_has_radius_three_and_the_given_noise():
     X, angle = datasets.circle(20_000, noise=0.2)
     truth = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
     assert np.std(X - truth) == pytest.approx(0.2, rel=0.02)
@@ -130,7 +130,7 @@ def test_spiked_follows_its_covariance(rng):
     np.testing.assert_array_equal(datasets.spiked(n, 5, sigma, U=given).U, given)
 
 
-def test_spiked_signal_shows_above_one():
+def test_spiked_signal_is_detectable_above_one():
     # The leading eigenvalue of XX^T / sqrt(dn) tends to tau(s) = r + 1/r + s + 1/s, r = phi^.5.
     n, d, s = 400, 200, 4.0
     X, _, _ = datasets.spiked(n, d, [s])
@@ -162,7 +162,7 @@ def test_bad_parameters_are_named(call, message):
 # --- a data set -----------------------------------------------------------------------------
 
 
-def test_dataset_is_a_pair_that_survives_copies():
+def test_dataset_unpacks_and_can_be_copied():
     whole = Dataset(np.eye(2), ["a", "b"], feature_names=["x", "y"], source="here")
     X, labels = copy = pickle.loads(pickle.dumps(whole))
     assert (X.tolist(), labels.tolist()) == ([[1, 0], [0, 1]], ["a", "b"])
@@ -202,7 +202,7 @@ def test_folder_comes_from_the_environment(tmp_path, monkeypatch):
         (datasets.hela_cell_cycle, "hela_cell_cycle"),
     ],
 )
-def test_prepared_files_are_used_as_they_are(load, name, tmp_path):
+def test_prepared_files_are_used_unchanged(load, name, tmp_path):
     np.savez(tmp_path / f"{name}.npz", X=np.eye(2) * 3, labels=[1, 0], genes=["g", "h"])
     data = load(tmp_path)
     assert data.X.tolist() == [[3, 0], [0, 3]]
@@ -367,7 +367,7 @@ def test_tabula_sapiens_keeps_one_assay_and_no_mitochondrion(tmp_path):
         datasets.tabula_sapiens_blood(tmp_path, protein_coding=False)
 
 
-def test_genes_can_be_listed_or_in_a_file_elsewhere(tmp_path):
+def test_genes_can_be_listed_or_read_from_another_file(tmp_path):
     write_h5ad(tmp_path / "pancreas.h5ad", {"clusters_fig3_final": list("abc")})
     with pytest.raises(FileNotFoundError, match=r"ftp.ensembl.org.*protein_coding=False"):
         datasets.pancreas(tmp_path)
@@ -386,7 +386,7 @@ def test_missing_annotation_is_named(tmp_path):
         datasets.pancreas(tmp_path, protein_coding=False)
 
 
-def test_h5ad_of_the_old_layout(tmp_path):
+def test_h5ad_with_the_old_layout(tmp_path):
     """As anndata wrote in 2019: tables as records, categories apart from their codes."""
     h5py = pytest.importorskip("h5py")
     pytest.importorskip("anndata")

@@ -108,7 +108,7 @@ def test_neighbor_loss_by_hand():
     assert neighbor_loss(P, np.eye(3), 1.0) == pytest.approx(np.log(6 / 3) - np.log(1 / 3))
 
 
-def test_the_loss_of_a_settled_map_is_that_of_its_definition():
+def test_the_loss_after_the_descent_equals_its_definition():
     rng = np.random.default_rng(0)
     n = 80
     P = weights(rng.normal(size=(n, 4)).astype(np.float32), 5)
@@ -118,7 +118,7 @@ def test_the_loss_of_a_settled_map_is_that_of_its_definition():
     assert found == pytest.approx(neighbor_loss(P, Y, final_bandwidth(n)), rel=0.01)
 
 
-def test_held_points_stay_and_the_others_settle_at_the_last_bandwidth():
+def test_fixed_points_stay_and_others_descend_at_the_last_bandwidth():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4)).astype(np.float32)
     P, Y, held = weights(X, 5), random_sphere(120), np.arange(0, 120, 3)
@@ -223,7 +223,7 @@ def test_distance_forces_are_gradients():
         assert force[i] @ direction / n == pytest.approx(slope(loss, Y, i, direction), rel=1e-3)
 
 
-def test_terms_learn_their_lines_on_the_way():
+def test_regression_coefficients_are_updated_during_the_descent():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(200, 3)).astype(np.float32), random_sphere(200).astype(np.float32)
     with Workers(1) as workers:
@@ -251,7 +251,7 @@ def test_averages_are_means_over_a_point_and_its_neighbors(monkeypatch):
 
 @pytest.mark.usefixtures("brief_descent")
 @pytest.mark.parametrize(("detail", "begins_at_averages"), [(0.1, False), (0.2, True)])
-def test_descent_begins_at_averages_but_with_little_detail(
+def test_descent_starts_from_averages_unless_detail_is_small(
     monkeypatch, digits, detail, begins_at_averages
 ):
     starts, averages = [], []
@@ -267,7 +267,7 @@ def test_descent_begins_at_averages_but_with_little_detail(
     assert begins_at_averages == any(starts[0] is Y for Y in averages)
 
 
-def test_descent_takes_the_affinities_along_paths_first(monkeypatch, digits):
+def test_descent_uses_path_affinities_first(monkeypatch, digits):
     used, pulls = [], []
     attraction, affinities_of = descent.attraction, adding.affinities_of
     monkeypatch.setattr(descent, "attraction", lambda P, *a: used.append(P) or attraction(P, *a))
@@ -283,7 +283,7 @@ def test_descent_takes_the_affinities_along_paths_first(monkeypatch, digits):
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_loops_stay_whole():
+def test_loops_stay_in_one_piece():
     """Without affinities along paths, they lie in pieces: 0.44 and 0.82."""
     X, loop = loops(12, 60)
     Y = Mercat(detail=0.3, random_state=0).fit_transform(X)
@@ -292,7 +292,7 @@ def test_loops_stay_whole():
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_loops_form_with_little_detail_as_well():
+def test_loops_form_with_small_detail():
     """The descent starts with the largest weight of neighbours, whatever it is in the end."""
     X, loop = loops(20, 72)
     Y = Mercat(detail=0.1, random_state=0).fit_transform(X)
@@ -300,7 +300,7 @@ def test_loops_form_with_little_detail_as_well():
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_descent_begins_at_a_large_map_unless_the_start_is_given(monkeypatch, digits):
+def test_descent_starts_from_a_large_map_unless_a_start_is_given(monkeypatch, digits):
     starts, sharpen = [], adding.sharpen
     monkeypatch.setattr(
         adding, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
@@ -315,13 +315,13 @@ def test_descent_begins_at_a_large_map_unless_the_start_is_given(monkeypatch, di
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_equal_rows_lie_in_one_place(digits):
+def test_equal_rows_have_one_position(digits):
     X = np.concatenate([digits[:300], digits[:40]])
     Y = Mercat(detail=0.3, random_state=0).fit_transform(X)
     np.testing.assert_array_equal(Y[:40], Y[300:])
 
 
-def test_schedule_falls_from_coarse_to_fine():
+def test_schedule_decreases():
     schedule = list(_schedule(30_000, (6.0, 0.5), settled=False))
     columns = [np.array(column, dtype=float) for column in zip(*schedule, strict=True)]
     assert len(schedule) == N_ITER
@@ -333,7 +333,7 @@ def test_schedule_falls_from_coarse_to_fine():
     assert (weight[0], weight[-1]) == (6, 0.5)
 
 
-def test_last_bandwidth_halves_with_sixteen_times_the_points_down_to_a_limit():
+def test_last_bandwidth_halves_per_factor_of_sixteen_in_points():
     assert final_bandwidth(10_000) == pytest.approx(0.019)
     assert final_bandwidth(1000) == pytest.approx(2 * final_bandwidth(16_000))
     assert final_bandwidth(10**7) == 0.012
@@ -372,7 +372,7 @@ def sharp(digits):
     return Mercat(detail=1.0, random_state=0).fit(digits)
 
 
-def test_detail_keeps_neighborhoods_and_classes_whole(digits, labels, plain, sharp):
+def test_detail_preserves_neighborhoods_and_classes(digits, labels, plain, sharp):
     kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (sharp.embedding_, plain))
     assert kept > 1.6 * before
     assert metrics.knn_accuracy(sharp.embedding_, labels) > 0.95
@@ -394,7 +394,7 @@ def test_descent_of_few_points_without_structure_does_not_overshoot(detail):
     assert angles[1] > 0.93 * angles[0]
 
 
-def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits, plain):
+def test_small_detail_improves_neighborhoods_by_a_fifth_at_a_small_cost(digits, plain):
     little = Mercat(detail=0.02, random_state=0).fit_transform(digits)
     kept, before = (metrics.neighborhood_preservation(digits, Y) for Y in (little, plain))
     assert kept > 1.2 * before
@@ -403,7 +403,7 @@ def test_a_little_detail_gains_a_fifth_of_neighborhoods_for_little(digits, plain
 
 
 @pytest.mark.filterwarnings("ignore:neighbors has no effect")
-def test_no_detail_is_angles_alone_to_the_bit(digits):
+def test_neighbors_have_no_effect_without_detail(digits):
     X = digits[:300]
     np.testing.assert_array_equal(
         Mercat(random_state=0).fit_transform(X),
@@ -411,7 +411,7 @@ def test_no_detail_is_angles_alone_to_the_bit(digits):
     )
 
 
-def test_dial_is_continuous_at_zero(digits):
+def test_detail_is_continuous_at_zero(digits):
     X = digits[:200]
     plain = Mercat(random_state=0).fit_transform(X)
 
@@ -463,12 +463,12 @@ def test_losses_by_landmarks_are_close_to_those_by_all(digits):
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_absolute_objective_keeps_its_line(digits):
+def test_absolute_objective_keeps_its_coefficients(digits):
     model = Mercat(detail=0.3, objective="absolute", random_state=0).fit(digits[:200])
     assert model.calibration_ == (0.0, 1.0)
 
 
-def test_transform_puts_training_rows_where_they_are(sharp, digits):
+def test_transform_returns_training_positions_of_training_rows(sharp, digits):
     np.testing.assert_array_equal(sharp.transform(digits[100:700]), sharp.embedding_[100:700])
 
 
@@ -481,7 +481,7 @@ def test_transform_does_not_depend_on_the_batch(sharp, digits):
     np.testing.assert_array_equal(sharp.transform(mixed)[100:], together[:100])
 
 
-def test_new_points_land_among_their_neighbors(digits, labels):
+def test_new_points_are_near_their_neighbors(digits, labels):
     model = Mercat(detail=0.5, random_state=0).fit(digits[:700])
     new = model.transform(digits[700:])
     near = np.argmax(new @ model.embedding_.T, axis=1)
@@ -489,12 +489,12 @@ def test_new_points_land_among_their_neighbors(digits, labels):
     np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1, rtol=1e-6)
 
 
-def test_model_with_detail_survives_pickling(sharp, digits):
+def test_model_with_detail_can_be_pickled(sharp, digits):
     again = pickle.loads(pickle.dumps(sharp))
     np.testing.assert_array_equal(again.transform(digits[:5] + 1), sharp.transform(digits[:5] + 1))
 
 
-def test_a_graph_of_the_user_does_as_the_one_found(digits):
+def test_a_given_graph_equals_the_computed_graph(digits):
     # Whole numbers have equal distances, among which each search chooses by itself.
     X = digits[:200] + np.random.default_rng(0).uniform(0, 0.1, size=(200, 64))
     graph = kneighbors_graph(X, 15, mode="distance")
@@ -536,7 +536,7 @@ def test_callback_sees_all_points_and_may_stop(digits):
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_renumbered_points_come_back_in_their_order(digits, monkeypatch):
+def test_renumbered_points_are_returned_in_their_order(digits, monkeypatch):
     """Points in another order in memory: the same map, for the caller and for a callback."""
     X = digits[:300]
     seen = {}
@@ -567,7 +567,7 @@ def test_renumbered_points_come_back_in_their_order(digits, monkeypatch):
     assert other.loss_ == pytest.approx(as_given.loss_, rel=0.01)
 
 
-def test_new_points_by_cells_lie_where_an_exact_search_places_them(digits, monkeypatch):
+def test_new_points_by_cells_match_an_exact_search(digits, monkeypatch):
     X, new = digits[:800], digits[800:900]
     model = Mercat(detail=0.3, random_state=0).fit(X)
     exact = model.transform(new)
@@ -604,14 +604,14 @@ def test_progress_is_shown(digits, capsys):
     ],
     ids=["four points", "a line", "all equal", "duplicates", "an outlier"],
 )
-def test_odd_data_give_finite_maps(X):
+def test_degenerate_data_give_finite_maps(X):
     model = Mercat(detail=1.0, random_state=0).fit(X)
     assert np.isfinite(model.embedding_).all()
     assert np.isfinite(model.transform(X + 0.01)).all()
     assert np.isfinite(model.loss_)
 
 
-def test_distances_and_sparse_data_take_detail(digits):
+def test_distances_and_sparse_data_work_with_detail(digits):
     X = digits[:100]
     distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
     assert Mercat(detail=0.3, metric="precomputed", random_state=0).fit(distances).loss_ > 0
@@ -626,7 +626,7 @@ def test_bad_detail_is_refused(digits, detail):
         Mercat(detail=detail).fit(digits[:50])
 
 
-def test_detail_beyond_all_use_is_refused(digits):
+def test_too_large_detail_is_refused(digits):
     with pytest.raises(ValueError, match=r"^detail .*1e\+37"):
         Mercat(detail=1e37).fit(digits[:50])
     assert np.isfinite(Mercat(detail=1e6, random_state=0).fit_transform(digits[:50])).all()

@@ -68,7 +68,7 @@ def test_line_is_the_least_squares_fit():
     assert share == pytest.approx(1 - np.corrcoef(d, arc)[0, 1] ** 2, rel=1e-6)
 
 
-def test_arcs_that_fall_with_distances_are_no_line():
+def test_arcs_that_decrease_with_distances_have_slope_zero():
     d, arc = np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])
     sums = np.array([v.sum() for v in (d, arc, d * d, arc * arc, d * arc)])
     line, share = DistanceTerm().fitted(sums, 3)
@@ -104,7 +104,7 @@ def h_of(X: np.ndarray, d: np.ndarray) -> np.ndarray:
     return np.where(inverse > 0, 1 / np.where(inverse > 0, inverse, 1), 0)
 
 
-def test_half_of_a_distance_is_its_rank():
+def test_targets_are_distances_plus_ranks():
     X = np.random.default_rng(0).normal(size=(150, 8)) * np.geomspace(5, 0.3, 8)
     d = pdist(X)
     ranks = rankdata(d) / len(d)
@@ -114,7 +114,7 @@ def test_half_of_a_distance_is_its_rank():
 
 
 @pytest.mark.parametrize("kind", ["normal", "twins", "whole numbers", "far away"])
-def test_the_scale_increases_without_end(kind):
+def test_the_scale_increases_without_bound(kind):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(90, 4))
     if kind == "twins":
@@ -156,7 +156,7 @@ def test_equal_distances_have_no_ranks():
     assert np.isfinite(Mercat(random_state=0).fit(simplex).embedding_).all()
 
 
-def test_the_scale_depends_neither_on_order_nor_on_twins():
+def test_the_scale_does_not_depend_on_order_or_duplicates():
     rng = np.random.default_rng(2)
     X = rng.integers(9, size=(1200, 5)).astype(float)  # many rows begin alike
     scale = half_ranks(X)
@@ -186,7 +186,7 @@ def test_gradient_with_ranks_matches_differences():
         assert abs(plain.value(Y) / value - 1) > 1e-3
 
 
-def test_placed_points_see_the_ranks_of_the_landmarks():
+def test_placed_points_use_the_ranks_of_the_landmarks():
     rng = np.random.default_rng(2)
     n = 40
     X, Y = rng.normal(size=(n, 5)), random_sphere(n, 4)
@@ -260,7 +260,7 @@ def test_points_are_placed_alike_with_and_without_kernels():
     assert np.quantile(apart, 0.9) < 0.01
 
 
-def test_the_term_brings_distances_and_costs_few_angles(monkeypatch):
+def test_the_distance_term_improves_distances_at_a_small_cost_in_angles(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 20)) * np.linspace(3, 0.5, 20)
     X[:8] *= 4  # far points
@@ -276,7 +276,7 @@ def test_the_term_brings_distances_and_costs_few_angles(monkeypatch):
     assert model.correlation_ > angles.correlation_ - 0.01
 
 
-def test_maps_that_keep_angles_nearly_exactly_are_of_angles_alone():
+def test_maps_with_nearly_exact_angles_use_angles_only():
     """Chords of a cap are not in proportion to its arcs, and still the cap is found."""
     rng = np.random.default_rng(3)
     truth = from_lonlat(rng.uniform(-0.6, 0.6, 300), rng.uniform(-0.6, 0.6, 300))
@@ -285,7 +285,7 @@ def test_maps_that_keep_angles_nearly_exactly_are_of_angles_alone():
     assert model._placer.against.terms == ()
 
 
-def test_the_paper_objective_and_few_points_are_of_angles_alone():
+def test_the_paper_objective_and_few_points_use_angles_only():
     X = np.random.default_rng(0).normal(size=(150, 6))
     assert Mercat(random_state=0, objective="absolute").fit(X)._placer.against.terms == ()
     assert Mercat(random_state=0).fit(X[:100])._placer.against.terms == ()

@@ -62,7 +62,7 @@ def test_chunks_change_nothing(chunks, dtype):
     assert there.loss_ == pytest.approx(here.loss_, rel=0.05)  # of a sample
 
 
-def test_so_few_points_that_all_are_placed_at_once_are_not_placed_again(monkeypatch):
+def test_points_solved_together_are_not_placed_again(monkeypatch):
     monkeypatch.setattr(_solvers, "CROWD", N)
     X = data()
     here, there = mercat().fit(X), mercat().fit(chunked(X))
@@ -95,7 +95,7 @@ def test_parameters_mean_the_same(parameters, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_sparse_chunks_give_what_sparse_data_in_memory_give():
+def test_sparse_chunks_equal_sparse_data_in_memory():
     X = sp.csr_array(np.maximum(data() - 5, 0))
     lazy = chunked(X.toarray()).map_blocks(sp.csr_array, meta=sp.csr_array((0, D)))
     here = mercat().fit(X)
@@ -125,7 +125,7 @@ def test_few_points_are_solved_together():
 # ------------------------------------------------------------------ laziness
 
 
-def test_placing_waits_until_it_is_asked_for():
+def test_placement_is_lazy():
     X, read = data(), []
 
     def note(block):
@@ -145,7 +145,7 @@ def test_placing_waits_until_it_is_asked_for():
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_tasks_grow_with_the_chunks_and_no_faster(monkeypatch):
+def test_number_of_tasks_is_linear_in_chunks(monkeypatch):
     from dask.delayed import Delayed
 
     from mercat._data import dask_source as module
@@ -170,7 +170,7 @@ def test_tasks_grow_with_the_chunks_and_no_faster(monkeypatch):
     assert (forty <= 40 * 8).all()
 
 
-def test_what_is_shared_is_not_copied_into_each_task():
+def test_shared_arrays_are_not_copied_into_each_task():
     import pickle
 
     Y = mercat().fit(chunked(data(), (100,) * 23)).embedding_
@@ -182,7 +182,7 @@ def test_what_is_shared_is_not_copied_into_each_task():
 # ------------------------------------------------------------------ clusters
 
 
-def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
+def test_a_killed_worker_does_not_change_the_result(monkeypatch):
     X = data(np.float32)
     monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 1 << 21)  # workers have the usual blocks
     here = mercat().fit(X)
@@ -205,7 +205,7 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
     np.testing.assert_array_equal(found, here.embedding_)
 
 
-def test_a_scheduler_that_is_gone_is_an_error():
+def test_a_lost_scheduler_is_an_error():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -240,18 +240,18 @@ def test_a_scheduler_that_is_gone_is_an_error():
         (lambda X: X[0].to_delayed()[0], TypeError, "^X .*dask"),
     ],
 )
-def test_what_cannot_be_read_by_rows_is_refused(change, error, message):
+def test_invalid_dask_arrays_are_refused(change, error, message):
     with pytest.raises(error, match=message):
         mercat().fit(change(chunked(data())))
 
 
-def test_precomputed_distances_belong_in_memory():
+def test_precomputed_distances_must_be_in_memory():
     with pytest.raises(ValueError, match=r"^metric='precomputed'"):
         mercat(metric="precomputed").fit(da.zeros((2000, 2000)))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_missing_values_are_found_where_they_are(value):
+def test_missing_values_are_located(value):
     X = data()
     model = mercat().fit(X)
     X[801, 3] = value
@@ -286,7 +286,7 @@ def test_detail_of_all_rows_gives_the_bits_of_data_in_memory():
 @pytest.mark.usefixtures("brief_descent")
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("kind", ["array", "memory map", "dask"])
-def test_a_sample_is_sharpened_and_the_others_are_placed(kind, tmp_path, monkeypatch):
+def test_detail_applies_to_a_sample_and_other_points_are_placed(kind, tmp_path, monkeypatch):
     X, parameters = data(np.float32), {"detail": 0.3}
     expected = mercat(n_detail=600, **parameters).fit(X)
     rows = X
@@ -309,7 +309,7 @@ def test_a_sample_is_sharpened_and_the_others_are_placed(kind, tmp_path, monkeyp
 
 @pytest.mark.usefixtures("brief_descent")
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_points_beside_the_sample_are_placed_one_task_per_chunk():
+def test_points_outside_the_sample_are_placed_one_task_per_chunk():
     lazy = mercat(detail=0.3, n_detail=600).fit(chunked(data()))
     assert isinstance(lazy.embedding_, da.Array)
     assert lazy.embedding_.numblocks == (len(CHUNKS["odd"]), 1)
@@ -319,7 +319,7 @@ def test_points_beside_the_sample_are_placed_one_task_per_chunk():
 @pytest.mark.parametrize(
     "parameters", [{"metric": "precomputed"}, {"neighbors": sp.eye_array(60, k=1, format="csr")}]
 )
-def test_a_sample_needs_rows_of_their_own(parameters):
+def test_n_detail_with_distances_or_a_graph_is_refused(parameters):
     X = data()[:60]
     if "metric" in parameters:
         X = np.linalg.norm(X[:, None] - X, axis=2)
@@ -328,7 +328,7 @@ def test_a_sample_needs_rows_of_their_own(parameters):
 
 
 @pytest.mark.parametrize("cluster", [False, True])
-def test_an_error_in_the_graph_reaches_the_user_as_itself(cluster):
+def test_errors_in_the_graph_are_raised_unchanged(cluster):
     def read(block, block_info=None):
         if block_info and block_info[0]["chunk-location"][0] == 2:
             raise FileNotFoundError(2, "No such file", "chunk 2")

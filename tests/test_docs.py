@@ -57,7 +57,7 @@ def test_samples_without_prompts_run(path, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=names(TEXTS))
-def test_links_and_pictures_lead_somewhere(path):
+def test_links_and_pictures_have_targets(path):
     text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     targets = re.findall(r"\]\(([^)\s]+)\)", text)
     made = {f"{figure.__name__}.png" for figure in _figures()} | {"digits.html", "architecture.svg"}
@@ -90,7 +90,7 @@ def test_every_page_is_in_the_table_of_contents():
     assert listed - {"gallery/index"} == pages - {"index"}
 
 
-def test_pages_have_the_numbers_that_were_measured(tables):
+def test_tables_match_the_measurements(tables):
     for page in tables.PAGES:
         text = (ROOT / page).read_text("utf-8")
         assert "<!-- end -->" in text
@@ -117,7 +117,7 @@ def test_the_table_of_measures_names_all_of_them():
     assert measures <= set(re.findall(r"`(\w+)`", "".join(rows)))
 
 
-def test_tables_show_what_is_there_and_nothing_else(tables):
+def test_tables_show_available_results_only(tables):
     def number(value):
         return {"angle": value, "distance": value, "neighborhood": value, "density": value}
 
@@ -142,7 +142,7 @@ def test_tables_show_what_is_there_and_nothing_else(tables):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples" / "gallery").glob("*.py")), ids=str)
-def test_examples_of_the_gallery_say_what_they_show(path):
+def test_examples_of_the_gallery_begin_with_a_title(path):
     source = path.read_text("utf-8")
     compile(source, path.name, "exec")  # they are run when the site is built
     title, rule, *_ = source.removeprefix('"""\n').split("\n")

@@ -138,7 +138,7 @@ def test_algorithm1_ends_above_the_exact_loss():
     assert exact.loss_ <= paper.loss_ < 1.5 * exact.loss_
 
 
-def test_the_papers_loss_is_kept_by_placed_points(digits):
+def test_placed_points_preserve_the_papers_loss(digits):
     """The loss over all triples is within 6 % of the exact solution."""
     X = digits[:700]
     model = Mercat(objective="absolute", solver="landmarks", n_landmarks=400, random_state=0).fit(X)
@@ -150,7 +150,7 @@ def test_the_papers_loss_is_kept_by_placed_points(digits):
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
+def test_init_array_is_used_and_normalized(digits):
     X, start = digits[:200], random_sphere(200)
     one = Mercat(init=start, random_state=0, max_iter=1, tol=0.0)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
@@ -166,7 +166,7 @@ def test_init_array_is_used_and_its_lengths_do_not_matter(digits):
     assert placed.status_ is Status.MAX_ITER
 
 
-def test_map_is_turned_to_the_equator_with_an_empty_seam(fitted):
+def test_map_is_rotated_to_the_equator_with_an_empty_seam(fitted):
     longitude, latitude = to_lonlat(fitted.embedding_)
     assert np.sqrt(np.mean(latitude**2)) < np.sqrt(np.mean(longitude**2)) + 0.05
     assert np.mean(np.abs(longitude) > np.pi - 0.2) < 0.01
@@ -190,7 +190,7 @@ def test_transform_does_not_depend_on_the_batch(fitted, digits):
     assert apart(fitted.transform(new[order]), whole[order]) == 0
 
 
-def test_new_points_land_near_similar_points(digits):
+def test_new_points_are_near_similar_points(digits):
     model = Mercat(random_state=0).fit(digits[:1500])
     Y = model.transform(digits[1500:])
     nearest = np.linalg.norm(digits[1500:, None] - digits[None, :1500], axis=2).argmin(axis=1)
@@ -204,7 +204,7 @@ def test_extreme_outliers_are_refused(fitted):
         fitted.transform(np.full((1, 64), 1e100))
 
 
-def test_transform_puts_every_block_in_its_place(monkeypatch, fitted, digits):
+def test_transform_returns_blocks_in_order(monkeypatch, fitted, digits):
     in_blocks = fitted.transform(digits)
     assert len(digits) > 3 * _rows.rows_to_place(*digits.shape)
     monkeypatch.setattr(_rows, "rows_to_place", lambda n, d: 4096)
@@ -250,7 +250,7 @@ def test_random_state_may_be_a_generator_or_a_random_state(digits):
 # ------------------------------------------------------------------ kinds of input
 
 
-def test_kinds_of_memory_give_the_same_result(digits):
+def test_memory_layouts_give_the_same_result(digits):
     X = digits[:150]
     expected = embed(X, random_state=0)
     read_only = X.copy()
@@ -276,7 +276,7 @@ def test_output_has_the_type_of_the_input(dtype, digits):
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
-def test_sparse_gives_what_dense_gives(form, solver, digits):
+def test_sparse_equals_dense(form, solver, digits):
     X, how = digits[:300], {"solver": solver, "n_landmarks": 150, "random_state": 0}
     model = Mercat(**how).fit(form(X))
     assert procrustes_distance(model.embedding_, embed(X, **how)) < 0.05
@@ -331,14 +331,14 @@ def test_frames_in_and_out(digits):
     )
 
 
-def test_columns_of_objects_that_are_numbers_are_taken():
+def test_object_columns_of_numbers_are_accepted():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("xyz"))
     expected = Mercat(random_state=0).fit_transform(frame)
     frame["z"] = frame["z"].astype(object)  # another layout in memory, and another rounding
     np.testing.assert_allclose(Mercat(random_state=0).fit_transform(frame), expected, atol=1e-6)
 
 
-def test_pipelines_pickles_and_clones_do_the_same(digits):
+def test_pipelines_pickles_and_clones_give_the_same_map(digits):
     X = digits[:200]
     pipeline = make_pipeline(StandardScaler(), Mercat(random_state=0)).fit(X)
     again = pickle.loads(pickle.dumps(pipeline))
@@ -396,7 +396,7 @@ def test_callback_sees_each_iteration_and_may_stop(solver, digits):
     assert model.embedding_.shape == (120, 3)
 
 
-def test_a_fit_that_fails_leaves_the_model_as_it_was(digits):
+def test_a_failed_fit_leaves_the_model_unchanged(digits):
     def fails(iteration, loss, Y):
         raise RuntimeError("stop here")
 
@@ -559,7 +559,7 @@ def test_points_on_a_line_are_mapped_exactly(n):
     assert model.loss_ < 1e-3
 
 
-def test_very_few_points_are_never_laid_out_backwards():
+def test_very_few_points_have_a_nonnegative_slope():
     for seed in range(6):
         X = np.random.default_rng(seed).normal(size=(4, 3))
         auto, pca = (Mercat(random_state=0, init=init).fit(X) for init in ("auto", "pca"))

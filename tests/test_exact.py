@@ -100,7 +100,7 @@ def test_points_that_fit_on_a_sphere_are_recovered():
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
-def test_loss_falls_and_history_tells(calibrated, digits):
+def test_loss_decreases_and_history_records_it(calibrated, digits):
     X = digits[:200]
     start = pca_positions(principal_scores(X, 2))
     with Workers(1) as workers:
@@ -137,7 +137,7 @@ def test_max_iter_and_callback_stop_the_descent(digits):
     assert {s[2] for s in seen} == {(100, 3)}
 
 
-def test_one_of_many_samples_ends_at_the_first_line_search_without_success():
+def test_samples_stop_at_the_first_failed_line_search():
     """SciPy would begin anew along the gradient, as for a map that is fitted alone."""
     target, calls = random_sphere(30, 0), []
 
@@ -167,7 +167,7 @@ def test_status_reads_as_a_sentence():
     assert all(str(s).endswith(".") and str(s) == s.value for s in Status)
 
 
-def test_a_start_that_is_perfect_is_kept_where_rounded_directions_lead_away():
+def test_a_perfect_start_is_kept_despite_softening():
     """Two clumps on a line, whose points are much nearer to each other than the rounding."""
     rng = np.random.default_rng(0)
     x = np.repeat([0.0, 1.0], 3) + 0.01 * rng.normal(size=6)
@@ -178,7 +178,7 @@ def test_a_start_that_is_perfect_is_kept_where_rounded_directions_lead_away():
     np.testing.assert_allclose(fit.Y, circle, atol=1e-12)
 
 
-def test_a_map_gains_nothing_by_shrinking_into_the_rounding():
+def test_shrinking_a_map_does_not_lower_the_loss():
     rng = np.random.default_rng(0)
     X, plane = rng.normal(size=(60, 8)), rng.normal(size=(60, 2))
 
@@ -209,7 +209,7 @@ def rms_arc(Y: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.arccos(np.clip(Y @ centre, -1, 1)) ** 2)))
 
 
-def test_resized_positions_keep_their_bearings_from_the_centre():
+def test_resized_positions_keep_their_directions_from_the_centre():
     Y = flat_positions(np.random.default_rng(0).normal(size=(50, 3)))
     centre = Y.mean(axis=0) / np.linalg.norm(Y.mean(axis=0))
     smaller = resized(Y, 0.2)

@@ -41,7 +41,7 @@ def _pancreas(folder):
         ("anndata", "Reading h5ad files", "anndata", _pancreas),
     ],
 )
-def test_what_is_missing_is_named_with_the_command_that_brings_it(
+def test_missing_packages_are_named_with_the_install_command(
     module, what, extra, use, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, module, None)
@@ -51,7 +51,7 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_device_without_torch_is_told_that_numpy_does_without(device, monkeypatch):
+def test_device_without_torch_suggests_numpy(device, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     message = (
         f"device='{device}' needs torch, which is not installed: pip install \"mercat[torch]\", "
@@ -61,12 +61,12 @@ def test_a_device_without_torch_is_told_that_numpy_does_without(device, monkeypa
         mercat.Mercat(device=device).fit(np.eye(5))
 
 
-def test_what_is_installed_and_broken_is_not_called_missing(tmp_path, monkeypatch):
+def test_a_broken_package_is_not_reported_as_missing(tmp_path, monkeypatch):
     (tmp_path / "halfway.py").write_text("import mercat_never_heard_of")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="mercat_never_heard_of"):
         require("halfway", "This test", "dev")
 
 
-def test_a_module_that_is_there_is_returned():
+def test_an_installed_module_is_returned():
     assert require("numpy", "This test", "dev") is np

@@ -48,7 +48,7 @@ def test_squared_lengths_are_the_distances_of_the_metric(metric, form):
     )  # exact: no part is lost
 
 
-def test_rows_that_have_nothing_are_alike():
+def test_empty_rows_have_distance_zero():
     X = np.array([[0.0, 0, 0], [0, 0, 0], [1, 0, 2]])
     expected = [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     np.testing.assert_array_equal(root_distances(X, X, "jaccard"), expected)
@@ -63,7 +63,7 @@ def test_a_sample_of_landmarks_places_all_rows_of_their_space(monkeypatch):
     np.testing.assert_allclose(cdist(X_hat, X_hat), cdist(X, X), atol=1e-8)
 
 
-def test_a_function_and_distances_to_landmarks_are_the_geometry_they_measure(digits_few):
+def test_functions_and_distances_to_landmarks_give_their_geometry(digits_few):
     X = digits_few
     plain = Mercat(random_state=0, n_spectral=None).fit(X)
     by_function = Mercat(random_state=0, n_spectral=None, metric=euclidean_distance).fit(X)
@@ -159,7 +159,7 @@ def test_a_column_that_has_all_of_the_distances():
         Mercat(metric="manhattan", random_state=0).fit(X)
 
 
-def test_the_command_line_knows_the_metrics(tmp_path):
+def test_the_command_line_accepts_the_metrics(tmp_path):
     np.savetxt(tmp_path / "answers.csv", table(), delimiter=",")
     code, _, said = call(
         "embed",

@@ -87,7 +87,7 @@ def test_every_sample_is_damaged(samples):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_damaged_files_are_refused_by_name_or_read(samples, read, place, name):
+def test_damaged_files_are_read_or_refused_with_their_name(samples, read, place, name):
     sample = samples[name]
 
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
@@ -106,7 +106,7 @@ def test_damaged_files_are_refused_by_name_or_read(samples, read, place, name):
 
 
 @pytest.mark.parametrize("format", fuzz.FORMATS)
-def test_a_corpus_of_mutated_files_is_refused_by_name_or_read(samples, read, place, format):
+def test_mutated_files_are_read_or_refused_with_their_name(samples, read, place, format):
     """The first files that `make nightly` and `make fuzz` try; `tests/fuzz.py` says how to look at one."""
     counts, findings = fuzz.fuzz(read, samples, format, range(FILES), 0, place)
     assert findings == {}
@@ -114,7 +114,7 @@ def test_a_corpus_of_mutated_files_is_refused_by_name_or_read(samples, read, pla
     assert counts["refused"] > FILES // 4
 
 
-def test_the_corpus_is_the_same_every_time(samples, tmp_path):
+def test_the_corpus_is_deterministic(samples, tmp_path):
     for name in ("npz", "h5ad", "model", "csv"):
         for number in range(6):
             paths = [
@@ -194,7 +194,7 @@ def test_pickles_are_not_loaded(read, tmp_path, case):
     assert not (tmp_path / "hurt").exists()
 
 
-def test_the_payload_would_run(tmp_path):
+def test_the_payload_runs_if_unpickled(tmp_path):
     """So that the tests above can fail."""
     np.load(io.BytesIO(objects(tmp_path / "hurt")), allow_pickle=True)[0, 0].close()
     assert (tmp_path / "hurt").exists()
@@ -392,7 +392,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("case", HUGE)
-def test_absurd_claims_and_bombs_are_refused(read, tmp_path, case):
+def test_wrong_sizes_and_bombs_are_refused(read, tmp_path, case):
     reader, name, content, reason = HUGE[case]
     content = content() if callable(content) else content
     path = tmp_path / name
@@ -400,7 +400,7 @@ def test_absurd_claims_and_bombs_are_refused(read, tmp_path, case):
     assert reason in refusal(read, reader, path)
 
 
-def test_hdf5_that_claims_what_it_does_not_hold_is_refused(read, tmp_path):
+def test_hdf5_with_wrong_sizes_is_refused(read, tmp_path):
     h5py = pytest.importorskip("h5py")
     for reader, name, dataset in (
         ("table", "a.h5ad", "X"),
@@ -416,7 +416,7 @@ def test_hdf5_that_claims_what_it_does_not_hold_is_refused(read, tmp_path):
         path.unlink()
 
 
-def test_hdf5_with_values_of_odd_kinds_is_refused(read, tmp_path):
+def test_hdf5_with_unexpected_types_is_refused(read, tmp_path):
     """One broken bit makes sequences of text, which h5py crashes on."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "a.h5ad"
@@ -432,7 +432,7 @@ def test_hdf5_with_values_of_odd_kinds_is_refused(read, tmp_path):
         assert "contains values of an unsupported type" in refusal(read, "table", path)
 
 
-def test_hdf5_with_a_heap_that_never_ends_is_refused(read, samples, tmp_path):
+def test_hdf5_with_an_endless_heap_is_refused(read, samples, tmp_path):
     """HDF5 goes round for ever where the space that is left in a heap has no size."""
     content = bytearray(samples["h5ad"].parts[""])
     at = content.index(b"GCOL") + 16
@@ -443,7 +443,7 @@ def test_hdf5_with_a_heap_that_never_ends_is_refused(read, samples, tmp_path):
     assert "a global heap is corrupt" in refusal(read, "table", tmp_path / "a.h5ad")
 
 
-def test_zarr_that_claims_what_it_does_not_hold_is_refused(read, samples, tmp_path):
+def test_zarr_with_wrong_sizes_is_refused(read, samples, tmp_path):
     sample = samples["zarr"]
     parts = changed_zarr(sample, lambda about: about.update(shape=[10**9] * len(about["shape"])))
     message = refusal(read, "table", sample.write(tmp_path / "z", parts))
@@ -481,7 +481,7 @@ def test_zarr_that_points_to_other_files_is_refused(read, samples, tmp_path):
     assert "points to another file" in refusal(read, "table", path)
 
 
-def test_pipes_and_devices_are_refused_and_not_waited_for(read, samples, tmp_path):
+def test_pipes_and_devices_are_refused_without_waiting(read, samples, tmp_path):
     """Nothing writes to the pipes: who opens one would wait for ever."""
     for reader, name in (
         ("table", "a.csv"), ("table", "a.npy"), ("table", "a.npz"), ("table", "a.mtx"),
@@ -506,7 +506,7 @@ def test_pipes_and_devices_are_refused_and_not_waited_for(read, samples, tmp_pat
     assert "is a pipe, not a file" in refusal(read, "table", path)
 
 
-def test_names_in_archives_lead_nowhere(read, tmp_path):
+def test_paths_in_archives_are_not_followed(read, tmp_path):
     X = npy(np.random.default_rng(0).normal(size=(9, 3)))
     inside = tmp_path / "inside"
     inside.mkdir()
@@ -538,7 +538,7 @@ def test_text_that_is_not_unicode_is_refused(read, tmp_path):
     [lambda: exec("from anndata.compat import no_such_name"), lambda: np.empty(1 << 50)],
     ids=["import", "allocate"],
 )
-def test_what_a_file_makes_its_reader_import_or_allocate_is_refused(tmp_path, read):
+def test_imports_and_allocations_requested_by_files_are_refused(tmp_path, read):
     path = tmp_path / "cells.h5ad"
     path.write_bytes(b"few")
     with pytest.raises(ValueError, match=r"cells\.h5ad is not a table"), reading(path, "a table"):

@@ -159,7 +159,7 @@ def test_the_explorer(watched, tmp_path):
         assert page.locator(f".mercat {tag}").count() == 0
 
 
-def test_error_bars_that_are_no_numbers(watched, tmp_path):
+def test_error_bars_with_non_finite_values(watched, tmp_path):
     """Beside columns that attack: ellipses of no size or without end, and numbers that are none."""
     n = len(ATTACKS)
     places, bars = error_bars(n)
@@ -270,7 +270,7 @@ FOLLOW = """(part) => new Promise((followed) => {
 })"""
 
 
-def test_links_that_attack(watched, tmp_path):
+def test_hostile_links(watched, tmp_path):
     n = len(ATTACKS)
     path = to_html(fibonacci_grid(n, np), attacked(n), tmp_path / "page.html")
     page = watched(path)
@@ -339,7 +339,7 @@ def test_compare_writes_a_report(watched, table, tmp_path):
     assert page.locator("script, iframe, form, object, a, meta[http-equiv=refresh]").count() == 0
 
 
-def test_a_model_shows_itself(watched, tmp_path):
+def test_html_representation_of_a_model(watched, tmp_path):
     """As a notebook shows it: its markup inside a page."""
     frame = attacked(30)[["height", "weight"]].assign(third=1.0)
     frame.columns = ATTACKS[:3]

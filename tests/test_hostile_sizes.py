@@ -156,7 +156,7 @@ def annotated():
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("compressor", ["default", "gzip", "zstd", "none"])
-def test_honest_stores_are_read(tmp_path, version, compressor):
+def test_valid_stores_are_read(tmp_path, version, compressor):
     options = {} if compressor == "default" else {"compressor": None}
     if version == 2 and compressor in ("gzip", "zstd"):
         options = {"compressor": {"gzip": numcodecs.GZip(), "zstd": numcodecs.Zstd()}[compressor]}
@@ -175,7 +175,7 @@ def test_honest_stores_are_read(tmp_path, version, compressor):
     assert table.uns["rank"]["0"].tolist() == ["g1", "g2"]
 
 
-def test_shards_are_measured(tmp_path):
+def test_sizes_of_shards_are_counted(tmp_path):
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
     values = np.random.default_rng(0).normal(size=(100, 10))
     array = group.create_array("X", shape=(100, 10), chunks=(10, 5), shards=(50, 10), dtype="f8")
@@ -236,7 +236,7 @@ def test_chunks_of_hdf5_unpack_to_a_bounded_size(read, tmp_path):
     check_hdf5(path)
 
 
-def test_honest_hdf5_is_read(tmp_path):
+def test_valid_hdf5_is_read(tmp_path):
     path = tmp_path / "a.h5ad"
     for options in ({}, {"compression": "gzip"}, {"compression": "lzf"}):
         annotated().write_h5ad(path, **options)
@@ -250,7 +250,7 @@ def test_honest_hdf5_is_read(tmp_path):
 # ------------------------------------------------------------------ tables
 
 
-def test_lines_that_unpack_to_millions_of_cells_are_refused(read, tmp_path):
+def test_compressed_lines_of_millions_of_cells_are_refused(read, tmp_path):
     for line in (b"1,", b"a,"):
         path = tmp_path / "a.csv.gz"
         path.write_bytes(gzip.compress(line * (30 << 20) + b"1\n1\n"))
@@ -263,7 +263,7 @@ def test_lines_that_unpack_to_millions_of_cells_are_refused(read, tmp_path):
     assert "it has more than 2 entries, but declares 2" in refusal(read, "table", path)
 
 
-def test_as_many_names_are_read_as_a_matrix_has_rows(read, tmp_path):
+def test_only_as_many_names_as_rows_are_read(read, tmp_path):
     path = tmp_path / "matrix.mtx"
     path.write_text(f"{MTX}coordinate real general\n50 8 2\n1 1 1\n2 2 2\n")
     (tmp_path / "features.tsv").write_bytes(b"g\n" * 50)
@@ -298,14 +298,14 @@ FRACTIONS = {
 
 
 @pytest.mark.parametrize("case", FRACTIONS)
-def test_fractions_of_indices_are_refused(read, tmp_path, case):
+def test_fractional_indices_are_refused(read, tmp_path, case):
     kind, arrays, reason = FRACTIONS[case]
     parts = {"format": kind.encode(), "data": np.ones(8), "shape": np.array([8, 3])} | arrays
     np.savez(tmp_path / "a.npz", **parts)
     assert reason in refusal(read, "table", tmp_path / "a.npz")
 
 
-def test_fractions_of_shapes_of_anndata_are_refused(read, tmp_path):
+def test_fractional_shapes_of_anndata_are_refused(read, tmp_path):
     adata = anndata.AnnData(scipy.sparse.random(12, 6, 0.4, format="csr", random_state=0))
     path = tmp_path / "a.h5ad"
     adata.write_h5ad(path)

@@ -43,7 +43,7 @@ def evil_files(folder):
     return named, f"{evil} label"
 
 
-def test_a_terminal_obeys_nothing_that_a_file_says(tmp_path, monkeypatch):
+def test_control_characters_of_files_are_escaped(tmp_path, monkeypatch):
     """Errors, notes, warnings, results, tables and paths, of every command."""
     pytest.importorskip("matplotlib")
     named, label = evil_files(tmp_path)
@@ -102,7 +102,7 @@ def on_a_terminal(arguments):
     return err.getvalue() + out.getvalue()
 
 
-def test_an_error_that_nobody_foresaw_is_shown_safely(capsys):
+def test_unexpected_errors_are_escaped(capsys):
     from mercat.cli import _console
 
     try:
@@ -114,7 +114,7 @@ def test_an_error_that_nobody_foresaw_is_shown_safely(capsys):
     assert "\x1b" not in said
 
 
-def test_errors_of_threads_tasks_and_destructors_are_shown_safely(tmp_path):
+def test_errors_in_threads_tasks_and_destructors_are_escaped(tmp_path):
     program = """
 import gc, logging, threading
 from mercat.cli import _console
@@ -136,7 +136,7 @@ logging.getLogger("asyncio").error(evil, exc_info=ValueError(evil))
     assert b"\x1b" not in done.stderr
 
 
-def test_errors_of_a_zarr_store_are_told_once(samples, tmp_path):
+def test_errors_in_a_zarr_store_are_printed_once(samples, tmp_path):
     """zarr raises the first of them, and asyncio logs the others."""
     path = samples["zarr"].write(tmp_path / "z")
     (path / ".zmetadata").unlink(missing_ok=True)
@@ -153,7 +153,7 @@ def test_errors_of_a_zarr_store_are_told_once(samples, tmp_path):
     assert "\x1b" not in done.stderr
 
 
-def test_data_that_are_piped_on_are_not_changed(tmp_path):
+def test_piped_data_are_not_escaped(tmp_path):
     from click.testing import CliRunner
 
     from mercat.cli._app import app
@@ -167,7 +167,7 @@ def test_data_that_are_piped_on_are_not_changed(tmp_path):
     )  # as click's runner hands ends of lines over
 
 
-def test_text_reaches_the_terminal_by_one_function_alone():
+def test_only_one_function_prints_text():
     import ast
 
     from mercat import cli

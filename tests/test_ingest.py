@@ -78,7 +78,7 @@ def test_the_model_is_kept_and_survives_a_file(detail, tmp_path):
     np.testing.assert_array_equal(model.transform(new), tl.model(reference).transform(new))
 
 
-def test_places_are_those_of_the_estimator_in_the_reference_s_components(reference):
+def test_positions_equal_those_of_the_estimator_for_the_components_of_the_reference(reference):
     query = cells(80, seed=2)
     assert tl.ingest(query, reference) is None
     components = (query.X - reference.X.mean(axis=0)) @ reference.varm["PCs"]
@@ -93,7 +93,7 @@ def test_places_are_those_of_the_estimator_in_the_reference_s_components(referen
     assert query.uns["mercat"]["reference"]["n_obs"] == 240
 
 
-def test_the_order_of_genes_and_the_company_of_cells_do_not_matter(reference):
+def test_positions_do_not_depend_on_gene_order_or_other_cells(reference):
     query = cells(80, seed=2)
     tl.ingest(query, reference, obs={"kind": "predicted"})
     order = np.random.default_rng(3).permutation(60)
@@ -133,7 +133,7 @@ def test_labels_by_hand():
     np.testing.assert_allclose(share, [2 / 3, 1 / 3, 2 / 3, 1 / 3])
 
 
-def test_fit_tells_strangers_from_cells_of_the_reference_s_kinds():
+def test_fit_separates_unknown_from_known_cell_types():
     reference = with_pca(cells(), 3)  # more would follow the noise of these few cells
     tl.mercat(reference)
     same, other = cells(200, seed=2), cells(200, seed=3, kinds=5)[4::5].copy()
@@ -147,7 +147,7 @@ def test_fit_tells_strangers_from_cells_of_the_reference_s_kinds():
     )
 
 
-def test_missing_genes_are_named_counted_and_average(reference, caplog):
+def test_missing_genes_are_named_counted_and_set_to_the_mean(reference, caplog):
     query = cells(80, seed=2)
     less = query[:, [k for k in range(60) if k not in (3, 8)]].copy()
     tl.ingest(less, reference)
@@ -182,7 +182,7 @@ def test_a_map_of_expression_takes_genes_by_name(make, where):
     assert "X_pca" not in less.obsm
 
 
-def test_a_shared_space_is_taken_as_it_is():
+def test_a_shared_representation_is_used_unchanged():
     reference, query = cells(), cells(80, seed=2)
     reference.obsm["X_scVI"], query.obsm["X_scVI"] = reference.X[:, :9], query.X[:, :9]
     tl.mercat(reference, use_rep="X_scVI")
@@ -228,7 +228,7 @@ def test_data_prepared_in_another_way_are_refused(reference, caplog):
     assert "totals of query.X" in caplog.text
 
 
-def test_first_components_alone(mapped):
+def test_first_components_only(mapped):
     reference, query = with_pca(cells()), cells(80, seed=2)
     tl.mercat(reference, n_pcs=5)
     tl.ingest(query, reference)
@@ -270,7 +270,7 @@ def test_errors_name_parameter_rule_and_value(reference):
         tl.model(reference)
 
 
-def test_the_command_does_as_the_function(tmp_path):
+def test_the_command_equals_the_function(tmp_path):
     reference, query = with_pca(cells()), cells(80, seed=2)[:, 2:].copy()
     del query.obs["kind"]
     reference.write_h5ad(tmp_path / "atlas.h5ad")
@@ -293,7 +293,7 @@ def test_the_command_does_as_the_function(tmp_path):
     assert call("ingest", tmp_path / "atlas.h5ad", new)[0] == 3  # which has no map
 
 
-def test_a_map_of_data_that_the_command_line_prepared_keeps_no_model(tmp_path):
+def test_maps_of_data_prepared_by_the_command_line_have_no_model(tmp_path):
     cells().write_h5ad(tmp_path / "atlas.h5ad")
     done("embed", tmp_path / "atlas.h5ad", "--scale", "-o", tmp_path / "map.h5ad")
     with pytest.raises(ValueError, match=r"\(scale\)"):

@@ -179,7 +179,7 @@ def test_field_by_the_table(level, bandwidth):
         np.testing.assert_array_equal(Kernel(bandwidth, workers).field(Y).values, found)
 
 
-def test_fields_of_few_places_have_no_denormal_numbers(level):
+def test_fields_of_few_points_have_no_subnormal_numbers(level):
     """Products with them take ten times as long on some processors."""
     kernel = Kernel(0.02, Workers(1))
     kernel.field(np.tile(np.float32([1, 0, 0]), (50, 1)))
@@ -188,7 +188,7 @@ def test_fields_of_few_places_have_no_denormal_numbers(level):
         assert size.min() > np.finfo(np.float32).tiny
 
 
-def test_charges_of_blocks_far_from_each_other_add_up(level):
+def test_charges_of_distant_blocks_add_up(level):
     """Each block of points has a grid, of which only some rows are in use."""
     north, south = (np.tile(np.float32([0.6, 0, z]), (10_000, 1)) for z in (0.8, -0.8))
     kernel = Kernel(0.2, Workers(1))
@@ -217,7 +217,7 @@ def test_reading(level, n):
     assert np.isfinite(lengths).all()
 
 
-def test_places_that_are_no_numbers_touch_nothing_else(level):
+def test_kernels_accept_non_finite_positions(level):
     Y = np.full((20, 3), np.nan, dtype=np.float32)
     Y[::3] = np.inf
     assert kernels.charge(Y, 10, 24, 20, np.empty((1, 14 * 24), np.float32), 1).shape == (14 * 24,)
@@ -434,7 +434,7 @@ def test_loss_of_all_points(level, n, r, line):
     by_any_number_of_threads(on_threads)
 
 
-def test_more_points_than_the_kernel_has_room_for(level):
+def test_more_points_than_the_kernel_supports(level):
     n = kernels.MOST_APICES + 1
     X, Y = random_sphere(n, 0).astype(np.float32), random_sphere(n, 1).astype(np.float32)
     loss = AngleLoss(X, line=None, workers=Workers(1))
@@ -474,7 +474,7 @@ def test_far_forces(level, b, m, r, terms):
     by_any_split(part, b)
 
 
-def test_other_terms_than_those_of_the_kernels_are_left_to_numpy():
+def test_terms_without_kernels_use_numpy():
     class Other(DistanceTerm):
         pass
 
@@ -570,7 +570,7 @@ def test_energies_of_distances(level, ranked):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_a_point_is_placed_whatever_comes_with_it(level):
+def test_the_position_of_a_point_does_not_depend_on_the_batch(level):
     landmarks, points = landmarks_and_points(150, 20, 100, 77)
     landmarks, X = as_type(landmarks, np.float32), points.astype(np.float32)
     scale = HalfRanks(np.linspace(0, 3, 65) ** 1.5, np.linspace(0, 3, 65), 1.3)
@@ -589,7 +589,7 @@ def test_a_point_is_placed_whatever_comes_with_it(level):
 
 
 @pytest.mark.parametrize("far", [0.0, 1e4])
-def test_points_equal_to_landmarks_go_where_these_are(level, far):
+def test_points_equal_to_landmarks_get_their_positions(level, far):
     """Also far from the origin, where inner products cancel; points that are merely near do not."""
     X = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32) + np.float32(far)
     Y = random_sphere(40, 0)
@@ -626,7 +626,7 @@ alone = moved(1)
 """
 
 
-def test_loops_at_the_same_time_give_the_same_bits():
+def test_concurrent_loops_give_the_same_bits():
     """More loops than threads.c has room for; those without helpers do all of their rows."""
     code = """
 found = []
@@ -643,7 +643,7 @@ print(json.dumps([len(found), all(bits == alone for bits in found)]))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_helpers_stay_and_leave_signals_to_python():
+def test_helper_threads_stay_alive_and_block_signals():
     code = """
 before = n_helpers()
 for _ in range(20):
@@ -657,7 +657,7 @@ print(json.dumps([n_helpers() - before, sum(bool(int(b, 16) & term) for b in blo
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_process_has_helpers_of_its_own():
+def test_a_forked_process_starts_its_own_helper_threads():
     """Also if another thread of the parent is in a loop."""
     code = """
 ended = False
@@ -687,7 +687,7 @@ print(json.dumps(same))
 # ------------------------------------------------------------------ building and finding
 
 
-def test_library_is_built_anew_when_the_source_changes(tmp_path):
+def test_library_is_rebuilt_when_the_source_changes(tmp_path):
     for path in _build.FOLDER.glob("*.[ch]"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     assert _build.library(tmp_path).name == _build.library().name
@@ -696,7 +696,7 @@ def test_library_is_built_anew_when_the_source_changes(tmp_path):
     assert _build.library(tmp_path).name != _build.library().name
 
 
-def test_builds_of_several_processes_do_not_disturb_each_other(tmp_path):
+def test_concurrent_builds_do_not_interfere(tmp_path):
     target = tmp_path / _build.library().name
     build = functools.partial(_build.build, target, extra=["-O0"])  # quickly
     threads = [threading.Thread(target=build) for _ in range(2)]
@@ -708,7 +708,7 @@ def test_builds_of_several_processes_do_not_disturb_each_other(tmp_path):
     assert target.read_bytes()[:4] == _build.library().read_bytes()[:4]
 
 
-def test_a_compiler_that_fails_builds_nothing(tmp_path, monkeypatch):
+def test_a_failing_compiler_builds_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", "false")
     with pytest.raises(_build.CannotBuild, match="false"):
         _build.build(tmp_path / "kernels.so")
@@ -723,7 +723,7 @@ def test_a_compiler_that_fails_builds_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("value", "expected"), [("0", "MERCAT_NATIVE is 0"), ("1", "compiled")])
-def test_variable_turns_kernels_off(value, expected):
+def test_environment_variable_disables_kernels(value, expected):
     code = "from mercat import _kernels; print(_kernels.available(), _kernels.describe())"
     environment = {**os.environ, "MERCAT_NATIVE": value}
     done = subprocess.run(

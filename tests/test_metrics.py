@@ -130,7 +130,7 @@ def test_angles_undefined_everywhere_are_nan():
     assert np.isnan(angle_preservation(np.ones((5, 2)), np.eye(5)))
 
 
-def test_angles_keep_their_digits_between_near_points(rng):
+def test_angles_between_near_points_are_accurate(rng):
     # A patch of 1e-7 rad is as good as flat: its angles are those of its tangent plane.
     P = rng.normal(size=(20, 2))
     patch = unit(np.column_stack([1e-7 * P, np.ones(20)]))
@@ -169,7 +169,7 @@ def test_triplets_match_enumeration(rng):
     assert random_triplet_accuracy(X, Y) == pytest.approx(np.mean(agree))
 
 
-def test_triplets_are_counted_as_coin_flips(many):
+def test_standard_error_of_triplets_is_binomial(many):
     score = random_triplet_accuracy(*many, n_triplets=400)
     assert score.standard_error == pytest.approx(np.sqrt(score * (1 - score) / 400))
 
@@ -230,7 +230,7 @@ def test_neighbors_on_the_sphere_are_geodesic(clouds):
     assert neighborhood_preservation(X, Y, k=k) == pytest.approx(np.mean(jaccard))
 
 
-def test_many_duplicates_are_no_neighbors_of_themselves():
+def test_many_duplicates_are_not_their_own_neighbors():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     # Nine other copies at distance 0: a search for the nearest four may miss the point itself.
     assert neighborhood_preservation(X, X, k=3) == 1
@@ -253,7 +253,7 @@ def test_trustworthiness_matches_sklearn(clouds):
     assert trustworthiness(X, Y[:, :2], k=12) == pytest.approx(flat)
 
 
-def test_continuity_is_trustworthiness_the_other_way(clouds):
+def test_continuity_is_trustworthiness_with_swapped_arguments(clouds):
     X, Y = clouds
     expected = manifold.trustworthiness(Y, X, n_neighbors=12)
     assert continuity(X, Y, k=12) == pytest.approx(expected)
@@ -358,7 +358,7 @@ def test_standard_error_is_the_deviation_over_samples(measure, few, every, many)
     assert measure(*many, **few, random_state=5) == scores[5]
 
 
-def test_accuracy_on_a_sample_is_near_that_of_all_points(many):
+def test_accuracy_on_a_sample_is_close_to_that_of_all_points(many):
     X, Y = many
     labels = np.arange(len(X)) < 400
     truth = knn_accuracy(Y, labels)
@@ -389,7 +389,7 @@ def test_blocks_do_not_change_distances(clouds, monkeypatch):
 # --- geometry and bad input -----------------------------------------------------------------
 
 
-def test_auto_geometry_looks_at_the_rows(clouds):
+def test_auto_geometry_depends_on_the_norms_of_rows(clouds):
     X, Y = clouds
     on_sphere = distance_preservation(X, Y, geometry="sphere")
     in_space = distance_preservation(X, Y, geometry="euclidean")
@@ -456,7 +456,7 @@ def test_bad_parameters_are_named(call, message, clouds):
     ],
 )
 @pytest.mark.parametrize("value", [-1, 0, 10.5, "10"])
-def test_numbers_of_the_measures_are_whole(measure, name, least, value, clouds):
+def test_integer_parameters_of_the_measures_are_checked(measure, name, least, value, clouds):
     told = rf"^{name} .*{least}.*got {value!r}"
     with pytest.raises(ValueError, match=told):
         measure(*clouds, **{name: value})
@@ -471,7 +471,7 @@ def test_seeds_are_checked(measure, clouds):
 # --- scores and the report ------------------------------------------------------------------
 
 
-def test_score_is_a_float_that_survives_copies():
+def test_score_is_a_float_that_can_be_copied():
     score = Score(0.5, 0.01)
     copy = pickle.loads(pickle.dumps(score))
     assert (copy, copy.standard_error) == (0.5, 0.01)
@@ -511,7 +511,7 @@ def test_report_leaves_rows_without_a_label_out_of_the_measures_of_classes():
         metrics.report(X, Y, [None] * 88 + ["a", "b"])
 
 
-def test_measurements_are_no_classes():
+def test_continuous_labels_are_refused():
     X = np.random.default_rng(0).normal(size=(90, 4))
     with pytest.raises(ValueError, match=r"^labels .*90 .*90"):
         metrics.report(X, X[:, :2], X[:, 0])
@@ -528,7 +528,7 @@ def test_labels_of_several_types_are_named(labels):
 @pytest.mark.parametrize(
     ("scale", "dtype"), [(1e-41, "f4"), (1e37, "f4"), (1e-320, "f8"), (1e306, "f8")]
 )
-def test_numbers_of_any_size_leak_no_warning(scale, dtype, clouds):
+def test_numbers_of_any_size_raise_no_warning(scale, dtype, clouds):
     X, Y = clouds
     X = X / np.abs(X).max()
     large = (X.astype(np.longdouble) * scale).astype(dtype)
@@ -540,7 +540,7 @@ def test_numbers_of_any_size_leak_no_warning(scale, dtype, clouds):
         assert scores[name] == pytest.approx(score, abs=0.02, nan_ok=True), name
 
 
-def test_report_holds_the_measures_themselves(clouds):
+def test_report_contains_the_scores_of_the_measures(clouds):
     X, Y = clouds
     labels = np.repeat([0, 1, 2], 40)
     table = report(X, Y, labels, k=20, n_spectral=3)
@@ -554,7 +554,7 @@ def test_report_holds_the_measures_themselves(clouds):
     assert len(report(X, Y)) == len(table) - 2
 
 
-def test_report_is_exact_where_the_measures_are_and_has_errors_elsewhere():
+def test_report_has_standard_errors_of_sampled_measures_only():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 5))
     table = report(X, X[:, :2])
@@ -681,7 +681,7 @@ def test_torn_neighbors_by_hand():
 
 
 @pytest.mark.parametrize("far", [0, 1, -0.1, 2])
-def test_torn_neighbors_refuses_a_share_that_is_none(far):
+def test_torn_neighbors_refuses_an_invalid_fraction(far):
     with pytest.raises(ValueError, match=r"^far "):
         metrics.torn_neighbors(np.eye(9), np.eye(9)[:, :2], k=2, far=far)
 
@@ -689,7 +689,7 @@ def test_torn_neighbors_refuses_a_share_that_is_none(far):
 @pytest.mark.parametrize(
     ("n", "d"), [(1500, 20), (2000, 7000), (5000, 50), (20_000, 784), (100_000, 50), (10**6, 50)]
 )
-def test_the_samples_of_a_report_stay_small_where_data_are_large(n, d):
+def test_reports_of_large_data_use_small_samples(n, d):
     """Neighbours cost a product of points, rows and columns, of which a fit has some 3e9."""
     sizes = _report._sizes(n, d, "auto")
     assert sizes.points == 150 or min(sizes.points, n) * n * d <= 3e9
@@ -697,7 +697,7 @@ def test_the_samples_of_a_report_stay_small_where_data_are_large(n, d):
     assert sizes.triplets * d <= 1e8
 
 
-def test_nearest_points_are_the_same_from_one_block_and_from_several(monkeypatch):
+def test_nearest_points_do_not_depend_on_blocks(monkeypatch):
     X = np.random.default_rng(0).normal(size=(90, 4)) + 1e3
     Y = X[:, :2] - 1e3
     whole = metrics.report(X, Y)
@@ -705,7 +705,7 @@ def test_nearest_points_are_the_same_from_one_block_and_from_several(monkeypatch
     assert dict(metrics.report(X, Y)) == dict(whole)
 
 
-def test_a_report_classifies_by_the_neighbours_that_it_has_found():
+def test_a_report_reuses_neighbours_for_classification():
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(300, 5)), rng.integers(3, size=300).astype(object)
     Y = X[:, :2] + rng.normal(size=(300, 2))

@@ -70,7 +70,7 @@ def saved(tmp_path_factory):
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_loaded_model_is_the_one_that_was_saved(setting, tmp_path):
+def test_a_loaded_model_equals_the_saved_model(setting, tmp_path):
     model = Mercat(random_state=0, **SETTINGS[setting]).fit(X)
     again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
     same(vars(model), vars(again))
@@ -78,7 +78,7 @@ def test_a_loaded_model_is_the_one_that_was_saved(setting, tmp_path):
     np.testing.assert_array_equal(model.transform(NEW[:1]), again.transform(NEW[:1]))
 
 
-def test_precomputed_sparse_and_named_data_come_back_too(tmp_path):
+def test_models_of_precomputed_sparse_and_named_data_are_restored(tmp_path):
     pandas = pytest.importorskip("pandas")
     D, D_new = distances(X, X), distances(NEW, X)
     model = Mercat(metric="precomputed", random_state=0).fit(D)
@@ -123,7 +123,7 @@ def test_every_array_of_a_fit_has_a_rule():
     assert set(vars(model)) - set(model.get_params()) == set(RULES[Mercat])
 
 
-def test_notes_come_back_and_prepared_data_are_told_of(saved, tmp_path):
+def test_notes_are_restored_and_prepared_data_are_reported(saved, tmp_path):
     model = saved[0]
     notes = {"prepared": "log1p", "features": ["a", "b"], "scale": np.arange(3.0), "rep": None}
     path = write_model(model, tmp_path / "m.mercat", notes)
@@ -148,7 +148,7 @@ def test_text_of_a_file_is_escaped(saved, tmp_path):
         assert "\x1b" not in message
 
 
-def test_what_cannot_be_kept_is_refused_and_nothing_is_written(tmp_path):
+def test_models_that_cannot_be_saved_are_refused(tmp_path):
     path = tmp_path / "m.mercat"
     with pytest.raises(TypeError, match=r"^model .*dict"):
         mercat.save({}, path)
@@ -168,7 +168,7 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_written(tmp_path):
 
 
 @pytest.mark.parametrize("output", ["pandas", "polars", "default"])
-def test_what_set_output_was_told_comes_back(output, tmp_path):
+def test_set_output_is_restored(output, tmp_path):
     pytest.importorskip("pandas" if output == "default" else output)
     model = Mercat(random_state=0).fit(X).set_output(transform=output)
     again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
@@ -220,14 +220,14 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(change, tmp_path):
         {"init": X[:9, :3].tolist()},
     ],
 )
-def test_parameters_that_go_with_the_fit_may_be_changed_after_it(change, tmp_path):
+def test_compatible_parameters_may_be_changed_after_the_fit(change, tmp_path):
     model = Mercat(random_state=0).fit(X).set_params(**change)
     again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
     assert again.get_params() == model.get_params()
     np.testing.assert_array_equal(model.transform(NEW), again.transform(NEW))
 
 
-def test_another_class_is_not_saved_as_this_one(tmp_path):
+def test_subclasses_are_not_saved(tmp_path):
     class Mine(Mercat):
         def transform(self, X):
             return -super().transform(X)
@@ -236,7 +236,7 @@ def test_another_class_is_not_saved_as_this_one(tmp_path):
         mercat.save(Mine(random_state=0).fit(X), tmp_path / "m.mercat")
 
 
-def test_names_that_no_text_file_holds_come_back(tmp_path):
+def test_names_with_lone_surrogates_are_restored(tmp_path):
     """As the names of files have them that are not UTF-8."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"caf\udce9 {k}" for k in range(7)])
@@ -276,7 +276,7 @@ def refusal(path):
     return str(caught.value)
 
 
-def test_a_newer_model_says_why_it_does_not_load(saved, tmp_path):
+def test_a_newer_model_raises_a_clear_error(saved, tmp_path):
     parts = edited(saved[2], lambda h: h.update(version=VERSION + 1, mercat="9.1"))
     message = refusal(write(tmp_path / "new.mercat", parts))
     assert f"written by mercat 9.1 in version {VERSION + 1} of the model format" in message
@@ -312,7 +312,7 @@ def test_files_of_other_kinds_are_refused(saved, tmp_path):
         mercat.load(tmp_path / "nowhere")
 
 
-def test_bombs_are_refused_before_they_unfold(saved, tmp_path):
+def test_bombs_are_refused_before_decompression(saved, tmp_path):
     path, parts, name = tmp_path / "m", saved[2], "state.embedding_.npy"
     zeros = parts | {name: npy(np.zeros((10**6, 3)))}
     assert "compressed parts" in refusal(write(path, zeros, zipfile.ZIP_DEFLATED))
@@ -365,7 +365,7 @@ def test_positions_of_a_map_with_detail_are_checked_too(tmp_path, part):
     assert f"_placer.{part} must have rows of length 1" in message
 
 
-def test_an_absent_array_is_named(saved, tmp_path):
+def test_a_missing_array_is_named(saved, tmp_path):
     parts = {k: v for k, v in saved[2].items() if k != "state.embedding_.npy"}
     message = refusal(write(tmp_path / "m", parts))
     assert "its array 'state.embedding_.npy' is absent" in message
@@ -437,7 +437,7 @@ def test_an_interrupted_save_leaves_the_old_file(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["plain", "landmarks", "detail", "precomputed"])
-def test_a_model_file_of_version_0_1_is_loaded_as_it_was(kind):
+def test_model_files_of_version_0_1_are_loaded(kind):
     folder = Path(__file__).parent / "models"  # written by mercat 0.1.0, with what it computed
     with np.load(folder / "expected.npz") as expected:
         model = mercat.load(folder / f"{kind}.mercat")
@@ -456,7 +456,7 @@ def forget_ranks(model: Mercat) -> None:
     model._placer = model._placer._replace(against=against._replace(terms=terms))
 
 
-def test_ranks_come_back_and_files_without_them_place_by_distances(tmp_path):
+def test_ranks_are_restored_and_files_without_ranks_use_distances(tmp_path):
     points = np.random.default_rng(0).normal(size=(150, 6)) * np.linspace(3, 0.2, 6)
     new = points[:20] + 0.3
     model = Mercat(random_state=0).fit(points)
@@ -487,7 +487,7 @@ def test_ranks_come_back_and_files_without_them_place_by_distances(tmp_path):
 
 
 @pytest.mark.parametrize("how", [{}, {"detail": 0.3}])
-def test_a_file_that_knows_the_distance_term_alone_is_loaded(how, tmp_path):
+def test_files_with_only_the_distance_term_are_loaded(how, tmp_path):
     """The placers had a field `distances` before they had `terms`."""
     points = np.random.default_rng(0).normal(size=(150, 6))
     model = Mercat(random_state=0, **how).fit(points)

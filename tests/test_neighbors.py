@@ -67,7 +67,7 @@ def test_duplicates_are_neighbors_but_not_of_themselves():
     assert (np.diff(found, axis=1) > 0).all()  # equally near: in their order
 
 
-def test_cells_find_nearly_all_and_repeat(monkeypatch):
+def test_cells_find_nearly_all_neighbors_repeatably(monkeypatch):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 1000)
     rng = np.random.default_rng(0)
     X = (
@@ -84,7 +84,7 @@ def test_cells_find_nearly_all_and_repeat(monkeypatch):
 
 
 @pytest.mark.parametrize("most", [200, 3])
-def test_noise_is_looked_for_in_as_many_cells_as_it_takes(monkeypatch, most):
+def test_noise_is_searched_in_enough_cells(monkeypatch, most):
     """One cluster of 30 dimensions: the neighbours of a point lie in many cells."""
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (50, 50))
@@ -107,7 +107,7 @@ def test_order_puts_near_points_near_in_memory(monkeypatch):
     assert np.quantile(step, 0.99) < 1
 
 
-def test_cells_that_are_too_small_look_further(monkeypatch):
+def test_small_cells_search_more_cells(monkeypatch):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (2, 2))
     monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 1)
@@ -289,7 +289,7 @@ def by_spanning_tree(points):
     return longest[1:]
 
 
-def test_shares_along_paths_go_to_the_own_loop():
+def test_shares_along_paths_stay_in_the_same_loop():
     """Of neighbours at about the same distance, those that short steps lead to."""
     steps, lengths = np.array([1.0, 1, 1, 4, 4]), np.array([1.0, 2, 3, 4, 4])
     shares = path_shares(steps, lengths, np.array([0, 5]), DECAY)

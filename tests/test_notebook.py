@@ -46,7 +46,7 @@ def test_a_report_is_a_table(X):
 
 
 @pytest.mark.parametrize("kind", ["class", "number", "date", "none", "plane"])
-def test_an_explorer_has_a_picture_for_where_there_are_no_widgets(X, kind):
+def test_an_explorer_has_a_picture_without_widgets(X, kind):
     from PIL import Image
 
     Y = Mercat(random_state=0).fit_transform(X)
@@ -66,7 +66,7 @@ def test_an_explorer_has_a_picture_for_where_there_are_no_widgets(X, kind):
         assert blue.sum() > 50
 
 
-def test_a_picture_stands_before_the_widget_as_an_output_of_its_own(X):
+def test_a_picture_is_a_separate_output_before_the_widget(X):
     """Of an output with a widget and a picture, nbconvert takes the widget, which needs a network."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output

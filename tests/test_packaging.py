@@ -73,7 +73,7 @@ def required(name, found):
     return found
 
 
-def test_wheel_alone_fits(builds, tmp_path):
+def test_wheel_works_in_a_fresh_environment(builds, tmp_path):
     """In a fresh environment that has nothing but what it requires."""
 
     def run(*command: str) -> str:
@@ -107,7 +107,7 @@ def test_wheel_alone_fits(builds, tmp_path):
     assert 'pip install "mercat[cli]"' in bare.stderr
 
 
-def test_two_builds_are_the_same_to_the_byte_and_hold_what_the_tests_need(builds):
+def test_builds_are_reproducible_and_contain_the_test_files(builds):
     one, two = ({path.name: path.read_bytes() for path in out.iterdir()} for out in builds)
     assert {Path(name).suffix for name in one} == {".whl", ".gz"}
     assert one == two
@@ -126,7 +126,7 @@ def test_two_builds_are_the_same_to_the_byte_and_hold_what_the_tests_need(builds
 
 
 @pytest.mark.parametrize("compiler", ["none", "one that fails"])
-def test_without_a_compiler_the_wheel_runs_on_numpy_and_the_build_says_so(tmp_path, compiler):
+def test_without_a_compiler_the_wheel_uses_numpy_and_the_build_warns(tmp_path, compiler):
     environment = {**os.environ, "CC": "false"}
     if compiler == "none":
         del environment["CC"]

@@ -32,7 +32,7 @@ from paper.numbers import Number  # noqa: E402
 # ------------------------------------------------------------------ the paper's numbers
 
 
-def test_tables_of_the_paper_are_whole():
+def test_tables_of_the_paper_are_complete():
     synthetic_numbers, real = numbers.paper_table("synthetic"), numbers.paper_table("real")
     assert len(synthetic_numbers) == 8 * 4 * 5
     assert len(real) == 5 * 4 * 5
@@ -41,7 +41,7 @@ def test_tables_of_the_paper_are_whole():
     assert {key[0] for key in (*synthetic_numbers, *real)} == set(data.SETS)
 
 
-def test_tables_of_the_paper_agree_with_its_print():
+def test_tables_of_the_paper_match_the_printed_numbers():
     synthetic_numbers = numbers.paper_table("synthetic")
     assert synthetic_numbers["unif5", "distance", "mercat"] == Number(0.90, 0.05)
     assert synthetic_numbers["smiley", "density", "tsne"] == Number(-0.32)
@@ -62,7 +62,7 @@ def test_tables_of_the_paper_agree_with_its_print():
         (Number(0.70, 0.01), Number(0.75, 0.01), "miss"),
     ],
 )
-def test_verdict_is_by_two_deviations(ours, paper, expected):
+def test_verdict_uses_two_standard_deviations(ours, paper, expected):
     assert numbers.verdict(ours, paper) == expected
 
 
@@ -92,7 +92,7 @@ def test_numbers_are_shown_as_in_the_paper():
 # ------------------------------------------------------------------ the harness
 
 
-def test_pca_runs_in_a_process_of_its_own():
+def test_pca_runs_in_its_own_process():
     X = np.random.default_rng(0).normal(size=(60, 5)) * [9, 5, 1, 1, 1]
     Y, outcome = peers.run("pca", X, seed=1, warm=True)
     centred = X - X.mean(axis=0)
@@ -133,7 +133,7 @@ def test_a_method_has_the_papers_settings_or_its_own(settings):
     assert settings == {"theta": 0.1, "seed": 1, "n_jobs": 1}
 
 
-def test_the_harness_and_the_command_line_have_one_list():
+def test_the_harness_and_the_command_line_share_one_list_of_methods():
     from mercat.cli._methods import METHODS
 
     assert {name: methods.METHODS[name] for name in METHODS} == METHODS
@@ -173,7 +173,7 @@ def test_a_failing_method_is_reported(tmp_path):
     assert Y.shape == (5, 2)
 
 
-def test_records_survive(tmp_path):
+def test_records_can_be_read_back(tmp_path):
     store = Store(tmp_path / "new" / "results.json")
     store.put("a", stamp(status="ok", seed=1))
     again = Store(store.path)
@@ -182,7 +182,7 @@ def test_records_survive(tmp_path):
     assert not store.path.with_suffix(".part").exists()
 
 
-def test_missing_data_say_what_would_do(tmp_path):
+def test_errors_of_missing_data_name_alternatives(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"pbmc68k_reduced\.npz.*stand-in"):
         data.load("blood", tmp_path)
 
@@ -196,7 +196,7 @@ def test_stand_ins_and_subsets_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_a_map_is_turned_to_face_the_data_and_mirrored_only_if_allowed(mirrored):
+def test_a_planar_map_is_rotated_onto_the_data_and_mirrored_only_if_allowed(mirrored):
     X = np.random.default_rng(0).normal(size=(20, 2)) * [3, 1]
     turn = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]]) @ np.diag(
         [1, 1 - 2 * mirrored]
@@ -206,7 +206,7 @@ def test_a_map_is_turned_to_face_the_data_and_mirrored_only_if_allowed(mirrored)
     assert np.allclose(facing(flat, X, mirror=False), X) == (not mirrored)
 
 
-def test_methods_take_turns_and_one_that_is_not_there_has_none(monkeypatch):
+def test_methods_alternate_and_missing_methods_are_skipped(monkeypatch):
     monkeypatch.setenv("MERCAT_NCVIS_PYTHON", "/no/such/python")
     X = np.random.default_rng(0).normal(size=(60, 5))
     raced = peers.race(("pca", "ncvis"), X, turns=2, n_components={"pca": 3})
@@ -289,7 +289,7 @@ def made_up(tmp_path):
     return tmp_path
 
 
-def test_report_of_made_up_results(made_up):
+def test_report_of_synthetic_results(made_up):
     text = report.main(made_up, {}).read_text(encoding="utf-8")
     assert "preserves angles best on 1 of 1 sets" in text  # against UMAP
     assert "Not best: Unif5, angle: .620 against PCA's .700" in text
@@ -302,7 +302,7 @@ def test_report_of_made_up_results(made_up):
     assert "Unif5, distance: .62 ±.01 against .90 ±.05. Not explained." in text
 
 
-def test_the_report_is_that_of_the_results():
+def test_the_committed_report_matches_the_results():
     records = {name: experiment.store(name).records for name in report.TABLES}
     text = (experiment.HERE / "REPORT.md").read_text(encoding="utf-8")
     assert report.compose(records, experiment.HERE, rivals.read()) == text, "run: report.main()"
@@ -313,7 +313,7 @@ def test_report_without_results_says_so(tmp_path):
     assert "no results yet" in text
 
 
-def test_contests_take_the_rival_on_its_better_input():
+def test_comparisons_use_the_better_input_of_the_rival():
     def all_at(value):
         return {m: Number(value) for m in MEASURES}
 

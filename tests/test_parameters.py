@@ -127,7 +127,7 @@ ALGORITHM1 = {"solver": "algorithm1", "objective": "absolute"}
         ({"device": "cuda"}, DASK, "device"),
     ],
 )
-def test_what_does_not_run_there_is_refused(parameters, source, named, fitting):
+def test_unsupported_combinations_are_refused(parameters, source, named, fitting):
     with pytest.raises((ValueError, TypeError), match=f"^{named}"):
         require_supported(Mercat(**parameters), source, fitting=fitting)
 

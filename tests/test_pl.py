@@ -75,7 +75,7 @@ def calls(monkeypatch):
     return made
 
 
-def test_colors_that_scanpy_keeps_are_used(embedded):
+def test_colors_stored_by_scanpy_are_used(embedded):
     adata = embedded.copy()
     adata.uns["kind_colors"] = np.array(["#ff0000", "#00ff00", "#0000ff"])
     assert legend(pl.map(adata, "kind")) == {"b": "#ff0000", "a": "#00ff00"}
@@ -132,7 +132,7 @@ def test_one_map_on_given_axes(embedded):
     assert pl.map(embedded, ax=ax) is ax
 
 
-def test_pictures_leave_the_data_alone_but_for_palettes(embedded):
+def test_plots_change_only_palettes_of_the_data(embedded):
     adata = embedded.copy()
     adata.uns.pop("kind_colors", None)
     before = adata.copy()
@@ -141,7 +141,7 @@ def test_pictures_leave_the_data_alone_but_for_palettes(embedded):
     pd.testing.assert_frame_equal(adata.obs, before.obs)
 
 
-def test_palettes_are_kept_as_scanpy_keeps_them(embedded):
+def test_palettes_are_stored_as_in_scanpy(embedded):
     adata = embedded.copy()
     adata.uns.pop("kind_colors", None)
     first = legend(pl.map(adata, "kind"))
@@ -155,7 +155,7 @@ def test_palettes_are_kept_as_scanpy_keeps_them(embedded):
     assert view.is_view  # which a palette would have copied
 
 
-def test_several_panels_have_a_legend_each_and_one_scale_of_stretch(embedded, calls):
+def test_several_panels_have_separate_legends_and_one_stretch_scale(embedded, calls):
     axes = pl.map(
         embedded, ["kind", None, "gene1", "batch"], ncols=2, layer=[None, None, "double", None]
     )
@@ -175,7 +175,7 @@ def colorbar(ax):
     return bars[0] if bars else None
 
 
-def test_bounds_of_the_scale_are_numbers_percentiles_or_functions(embedded, calls):
+def test_limits_of_the_scale_are_numbers_percentiles_or_functions(embedded, calls):
     gene = 10 * embedded[:, "gene3"].X.ravel()
     pl.map(embedded, "gene3", vmin=1, vmax="p90", vcenter=lambda values: 5.0, color_map="magma")
     shades = calls[-1][1]
@@ -193,7 +193,7 @@ def test_bounds_of_the_scale_are_numbers_percentiles_or_functions(embedded, call
     assert low < high
 
 
-def test_groups_and_masked_cells_are_told_apart_from_the_rest(embedded, calls):
+def test_groups_and_masked_cells_are_highlighted(embedded, calls):
     is_a = (embedded.obs["kind"] == "a").to_numpy()
     ax = pl.map(embedded, "kind", groups="a", na_color="#123456")
     assert list(legend(ax)) == ["a", f"other ({(~is_a).sum()})"]
@@ -212,7 +212,7 @@ def test_groups_and_masked_cells_are_told_apart_from_the_rest(embedded, calls):
 
 
 @pytest.mark.parametrize("sort_order", [True, False])
-def test_cells_of_high_values_are_drawn_last_and_bright(embedded, sort_order):
+def test_cells_with_high_values_are_drawn_last_and_bright(embedded, sort_order):
     ax = pl.map(embedded, "gene3", sort_order=sort_order, use_raw=False)
     rgba = ax.collections[0].get_facecolor()
     assert (rgba[:, 3] == 1).all()  # as in scanpy's plots
@@ -221,7 +221,7 @@ def test_cells_of_high_values_are_drawn_last_and_bright(embedded, sort_order):
     assert np.allclose(rgba, expected) == sort_order
 
 
-def test_dots_are_as_large_as_scanpys(embedded):
+def test_default_point_size_equals_that_of_scanpy(embedded):
     for options, area in (({}, 36), ({"s": 120}, 30), ({"size": 120}, 30)):
         ax = pl.map(embedded, "gene3", **options)
         np.testing.assert_allclose(ax.collections[0].get_sizes(), area)
@@ -232,7 +232,7 @@ def test_dots_are_as_large_as_scanpys(embedded):
         np.testing.assert_allclose(pl.map(many).collections[0].get_sizes(), 10, rtol=1e-4)
 
 
-def test_legends_stand_where_they_are_asked_for(embedded):
+def test_legend_location_is_used(embedded):
     ax = pl.map(embedded, "kind", legend_loc="on data", legend_fontsize=15)
     assert ax.get_legend() is None
     written = {text.get_text(): text.get_fontsize() for text in ax.texts if text.get_text()}
@@ -246,7 +246,7 @@ def test_legends_stand_where_they_are_asked_for(embedded):
         assert pl.map(embedded, "kind", legend_loc=nowhere).get_legend() is None
 
 
-def test_names_have_the_weight_and_the_outline_that_are_asked_for(embedded):
+def test_names_have_the_given_weight_and_outline(embedded):
     ax = pl.map(
         embedded, "kind", legend_loc="on data", legend_fontweight="light", legend_fontoutline=4
     )
@@ -314,7 +314,7 @@ def test_figures_are_shown_saved_and_returned(embedded, tmp_path, monkeypatch):
     assert (tmp_path / "mine.svg").exists()
 
 
-def test_settings_of_scanpy_hold(embedded, tmp_path):
+def test_settings_of_scanpy_are_used(embedded, tmp_path):
     sc = pytest.importorskip("scanpy")
     with mpl.rc_context():
         before = sc.settings._frameon, sc.settings.figdir, sc.settings.file_format_figs
@@ -356,7 +356,7 @@ def test_settings_of_scanpy_hold(embedded, tmp_path):
         ({"title": ["a", "b"]}, "^title "),
     ],
 )
-def test_options_of_scanpy_that_cannot_be_are_refused(embedded, options, message):
+def test_unsupported_options_of_scanpy_are_refused(embedded, options, message):
     with pytest.raises(ValueError, match=message):
         pl.map(embedded, "gene3", **options)
     with pytest.raises(ValueError, match=r"^groups "):
@@ -408,7 +408,7 @@ def test_names_that_occur_several_times_are_refused(embedded):
 
 
 @pytest.mark.filterwarnings("ignore:Variable names are not unique:UserWarning")
-def test_genes_of_one_name_are_not_offered_by_number(embedded, offered):
+def test_genes_with_duplicate_names_are_refused(embedded, offered):
     adata = embedded.copy()
     adata.var_names = ["g", "g", *adata.var_names[2:]]
     with pytest.raises(
@@ -417,7 +417,7 @@ def test_genes_of_one_name_are_not_offered_by_number(embedded, offered):
         pl.explore(adata, "cells.html", genes=8, use_raw=False)
 
 
-def test_titles_of_panels_are_names_of_columns_cut_where_they_are_long(embedded):
+def test_titles_of_panels_are_shortened_column_names(embedded):
     adata = embedded.copy()
     adata.obs["depth" * 100] = adata.obs["depth"]
     assert len(pl.map(adata, "depth" * 100).get_title()) == 60
@@ -450,7 +450,7 @@ def test_explorer_offers_all_columns_it_can_show(embedded, offered, caplog):
     assert offered["title"] == "Cells"
 
 
-def test_explorer_shows_the_names_of_cells_that_have_some(embedded, offered):
+def test_explorer_shows_names_of_cells(embedded, offered):
     pl.explore(embedded, "cells.html")
     np.testing.assert_array_equal(offered["frame"]["cell"], embedded.obs_names)
     adata = embedded.copy()
@@ -466,7 +466,7 @@ def test_explorer_shows_the_names_of_cells_that_have_some(embedded, offered):
     assert "barcode" not in offered["frame"]
 
 
-def test_explorer_ships_genes_from_raw_layer_or_X(embedded, offered):
+def test_explorer_includes_genes_from_raw_layer_or_X(embedded, offered):
     def shipped(**options):
         pl.explore(embedded, "cells.html", **options)
         matrix, names = offered.pop("genes")
@@ -500,14 +500,14 @@ def test_genes_that_are_not_there_are_refused(embedded, genes, message):
         pl.explore(embedded, "cells.html", genes=genes)
 
 
-def test_explorer_offers_the_genes_that_are_named(embedded, offered):
+def test_explorer_offers_named_genes(embedded, offered):
     pl.explore(embedded, "cells.html", keys=["gene1", "kind", "gene1"], color="gene2")
     assert list(offered["frame"]) == ["gene2", "gene1", "kind"]
     np.testing.assert_array_equal(offered["frame"]["gene1"], 10 * embedded.X[:, 1])
     assert offered["color"] == "gene2"
 
 
-def test_explorer_shows_the_colours_that_scanpy_keeps(embedded, offered):
+def test_explorer_shows_colours_stored_by_scanpy(embedded, offered):
     adata = embedded.copy()
     adata.uns["kind_colors"] = np.array(["red", "#00ff00", "#0000FF80"])
     pl.explore(adata, "cells.html", keys=["kind", "batch"])
@@ -525,9 +525,7 @@ def test_explorer_shows_the_colours_that_scanpy_keeps(embedded, offered):
         (7, "0 of the 3 "),
     ],
 )
-def test_stored_colours_that_do_not_fit_are_warned_of_and_left_alone(
-    embedded, offered, stored, fault
-):
+def test_invalid_stored_colours_warn_and_are_not_changed(embedded, offered, stored, fault):
     ours = legend(pl.map(embedded, "kind"))
     adata = embedded.copy()
     adata.uns["kind_colors"] = stored
@@ -555,7 +553,7 @@ def test_stored_colours_are_read_without_matplotlib_unless_they_are_names(
         pl.explore(adata, "cells.html", keys=["kind"])
 
 
-def test_explorer_takes_the_loss_of_its_own_basis(embedded, offered):
+def test_explorer_uses_the_loss_of_its_basis(embedded, offered):
     adata = embedded.copy()
     tl.mercat(adata, key_added="other", n_spectral=2)
     pl.explore(adata, "cells.html", basis="other", keys=[])
@@ -591,14 +589,14 @@ def test_several_maps_are_explored_in_one_file(embedded, tmp_path):
             pl.explore(adata, tmp_path / "cells.html", basis=wrong)
 
 
-def test_what_cannot_be_offered_is_refused_by_its_name(embedded, offered):
+def test_keys_that_cannot_be_offered_are_named(embedded, offered):
     with pytest.raises(ValueError, match=r"^labels .*'nowhere'"):
         pl.explore(embedded, "cells.html", labels=["nowhere"])
     with pytest.raises(ValueError, match=r"^genes .*2000, got 2001"):
         pl.explore(embedded, "cells.html", genes=2001)
 
 
-def test_columns_that_are_named_on_the_map_come_along(embedded, offered):
+def test_label_columns_are_included(embedded, offered):
     pl.explore(embedded, "cells.html", keys=["depth"], labels=["kind"])
     assert list(offered["frame"]) == ["kind", "depth"]
     assert offered["labels"] == ["kind"]

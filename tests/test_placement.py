@@ -81,7 +81,7 @@ def test_gradient_matches_central_differences(monkeypatch):
         np.testing.assert_allclose(gradient[:, axis], (E[0] - E[1]) / 2e-6, rtol=1e-3, atol=1e-3)
 
 
-def test_finds_the_global_minimum(solved):
+def test_placement_finds_the_global_minimum(solved):
     """Against the best of a grid ten times finer than the candidates, to within that grid's spacing."""
     X, new, fit = solved
     new = new[:150]
@@ -103,7 +103,7 @@ def test_finds_the_global_minimum(solved):
     assert np.all(found[elsewhere] - best[elsewhere] < 0.03 * spread)
 
 
-def test_new_points_land_among_their_cluster(solved):
+def test_new_points_are_in_their_cluster(solved):
     X, new, fit = solved
     Y = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration).place(new)
     nearest_in_data = np.linalg.norm(new[:, None] - X[None], axis=2).argmin(axis=1)
@@ -112,7 +112,7 @@ def test_new_points_land_among_their_cluster(solved):
     assert np.median(distance) < 0.2 * np.median(typical)
 
 
-def test_a_point_equal_to_a_landmark_goes_where_it_is(solved):
+def test_a_point_equal_to_a_landmark_gets_its_position(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     Y = landmarks.place(np.vstack([X[7:8], new[:3], X[150:151]]))
@@ -130,7 +130,7 @@ def test_single_precision_agrees_with_double(solved):
     assert np.mean(E_single - E) < 1e-3 * np.abs(E).mean()
 
 
-def test_place_does_not_depend_on_the_other_points(solved):
+def test_position_does_not_depend_on_other_points(solved):
     X, new, fit = solved
     landmarks = as_type(prepare_landmarks(X, fit.Y, fit.angle_fit.calibration), np.float32)
     new = new.astype(np.float32)
@@ -185,7 +185,7 @@ def summed_by_hand(X, Y, apex, legs, softening):
     return S, M, t
 
 
-def test_landmarks_sum_up_all_of_them_at_the_first_few(monkeypatch):
+def test_sums_over_all_landmarks_are_stored_at_the_first_few(monkeypatch):
     monkeypatch.setattr(_placement, "SMOOTH", 0.5)
     rng = np.random.default_rng(4)
     X, Y = rng.normal(size=(12, 4)), random_sphere(12, 4)
@@ -219,7 +219,7 @@ def test_candidates_are_screened_by_their_energy_as_legs(monkeypatch):
         np.testing.assert_allclose(screened[:, g], energy._as_leg(Y)[0], rtol=1e-9)
 
 
-def test_screened_landmarks_stand_for_all(monkeypatch):
+def test_screened_landmarks_represent_all_landmarks(monkeypatch):
     rng = np.random.default_rng(5)
     X, Y = np.tile(rng.normal(size=(6, 4)), (5, 1)), np.tile(random_sphere(6, 5), (5, 1))
     points = rng.normal(size=(7, 4))
@@ -272,13 +272,13 @@ def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
             )
 
 
-def test_points_do_not_pile_up_on_landmarks(solved):
+def test_points_do_not_collapse_onto_landmarks(solved):
     X, new, fit = solved
     Y = prepare_landmarks(X[:60], fit.Y[:60], fit.angle_fit.calibration).place(new)
     assert len(np.unique(Y.round(6), axis=0)) == len(np.unique(new, axis=0))
 
 
-def test_many_points_settle_at_once_and_landmarks_all(solved):
+def test_rough_placement_settles_some_points_and_all_landmarks(solved):
     X, new, fit = solved
     landmarks = prepare_landmarks(X, fit.Y, fit.angle_fit.calibration)
     assert 0.2 < landmarks.place_roughly(new)[1].mean() < 1
@@ -287,7 +287,7 @@ def test_many_points_settle_at_once_and_landmarks_all(solved):
     assert settled.all()
 
 
-def test_a_flat_energy_leaves_a_point_where_it_is():
+def test_a_flat_energy_does_not_move_a_point():
     Y = random_sphere(4)
     moved, settled = bfgs(lambda P: (np.zeros(len(P)), np.zeros_like(P)), Y, 3, 0.05)
     np.testing.assert_allclose(moved, Y, rtol=1e-15)

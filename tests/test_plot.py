@@ -87,7 +87,7 @@ def legend_names(ax):
 # --- colours -------------------------------------------------------------------------------
 
 
-def test_palette_starts_with_okabe_ito_and_only_grows():
+def test_palette_extends_okabe_ito():
     assert categorical(8) == OKABE_ITO
     assert categorical(30)[:20] == categorical(20)
     assert len(set(categorical(60))) == 60
@@ -95,7 +95,7 @@ def test_palette_starts_with_okabe_ito_and_only_grows():
 
 
 @pytest.mark.parametrize(("n", "least"), [(8, 0.07), (20, 0.07), (30, 0.05)])
-def test_palette_is_told_apart_by_every_reader(n, least):
+def test_palette_is_distinguishable_with_any_colour_vision(n, least):
     # For comparison: Okabe and Ito's own eight come as close as 0.076.
     assert closest((*categorical(n), MISSING)) > least
 
@@ -109,7 +109,7 @@ def closest(colors):
 
 
 @pytest.mark.parametrize(("n", "least"), [(8, 0.07), (20, 0.05), (30, 0.025)])
-def test_palette_is_told_apart_on_a_dark_ground(n, least):
+def test_palette_is_distinguishable_on_a_dark_background(n, least):
     assert closest((*on_dark(categorical(n)), MISSING_ON_DARK)) > least
 
 
@@ -119,7 +119,7 @@ def luminance(color):
     return linear @ [0.2126, 0.7152, 0.0722]
 
 
-def test_colours_on_a_dark_ground_are_the_same_or_lighter_in_the_same_hue():
+def test_colours_on_a_dark_background_keep_their_hue_and_are_not_darker():
     colors = categorical(200)
     for color, shown in zip(colors, on_dark(colors), strict=True):
         contrast = (luminance(shown) + 0.05) / (luminance("#192130") + 0.05)  # the globe's middle
@@ -249,7 +249,7 @@ def test_colour_maps_colour_categories():
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, -2.5])
-def test_one_number_lies_in_the_middle_of_its_scale(value):
+def test_a_constant_is_in_the_middle_of_its_scale(value):
     ax = plot.map(Y, np.full(len(Y), value))
     assert to_hex(ax.collections[0].get_facecolor()[0]) == "#21918c"
     low, high = ax.child_axes[-1].get_ylim()
@@ -262,7 +262,7 @@ def test_one_number_lies_in_the_middle_of_its_scale(value):
 
 @pytest.mark.parametrize("projection", NAMES)
 @pytest.mark.parametrize("center", [(0, 0), (70, -40)])
-def test_every_point_is_drawn_in_its_place_and_colour(projection, center):
+def test_every_point_is_drawn_at_its_position_in_its_colour(projection, center):
     ax = plot.map(Y, DIGIT, projection=projection, center=center, extent="world")
     P, rgba = drawn(ax)
     expected = project(Y, projection, center=center)
@@ -285,7 +285,7 @@ def test_numbers_follow_the_color_map():
     np.testing.assert_allclose(rgba[:, :3], expected[:, :3])
 
 
-def test_order_is_mixed_and_always_the_same():
+def test_drawing_order_is_random_and_deterministic():
     sorted_classes = np.sort(DIGIT)
     first, second = (
         drawn(plot.map(Y, sorted_classes, projection="lambert", center=(0, 0)))[0] for _ in range(2)
@@ -308,7 +308,7 @@ def test_style_by_hand():
     assert alphas[-1] == 0.1
 
 
-def test_cover_is_the_area_that_points_fill():
+def test_cover_is_the_area_covered_by_points():
     low, high = np.zeros(2), np.array([2.0, 1.0])
     whole = _window.Window(low, high, False, low, high)
     rng = np.random.default_rng(0)
@@ -322,7 +322,7 @@ def test_cover_is_the_area_that_points_fill():
     np.testing.assert_allclose(whole.cover(np.zeros((5, 2))), 1 / 24**2)
 
 
-def test_points_are_smaller_where_they_crowd():
+def test_points_are_smaller_on_crowded_maps():
     crowd = at(*(np.random.default_rng(0).normal(0, 5, size=(2, 6000))))
     sizes = [
         plot.map(crowd, extent=extent).collections[0].get_sizes()[0] for extent in _window.EXTENTS
@@ -338,7 +338,7 @@ def test_size_and_alpha_are_used():
     assert (ax.collections[0].get_facecolor()[:, 3] == 0.5).all()
 
 
-def test_rasterized_when_many():
+def test_many_points_are_rasterized():
     few, many = fibonacci_grid(20_000, np), fibonacci_grid(20_001, np)
     assert not plot.map(few).collections[0].get_rasterized()
     assert plot.map(many).collections[0].get_rasterized()
@@ -386,7 +386,7 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
     )
 
 
-def test_far_points_that_lie_together_are_shown():
+def test_clusters_of_far_points_are_inside_the_window():
     """Ten of a thousand points are a population of their own; ten in all directions are not."""
     crowd = np.random.default_rng(0).uniform(-0.1, 0.1, size=(1000, 2))
     together = [0.02, 0.2] + np.random.default_rng(1).normal(size=(10, 2)) * 0.001
@@ -405,7 +405,7 @@ def test_far_points_that_lie_together_are_shown():
     assert outside(apart) > 0
 
 
-def test_far_points_that_are_not_so_few_or_not_so_far_are_held_by_the_window():
+def test_many_or_less_distant_far_points_are_inside_the_window():
     many = [(120, k) for k in range(22)]
     near = [(22, 0), (-22, 5), (0, 22)]
     for far in (many, near):
@@ -415,7 +415,7 @@ def test_far_points_that_are_not_so_few_or_not_so_far_are_held_by_the_window():
         assert ax.get_xlabel() == ""
 
 
-def test_a_fraction_shows_where_so_many_points_are():
+def test_a_fraction_crops_to_that_fraction_of_points():
     straggling = [(60 + 0.2 * k, 0.1 * k) for k in range(150)]
     Y = strewn(1850, *straggling)
     ax = plot.map(Y, center=(0, 0), extent=0.8)
@@ -430,7 +430,7 @@ def test_a_fraction_shows_where_so_many_points_are():
     assert len(plot.map(Y, center=(0, 0), extent=1.0).collections[0].get_offsets()) == 2000
 
 
-def test_the_world_and_few_points_hold_the_far_ones():
+def test_the_world_and_maps_of_few_points_include_far_points():
     for Y, extent in ((strewn(90, (120, 0)), "data"), (strewn(2000, (120, 0)), "world")):
         assert len(plot.map(Y, center=(0, 0), extent=extent).collections) == 1
 
@@ -444,7 +444,7 @@ def test_world_of_mercator_extends_to_the_farthest_point():
     assert ax.get_xlabel() == ""
 
 
-def test_mercator_tells_its_stretch():
+def test_mercator_shows_its_stretch():
     ax = plot.map(at([0, 0], [80, -80]), center=(0, 0))
     (right,) = ax.child_axes
     ticks = {
@@ -457,7 +457,7 @@ def test_mercator_tells_its_stretch():
     assert "\N{MULTIPLICATION SIGN}10" not in ticks  # beyond 80 degrees, where it is 5.8
 
 
-def test_stretch_is_finer_near_the_equator():
+def test_stretch_scale_is_finer_near_the_equator():
     (right,) = plot.map(at([-20, 20], [20, -20]), center=(0, 0)).child_axes
     names = {label.get_text() for label in right.get_yticklabels()}
     assert names == {f"\N{MULTIPLICATION SIGN}{factor}" for factor in (1, 1.02, 1.05)}
@@ -500,7 +500,7 @@ def ticks(axis):
     return dict(zip(labels, axis.get_ticklocs(), strict=True))
 
 
-def test_edges_name_latitude_and_longitude():
+def test_edge_labels_show_latitude_and_longitude():
     ax = plot.map(at([0, 0], [70, -70]), center=(40, 0), extent="world")
     longitudes = ticks(ax.xaxis)
     assert list(longitudes) == ["120°W", "60°W", "0°", "60°E", "120°E", "180°"]
@@ -511,7 +511,7 @@ def test_edges_name_latitude_and_longitude():
 @pytest.mark.parametrize(
     ("radius", "step"), [(60, 30), (45, 15), (30, 10), (17, 5), (7, 2), (3.5, 1)]
 )
-def test_edges_are_finer_in_a_smaller_window(radius, step):
+def test_edge_labels_are_finer_in_a_smaller_window(radius, step):
     ax = plot.map(at([-radius, radius, 0, 0], [0, 0, radius, -radius]), center=(0, 0))
     longitudes = ticks(ax.xaxis)
     assert {"0°", f"{step}°E", f"{step}°W"} <= set(longitudes)
@@ -520,7 +520,7 @@ def test_edges_are_finer_in_a_smaller_window(radius, step):
     assert {"0°", f"{step}°N", f"{step}°S"} <= set(ticks(ax.yaxis))
 
 
-def test_edges_of_a_window_of_a_disc():
+def test_edge_labels_of_a_window_of_a_disc():
     ax = plot.map(at([-30, 30, 0, 0], [0, 0, 30, -30]), projection="lambert", center=(0, 0))
     # The equator is a straight line through the middle; so is the meridian of the centre.
     assert ticks(ax.yaxis)["0°"] == pytest.approx(0, abs=1e-6)
@@ -534,7 +534,7 @@ def test_edges_of_a_window_of_a_disc():
 
 
 @pytest.mark.parametrize("projection", NAMES)
-def test_the_window_holds_all_points_and_little_else(projection):
+def test_the_window_contains_all_points_with_little_margin(projection):
     rng = np.random.default_rng(0)
     cap = at(rng.normal(12, 8, 300), rng.normal(-5, 8, 300))
     ax = plot.map(cap, projection=projection, extent="data")
@@ -552,7 +552,7 @@ def test_the_window_holds_all_points_and_little_else(projection):
 
 
 @pytest.mark.parametrize("projection", NAMES)
-def test_points_all_over_the_world_get_all_of_it(projection):
+def test_points_all_over_the_sphere_show_the_whole_sphere(projection):
     data, world = (
         plot.map(fibonacci_grid(500, np), projection=projection, extent=extent)
         for extent in _window.EXTENTS
@@ -564,7 +564,7 @@ def test_points_all_over_the_world_get_all_of_it(projection):
 
 @pytest.mark.parametrize("projection", NAMES)
 @pytest.mark.parametrize("tails", [2.0, 3.0, 30.0])
-def test_the_crowd_fills_the_picture_and_points_outside_are_at_its_edge(projection, tails):
+def test_the_window_crops_to_most_points_and_marks_others_at_the_edge(projection, tails):
     rng = np.random.default_rng(0)
     places = rng.standard_t(tails, size=(2, 3000)) * [[9], [4]]
     cloud = at(places[0], np.clip(places[1], -89, 89))
@@ -584,7 +584,7 @@ def test_the_crowd_fills_the_picture_and_points_outside_are_at_its_edge(projecti
         assert ((some.get_offsets() > corners[0]) & (some.get_offsets() < corners[1])).all()
 
 
-def test_the_window_keeps_its_shape_in_bounds():
+def test_the_aspect_ratio_of_the_window_is_bounded():
     row = plot.map(at(np.linspace(-40, 40, 50), np.zeros(50)), center=(0, 0))
     assert np.ptp(row.get_xlim()) / np.ptp(row.get_ylim()) == pytest.approx(4)
     column = plot.map(at(np.zeros(50), np.linspace(-40, 40, 50)), center=(0, 0))
@@ -593,13 +593,13 @@ def test_the_window_keeps_its_shape_in_bounds():
     assert 1.9 < np.rad2deg(np.ptp(one.get_xlim())) < 2.5
 
 
-def test_a_globe_is_whole_unless_asked():
+def test_a_globe_is_not_cropped_by_default():
     cap = at([-10, 10, 0], [0, 5, 10])
     np.testing.assert_allclose(plot.globe(cap).get_xlim(), [-1, 1], atol=0.1)
     assert np.ptp(plot.globe(cap, extent="data").get_xlim()) < 0.5
 
 
-def test_comparisons_and_trust_take_an_extent():
+def test_compare_and_trust_accept_extent():
     cap = at([-10, 10, 0], [0, 5, 10])
     near, _ = plot.compare({"a": cap, "b": cap[:, :2]})
     far, _ = plot.compare({"a": cap, "b": cap[:, :2]}, extent="world")
@@ -655,7 +655,7 @@ def test_legend_covers_nothing(projection, layout):
     assert_beside(ax, ax.child_axes[-1])
 
 
-def test_maps_and_legends_share_what_little_room_there_is():
+def test_maps_and_legends_share_small_figures():
     names = np.array(["CD4+/CD45RA+/CD25- Naive T", "B", "CD14+ Monocyte"])[np.arange(len(Y)) % 3]
     figure, axes = plt.subplots(2, 3, figsize=(9, 5))
     slot = axes[0, 0].bbox.width
@@ -675,7 +675,7 @@ def test_maps_and_legends_share_what_little_room_there_is():
     assert right.child_axes[-1].get_window_extent().y0 > missing.get_window_extent().y1
 
 
-def test_legend_keeps_off_the_neighbour():
+def test_legend_does_not_overlap_the_next_axes():
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
     plot.map(Y, NAMED, ax=left)
     left.figure.canvas.draw()
@@ -689,7 +689,7 @@ def test_notes_stay_within_small_figures():
     assert ax.xaxis.label.get_window_extent().y0 >= 0
 
 
-def test_missing_is_grey_named_and_beneath():
+def test_missing_values_are_grey_in_the_legend_and_drawn_first():
     names = NAMED.astype(object)
     names[::3] = None
     for color in (names, pd.Series(names, name="digit"), np.where(DIGIT > 4, np.nan, 1.0 * DIGIT)):
@@ -717,7 +717,7 @@ def test_names_are_taken_literally():
     ax.figure.canvas.draw()
 
 
-def test_crowded_legend_counts_what_it_leaves_out():
+def test_long_legends_count_omitted_categories():
     names = np.array([f"group {k}" for k in np.arange(600) % 100])
     ax = plot.map(Y, names)
     n_shown = len(legend_names(ax))
@@ -738,7 +738,7 @@ def test_unused_categories_keep_their_colours():
     np.testing.assert_allclose(drawn(ax)[1][0, :3], to_rgba(OKABE_ITO[1])[:3])
 
 
-def test_limits_show_in_the_bar():
+def test_limits_are_marked_in_the_colorbar():
     ax = plot.map(Y, np.linspace(0, 10, 600), limits=(2, 20))
     scale = ax.child_axes[-1]
     assert scale.get_ylim() == (2, 20)
@@ -753,7 +753,7 @@ def test_limits_show_in_the_bar():
 # --- names on the map ----------------------------------------------------------------------
 
 
-def test_median_direction_is_not_dragged_by_one_far_point():
+def test_median_direction_is_robust_to_one_far_point():
     # Three on the equator about 90 degrees, and one far away that would drag the mean.
     points = np.concatenate([at([88, 90, 92], [0, 0, 0]), at(-90, 5)])
     median = _labels.median_direction(points)
@@ -773,13 +773,13 @@ def overlapping(centers, sizes):
     return (clash.sum() - len(centers)) // 2
 
 
-def test_names_stay_where_they_hide_nothing():
+def test_names_stay_if_they_cover_nothing():
     sizes = np.tile([20.0, 10.0], (3, 1))
     anchors = np.array([[15.0 + 30 * k, 50] for k in range(3)])
     np.testing.assert_array_equal(_labels.place(anchors, sizes, ROOM, np.empty((0, 2))), anchors)
 
 
-def test_names_keep_apart_within_the_room():
+def test_names_do_not_overlap_within_the_axes():
     sizes = np.tile([20.0, 10.0], (8, 1))
     moved = _labels.place(np.full((8, 2), 50.0), sizes, ROOM, np.empty((0, 2)))
     assert overlapping(moved, sizes) == 0
@@ -787,7 +787,7 @@ def test_names_keep_apart_within_the_room():
     assert (moved <= [90, 95]).all()
 
 
-def test_names_keep_off_the_crowd():
+def test_names_avoid_crowded_areas():
     crowd = np.random.default_rng(0).normal([50, 50], 6, size=(2000, 2))
     (moved,) = _labels.place(np.array([[50.0, 50.0]]), np.array([[20.0, 10.0]]), ROOM, crowd)
     hidden = (np.abs(crowd - moved) < [10, 5]).all(axis=1).mean()
@@ -795,7 +795,7 @@ def test_names_keep_off_the_crowd():
     assert np.linalg.norm(moved - 50) < 30
 
 
-def test_names_without_room_are_left_out_and_the_first_are_kept():
+def test_names_that_do_not_fit_are_omitted_and_the_first_is_kept():
     sizes = np.tile([45.0, 30.0], (12, 1))
     anchors = np.random.default_rng(0).uniform(0, 100, size=(12, 2))
     placed = _labels.place(anchors, sizes, ROOM, np.empty((0, 2)))
@@ -822,7 +822,7 @@ def test_the_note_counts_names_that_are_not_written():
         assert not any(box.overlaps(other) for other in boxes[:k])
 
 
-def test_names_that_had_to_move_have_a_line_to_where_they_belong():
+def test_moved_names_have_a_leader_line():
     dense = normalize(np.random.default_rng(0).normal([1, 0, 0], 0.05, size=(3000, 3)))
     ax = plot.map(dense, np.repeat(["one name", "another name"], 1500), labels=True)
     lines = [text for text in ax.texts if text.arrow_patch is not None]
@@ -831,7 +831,7 @@ def test_names_that_had_to_move_have_a_line_to_where_they_belong():
 
 
 @pytest.mark.parametrize("projection", NAMES)
-def test_labels_stand_apart(projection):
+def test_labels_do_not_overlap(projection):
     ax = plot.map(Y, DIGIT, labels=NAMED, projection=projection)
     ax.figure.canvas.draw()
     texts = [text for text in ax.texts if text.get_text().startswith("digit")]
@@ -841,7 +841,7 @@ def test_labels_stand_apart(projection):
         assert not any(box.overlaps(other) for other in boxes[:k])
 
 
-def test_labels_at_the_middle_of_their_points():
+def test_labels_are_at_the_middle_of_their_points():
     Z = np.concatenate([at([-60, -50, -40], [10, 10, 10]), at([60, 61, 62], [-30, -30, -30])])
     ax = plot.map(Z, list("aaabbb"), labels=True, center=(0, 0))
     where = {text.get_text(): text.xy for text in ax.texts}
@@ -858,7 +858,7 @@ def test_bad_labels_are_refused():
         plot.map(Y, labels=Y[:, 0])
 
 
-def test_high_values_are_drawn_upon_low_ones_and_opaque():
+def test_high_values_are_opaque_and_drawn_on_top():
     value = np.random.default_rng(0).permutation(600).astype(float)
     value[:5] = np.nan
     P, rgba = drawn(plot.map(Y, value, extent="world", center=(0, 0)))
@@ -907,13 +907,13 @@ def test_limits_of_dates_are_dates():
     assert ends == [first.item(), last.item()]
 
 
-def test_spans_of_time_are_numbers_of_days():
+def test_durations_are_numbers_of_days():
     shades = read(np.arange(600) * np.timedelta64(12, "h"), 600)
     np.testing.assert_allclose(shades.values, np.arange(600) / 2)
     assert shades.title == "time (days)"
 
 
-def test_arrays_of_objects_are_read_by_what_they_hold():
+def test_object_arrays_are_read_by_their_values():
     from decimal import Decimal
     from enum import Enum
 
@@ -1021,7 +1021,7 @@ def test_trust_draws_ellipses_of_few_points_and_haze_for_many(projection):
     assert len(collections(ax, PolyCollection)) == 1
 
 
-def test_outlines_lie_where_the_regions_are_and_never_cross_the_map():
+def test_outlines_match_the_regions_and_never_cross_the_map():
     model, bars = judged(60)
     ax = plot.trust(model, bars, rows=[5], extent="world", center=(0, 0), level=0.5)
     (line,) = collections(ax, LineCollection)
@@ -1035,7 +1035,7 @@ def test_outlines_lie_where_the_regions_are_and_never_cross_the_map():
             assert np.abs(np.diff(path.vertices[:, 0])).max() < 3
 
 
-def test_a_dashed_line_leads_to_the_other_place():
+def test_a_dashed_line_leads_to_the_alternative_position():
     model, bars = judged(60)
     ax = plot.trust(model, bars, rows=[7], projection="lambert", center=(0, 0), extent="world")
     _, way = collections(ax, LineCollection)
@@ -1046,7 +1046,7 @@ def test_a_dashed_line_leads_to_the_other_place():
     assert not collections(plot.trust(model, bars, rows=[]), LineCollection)
 
 
-def test_trust_is_coloured_by_any_of_the_numbers():
+def test_trust_is_coloured_by_any_attribute():
     model, bars = judged(60)
     for by, values in {
         "loss": model.point_loss_,
@@ -1158,7 +1158,7 @@ def test_draws_on_the_given_axes_and_changes_no_settings():
     assert dict(matplotlib.rcParams) == before
 
 
-def test_given_axes_need_no_pyplot_and_import_is_light():
+def test_given_axes_do_not_need_pyplot():
     code = """
 import sys
 from mercat import metrics, plot
@@ -1225,7 +1225,7 @@ def test_one_point_and_constant_numbers():
     plot.globe([[0, 0, -1]], [None]).figure.canvas.draw()
 
 
-def test_a_subfigure_has_room_for_map_and_legend():
+def test_map_and_legend_fit_in_a_subfigure():
     figure = plt.figure(figsize=(10, 4))
     _, right = figure.subfigures(1, 2)
     ax = plot.map(Y, NAMED, ax=right.subplots())
@@ -1259,7 +1259,7 @@ def test_embeddings_to_compare_need_names():
         plot.compare([Y, Y])
 
 
-def test_names_that_begin_alike_are_cut_in_the_middle():
+def test_names_with_equal_beginnings_are_shortened_in_the_middle():
     names = ["CD4+/CD45RA+ Naive", "CD4+/CD45RO+ Memory", "B", "Dendritic cells of blood"]
     assert _legend.shortened(names, 11) == [
         "CD4+/…Naive",
@@ -1288,7 +1288,7 @@ def test_names_of_any_length_leave_room_for_the_map(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-def test_names_with_lone_surrogates_are_drawn_with_a_mark_in_their_place(kind, tmp_path):
+def test_lone_surrogates_in_names_are_replaced(kind, tmp_path):
     """As files from elsewhere may have them: each name is apart from the others, and can be saved."""
     places = fibonacci_grid(60, np)
     names = np.array(["a\ud800b", "plain", "x\udfff"], dtype=object)[np.arange(60) % 3]

@@ -114,7 +114,7 @@ def test_inverse_undoes_project_close_to_the_poles(projection):
     np.testing.assert_allclose(back, Y, atol=3e-8)
 
 
-def test_lambert_lays_the_antipode_on_the_rim():
+def test_lambert_maps_the_antipode_to_the_rim():
     assert project([[-1, 0, 0]], "lambert").tolist() == [[2, 0]]
     near = np.array([[-np.cos(1e-9), np.sin(1e-9) * 0.6, -np.sin(1e-9) * 0.8]])
     np.testing.assert_allclose(project(near, "lambert"), [[1.2, -1.6]], atol=1e-9)
@@ -140,7 +140,7 @@ def test_right_angles_are_exact():
     assert project([[-1, 0, 0]], center=(0, 90)).tolist() == [[0, np.inf]]
 
 
-def test_mercator_goes_around():
+def test_mercator_wraps_around():
     np.testing.assert_allclose(inverse([[0.5 + 2 * np.pi, 0.3]]), inverse([[0.5, 0.3]]), atol=1e-12)
 
 
@@ -171,7 +171,7 @@ def test_scale_factors_are_singular_values_of_the_derivative(projection, center)
 
 
 @pytest.mark.parametrize("projection", ["lambert", "equal_earth", "mollweide"])
-def test_equal_area_maps_keep_areas(projection):
+def test_equal_area_maps_preserve_areas(projection):
     np.testing.assert_allclose(scale_factors(EVERYWHERE, projection).prod(axis=1), 1, rtol=1e-9)
 
 
@@ -182,7 +182,7 @@ def test_mercator_scale_is_the_secant():
 
 
 @pytest.mark.parametrize("projection", ["equal_earth", "mollweide"])
-def test_scale_at_the_pole_is_infinite_one_way_and_zero_the_other(projection):
+def test_scale_at_the_pole_is_infinite_in_one_direction_and_zero_in_the_other(projection):
     assert scale_factors([[0, 0, 1]], projection).tolist() == [[np.inf, 0]]
 
 
@@ -202,20 +202,20 @@ def test_rim_encloses_the_map(projection):
     )
 
 
-def test_far_side_is_beyond_a_quarter_turn():
+def test_far_side_is_beyond_90_degrees():
     Y = np.concatenate([at(29, 0), at(31, 0), at(-149, 0)])
     assert far_side(Y, center=(-60, 0)).tolist() == [False, True, False]
     assert not far_side([[0, 1, 0], [0, 0, 1]]).any()
 
 
-def test_half_precision_is_unit_enough():
+def test_half_precision_unit_vectors_are_accepted():
     Y = EVERYWHERE.astype(np.float16)
     np.testing.assert_allclose(
         np.linalg.norm(inverse(project(Y, "equal_earth"), "equal_earth"), axis=1), 1
     )
 
 
-def test_no_points_are_projected_to_none():
+def test_empty_arrays_are_projected():
     for projection in NAMES:
         assert project(np.empty((0, 3)), projection).shape == (0, 2)
 

@@ -88,7 +88,7 @@ def test_memory_stays_within_the_formula(case):
 
 @linux
 @pytest.mark.parametrize("n_fits", [50, pytest.param(200, marks=pytest.mark.nightly)])
-def test_many_fits_leave_nothing_in_memory(n_fits):
+def test_repeated_fits_do_not_leak_memory(n_fits):
     grown, data, threads = python(
         """
 import json, sys, threading, warnings
@@ -163,7 +163,7 @@ print(json.dumps(found))
 
 
 @linux
-def test_no_more_threads_than_asked_for():
+def test_at_most_n_jobs_threads_are_used():
     one, two = python(COUNT, env={"OPENBLAS_NUM_THREADS": "4"})
     assert one[0] == 0  # the caller's own is enough
     assert two[0] == 2
@@ -205,7 +205,7 @@ def test_workers_of_dask_share_the_cores(processes):
 # ------------------------------------------------------------------ processes
 
 
-def test_fork_and_spawn_give_what_one_process_gives():
+def test_fork_and_spawn_give_the_same_result():
     methods = ["fork", "spawn"] if sys.platform == "linux" else ["spawn"]
     here, *found = python(
         """
@@ -227,7 +227,7 @@ print(json.dumps(found))
 
 
 @linux
-def test_a_process_forked_amid_a_fit_can_fit():
+def test_a_process_forked_during_a_fit_can_fit():
     """Another thread holds the lock of the fits at that moment, and does not exist in the child."""
     code = python("""
 import json, os, signal, threading
@@ -246,7 +246,7 @@ print(json.dumps(os.waitpid(child, 0)[1]))
     assert code == 0
 
 
-def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
+def test_concurrent_fits_in_threads_give_the_same_result(digits):
     settings = [
         (300, {"detail": 0.2, "n_jobs": 2}),
         (300, {"n_jobs": 1}),
@@ -269,7 +269,7 @@ def test_fits_side_by_side_in_threads_give_what_one_gives(digits):
         np.testing.assert_array_equal(found[k], Y)
 
 
-def test_a_model_in_use_by_several_threads_is_one_fit_or_the_other(digits):
+def test_a_model_used_by_several_threads_has_the_state_of_one_fit(digits):
     """What is fitted and what is transformed at the same time do not mix."""
     data, rows = [digits[:100], digits[200:310]], digits[600:620]
     expected = [Mercat(random_state=0, n_jobs=1).fit(X) for X in data]
@@ -302,7 +302,7 @@ def test_a_model_in_use_by_several_threads_is_one_fit_or_the_other(digits):
     assert wrong == []
 
 
-def test_a_model_is_whole_while_it_is_fitted_anew(digits):
+def test_a_model_is_consistent_while_it_is_refitted(digits):
     model = Mercat(random_state=0).fit(digits[:100])
     before, seen = model.transform(digits[:5]), []
 
@@ -322,7 +322,7 @@ def test_a_model_is_whole_while_it_is_fitted_anew(digits):
     assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
 
 
-def test_two_fits_at_once_leave_the_state_of_one(digits):
+def test_concurrent_fits_of_a_model_leave_the_state_of_one(digits):
     """Also what both learn alike, such as n_features_in_, which the fit between them changed."""
     model = Mercat(random_state=0).fit(digits[:100])
     expected = model.transform(digits[:5])
@@ -347,7 +347,7 @@ def test_names_of_columns_are_those_of_the_last_fit(digits):
     assert not hasattr(model.fit(digits[:50]), "feature_names_in_")
 
 
-def test_a_turn_beside_a_fit_does_not_mix_two_maps(digits, monkeypatch):
+def test_a_rotation_during_a_fit_does_not_mix_two_maps(digits, monkeypatch):
     """A fit that ends while the map is turned comes after it."""
     fitted = Mercat(random_state=0).fit(digits[:80])
     model, turn = Mercat(random_state=0).fit(digits[:100]), _estimator.rotated
@@ -382,7 +382,7 @@ def test_alignment_with_a_model_that_is_refitted_meanwhile(digits, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "name"), [(mercat_rotated, "canonical_frame"), (_estimator, "rotated")]
 )
-def test_blas_is_held_to_one_thread_to_the_end_of_a_fit(module, name, digits, monkeypatch):
+def test_blas_has_one_thread_until_the_end_of_a_fit(module, name, digits, monkeypatch):
     function, seen = getattr(module, name), []
 
     def look(*arguments):

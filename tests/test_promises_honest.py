@@ -56,7 +56,7 @@ def warned(X, **parameters) -> list[str]:
     ],
     ids=str,
 )
-def test_good_data_bring_no_warning(parameters, digits):
+def test_good_data_do_not_warn(parameters, digits):
     assert warned(digits[:500], **parameters) == []
 
 
@@ -77,7 +77,7 @@ def test_three_distinct_points_do_not_warn():
     assert warned(np.repeat(np.eye(3), 5, axis=0)) == []
 
 
-def test_components_that_cut_most_of_the_variance(digits):
+def test_components_that_drop_most_of_the_variance_warn(digits):
     (message,) = warned(digits, n_spectral=2)
     assert re.match("n_spectral=2 keeps 2[78]% of the variance", message)  # 27.9 %
     assert "Raise n_spectral" in message
@@ -86,7 +86,7 @@ def test_components_that_cut_most_of_the_variance(digits):
     assert warned(digits, n_spectral=10) == []
 
 
-def test_cutting_noise_does_not_warn():
+def test_dropping_noise_does_not_warn():
     signal = np.zeros((400, 300))
     signal[:, :5] = 6 * noise(400, 5)
     X = signal + noise(400, 300)
@@ -111,7 +111,7 @@ def test_cut_matches_the_variance_of_other_components(metric, form, digits):
     assert cut.largest == pytest.approx(variance[4] / variance[4:].sum() * (rank - 4), rel=1e-6)
 
 
-def test_rounding_is_not_cut():
+def test_rounding_errors_are_not_dropped_variance():
     """Rows of rank 1: outside the components is only rounding error, on which LAPACK did not converge."""
     X = np.random.default_rng(0).normal(size=(60, 2)) @ np.ones((2, 3)) * [1, 2, 3]
     with Workers(1) as workers:
@@ -123,7 +123,7 @@ def test_rounding_is_not_cut():
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
 @pytest.mark.parametrize("metric", ["cosine", "correlation"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_column_that_dominates_row_lengths(solver, metric, form):
+def test_a_column_that_dominates_row_lengths_warns(solver, metric, form):
     fit = functools.partial(warned, solver=solver, n_landmarks=100, metric=metric)
     X = np.abs(noise(300, 6))
     assert not any("Column" in message for message in fit(form(X)))
@@ -132,7 +132,7 @@ def test_column_that_dominates_row_lengths(solver, metric, form):
     assert any(m.startswith("Column 3 of X has more than 99% of the length") for m in messages)
 
 
-def test_the_share_of_a_column_by_hand():
+def test_fraction_of_a_column_by_hand():
     X = np.array([[3.0, 0.0, 4.0], [3.0, 0.0, -4.0]])
     assert find_dominance(X, "euclidean") == (2, 1.0, 0.0)
     assert find_dominance(X, "cosine")[:2] == (2, pytest.approx(16 / 25))
@@ -142,7 +142,7 @@ def test_the_share_of_a_column_by_hand():
 
 
 @pytest.mark.parametrize("metric", ["manhattan", "hamming", "jaccard"])
-def test_the_shares_of_columns_of_sparse_rows(metric):
+def test_fractions_of_columns_of_sparse_rows(metric):
     rng = np.random.default_rng(0)
     for _ in range(50):
         n, d = rng.integers(2, 9, 2)
@@ -155,7 +155,7 @@ def test_the_shares_of_columns_of_sparse_rows(metric):
 
 
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])
-def test_dominating_column(solver):
+def test_a_dominating_column_warns(solver):
     fit = functools.partial(warned, solver=solver, n_landmarks=100)
     X = noise(300, 6)
     X[:, 3] *= 50
@@ -173,7 +173,7 @@ def test_dominating_column(solver):
 
 
 @pytest.mark.parametrize("n", [300, 2400])
-def test_outlying_row(n):
+def test_an_outlying_row_warns(n):
     X = noise(n, 6)
     X[17] += 1e6
     (message,) = warned(X)
@@ -185,14 +185,14 @@ def test_outlying_row(n):
     assert warned(np.repeat(np.eye(3), n // 3, axis=0) + 1e-6 * noise(n, 3)) == []
 
 
-def test_landmarks_too_few_for_the_spread_of_the_data(digits):
+def test_too_few_landmarks_warn(digits):
     (message,) = warned(digits, solver="landmarks", n_landmarks=12)
     assert message.startswith("n_landmarks=12")
     assert "Raise n_landmarks" in message
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_a_graph_that_falls_apart():
+def test_a_disconnected_graph_warns():
     X, _ = make_blobs(400, 5, centers=4, cluster_std=0.1, random_state=0)
     (message,) = warned(X, detail=0.3, neighbors=10)
     assert re.search(r"graph.* 4 .*75%", message)
@@ -203,7 +203,7 @@ def test_a_graph_that_falls_apart():
     assert warned(X, detail=0.3, neighbors=120) == []
 
 
-def test_a_graph_of_other_rows(digits):
+def test_a_graph_of_other_rows_warns(digits):
     graph = kneighbors_graph(digits[np.random.default_rng(0).permutation(500)], 15)
     message = warned(digits[:500], detail=1.0, neighbors=graph)[0]
     assert "the rows of neighbors are those of X, in the same order" in message
@@ -214,13 +214,13 @@ def test_neighbors_without_detail_warn(digits):
         Mercat(neighbors=5, random_state=0).fit(digits[:100])
 
 
-def test_a_few_stray_points_do_not_make_a_map_bad():
+def test_a_few_stray_points_do_not_warn():
     X = np.vstack([make_blobs(400, 5, centers=1, random_state=0)[0], np.full((3, 5), 500.0)])
     X[-3:] += 0.1 * noise(3, 5)
     assert warned(X, detail=0.1, neighbors=2, n_landmarks=400) == []
 
 
-def test_parts_are_counted():
+def test_connected_components_are_counted():
     X = np.repeat([[0.0], [100.0], [300.0]], [50, 30, 20], axis=0) + noise(100, 1)
     with Workers(1) as workers:
         graph = graph_of(nearest(X, 5, np.random.default_rng(0), workers).indices)
@@ -239,7 +239,7 @@ def test_parts_are_counted():
     ],
     ids=["fit", "fit_transform", "embed"],
 )
-def test_the_warning_points_at_the_line_that_asked(ask, digits):
+def test_the_warning_refers_to_the_calling_line(ask, digits):
     with pytest.warns(TrustWarning) as caught:
         ask(digits[:100])
     assert caught[0].filename == __file__

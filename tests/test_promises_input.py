@@ -181,7 +181,7 @@ print(json.dumps(messages))
             assert messages.get(f"{use}, {part}", "").startswith(begin), (use, part)
 
 
-def test_matrices_that_are_shown_are_not_changed():
+def test_displayed_matrices_are_not_changed():
     """Stored zeros are dropped from a copy only."""
     graph = sp.csr_array(np.roll(np.eye(60), 1, axis=1))
     genes = sp.csc_array(COUNTS)
@@ -208,7 +208,7 @@ def test_broken_chunks_of_dask_are_refused():
         Mercat(random_state=0).fit(X)
 
 
-def test_broken_data_do_not_end_the_process():
+def test_broken_data_do_not_crash_the_process():
     """Unchecked indices would cause a segmentation fault."""
     message = python("""
 import json
@@ -317,7 +317,7 @@ def test_invalid_frames_are_refused(change, rule):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "f2"])
-def test_the_order_of_bytes_does_not_matter(dtype):
+def test_byte_order_does_not_matter(dtype):
     X = (8 * COUNTS).astype(f"<{dtype}")
     expected = Mercat(random_state=0).fit(X)
     model = Mercat(random_state=0).fit(X.astype(f">{dtype}"))
@@ -334,7 +334,7 @@ def test_the_order_of_bytes_does_not_matter(dtype):
     "way", [{}, {"metric": "cosine"}, {"metric": "correlation"}, {"n_spectral": None}]
 )
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_numbers_of_any_size_leak_no_warning(scale, way, container):
+def test_numbers_of_any_size_raise_no_warning(scale, way, container):
     X = container(np.ceil(COUNTS * 1000) / 1000 * scale)  # subnormal numbers keep a few digits
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -345,7 +345,7 @@ def test_numbers_of_any_size_leak_no_warning(scale, way, container):
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e148])
-def test_distances_of_any_size_leak_no_warning(scale):
+def test_distances_of_any_size_raise_no_warning(scale):
     D = np.linalg.norm(COUNTS[:, None] - COUNTS[None], axis=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -70,7 +70,7 @@ def mercat(**parameters) -> Mercat:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("phase", PHASES)
-def test_ctrl_c_in_any_phase_leaves_the_model_as_it_was(phase, n_jobs, digits, phases, outside):
+def test_ctrl_c_in_any_phase_leaves_the_model_unchanged(phase, n_jobs, digits, phases, outside):
     _, act = phases
 
     def interrupt(name):
@@ -93,7 +93,7 @@ def test_ctrl_c_in_any_phase_leaves_the_model_as_it_was(phase, n_jobs, digits, p
     assert model.n_features_in_ == 64
 
 
-def test_ctrl_c_in_transform_leaves_the_model_as_it_is(digits, phases, outside):
+def test_ctrl_c_in_transform_leaves_the_model_unchanged(digits, phases, outside):
     _, act = phases
     model = mercat(n_jobs=2).fit(digits[:300])
     expected = model.transform(digits)
@@ -154,7 +154,7 @@ class _Interrupted(threading.Event):
         return super().wait(timeout)
 
 
-def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
+def test_a_fit_after_ctrl_c_waits_until_blas_is_released(monkeypatch):
     before, waited_for = blas_threads(), threading.Event()
 
     def let_go_late(held, leave, libraries):
@@ -177,7 +177,7 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_let_go(monkeypatch):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_another_limit_on_blas_is_taken_back_at_the_next_block(n_jobs):
+def test_another_limit_on_blas_is_overridden_at_the_next_block(n_jobs):
     """By the caller's own threadpool_limits, whose thread from then on decides for OpenBLAS."""
     X = np.random.default_rng(0).normal(size=(300, 5))
     alone = Mercat(random_state=0, n_jobs=n_jobs).fit(X).embedding_
@@ -202,7 +202,7 @@ def test_another_limit_on_blas_is_taken_back_at_the_next_block(n_jobs):
     assert blas_threads() == before
 
 
-def test_a_hold_that_ctrl_c_cut_off_before_it_was_ended_is_ended_by_the_next_fit():
+def test_an_interrupted_blas_limit_is_released_by_the_next_fit():
     before, blas = blas_threads(), threads._SingleThreadedBlas()
     blas.__enter__()
     blas._inside = 0  # as if interrupted between the count and the word to the thread
@@ -218,7 +218,7 @@ def test_a_hold_that_ctrl_c_cut_off_before_it_was_ended_is_ended_by_the_next_fit
     assert blas_threads() == before
 
 
-def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):
+def test_ctrl_c_while_blas_is_being_limited_releases_it(monkeypatch, outside):
     main, hold = threading.main_thread(), threads._hold_blas
 
     def hold_late(held, leave, libraries):
@@ -236,7 +236,7 @@ def test_ctrl_c_while_blas_is_being_held_lets_it_go(monkeypatch, outside):
         assert blas_threads() == {1}
 
 
-def test_a_second_ctrl_c_still_gives_blas_its_threads_back(monkeypatch, outside):
+def test_a_second_ctrl_c_still_restores_the_threads_of_blas(monkeypatch, outside):
     workers = Workers(2)
     workers.__enter__()
 
@@ -289,7 +289,7 @@ WAYS = {
 
 @pytest.mark.parametrize("kind", [StopIteration, GeneratorExit, ValueError])
 @pytest.mark.parametrize("way", WAYS)
-def test_what_a_callback_raises_ends_the_fit(way, kind, digits, outside):
+def test_an_exception_of_a_callback_ends_the_fit(way, kind, digits, outside):
     """Also StopIteration, by which callbacks of SciPy's minimiser ask it to stop."""
     mine, begun = kind("mine"), 0
     if way == "detail":
@@ -307,7 +307,7 @@ def test_what_a_callback_raises_ends_the_fit(way, kind, digits, outside):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_callback_may_write_into_what_it_is_given(way, digits):
+def test_a_callback_receives_a_copy(way, digits):
     def scribble(i, loss, Y):
         Y[:] = 7
 
@@ -320,7 +320,7 @@ def test_a_callback_may_write_into_what_it_is_given(way, digits):
 # ------------------------------------------------------------------ signs of life
 
 
-def test_every_phase_shows_that_it_gets_on(digits, phases):
+def test_every_phase_shows_progress(digits, phases):
     seen, _ = phases
     mercat(n_jobs=2).fit(digits[:600])
     assert set(seen) == set(PHASES)
@@ -332,7 +332,7 @@ def test_a_block_of_wide_data_has_fewer_rows(d, rows):
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_the_clock_goes_on_with_the_work(verbose, monkeypatch, capsys):
+def test_progress_updates_the_elapsed_time(verbose, monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
     with Progress(verbose) as progress:

@@ -34,7 +34,7 @@ def here() -> dict:
 
 @pytest.mark.parametrize("detail", DETAILS)
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
-def test_runs_and_threads_change_no_bit(n_jobs, detail, here):
+def test_runs_and_threads_give_the_same_bits(n_jobs, detail, here):
     assert fingerprint(n_jobs, detail) == here[str(detail)]
 
 
@@ -57,7 +57,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("brief_descent")
-def test_a_row_alone_goes_where_it_goes_in_a_batch(way, digits):
+def test_a_single_row_has_the_same_position_as_in_a_batch(way, digits):
     X, new = digits[:300], digits[300:900] + 0.25 * (digits[300:900] > 0)
     if way == "precomputed":
         X, new = cdist(X, X), cdist(new, X)
@@ -94,7 +94,7 @@ print(json.dumps([blas_is_even(), *found]))
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names kernels of x86")
-def test_a_row_alone_goes_where_it_goes_in_a_batch_by_kernels_that_add_rows_differently():
+def test_single_rows_match_batches_with_other_blas_kernels():
     """OpenBLAS for AVX2 adds up rows 6 to 11 of every twelve in another order, in single precision.
 
     `make numpy` runs this without the compiled kernels.

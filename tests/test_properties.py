@@ -103,7 +103,7 @@ def test_always_finite_unit_vectors(X, solver, objective, metric, dtype):
 
 
 @given(X=data(), detail=st.sampled_from([0.01, 0.3, 3.0]))
-def test_detail_keeps_to_the_sphere(X, detail):
+def test_detail_gives_unit_vectors(X, detail):
     model = fitted(X, detail=detail, max_iter=10)
     np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1, rtol=1e-5)
     assert np.isfinite([model.loss_, model.correlation_]).all()
@@ -114,7 +114,7 @@ def test_detail_keeps_to_the_sphere(X, detail):
 
 
 @given(X=data(), objective=objectives)
-def test_the_end_is_not_worse_than_the_start(X, objective):
+def test_the_loss_is_at_most_that_of_the_start(X, objective):
     model = fitted(X, solver="exact", objective=objective)
     X_hat = denoised(model, X)
     start = pca_positions(np.pad(X_hat, [(0, 0), (0, 2)]))
@@ -132,7 +132,7 @@ def test_the_unit_of_the_data_does_not_matter(X, power, solver):
 
 
 @given(X=data(), objective=objectives, seed=st.integers(0, 2**32 - 1))
-def test_order_rotation_and_place_of_the_data_do_not_matter(X, objective, seed):
+def test_order_rotation_and_origin_of_the_data_do_not_matter(X, objective, seed):
     """A map is as good for the same points in another order, turned, moved and in another unit."""
     rng = np.random.default_rng(seed)
     model = fitted(X, objective=objective, max_iter=30)
@@ -149,7 +149,7 @@ def test_order_rotation_and_place_of_the_data_do_not_matter(X, objective, seed):
 
 
 @given(X=data(), detail=st.sampled_from([0.0, 0.1]), solver=solvers)
-def test_a_row_goes_where_it_goes_in_any_company(X, detail, solver):
+def test_the_position_of_a_row_does_not_depend_on_the_batch(X, detail, solver):
     model = fitted(X, detail=detail, solver=solver, n_landmarks=12, max_iter=10)
     new = (X[::-1] + X) / 2
     batch = model.transform(new)

@@ -36,7 +36,7 @@ def test_field_equals_the_sum_over_all_pairs(bandwidth):
     assert potential.sum() == pytest.approx(true.sum(), rel=0.002)
 
 
-def test_field_between_points_is_near_the_sum_over_pairs():
+def test_field_between_points_approximates_the_sum_over_pairs():
     Y, places = random_sphere(300), random_sphere(500, seed=1)
     places = places[np.max(places @ Y.T, axis=1) < np.cos(0.05)]
     with Workers(1) as workers:
@@ -57,7 +57,7 @@ def test_field_is_exact_at_the_nodes():
     np.testing.assert_allclose(potential, all_pairs(Y, nodes, 0.4)[0], rtol=2e-5)
 
 
-def test_poles_are_places_like_any_other():
+def test_poles_are_not_special():
     rng = np.random.default_rng(0)
     for pole in ([0, 0, 1.0], [0, 0, -1.0]):
         Y = np.array(pole) + 0.1 * rng.normal(size=(500, 3))
@@ -86,7 +86,7 @@ def test_gradient_is_that_of_the_potential():
     assert np.abs(slope).max() > 10  # that tolerance is small beside the slopes
 
 
-def test_kernel_is_symmetric_about_turns_around_the_axis():
+def test_kernel_is_symmetric_under_rotation_about_the_axis():
     Y = random_sphere(200)
     turn = 2 * np.pi / 7
     c, s = np.cos(turn), np.sin(turn)

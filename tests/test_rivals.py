@@ -22,7 +22,7 @@ PCA = bench.Variant("pca")
 # ------------------------------------------------------------------ positions
 
 
-def test_positions_come_back_for_the_same_data_only(tmp_path):
+def test_positions_are_restored_for_the_same_data_only(tmp_path):
     X, Y = np.eye(4), np.arange(8.0).reshape(4, 2)
     kept = Positions(tmp_path / "new")
     assert kept.outcome("a", "pca", 1, fingerprint(X)) is None
@@ -35,7 +35,7 @@ def test_positions_come_back_for_the_same_data_only(tmp_path):
     assert again.outcome("a", "pca", 2, fingerprint(X)) is None
 
 
-def test_why_there_is_no_embedding_is_kept(tmp_path):
+def test_the_reason_for_a_missing_embedding_is_stored(tmp_path):
     kept = Positions(tmp_path)
     kept.put("a", "pcc", 1, "data", None, {"status": "not installed", "reason": "no pcc"})
     assert kept.outcome("a", "pcc", 1, "data")["reason"] == "no pcc"
@@ -45,7 +45,7 @@ def test_why_there_is_no_embedding_is_kept(tmp_path):
 # ------------------------------------------------------------------ embedding and scoring
 
 
-def test_an_embedding_is_made_once_and_scored_once(tmp_path, monkeypatch):
+def test_an_embedding_is_computed_once_and_scored_once(tmp_path, monkeypatch):
     positions, store = Positions(tmp_path / "positions"), Store(tmp_path / "rivals.json")
     chosen = ([PCA], [1], ["unif5"])
     bench.embed(positions, "", *chosen, anew=False)
@@ -94,7 +94,7 @@ def _fake_session(codes):
     return Session
 
 
-def test_after_a_crash_the_next_set_has_a_new_process(tmp_path, monkeypatch):
+def test_after_a_crash_the_next_set_runs_in_a_new_process(tmp_path, monkeypatch):
     session = _fake_session([None, -11, None])
     monkeypatch.setattr(bench.peers, "Session", session)
     positions = Positions(tmp_path)
@@ -105,7 +105,7 @@ def test_after_a_crash_the_next_set_has_a_new_process(tmp_path, monkeypatch):
     assert session.started == 2
 
 
-def test_a_run_that_is_stopped_leaves_no_outcome(tmp_path, monkeypatch):
+def test_an_interrupted_run_stores_no_outcome(tmp_path, monkeypatch):
     monkeypatch.setattr(bench.peers, "Session", _fake_session([-15]))
     positions = Positions(tmp_path)
     with pytest.raises(SystemExit):
@@ -152,7 +152,7 @@ def test_centroids_on_the_sphere_are_directions():
     assert bench.centroid_recall(X, Y, labels) == 1
 
 
-def test_large_sets_are_cut_and_say_so(monkeypatch):
+def test_large_sets_are_sampled_and_marked(monkeypatch):
     monkeypatch.setattr(bench, "MOST", 100)
     bench.load.cache_clear()
     part = bench.load("unif5", "", 1)
@@ -165,7 +165,7 @@ def test_large_sets_are_cut_and_say_so(monkeypatch):
     bench.load.cache_clear()
 
 
-def test_variants_name_their_dial():
+def test_variants_name_their_setting():
     dreams = bench.Variant("dreams", 0.05)
     assert (dreams.key, dreams.title) == ("dreams 0.05", "DREAMS .05")
     assert dreams.options(500) == {"reg_lambda": 0.05}
@@ -242,7 +242,7 @@ def test_a_rival_is_compared_on_its_own_draws(records):
     assert "squad-mds" in rivals.above_mercat(found)["unif5"]
 
 
-def test_a_margin_that_changes_sign_is_within_the_spread():
+def test_differences_that_change_sign_are_within_the_spread():
     ours, theirs = rivals.Score({1: 0.8, 2: 0.52}), rivals.Score({1: 0.9, 2: 0.5})
     better = rivals.Better("pcc", theirs, theirs.minus(ours))
     assert better.by.values == {1: pytest.approx(0.1), 2: pytest.approx(-0.02)}
@@ -262,7 +262,7 @@ def test_claims_count_and_name_other_data(records):
     assert "1 is a stand-in for the paper's (Tab. Sap. blood) and 0 are subsets." in text
 
 
-def test_the_best_of_a_set_is_bold_and_what_was_not_measured_a_dash(records):
+def test_the_best_value_is_bold_and_missing_values_are_dashes(records):
     rows = rivals.table(rivals.collect(records), "angle").splitlines()
     assert "| Mercat 0 | **.800** | .800 |" in rows
     assert "| t-SNE | .600 | - |" in rows
@@ -270,11 +270,11 @@ def test_the_best_of_a_set_is_bold_and_what_was_not_measured_a_dash(records):
     assert "| t-SNE | 2 | - |" in rivals.table(rivals.collect(records), "seconds").splitlines()
 
 
-def test_what_did_not_run_is_said(records):
+def test_failed_methods_are_listed(records):
     assert rivals.not_run(records) == "- TorchDR: not installed (no GPU)\n"
 
 
-def test_a_point_is_above_a_curve_that_is_nowhere_as_good_in_both():
+def test_a_point_is_above_a_curve_that_is_never_as_good_in_both():
     line = np.array([[0.3, 0.9], [0.5, 0.8]])
     assert not rivals.above(line, np.array([0.2, 0.85]))
     assert not rivals.above(line, np.array([0.4, 0.85]))  # between two values of `detail`
@@ -300,7 +300,7 @@ def test_leaders_are_those_of_the_best_mean_rank(records):
     assert row == "| distances | Mercat 0 (1.5, 2) | PCC without clusters (1.0, 2) | - | - |"
 
 
-def test_the_report_has_a_section_and_none_without_results(records):
+def test_the_report_has_a_section_only_with_results(records):
     text = rivals.section(records)
     for heading in ("Losses", "Angles", "10-NN recall", "False structure"):
         assert f"### {heading}\n" in text
@@ -308,7 +308,7 @@ def test_the_report_has_a_section_and_none_without_results(records):
     assert rivals.section({}) == ""
 
 
-def test_the_figure_has_a_panel_per_set_and_a_curve_per_dial(records):
+def test_the_figure_has_a_panel_per_set_and_a_curve_per_method(records):
     pytest.importorskip("matplotlib")
     figure = rivals.figure(rivals.collect(records))
     titles = [ax.get_title() for ax in figure.axes]

@@ -28,7 +28,7 @@ def penalty_after(Y: np.ndarray, R: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("method", ["refined", "grid"])
-def test_is_a_proper_rotation_whose_pole_is_the_third_row(method):
+def test_rotation_is_proper_and_its_third_row_is_the_pole(method):
     Y = blob(200, 0)
     R = equator_rotation(Y, method=method)
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
@@ -72,7 +72,7 @@ def test_seam_lies_in_the_middle_of_the_gap():
     assert np.abs(turned).max() < np.pi - 0.7
 
 
-def test_uniform_points_and_few_points_are_fine():
+def test_uniform_points_and_few_points_have_a_rotation():
     for Y in (random_sphere(1000), random_sphere(4), np.repeat([[0.0, 0.0, 1.0]], 5, axis=0)):
         R = equator_rotation(Y)
         np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
@@ -93,7 +93,7 @@ def degrees_apart(A, B):
     return np.rad2deg(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))
 
 
-def test_the_frame_does_not_depend_on_how_the_sphere_is_turned_or_mirrored():
+def test_the_frame_does_not_depend_on_rotation_or_reflection():
     X = skewed_cloud()
     Y = X[:, :3] / [4, 4, 8] + [0, 0, 2.0]
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
@@ -106,7 +106,7 @@ def test_the_frame_does_not_depend_on_how_the_sphere_is_turned_or_mirrored():
         assert degrees_apart(turned, upright).max() < 1
 
 
-def test_the_frame_has_the_crowd_along_the_equator_and_the_tails_in_the_north_and_east():
+def test_the_frame_has_most_points_on_the_equator_and_tails_in_the_north_and_east():
     X = skewed_cloud()
     Y = X[:, :3] / [4, 4, 8] + [0, 0, 2.0]
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
@@ -120,7 +120,7 @@ def test_the_frame_has_the_crowd_along_the_equator_and_the_tails_in_the_north_an
     assert np.abs(np.median(longitude)) < np.deg2rad(2)
 
 
-def test_of_equally_good_equators_one_runs_along_the_first_component():
+def test_of_equally_good_equators_the_first_component_decides():
     """A round crowd has no longer side; the data say which way is east."""
     rng = np.random.default_rng(0)
     angle, radius = rng.uniform(0, 2 * np.pi, 4000), 0.3 * np.sqrt(rng.random(4000))
@@ -133,14 +133,14 @@ def test_of_equally_good_equators_one_runs_along_the_first_component():
 
 @pytest.mark.parametrize("n_spectral", [50, None])
 @pytest.mark.parametrize("turn", [np.eye(2), [[0, 1], [-1, 0]], [[-1, 0], [0, 1]]])
-def test_the_map_of_data_in_a_plane_stands_as_they_do(turn, n_spectral):
+def test_a_map_of_planar_data_has_the_orientation_of_the_data(turn, n_spectral):
     X = datasets.smiley(400, random_state=0)[0] @ np.array(turn)
     _, east, north = Mercat(n_spectral=n_spectral, random_state=0).fit_transform(X).T
     assert np.corrcoef(east, X[:, 0])[0, 1] > 0.95
     assert np.corrcoef(north, X[:, 1])[0, 1] > 0.95
 
 
-def test_a_map_around_the_sphere_does_not_stand_as_a_plane():
+def test_a_map_around_the_sphere_is_not_oriented_as_a_plane():
     angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     assert frame_of_plane(np.insert(circle, 2, 0.0, axis=1), circle) is None
@@ -149,7 +149,7 @@ def test_a_map_around_the_sphere_does_not_stand_as_a_plane():
     np.testing.assert_allclose(cap @ frame_of_plane(cap, circle).T, cap, atol=1e-9)
 
 
-def test_symmetric_data_get_a_frame_too():
+def test_symmetric_data_have_a_frame():
     equal = np.repeat([[0.0, 0.0, 1.0]], 5, axis=0)
     for Y, scores in (
         (random_sphere(1000), np.random.default_rng(0).normal(size=(1000, 3))),
@@ -161,7 +161,7 @@ def test_symmetric_data_get_a_frame_too():
 
 
 @pytest.mark.parametrize("detail", [0.0, 0.3])
-def test_other_seeds_landmarks_and_subsamples_give_the_same_picture(detail):
+def test_other_seeds_landmarks_and_subsamples_give_the_same_orientation(detail):
     X = skewed_cloud(600)
     few = {"solver": "landmarks", "n_landmarks": 250, "detail": detail}
     model = Mercat(random_state=0, **few).fit(X)
@@ -180,7 +180,7 @@ def test_other_seeds_landmarks_and_subsamples_give_the_same_picture(detail):
 
 
 @pytest.mark.parametrize("detail", [0.0, 0.3])
-def test_a_mirrored_map_places_new_points_and_survives_a_file(tmp_path, detail):
+def test_a_mirrored_map_places_new_points_and_can_be_saved(tmp_path, detail):
     X = skewed_cloud(400)
     handed = set()
     for mirror in (1, *(1 - 2 * np.eye(6))):

@@ -23,11 +23,11 @@ def test_the_sample_does_not_depend_on_the_order_of_the_rows():
     np.testing.assert_array_equal(order[sample(X[order], 300).rows], sample(X, 300).rows)
 
 
-def test_small_samples_are_part_of_large_ones():
+def test_small_samples_are_subsets_of_large_ones():
     np.testing.assert_array_equal(sample(X, 2000).rows[:300], sample(X, 300).rows)
 
 
-def test_parts_of_the_data_share_the_sample():
+def test_parts_of_the_data_have_the_same_sample():
     kept = np.sort(np.random.default_rng(2).permutation(len(X))[: int(0.95 * len(X))])
     ours, theirs = sample(X, 1000), sample(X[kept], 1000)
     shared = np.intersect1d(ours.rows, kept[theirs.rows])
@@ -73,7 +73,7 @@ def test_equal_rows_are_sampled_in_proportion():
     assert len(np.unique(sample(np.zeros((50, 2)), 20).rows)) == 20
 
 
-def test_signs_of_zero_and_stored_zeros_do_not_count():
+def test_signs_of_zero_and_stored_zeros_do_not_matter():
     rows = np.where(X > 0.5, X, 0.0)
     stored = sp.csr_array(rows)
     explicit = sp.csr_array(np.ones_like(rows))
@@ -103,7 +103,7 @@ def test_tensors_have_the_sample_of_arrays():
         np.testing.assert_array_equal(sample_of(there, 400).rows, sample(X, 400).rows)
 
 
-def test_powers_of_two_and_the_kind_of_memory_do_not_matter():
+def test_powers_of_two_and_memory_layout_do_not_matter():
     for rows in (X, np.where(X > 1, X, 0), (X > 0.5).astype(float)):
         expected = row_keys(rows)
         for form in (4 * rows, rows.astype(np.float32) / 1024, sp.csr_array(8 * rows)):

@@ -69,7 +69,7 @@ def test_from_counts_to_the_explorer(cells, tmp_path):
     np.testing.assert_array_equal(back.obsm["X_mercat_sphere"], cells.obsm["X_mercat_sphere"])
 
 
-def test_cells_that_come_with_scanpy():
+def test_data_set_of_scanpy():
     adata = sc.datasets.pbmc68k_reduced()
     mercat.tl.mercat(adata)
     assert adata.obsm["X_mercat_sphere"].shape == (700, 3)

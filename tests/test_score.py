@@ -24,7 +24,7 @@ def data():
     return rng.normal(size=(240, 3)) @ (3 * rng.normal(size=(3, 20))) + rng.normal(size=(240, 20))
 
 
-def test_score_is_the_angle_preservation_of_rows_that_are_placed(data):
+def test_score_is_the_angle_preservation_of_placed_rows(data):
     train, test = data[:160], data[160:]
     model = Mercat(random_state=0, n_spectral=2).fit(train)
     expected = angle_preservation(test, model.transform(test))
@@ -36,7 +36,7 @@ def test_score_is_the_angle_preservation_of_rows_that_are_placed(data):
     assert named.score(pd.DataFrame(test, columns=frame.columns)) == pytest.approx(float(expected))
 
 
-def test_score_is_in_the_geometry_of_the_metric(data):
+def test_score_uses_the_metric(data):
     model = Mercat(random_state=0, metric="cosine").fit(data[:160])
     test = data[160:]
     unit = test / np.linalg.norm(test, axis=1, keepdims=True)
@@ -77,7 +77,7 @@ def test_grid_search_finds_the_number_of_components(data):
         ("foo", "n_spectral"),
     ],
 )
-def test_words_of_other_libraries_are_pointed_from(name, here):
+def test_parameters_of_other_libraries_have_suggestions(name, here):
     with pytest.raises(TypeError, match=rf"'{name}'.*{here}"):
         Mercat(**{name: 15})
     anndata = pytest.importorskip("anndata")
@@ -85,7 +85,7 @@ def test_words_of_other_libraries_are_pointed_from(name, here):
         mercat.tl.mercat(anndata.AnnData(np.ones((9, 3))), **{name: 15})
 
 
-def test_the_signature_stays():
+def test_the_signature_is_unchanged():
     parameters = inspect.signature(Mercat).parameters
     assert set(parameters) == set(Mercat().get_params())
     assert clone(Mercat(detail=0.1)).detail == 0.1

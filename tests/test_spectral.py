@@ -64,7 +64,7 @@ def test_components_equal_those_of_pca(shape, kind, monkeypatch):
     )
 
 
-def test_components_are_found_where_the_search_for_a_few_gives_up(monkeypatch):
+def test_components_are_found_if_the_iterative_solver_fails(monkeypatch):
     X = np.random.default_rng(0).normal(size=(50, 6))
 
     def gives_up(*_, **__):
@@ -105,7 +105,7 @@ def test_directions_without_variance_are_dropped():
     assert fit(np.ones((10, 4))).components.shape == (1, 4)
 
 
-def test_data_as_they_are_are_only_shifted_and_scaled():
+def test_n_spectral_none_only_shifts_and_scales():
     X = low_rank(50, 7)
     X_hat = denoise(X, None)
     ratio = pdist(X) / pdist(X_hat)
@@ -123,7 +123,7 @@ def test_metrics_are_euclidean_distances_of_prepared_rows(metric, sparse):
     np.testing.assert_allclose(pdist(X_hat) ** 2 / 2, pdist(X, metric), atol=1e-6)
 
 
-def test_rows_without_direction_go_to_the_origin_of_the_metric():
+def test_zero_rows_go_to_the_origin_of_the_metric():
     X = np.vstack([np.eye(4), np.zeros((1, 4)), np.full((1, 4), 7.0)])
     rows, offset = components.prepare_rows(X, "correlation")
     np.testing.assert_allclose((rows - offset[:, None])[4:], 0, atol=1e-12)
@@ -158,7 +158,7 @@ def test_threads_do_not_change_the_bits(monkeypatch):
 
 @pytest.mark.parametrize(("n", "d", "rank"), [(200, 100, 3), (80, 300, 8), (150, 150, 0)])
 @pytest.mark.parametrize("k", [10, 25])
-def test_threshold_equals_the_authors(n, d, rank, k):
+def test_threshold_equals_that_of_the_authors_implementation(n, d, rank, k):
     screenot = pytest.importorskip("screenot")
     X = (
         low_rank(n, d, max(rank, 1), noise=1.0)
@@ -193,7 +193,7 @@ def test_auto_on_a_sample_of_rows_where_both_sides_are_large(monkeypatch):
     assert fit(low_rank(400, 200, rank=4, noise=0.5), "auto").components.shape[0] == 4
 
 
-def test_rank_of_few_values_is_two_where_there_are_two():
+def test_rank_is_at_least_two_if_there_are_two_values():
     assert screenot_rank(np.array([3.0, 2.0]), (10, 2)) == 2
     assert screenot_rank(np.array([3.0]), (10, 1)) == 1
     assert screenot_rank(np.zeros(5), (10, 5)) == 2
@@ -214,7 +214,7 @@ def test_distances_give_the_same_geometry_as_the_points():
     )
 
 
-def test_new_distances_land_where_the_points_would():
+def test_new_distances_give_the_positions_of_the_points():
     X = low_rank(70, 4)
     D = np.linalg.norm(X[:, None] - X[None], axis=2)
     spectral = fit_distances(D[:60, :60], 50)

@@ -21,7 +21,7 @@ def test_tangent_frame_is_right_handed_and_orthonormal(Y):
     np.testing.assert_allclose(np.cross(U, V), Y, atol=1e-12)
 
 
-def test_normalize_survives_extreme_lengths_and_zero():
+def test_normalize_handles_extreme_lengths_and_zero():
     Y = np.array([[3e200, 4e200, 0.0], [3e-200, 0.0, 4e-200], [0.0, 0.0, 0.0]])
     np.testing.assert_allclose(sphere.normalize(Y), [[0.6, 0.8, 0], [0.6, 0, 0.8], [1, 0, 0]])
 
@@ -41,7 +41,7 @@ def test_geodesic_is_the_angle_at_every_scale(angle):
     np.testing.assert_allclose(sphere.geodesic(P, Q), angle, rtol=1e-6)
 
 
-def test_lonlat_of_known_places_and_back():
+def test_lonlat_of_known_points_and_back():
     Y = np.array([[1.0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, 0, 1], [0, -np.sqrt(0.5), -np.sqrt(0.5)]])
     longitude, latitude = sphere.to_lonlat(Y)
     np.testing.assert_allclose(longitude, [0, np.pi / 2, np.pi, 0, -np.pi / 2])
@@ -74,7 +74,7 @@ def test_tangent_frame_is_orthonormal_next_to_the_poles():
     np.testing.assert_allclose(np.linalg.det(frames), 1)
 
 
-def test_shapes_are_kept_beyond_rows():
+def test_leading_dimensions_are_kept():
     P, Q = random_sphere(4), random_sphere(5, 1)
     angles = sphere.geodesic(P[:, None], Q[None])
     np.testing.assert_allclose(angles, np.arccos(P @ Q.T))
@@ -83,7 +83,7 @@ def test_shapes_are_kept_beyond_rows():
     np.testing.assert_allclose(sphere.from_lonlat(longitude, latitude), P.reshape(2, 2, 3))
 
 
-def test_squared_spacing_is_the_variance_over_all_axes_a_point():
+def test_squared_spacing_is_the_total_variance_per_point():
     Y = random_sphere(50)
     assert sphere.squared_spacing(Y) == pytest.approx(Y.var(axis=0).sum() / 50)
     cap = sphere.from_lonlat(0.01 * np.cos(np.arange(100)), 0.01 * np.sin(np.arange(100)))

@@ -51,12 +51,12 @@ def justified() -> dict[str, dict[str, str]]:
     return rows
 
 
-def test_the_table_lists_exactly_what_is_required_and_where():
+def test_the_table_lists_exactly_the_requirements():
     listed = {name: set(row["extra"].split(", ")) for name, row in justified().items()}
     assert listed == declared()
 
 
-def test_every_row_has_purpose_and_licence_and_at_run_time_a_replacement():
+def test_every_row_has_purpose_and_licence():
     extras = {"build system", "dev", "docs", "js", "mutants", "supply", "wheels"}  # of development
     for name, row in justified().items():
         for_development = set(row["extra"].split(", ")) <= extras
@@ -80,7 +80,7 @@ def locked() -> dict[str, tuple[str, int]]:
     return pinned
 
 
-def test_the_lock_holds_every_dependency_of_development_with_hashes():
+def test_the_lock_file_contains_every_development_dependency_with_hashes():
     pinned = locked()
     wanted = {*PROJECT["project"]["dependencies"], *EXTRAS["docs"], *EXTRAS["dev"]}
     for extra in ("plot", "viewer", "anndata", "cli", "dask"):
@@ -90,7 +90,7 @@ def test_the_lock_holds_every_dependency_of_development_with_hashes():
     assert all(hashes > 0 for _, hashes in pinned.values())
 
 
-def test_locked_versions_are_those_that_are_allowed():
+def test_locked_versions_satisfy_the_requirements():
     version = pytest.importorskip("packaging.version")
     specifiers = pytest.importorskip("packaging.specifiers")
     pinned = locked()
@@ -109,7 +109,7 @@ def test_javascript_is_locked_with_hashes():
 # ------------------------------------------------------------------ conda
 
 
-def test_the_recipe_of_conda_requires_what_the_package_requires():
+def test_the_conda_recipe_has_the_requirements_of_the_package():
     recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8")
     run = recipe.split("\n  run:\n")[1].split("\n  run_constraints:\n")[0]
     listed = {line.strip(" -").replace(" ", "") for line in run.splitlines()}

@@ -79,7 +79,7 @@ def slope(function, Y, direction, h=1e-4):
 
 
 @pytest.mark.parametrize("how", [{}, {"n_landmarks": 150, "solver": "landmarks"}, {"detail": 0.1}])
-def test_a_new_term_shapes_fitted_and_new_points(how):
+def test_a_new_term_changes_fitted_and_new_points(how):
     X = data()
     before = Mercat(random_state=0, **how).fit(X[:N])
     with objective_of(*PAIR_TERMS, HEAVY):

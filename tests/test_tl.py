@@ -37,7 +37,7 @@ def adata() -> anndata.AnnData:
     return anndata.AnnData(X, obsm={"X_pca": X[:, :12] - X[:, :12].mean(axis=0)})
 
 
-def test_writes_what_the_estimator_makes_of_the_components(adata):
+def test_writes_the_map_of_the_estimator(adata):
     assert tl.mercat(adata) is None
     model = Mercat(random_state=0).fit(adata.obsm["X_pca"])
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], model.embedding_)
@@ -54,7 +54,7 @@ def test_writes_what_the_estimator_makes_of_the_components(adata):
     assert about["params"]["random_state"] == 0
 
 
-def test_takes_X_where_there_are_no_components_and_says_which(adata, caplog):
+def test_uses_and_records_X_without_components(adata, caplog):
     caplog.set_level(logging.INFO, "mercat.tl")
     tl.mercat(adata)
     del adata.obsm["X_pca"]
@@ -66,7 +66,7 @@ def test_takes_X_where_there_are_no_components_and_says_which(adata, caplog):
 @pytest.mark.parametrize(
     "make", [np.asarray, sparse.csr_matrix, sparse.csc_matrix], ids=["dense", "csr", "csc"]
 )
-def test_dense_sparse_and_backed_data_are_the_same_data(make, tmp_path):
+def test_dense_sparse_and_backed_data_give_the_same_map(make, tmp_path):
     X = counts()
     expected = Mercat(random_state=0, n_spectral=10).fit_transform(make(X))
     adata = anndata.AnnData(make(X))
@@ -124,7 +124,7 @@ def uses_graph(adata, **parameters) -> bool:
     return "neighbors" in adata.uns["mercat"]["params"]
 
 
-def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
+def test_detail_uses_the_neighbours_of_scanpy(adata, caplog):
     mercat.tl.mercat(adata, detail=0.3, key_added="nearest")
     graph = with_graph(adata, 7)
     with caplog.at_level("INFO"):
@@ -151,7 +151,7 @@ def test_detail_uses_the_neighbours_that_scanpy_found(adata, caplog):
     ],
     ids=["representation", "n_pcs", "metric", "order", "components", "foreign"],
 )
-def test_a_graph_that_does_not_fit_is_told_of_and_not_used(adata, caplog, spoil, reason):
+def test_a_mismatched_graph_is_reported_and_not_used(adata, caplog, spoil, reason):
     adata.obsm["X_other"] = adata.X[:, 12:24]
     with_graph(adata)
     assert uses_graph(adata)
@@ -164,7 +164,7 @@ def test_a_graph_that_does_not_fit_is_told_of_and_not_used(adata, caplog, spoil,
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # every 15th cell: six of one kind
-def test_a_graph_of_more_cells_is_told_of_and_not_used(adata, caplog):
+def test_a_graph_of_more_cells_is_reported_and_not_used(adata, caplog):
     with_graph(adata)
     assert uses_graph(adata[:-1].copy())  # one cell less takes hardly an edge away
     assert not uses_graph(adata[: adata.n_obs // 2].copy())
@@ -173,7 +173,7 @@ def test_a_graph_of_more_cells_is_told_of_and_not_used(adata, caplog):
     assert "cells without neighbours" in caplog.text
 
 
-def test_a_graph_without_a_record_is_used_if_its_distances_fit(adata):
+def test_a_graph_without_parameters_is_used_if_its_distances_match(adata):
     with_graph(adata)
     del adata.uns["neighbors"]
     assert uses_graph(adata)
@@ -181,7 +181,7 @@ def test_a_graph_without_a_record_is_used_if_its_distances_fit(adata):
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # kinds that no edge joins
 @pytest.mark.parametrize("genes", [30, 60])
-def test_what_scanpy_looks_at_by_default_depends_on_the_number_of_genes(genes):
+def test_the_default_representation_of_scanpy_depends_on_the_number_of_genes(genes):
     X = counts(n_genes=genes)
     adata = anndata.AnnData(X, obsm={"X_pca": X[:, :12] - X[:, :12].mean(axis=0)})
     with_graph(adata, rep="X_pca" if genes > 50 else "X", use_rep=None)
@@ -249,7 +249,7 @@ def test_a_layer_that_is_not_finite_is_named(adata):
         tl.mercat(adata, use_rep="counts")
 
 
-def test_X_is_what_adata_calls_so(adata):
+def test_use_rep_X_is_adata_X(adata):
     expected = Mercat(random_state=0).fit_transform(adata.X)
     adata.obsm["X"] = adata.obsm["X_pca"]
     tl.mercat(adata, use_rep="X")
@@ -264,7 +264,7 @@ def test_a_copy_leaves_the_original_alone(adata):
     assert not adata.uns
 
 
-def test_what_is_written_survives_a_file(adata, tmp_path):
+def test_fields_are_saved_in_h5ad(adata, tmp_path):
     start = np.random.default_rng(1).normal(size=(90, 3))
     rng = np.random.default_rng(2)
     tl.mercat(adata, init=start, random_state=rng, max_iter=300, callback=lambda *_: False)
@@ -277,7 +277,7 @@ def test_what_is_written_survives_a_file(adata, tmp_path):
     assert back.uns["mercat"]["status"] == adata.uns["mercat"]["status"]
 
 
-def test_far_points_and_poles_are_drawn_in_and_counted(adata):
+def test_far_points_and_poles_are_moved_into_the_margin_and_counted(adata):
     rng = np.random.default_rng(0)
     cloud = rng.uniform(-0.5, 0.5, size=(2, 1000))
     cloud[:, :6] = [[2, -2, 0, 0, 2.5, 0.3], [0, 0, 1.2, -1.2, 0, 0]]
@@ -308,7 +308,7 @@ def test_the_flat_map_is_cut_where_no_points_are():
     assert np.abs(cells.obsm["X_mercat"].mean(axis=0)).max() < 0.1
 
 
-def test_the_log_tells_of_points_in_the_margin(adata, monkeypatch, caplog):
+def test_points_in_the_margin_are_logged(adata, monkeypatch, caplog):
     Y = np.array([[1.0, 0, 0], [0, 0, 1], [0, 0.6, -0.8], [0, 1e-9, -1]])
     fit = tl.Mercat.fit
 
@@ -363,7 +363,7 @@ def test_errors_name_parameter_rule_and_value(adata, tmp_path):
         tl.mercat(backed, copy=True)
 
 
-def test_a_map_of_version_0_1_is_replaced_whole(adata):
+def test_a_map_of_version_0_1_is_replaced_completely(adata):
     tl.mercat(adata)
     expected = adata.copy()
     adata.obsm["X_mercat_map"] = adata.obsm["X_mercat"]
@@ -375,7 +375,7 @@ def test_a_map_of_version_0_1_is_replaced_whole(adata):
 
 
 @pytest.mark.parametrize("key", ["X_pca", "pca", "mercat"])
-def test_key_added_replaces_nothing_but_a_map(adata, key):
+def test_key_added_replaces_only_maps(adata, key):
     adata.uns["pca"] = {"variance": np.ones(12)}
     before = adata.copy()
     with pytest.raises(ValueError, match=rf"^key_added .*{key}"):
@@ -386,19 +386,19 @@ def test_key_added_replaces_nothing_but_a_map(adata, key):
     tl.mercat(adata, key_added="again")
 
 
-def test_a_dense_graph_is_none_of_neighbours(adata):
+def test_a_dense_graph_of_neighbours_is_not_used(adata):
     adata.obsp["distances"] = np.ones((90, 90))
     tl.mercat(adata, detail=0.3)
     assert "neighbors" not in adata.uns["mercat"]["params"]
 
 
-def test_a_map_without_losses_leaves_none_of_the_map_before(adata):
+def test_a_map_without_losses_removes_old_losses(adata):
     tl.mercat(adata)
     write_map(adata, adata.obsm["X_mercat_sphere"], None, {})
     assert "mercat_loss" not in adata.obs
 
 
-def test_a_gene_beside_which_nothing_is_seen_is_named(adata):
+def test_a_dominating_gene_is_named(adata):
     adata.var_names = [f"gene{k}" for k in range(adata.n_vars)]
     adata.X[:, 4] *= 1000
     with pytest.warns(mercat.TrustWarning, match=r"'gene4' .*99%"):
@@ -408,7 +408,7 @@ def test_a_gene_beside_which_nothing_is_seen_is_named(adata):
 # ------------------------------------------------------------------ error bars
 
 
-def test_a_map_whose_model_or_parameters_are_gone_is_refused(adata):
+def test_a_map_without_model_or_parameters_is_refused(adata):
     tl.mercat(adata)
     kept = dict(adata.uns["mercat"])
     where = r"^adata\.uns\['mercat'\]"
@@ -451,7 +451,7 @@ def test_uncertainty_is_written_under_the_name_of_the_map(adata, tmp_path):
     np.testing.assert_array_equal(again.sizes, found.sizes)
 
 
-def test_a_new_map_forgets_the_error_bars_of_the_old_one(adata):
+def test_a_new_map_removes_old_error_bars(adata):
     tl.mercat(adata)
     assert read_uncertainty(adata) is None
     copy = tl.uncertainty(adata, n_maps=4, copy=True)
@@ -476,7 +476,7 @@ def test_the_explorer_shows_the_error_bars_of_a_map(adata, tmp_path):
     assert "mercat_spread" not in names
 
 
-def test_uncertainty_of_cells_that_were_left_out_is_refused(adata):
+def test_uncertainty_of_a_subset_of_cells_is_refused(adata):
     tl.mercat(adata)
     with pytest.raises(ValueError, match=r"90 .*50"):
         tl.uncertainty(adata[:50].copy(), n_maps=4)

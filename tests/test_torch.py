@@ -75,7 +75,7 @@ def test_components_are_those_of_numpy(kind, metric, device):
     np.testing.assert_allclose(to_numpy(X_hat), expected, atol=1e-4)
 
 
-def test_a_point_goes_where_it_goes_in_numpy(fitted, device):
+def test_placement_matches_numpy(fitted, device):
     placer = fitted._placer
     X_hat, Y = placer.block(data())
     landmarks = upload_all(placer.against, device)
@@ -90,7 +90,7 @@ def test_a_point_goes_where_it_goes_in_numpy(fitted, device):
         np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-3, atol=1e-2)
 
 
-def test_landmarks_among_the_points_stay_where_they_are(fitted, device):
+def test_landmarks_among_the_points_keep_their_positions(fitted, device):
     model = mercat(device=device).fit(data())
     Y = model.transform(torch.as_tensor(data()[model.landmarks_]).to(device))
     np.testing.assert_allclose(to_numpy(Y), model.embedding_[model.landmarks_], atol=1e-5)
@@ -157,7 +157,7 @@ def test_blocks_hardly_matter(device, monkeypatch):
     assert np.mean(apart > 0.01) < 0.01
 
 
-def test_what_is_made_is_made_on_the_device(device):
+def test_new_arrays_are_created_on_the_device(device):
     """A new tensor without a device would be on the default one, here one without memory."""
     X = torch.as_tensor(data()).to(device)
     torch.set_default_device("meta")
@@ -172,12 +172,12 @@ def test_what_is_made_is_made_on_the_device(device):
 
 
 @pytest.mark.parametrize("name", ["gpu", "xpu", "meta", 7.5])
-def test_device_must_be_one_that_is_known(name):
+def test_device_must_be_valid(name):
     with pytest.raises(ValueError, match=r"^device must"):
         mercat(device=name).fit(data())
 
 
-def test_a_device_that_is_not_there_is_an_error(monkeypatch):
+def test_a_missing_device_is_an_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(RuntimeError, match=r"^device='cuda' .*found 0"):
@@ -190,7 +190,7 @@ def test_a_device_that_is_not_there_is_an_error(monkeypatch):
         find_device("cuda:1", None)
 
 
-def test_out_of_memory_says_how_to_need_less(monkeypatch):
+def test_out_of_memory_suggests_how_to_use_less(monkeypatch):
     model = mercat(device="cpu").fit(data())
 
     def too_much(*_):
@@ -213,7 +213,7 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
-def test_what_does_not_run_on_a_device_says_so(parameters, monkeypatch):
+def test_features_without_device_support_are_refused(parameters, monkeypatch):
     named = f"^{next(iter(parameters))}"
     for X in (np.ones((5, 5)), torch.ones((5, 5))):
         with pytest.raises(ValueError, match=named):
@@ -241,7 +241,7 @@ def test_a_map_of_distances_says_so_to_tensors():
         model.set_params(device="cpu").transform(torch.as_tensor(D))
 
 
-def test_a_tensor_on_another_gpu_is_not_at_home(monkeypatch):
+def test_a_tensor_on_another_gpu_is_not_resident(monkeypatch):
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "1000")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -263,12 +263,12 @@ def test_a_tensor_on_another_gpu_is_not_at_home(monkeypatch):
         (torch.eye(9).to_sparse(), "^X .*dense"),
     ],
 )
-def test_tensors_that_are_no_data(X, message):
+def test_invalid_tensors_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         check_tensor(X)
 
 
-def test_tensors_that_are_not_finite():
+def test_tensors_with_nan_are_refused():
     X = torch.ones((9, 3))
     check_finite_tensor(X)
     X[7, 1] = torch.nan
@@ -317,7 +317,7 @@ def test_measures_of_tensors_are_those_of_arrays(device, fitted, measured):
 
 
 @pytest.mark.parametrize("moved", ["X", "Y"])
-def test_what_is_measured_goes_to_where_one_of_the_two_lives(device, fitted, measured, moved):
+def test_measures_run_on_the_device_of_either_argument(device, fitted, measured, moved):
     pair = {"X": data().astype(np.float64), "Y": fitted.embedding_}
     pair[moved] = on(device, pair[moved])
     assert_same_scores(scores(**pair, labels=data()[:, 0] > 0), measured, device)
@@ -344,7 +344,7 @@ def test_neighbourhoods_of_denoised_tensors(device, fitted):
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_measures_of_tensors_do_not_see_the_scale(device, fitted, scale):
+def test_measures_of_tensors_do_not_depend_on_the_scale(device, fitted, scale):
     X = torch.tensor(data(), device=device)
     plain, scaled = (
         metrics.distance_preservation(x, fitted.embedding_) for x in (X, X * float(scale))
@@ -353,7 +353,7 @@ def test_measures_of_tensors_do_not_see_the_scale(device, fitted, scale):
 
 
 @pytest.mark.parametrize("which", ["X", "Y"])
-def test_a_bad_tensor_is_named_by_the_measures(device, which):
+def test_measures_name_invalid_tensors(device, which):
     pair = {name: torch.randn(20, 3, device=device) for name in ("X", "Y")}
     pair[which][3, 1] = torch.nan
     with pytest.raises(ValueError, match=f"^{which} .*nan in row 3, column 1"):
@@ -364,7 +364,7 @@ def test_a_bad_tensor_is_named_by_the_measures(device, which):
         metrics.angle_preservation(**pair)
 
 
-def test_a_tensor_on_the_cpu_may_need_a_gradient_and_be_narrow():
+def test_cpu_tensors_may_require_grad_and_be_half_precision():
     X = torch.tensor(data(60))
     expected = mercat().fit_transform(X)
     assert isinstance(expected, np.ndarray)

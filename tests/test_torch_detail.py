@@ -79,7 +79,7 @@ def test_cells_give_nearly_all_of_the_nearest_points(device, monkeypatch):
     np.testing.assert_array_equal(to_numpy(again.indices), indices)
 
 
-def test_points_in_one_place_have_others_as_neighbours(device, monkeypatch):
+def test_duplicates_have_other_points_as_neighbours(device, monkeypatch):
     X = np.repeat(data(40), 10, axis=0)
     for up_to in (1000, 100):
         monkeypatch.setattr(tiles, "_ALL_PAIRS_UP_TO", up_to)
@@ -91,7 +91,7 @@ def test_points_in_one_place_have_others_as_neighbours(device, monkeypatch):
         np.testing.assert_array_equal(to_numpy(found.distances)[:, :9], 0)
 
 
-def test_new_points_find_the_nearest(device):
+def test_nearest_points_of_new_points(device):
     X = data(700)
     there = torch.as_tensor(X).to(device)
     found, distances = tiles.nearest_to(there, there[:50] + 0.01, 3)
@@ -198,7 +198,7 @@ def there(request) -> Mercat:
     return mercat(device=request.param).fit(data())
 
 
-def test_a_sharpened_map_is_as_good_as_in_memory(here, there):
+def test_maps_with_detail_are_as_good_as_in_memory(here, there):
     X = data()
     np.testing.assert_allclose(
         measures(X, there.embedding_), measures(X, here.embedding_), atol=0.005
@@ -218,7 +218,7 @@ def test_the_same_seed_gives_the_same_map(there):
     assert isinstance(again.point_loss_, torch.Tensor)
 
 
-def test_new_points_go_where_they_go_in_memory(there):
+def test_new_points_have_the_same_positions_as_in_memory(there):
     new = data()[:300] + np.float32(0.1)
     expected = Mercat(**there.get_params() | {"device": None})
     expected.__dict__.update({k: v for k, v in vars(there).items() if k != "device"})
@@ -230,7 +230,7 @@ def test_new_points_go_where_they_go_in_memory(there):
     np.testing.assert_allclose(there.transform(data()[:9]), there.embedding_[:9], atol=1e-6)
 
 
-def test_a_map_sharpened_on_a_device_can_be_saved(there, tmp_path):
+def test_a_map_with_detail_on_a_device_can_be_saved(there, tmp_path):
     import mercat as package
 
     package.save(there, tmp_path / "map.mercat")
@@ -240,7 +240,7 @@ def test_a_map_sharpened_on_a_device_can_be_saved(there, tmp_path):
 
 
 @pytest.mark.parametrize("n", [60, 1500])
-def test_graphs_of_the_user_and_equal_rows(device, n):
+def test_given_graphs_and_equal_rows(device, n):
     X = data(n)
     X[7] = X[3]
     graph = sp.csr_array(graph_of(nearest_in_memory(X, 9)))
@@ -288,7 +288,7 @@ def test_rows_are_streamed_in_blocks(device, monkeypatch):
     )
 
 
-def test_out_of_memory_says_how_to_need_less(monkeypatch):
+def test_out_of_memory_suggests_how_to_use_less(monkeypatch):
     def too_much(*_):
         raise torch.OutOfMemoryError("no room")
 
@@ -297,7 +297,7 @@ def test_out_of_memory_says_how_to_need_less(monkeypatch):
         mercat(device="cpu", tol=0.1, init="pca").fit(data())
 
 
-def test_a_sample_is_sharpened_and_the_others_are_placed(device):
+def test_detail_applies_to_a_sample_and_other_points_are_placed(device):
     X = data()
     model = mercat(device=device, n_detail=500).fit(torch.as_tensor(X).to(device))
     assert model._placer.against.X.shape[0] == 500
@@ -308,7 +308,7 @@ def test_a_sample_is_sharpened_and_the_others_are_placed(device):
     )
 
 
-def test_what_is_made_is_made_on_the_device(device):
+def test_new_arrays_are_created_on_the_device(device):
     """A new tensor without a device would be on the default one, here one without memory."""
     X = torch.as_tensor(data()).to(device)
     torch.set_default_device("meta")
@@ -322,7 +322,7 @@ def test_what_is_made_is_made_on_the_device(device):
 # ------------------------------------------------------------------ kernels
 
 
-def test_triton_kernels_do_what_torch_does():
+def test_triton_kernels_match_torch():
     """In another process, as Triton decides at its import whether it is interpreted."""
     pytest.importorskip("triton", reason="needs Triton: make torch")
     done = subprocess.run(

@@ -38,7 +38,7 @@ def test_objectives_of_all_starts_are_those_of_each():
             np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-3 * abs(slope).max())
 
 
-def test_trials_end_about_where_the_solver_ends():
+def test_trials_end_near_the_minimum_of_the_solver():
     X = data(200)
     starts = np.stack(many_positions(X[:, :3])).astype(np.float32)
     with Workers(1) as workers:
@@ -59,7 +59,7 @@ def test_trials_end_about_where_the_solver_ends():
     np.testing.assert_allclose(trial.Y.norm(dim=2).numpy(), 1, atol=1e-5)
 
 
-def test_a_device_chooses_a_start_as_good_as_the_hosts(monkeypatch):
+def test_a_device_chooses_a_start_as_good_as_the_cpu(monkeypatch):
     X = data(3000)
     parameters = {"n_landmarks": 250, "random_state": 0, "device": "cpu"}
     there = Mercat(**parameters).fit(X)

@@ -101,7 +101,7 @@ def test_scatter_is_the_covariance_in_the_tangent_plane():
         assert np.linalg.norm(axes[i, 0]) >= np.linalg.norm(axes[i, 1])
 
 
-def test_elsewhere_by_hand():
+def test_alternative_positions_by_hand():
     """Of five maps, two put the point near one other place and one at a third."""
     Y = np.array([[1.0, 0.0, 0.0]])
     near, there, third = [0.999, 0.0447, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
@@ -115,7 +115,7 @@ def test_elsewhere_by_hand():
     assert np.isnan(place).all()
 
 
-def test_torn_shares_are_those_of_the_measure():
+def test_torn_fractions_equal_the_measure():
     X = clusters(260).astype(np.float32)
     Y = random_places(260, 3).astype(np.float32)
     reference = _points.Taken(X, Y, np.arange(260))
@@ -129,14 +129,14 @@ def test_torn_shares_are_those_of_the_measure():
     np.testing.assert_allclose(found, metrics.torn_neighbors(X, Y), atol=1e-6)
 
 
-def test_p_values_count_the_points_of_permuted_data_that_fare_as_well():
+def test_p_values_count_points_of_permuted_data_that_fit_at_least_as_well():
     null = np.array([0.2, 0.4, 0.4, 0.6])
     np.testing.assert_allclose(
         _points.p_values(np.array([0.1, 0.4, 0.5, 1.0]), null), [1 / 5, 4 / 5, 4 / 5, 1]
     )
 
 
-def test_unexplained_is_the_share_of_the_variance_of_the_cosines():
+def test_unexplained_is_the_fraction_of_the_variance_of_the_cosines():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 4)), random_places(30, 3)
     line = _points.Calibration(0.2, 0.6)
@@ -187,7 +187,7 @@ def test_regions(bars, fitted):
         bars.factor(1.0)
 
 
-def test_places_on_other_maps_are_those_of_a_full_search(fitted):
+def test_positions_on_other_maps_match_a_full_search(fitted):
     """Points start from their places: they must come to where they would from anywhere."""
     model, X = fitted
     taken = {}
@@ -207,7 +207,7 @@ def test_places_on_other_maps_are_those_of_a_full_search(fitted):
     assert np.quantile(np.concatenate(apart), 0.95) < 0.05
 
 
-def test_starts_that_were_never_promising_are_not_tried_for_all_maps(monkeypatch):
+def test_starts_that_are_never_promising_are_not_tried_for_all_maps(monkeypatch):
     """With a clear structure, the same few starts are promising for all maps."""
     X = clusters(1200)
     model = small(n_landmarks=200).fit(X)
@@ -235,7 +235,7 @@ def test_promising_starts_are_those_of_the_first_samples():
     assert before.among(7).tolist() == [0, 3, 6]
 
 
-def test_one_start_is_enough_if_it_is_best_and_the_others_lead_to_the_same_arrangement():
+def test_one_start_suffices_if_the_others_lead_to_the_same_map():
     rng, Y = np.random.default_rng(0), random_places(50, 3)
     Y[:, 0] += 2  # a small map
     Y = normalize(Y)
@@ -265,7 +265,7 @@ def test_data_without_structure_have_uniform_p_values_and_clusters_low_ones(bars
 
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
-def test_an_isolated_cluster_is_certain_and_a_symmetric_one_is_not():
+def test_an_isolated_cluster_has_a_smaller_spread_than_a_symmetric_one():
     """Points in the middle of three clusters along an axis; a ball has no axis to hold it."""
     rng = np.random.default_rng(0)
     line = np.repeat([-6.0, 0.0, 6.0], 100)[:, None] * [1.0, 0, 0, 0] + rng.normal(size=(300, 4))
@@ -289,7 +289,7 @@ def test_same_seed_same_bits_on_any_number_of_threads(fitted, bars):
     assert not np.array_equal(other.spread, bars.spread)
 
 
-def test_dask_arrays_are_judged_lazily_a_chunk_at_a_time(fitted):
+def test_uncertainty_of_dask_arrays_is_lazy(fitted):
     da = pytest.importorskip("dask.array")
     X = fitted[1]
     chunked = da.from_array(X, chunks=((1, 700, 499), X.shape[1]))
@@ -302,7 +302,7 @@ def test_dask_arrays_are_judged_lazily_a_chunk_at_a_time(fitted):
     assert lazy.ellipses(0.9, rows=np.arange(3)).shape == (3, 48, 3)
 
 
-def test_a_model_of_a_dask_array_is_judged_in_memory_too(fitted, bars):
+def test_uncertainty_in_memory_of_a_model_of_a_dask_array(fitted, bars):
     da = pytest.importorskip("dask.array")
     X = fitted[1]
     model = small().fit(da.from_array(X, chunks=(500, X.shape[1])))
@@ -312,7 +312,7 @@ def test_a_model_of_a_dask_array_is_judged_in_memory_too(fitted, bars):
     assert hasattr(model.embedding_, "compute")  # as it was
 
 
-def test_torch_tensors_are_judged_where_they_are(fitted):
+def test_uncertainty_of_tensors_is_computed_on_their_device(fitted):
     torch = pytest.importorskip("torch")
     model, X = fitted
     there = small(device="cpu").fit(torch.asarray(X))
@@ -386,7 +386,7 @@ def test_p_values_of_components_are_those_of_the_data():
 # ------------------------------------------------------------------ what is refused
 
 
-def test_other_data_than_those_of_the_model_are_refused(fitted):
+def test_data_that_do_not_belong_to_the_model_are_refused(fitted):
     model, X = fitted
     with pytest.raises(ValueError, match=r"1200.*900"):
         uncertainty(model, X[:900])
@@ -407,7 +407,7 @@ def test_a_loaded_model_has_the_same_error_bars(fitted, bars, tmp_path):
     same(bars, uncertainty(mercat.load(tmp_path / "map.mercat"), X, n_maps=6, random_state=0))
 
 
-def test_repr_says_what_it_is(bars):
+def test_repr_summarises_the_result(bars):
     degrees = np.degrees(np.median(bars.spread))
     assert repr(bars).startswith(
         f"Uncertainty of 1200 points by 6 maps, of stability {bars.stability:.3f}; median spread "
@@ -442,7 +442,7 @@ def test_points_start_from_the_best_of_their_starts(landmarks):
     assert (after < before - 1e-3).mean() > 0.9
 
 
-def test_kernels_place_from_a_place_as_numpy_does(landmarks, monkeypatch):
+def test_placement_from_a_start_by_kernels_matches_numpy(landmarks, monkeypatch):
     placer, X = landmarks
     starts = np.stack([random_places(700, 3, seed=s) for s in (1, 2)], axis=1).astype(np.float32)
     starts[::3, 1] = np.nan
@@ -488,7 +488,7 @@ def test_positive_inverses_by_hand():
     np.testing.assert_allclose(found, expected)
 
 
-def test_one_newton_step_from_near_a_minimum_leads_there(landmarks):
+def test_one_newton_step_reaches_a_near_minimum(landmarks):
     """Even with the inverse Hessian at another place nearby; from farther away, there are more steps."""
     placer, X = landmarks
     minimum = placer.place_from(X, placer.place(X)[:, None], 30)[0]
@@ -505,7 +505,7 @@ def test_one_newton_step_from_near_a_minimum_leads_there(landmarks):
     )
 
 
-def test_kernels_take_newton_steps_as_numpy_does(landmarks, monkeypatch):
+def test_newton_steps_by_kernels_match_numpy(landmarks, monkeypatch):
     placer, X = landmarks
     Y = placer.place(X)
     starts = np.stack([Y, random_places(700, 3).astype(np.float32)], axis=1)
@@ -561,7 +561,7 @@ def residuals(placer: LandmarkPlacer, x: np.ndarray, y: np.ndarray) -> float:
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_regions_of_maps_with_detail_hold_most_places_on_maps_of_other_data():
+def test_regions_with_detail_contain_most_positions_on_maps_of_other_data():
     """Maps that share the neighbours of the map, or the data, lie much closer together than these."""
     X = clusters(200)
     model = small(detail=0.3).fit(X)
@@ -577,7 +577,7 @@ def test_regions_of_maps_with_detail_hold_most_places_on_maps_of_other_data():
 
 
 @pytest.mark.parametrize(("n", "size"), [(61, 30), (10, 5)])
-def test_samples_of_maps_with_detail_are_halves_without_repetition(monkeypatch, n, size):
+def test_samples_with_detail_are_halves_without_replacement(monkeypatch, n, size):
     taken = []
 
     def with_detail(plan, samples, points):
@@ -602,7 +602,7 @@ def test_few_points_have_error_bars_with_detail(n):
     assert np.median(found.spread) > 0.01
 
 
-def test_neighbors_that_were_not_drawn_are_replaced_by_neighbors_of_theirs():
+def test_neighbors_outside_the_sample_are_replaced_by_their_neighbors():
     """On a ring, a sample without every third point keeps the ring; without all neighbours, the nearest."""
     n = 12
     X = np.stack([np.cos(np.arange(n)), np.sin(np.arange(n))], axis=1).astype(np.float32)
@@ -626,7 +626,7 @@ def test_neighbors_that_were_not_drawn_are_replaced_by_neighbors_of_theirs():
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_a_given_graph_serves_for_error_bars():
+def test_a_given_graph_is_used_for_error_bars():
     X = clusters(90)
     near = np.argsort(np.linalg.norm(X[:, None] - X, axis=2), axis=1)[:, 1:9]
     graph = sp.csr_array((np.ones(720), (np.repeat(np.arange(90), 8), near.ravel())), (90, 90))
@@ -681,7 +681,7 @@ def test_levels_of_regions_are_probabilities(level):
 
 
 @pytest.mark.parametrize("rows", [[1200], [-1], [0.5], "a", 3, [[0, 1]], [True, False]])
-def test_rows_of_regions_are_numbers_of_points(rows, bars):
+def test_rows_of_regions_are_indices_of_points(rows, bars):
     with pytest.raises(ValueError, match=r"^rows must be integers from 0 to 1199, got "):
         bars.ellipses(rows=rows)
 

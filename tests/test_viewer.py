@@ -83,14 +83,14 @@ def cap(longitude, latitude, radius, n=200):
     return ring @ tilt.T @ turn.T
 
 
-def test_home_faces_the_data():
+def test_home_view_faces_the_data():
     np.testing.assert_allclose(home(cap(120, -40, 20))["rotation"], np.radians([120, -40, 0]))
     assert home(cap(3, -4, 20))["rotation"] == [0, 0, 0]  # level, as long as it is nearly so
 
 
 @pytest.mark.parametrize("projection", ["mercator", "equal_earth"])
 @pytest.mark.parametrize("place", [(0, 0), (4, -3), (120, -40)])
-def test_home_holds_all_points_and_is_filled_by_them(projection, place):
+def test_home_view_fits_all_points(projection, place):
     points = cap(*place, 25)
     start = home(points)
     zoom, *middle = start["map"][projection]
@@ -101,11 +101,11 @@ def test_home_holds_all_points_and_is_filled_by_them(projection, place):
     assert 0.9 < away.max() < 0.96
 
 
-def test_home_shows_the_whole_globe():
+def test_home_view_shows_the_whole_globe():
     assert home(cap(0, 0, 10))["globe"] == [1, 0, 0]
 
 
-def test_home_of_points_all_over_the_world_is_the_world():
+def test_home_view_of_points_all_over_the_sphere_is_the_sphere():
     whole = {"mercator": [1, 0, 0], "equal_earth": [1, 0, 0]}
     everywhere = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": whole}
     assert home(fibonacci_grid(500, np)) == everywhere
@@ -114,20 +114,20 @@ def test_home_of_points_all_over_the_world_is_the_world():
     assert header["embeddings"][0]["home"] == everywhere
 
 
-def test_home_of_one_point_has_some_land_around():
+def test_home_view_of_one_point_has_a_margin():
     assert 100 < home(np.array([[1.0, 0, 0]]))["map"]["mercator"][0] < 200
 
 
 # Positions
 
 
-def test_octahedral_coordinates_keep_directions_to_a_few_thousandths_of_a_degree():
+def test_octahedral_coordinates_are_accurate_to_0_004_degrees():
     points = np.concatenate([fibonacci_grid(20_000, np), np.eye(3), -np.eye(3)])
     back = unfold(to_octahedral(points))
     assert np.degrees(geodesic(points, back)).max() < 0.004
 
 
-def test_positions_and_title_arrive():
+def test_payload_contains_positions_and_title():
     header, read = unpack(encode(Y, title="Été"))
     assert (header["n"], header["title"], header["columns"]) == (5, "Été", [])
     assert geodesic(unfold(read(header["embeddings"][0]["positions"])), Y).max() < 1e-4
@@ -152,7 +152,7 @@ def test_points_off_the_sphere_are_refused(points, message):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_lower_precision_is_unit_enough(dtype):
+def test_lower_precision_unit_vectors_are_accepted(dtype):
     encode(Y.astype(dtype))
 
 
@@ -177,7 +177,7 @@ def read_one(values, n):
         ["b", float("nan"), "a", "b"],
     ],
 )
-def test_text_is_coded_and_missing_values_are_kept(values):
+def test_text_is_encoded_and_missing_values_are_kept(values):
     column = read_one(values, 4)
     assert isinstance(column, Categories)
     assert [None if code == 0 else column.labels[code - 1] for code in column.codes] == [
@@ -188,7 +188,7 @@ def test_text_is_coded_and_missing_values_are_kept(values):
     ]
 
 
-def test_categories_keep_their_order_and_equal_labels_become_one():
+def test_categories_keep_their_order_and_equal_labels_are_merged():
     sizes = pd.Categorical(["S", "L"], categories=["S", "M", "L"])
     column = read_one(pd.Series(sizes), 2)
     assert column.labels == ["S", "M", "L"]
@@ -237,7 +237,7 @@ def test_integers_with_a_missing_value_stay_numbers(values):
     np.testing.assert_array_equal(read_one(values, 2).values, [3, np.nan])
 
 
-def test_a_column_of_nothing_is_shown_as_missing():
+def test_an_empty_column_is_shown_as_missing():
     assert read_one([None, None], 2).codes.tolist() == [0, 0]
 
 
@@ -306,7 +306,7 @@ def test_dates_are_milliseconds_since_1970_in_utc(values):
     np.testing.assert_array_equal(read(note), [day, np.nan, 19782 * day])
 
 
-def test_text_that_names_nearly_every_point_is_an_id_unless_it_is_asked_for():
+def test_nearly_unique_text_is_an_id_unless_selected():
     n = 120
     points = fibonacci_grid(n, np)
     frame = {"cell": [f"cell {k}" for k in range(n)], "half": [f"{k % 60}" for k in range(n)]}
@@ -319,7 +319,7 @@ def test_text_that_names_nearly_every_point_is_an_id_unless_it_is_asked_for():
     assert header["columns"][0]["role"] is None  # few enough for a key to the colours
 
 
-def test_several_embeddings_travel_together_planar_ones_in_parts_of_their_longer_side():
+def test_several_embeddings_are_stored_and_planar_ones_are_scaled():
     flat = np.array([[0.0, 0.0], [4.0, 2.0], [2.0, 1.0], [1.0, 0.5], [4.0, 0.0]])
     header, read = unpack(encode({"Mercat": Y, "UMAP": flat}, None))
     sphere, plane = header["embeddings"]
@@ -395,7 +395,7 @@ def test_pandas_polars_and_dict_give_the_same_payload():
         (np.array([np.inf, 0.5]), "float32"),
     ],
 )
-def test_numbers_take_the_narrowest_array_that_keeps_them(values, dtype):
+def test_numbers_are_stored_in_the_narrowest_type(values, dtype):
     header, read = unpack(encode(Y[:2], {"v": values}))
     (note,) = header["columns"]
     assert note["dtype"] == dtype
@@ -403,7 +403,7 @@ def test_numbers_take_the_narrowest_array_that_keeps_them(values, dtype):
 
 
 @pytest.mark.parametrize(("kinds", "dtype"), [(255, "uint8"), (256, "uint16")])
-def test_labels_take_the_narrowest_codes(kinds, dtype):
+def test_labels_are_stored_in_the_narrowest_type(kinds, dtype):
     labels = [f"{k:03}" for k in range(kinds)]
     header, read = unpack(encode(fibonacci_grid(kinds, np), {"k": labels}))
     (note,) = header["columns"]
@@ -415,7 +415,7 @@ def test_labels_take_the_narrowest_codes(kinds, dtype):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csc_array])
-def test_genes_travel_as_entries_by_column(kind):
+def test_genes_are_stored_as_sparse_columns(kind):
     dense = np.array([[0, 3.5, 0], [5, 0, 0], [0, 0, 0], [1, -1, 0], [0, 3, 0]])
     header, read = unpack(encode(Y, genes=(kind(dense), ["a", "b", "c"])))
     genes = header["genes"]
@@ -429,7 +429,7 @@ def test_genes_travel_as_entries_by_column(kind):
     assert unpack(encode(Y))[0]["genes"] is None
 
 
-def test_counts_of_genes_take_a_byte_each():
+def test_counts_of_genes_take_one_byte_each():
     header, read = unpack(encode(Y, genes=(np.full((5, 2), 200), ["a", "b"])))
     assert read(header["genes"]["values"]).dtype == np.uint8
     assert read(header["genes"]["gaps"]).tolist() == [1] * 10
@@ -456,7 +456,7 @@ def test_genes_that_do_not_fit_are_refused(genes, message):
 # Neighbours
 
 
-def test_torn_neighbours_are_those_outside_the_nearest_five_per_cent():
+def test_torn_neighbours_are_outside_the_nearest_five_per_cent():
     rng = np.random.default_rng(0)
     points = fibonacci_grid(300, np)
     rows = rng.integers(0, 300, (300, 4))
@@ -509,7 +509,7 @@ def test_torn_neighbours_of_a_large_set_are_estimated_from_a_sample():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6])
-def test_a_graph_and_an_array_tell_the_same_and_the_page_is_told(shift):
+def test_a_graph_and_an_array_of_neighbours_give_the_same_page(shift):
     n = 60
     flat = np.random.default_rng(0).normal(size=(n, 2)) + shift
     rows = np.argsort(((flat[:, None] - flat) ** 2).sum(axis=2), axis=1)[:, 1:4]
@@ -564,7 +564,7 @@ def test_a_column_named_as_the_torn_neighbours_is_refused():
         (np.arange(5 * 48).reshape(5, 3, 4, 4) % 256, 4),
     ],
 )
-def test_images_travel_as_raw_bytes(images, channels):
+def test_images_are_stored_as_raw_bytes(images, channels):
     header, read = unpack(encode(Y, images=images))
     note = header["images"]
     assert (note["height"], note["width"], note["channels"]) == (3, 4, channels)
@@ -594,7 +594,7 @@ def test_images_that_do_not_fit_are_refused(images, message):
 # Options
 
 
-def test_the_loss_becomes_a_column_that_is_known_as_such():
+def test_the_loss_becomes_a_marked_column():
     header, read = unpack(encode(Y, {"k": list("abcde")}, point_loss=np.arange(5) / 4))
     note = header["columns"][1]
     assert (note["name"], note["role"]) == ("point loss", "loss")
@@ -639,7 +639,7 @@ def test_a_column_named_as_the_loss_is_refused():
     ],
 )
 @pytest.mark.parametrize("of", [str, int, lambda kind: kind / 4])
-def test_the_first_column_of_few_kinds_colours_page_and_picture_unasked(kinds, n, groups, of):
+def test_the_first_column_with_few_classes_is_the_default_colour(kinds, n, groups, of):
     frame = pd.DataFrame(
         {
             "id": [f"p{row}" for row in range(n)],
@@ -653,7 +653,7 @@ def test_the_first_column_of_few_kinds_colours_page_and_picture_unasked(kinds, n
     assert color_column(table, None) == header["options"]["color"]
 
 
-def test_missing_values_and_categories_without_points_are_no_kinds():
+def test_missing_values_and_empty_categories_are_not_counted_as_classes():
     frame = {
         "unused": pd.Categorical(["a"] * 8, categories=["a", "b"]),
         "missing": ["a", None] * 4,
@@ -665,14 +665,14 @@ def test_missing_values_and_categories_without_points_are_no_kinds():
     assert unpack(encode(points, frame))[0]["options"]["color"] == "two"
 
 
-def test_without_a_column_none_colours_the_points():
+def test_without_columns_points_have_one_colour():
     assert unpack(encode(Y))[0]["options"]["color"] is None
 
 
 # The page
 
 
-def test_the_page_holds_its_data_and_returns_its_path(tmp_path):
+def test_to_html_writes_the_data_and_returns_the_path(tmp_path):
     path = to_html(Y, {"k": list("abcde")}, tmp_path / "page.html", color="k")
     assert path == tmp_path / "page.html"
     header, _ = unpack(payload_of(path))
@@ -694,7 +694,7 @@ def test_hostile_text_reaches_the_page_only_escaped_or_in_base64(tmp_path):
     assert header["columns"][0]["name"] == header["title"] == HOSTILE
 
 
-def test_the_policy_names_the_page_s_own_code_and_no_other(tmp_path):
+def test_the_policy_allows_only_the_code_of_the_page(tmp_path):
     import hashlib
 
     text = to_html(Y, path=tmp_path / "page.html").read_text(encoding="utf-8")
@@ -708,7 +708,7 @@ def test_the_policy_names_the_page_s_own_code_and_no_other(tmp_path):
         assert f"{directive} 'sha256-{digest}'" in policy
 
 
-def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+def test_an_interrupted_write_leaves_only_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.write_text("old")
 
@@ -728,7 +728,7 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are those of POSIX")
-def test_the_file_has_the_mode_of_any_new_file(tmp_path):
+def test_the_file_has_the_default_mode(tmp_path):
     (tmp_path / "plain").write_text("")
     page = to_html(Y, path=tmp_path / "page.html")
     assert page.stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -754,7 +754,7 @@ def explorer(*args, **kwargs):
     return Explorer(*args, **kwargs)
 
 
-def test_the_widget_carries_the_same_payload_and_code_as_the_page(tmp_path):
+def test_the_widget_has_the_payload_and_code_of_the_page(tmp_path):
     widget = explorer(Y, {"k": list("abcde")}, title="T", height=400)
     path = to_html(Y, {"k": list("abcde")}, tmp_path / "page.html", title="T")
     assert widget._payload == payload_of(path)
@@ -762,7 +762,7 @@ def test_the_widget_carries_the_same_payload_and_code_as_the_page(tmp_path):
     assert widget.height == 400
 
 
-def test_selection_is_sorted_rows_and_travels_as_bytes():
+def test_selection_is_sorted_and_sent_as_bytes():
     widget = explorer(Y)
     assert widget.selection.tolist() == []
     widget.selection = [3, 1, 3]
@@ -777,7 +777,7 @@ def test_selection_is_sorted_rows_and_travels_as_bytes():
     assert widget.selection.tolist() == []
 
 
-def test_a_change_of_selection_is_told_to_observers():
+def test_observers_are_notified_of_selections():
     widget = explorer(Y)
     told = []
     widget.observe(lambda change: told.append(change["new"].tolist()), "selection")
@@ -801,7 +801,7 @@ def test_bad_selections_are_refused(rows, message):
         explorer(Y).selection = rows
 
 
-def test_an_explorer_is_written_as_the_page_would_be(tmp_path):
+def test_to_html_of_an_explorer_equals_the_page(tmp_path):
     options = {"title": "T", "color": "k"}
     widget = explorer(Y, {"k": list("abcde")}, **options)
     page = to_html(Y, {"k": list("abcde")}, tmp_path / "a.html", **options)
@@ -810,7 +810,7 @@ def test_an_explorer_is_written_as_the_page_would_be(tmp_path):
     assert written.read_text() == page.read_text()
 
 
-def test_sets_go_to_the_page_and_come_back():
+def test_sets_are_sent_to_the_page_and_back():
     widget = explorer(Y)
     assert widget.sets == {}
     widget.sets = {"stem": [3, 1, 3], "rest": np.array([True, False, True, False, True])}
@@ -828,7 +828,7 @@ def test_sets_go_to_the_page_and_come_back():
         widget.sets = [1]
 
 
-def test_view_fills_in_what_is_left_out():
+def test_view_fills_in_missing_keys():
     widget = explorer(fibonacci_grid(500, np))  # all over the world
     start = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0], "flat": [1, 0, 0]}
     assert widget.view == start
@@ -886,7 +886,7 @@ def described(values, n):
         (np.array([np.nan, np.nan]), []),
     ],
 )
-def test_few_whole_numbers_may_be_read_as_classes(values, classes):
+def test_integers_with_few_values_may_be_classes(values, classes):
     column = described(values, len(values))
     assert column["kind"] == "number"
     assert column["classes"] == classes
@@ -904,11 +904,11 @@ def test_classes_have_the_colours_of_the_static_maps(n):
     assert colors["dark"][1:] == list(on_dark(tuple(colors["light"][1:])))
 
 
-def test_a_column_with_more_classes_than_colours_costs_no_more_for_them():
+def test_a_column_with_more_classes_than_colours_is_not_larger():
     assert len(described([f"id {k}" for k in range(5000)], 5000)["colors"]["dark"]) == 201
 
 
-def test_colours_that_the_owner_chose_are_shown():
+def test_given_colours_are_shown():
     chosen = {"b": "#ff0000", "a": "#000080", "unused": "red"}
     colors = described(ColoredColumn(["a", "b", None], chosen), 3)["colors"]
     assert colors["light"][1:] == ["#000080", "#ff0000"]
@@ -916,7 +916,7 @@ def test_colours_that_the_owner_chose_are_shown():
 
 
 @pytest.mark.parametrize("odd", ["red", "#ff00", "#ff0000ff", "#ff0000\n", "</script>", None])
-def test_other_than_plain_colours_never_reach_a_page(odd):
+def test_only_six_digit_hexadecimal_colours_are_written(odd):
     chosen = {"a": "#ff0000"} if odd is None else {"a": "#ff0000", "b": odd}
     colors = described(ColoredColumn(["a", "b"], chosen), 2)["colors"]
     assert colors == described(["a", "b"], 2)["colors"]
@@ -942,7 +942,7 @@ def test_classes_come_in_the_order_of_the_static_maps(values):
 
 
 @pytest.mark.parametrize("title", ["caf\udce9", "\ud800"])
-def test_a_title_that_no_page_can_hold_is_refused_by_name(tmp_path, title):
+def test_an_invalid_title_is_refused(tmp_path, title):
     with pytest.raises(ValueError, match=r"^title "):
         to_html(np.eye(3), None, tmp_path / "a.html", title=title)
     assert list(tmp_path.iterdir()) == []
@@ -951,7 +951,7 @@ def test_a_title_that_no_page_can_hold_is_refused_by_name(tmp_path, title):
 # --- error bars ----------------------------------------------------------------------------
 
 
-def test_error_bars_are_columns_axes_and_other_places():
+def test_error_bars_are_columns_axes_and_alternative_positions():
     places, bars = error_bars()
     header, read = unpack(encode(places, uncertainty=bars))
     axes = read(header["places"]["axes"]).reshape(-1, 4)
@@ -981,7 +981,7 @@ def test_error_bars_that_do_not_fit_are_refused():
         encode(places, {"p value": np.zeros(40)}, uncertainty=bars)
 
 
-def test_a_fitted_model_is_shown_with_its_losses_and_a_plane_as_a_plane():
+def test_a_fitted_model_is_shown_with_its_losses():
     model = Mercat(random_state=0).fit(np.random.default_rng(0).normal(size=(80, 4)))
     header, _ = prepare(model, None)
     assert [(one["name"], one["kind"]) for one in header["embeddings"]] == [("Mercat", "sphere")]
