@@ -1,4 +1,4 @@
-"""Aligned maps: movement of points and loss of angles as data grow by a fifth.
+"""Aligned maps: movement of points and loss of angle preservation as data grow by a fifth.
 
     python -m benchmarks.align --data DIR
 
@@ -19,7 +19,7 @@ from mercat import Mercat, metrics
 
 RESULTS = Path(__file__).parent / "results" / "align.json"
 SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
-MOST = 12_000  # rows of a set
+MOST = 12_000  # maximum number of rows per data set
 DETAILS = (0, 0.3)
 
 
@@ -30,7 +30,7 @@ def movement(Y: np.ndarray, old: np.ndarray) -> float:
 
 
 def compared(X: np.ndarray, detail: float) -> dict[str, dict[str, float]]:
-    """Movement of old points, and angles and neighbourhoods kept, as the data grow by a fifth."""
+    """Movement of old points, and angle and neighbourhood preservation, as the data grow by a fifth."""
     m = len(X) * 5 // 6
     old = Mercat(random_state=0, detail=detail).fit(X[:m])
     positions = np.full((len(X), 3), np.nan)
@@ -54,7 +54,7 @@ def compared(X: np.ndarray, detail: float) -> dict[str, dict[str, float]]:
 
 
 def run(name: str, folder: str, store: Store) -> None:
-    """One set, whole and without a sixth."""
+    """Measure one data set, with and without its last sixth, and store the result."""
     X = data.load(name, folder).X
     X = X[np.random.default_rng(0).permutation(len(X))[:MOST]]
     for detail in DETAILS:

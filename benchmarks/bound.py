@@ -41,7 +41,7 @@ def data(n: int, d: int) -> np.ndarray:
 
 
 class Evaluations:
-    """Counts what the solver evaluates, by the number of points and the precision."""
+    """Count the evaluations of the solver by number of points and precision."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[int, int, str]] = Counter()
@@ -62,7 +62,7 @@ class Evaluations:
 def products(
     X: np.ndarray, r: int, compared: int, counts: Counter[tuple[int, int, str]]
 ) -> list[Callable[[], Any]]:
-    """Each product of the fit as a function without arguments."""
+    """Return each matrix product of the fit as a function without arguments."""
     n, d = X.shape
     rng = np.random.default_rng(0)
 
@@ -96,7 +96,7 @@ def products(
 
 
 def seconds_of(turns: int, function: Callable[[], Any]) -> float:
-    """The median of some turns."""
+    """Median time of several runs."""
     times = []
     for _ in range(turns):
         start = time.perf_counter()

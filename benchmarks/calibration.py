@@ -2,14 +2,14 @@
 
     python -m benchmarks.calibration [distribution ...]
 
-Data are drawn from known distributions and mapped, and regions of 50 % and 90 % computed. Other maps are
-then made of new draws ("draws"), with other components, landmarks and seed, on which the first data are
-placed by `transform`, and of the same data with other landmarks ("landmarks"; landmarks are chosen by the
-values of the rows, so that the data are scaled, which no map shows). They are rotated onto
-the map, and the share of points in their regions is counted. Points of a map move together, so shares
-differ from map to map; the level refers to their mean over maps and distributions. The tails and the size
-of regions were chosen on other draws of the first five distributions, and the size of those with detail on
-other draws of all of them. Results go to benchmarks/results/calibration.json.
+Data are drawn from known distributions and mapped, and 50 % and 90 % regions are computed. Other maps are
+then fitted to new draws ("draws"), with other components, landmarks and seed, on which the first data are
+placed by `transform`, and to the same data with other landmarks ("landmarks"; since landmarks are chosen by
+the values of the rows, the data are scaled, which does not change a map otherwise). These maps are rotated
+onto the first, and the fraction of points in their regions is computed. Points of a map move together, so
+this fraction varies between maps; the level refers to its mean over maps and distributions. The tails and
+the size of regions were chosen on other draws of the first five distributions, and the size of those with
+detail on other draws of all of them. Results go to benchmarks/results/calibration.json.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from mercat._math.orientation import orthogonal_onto
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-N_FRESH, N_DRAWN = 8, 2  # fresh maps of each data set, and data sets of each distribution
-POINTS = 500  # of the data, at most, that are looked for on fresh maps
+N_FRESH, N_DRAWN = 8, 2  # number of other maps per data set, and of data sets per distribution
+POINTS = 500  # maximum number of points compared on other maps
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
     "exact": (400, {}),
     "landmarks": (3000, {"n_landmarks": 300}),
@@ -57,7 +57,7 @@ def branches(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def cube(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Symmetric: which of its sides are shown is a matter of chance."""
+    """A symmetric cube: which of its sides a map shows is random."""
     return rng.random((n, 5))
 
 
@@ -82,7 +82,7 @@ DISTRIBUTIONS: dict[str, Draw] = {
 
 
 def coverage(bars: Any, places: np.ndarray, fresh: np.ndarray) -> list[float]:
-    """Shares of points inside of their regions, by level, on a map turned onto another."""
+    """Fraction of points in their regions, by level, on a map rotated onto another."""
     m = len(fresh)
     turned = fresh @ orthogonal_onto(fresh, places[:m]).T
     turned = np.concatenate([turned, places[m:]])
@@ -90,7 +90,7 @@ def coverage(bars: Any, places: np.ndarray, fresh: np.ndarray) -> list[float]:
 
 
 def run(name: str, setting: str, store: Store) -> None:
-    """One distribution with one kind of map."""
+    """Measure one distribution with one kind of map and store the result."""
     draw, (n, options) = DISTRIBUTIONS[name], SETTINGS[setting]
     found: dict[str, list[list[float]]] = {"draws": [], "landmarks": []}
     for k in range(N_DRAWN):

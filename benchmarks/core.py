@@ -29,13 +29,13 @@ RESULTS = Path(__file__).parent / "results" / "core.json"
 OURS, PEERS = ("mercat", "mercat-detail"), ("umap", "tsne", "ncvis", "pacmap")
 SMALL = ("blood", "cell_cycle", "pancreas")
 TURNS = 3
-N_LOSS = 3000  # points over whose triples maps are compared
+N_LOSS = 3000  # number of points whose triples are compared
 
 
 def race(name: str, folder: str, turns: int) -> dict[str, Any]:
-    """A data set as it is, PCA included: warm wall seconds and the paper's measures.
+    """Warm wall times, including PCA, and the paper's measures on a data set.
 
-    Each method has a process of its own. They take turns, and a method's median turn counts.
+    Each method runs in its own process. The methods alternate, and the median time of each counts.
     """
     X, labels, _ = data.load(name, folder)
     X_hat = denoise(X, 50)
@@ -100,7 +100,7 @@ def against_the_literal_form(folder: str) -> dict[str, Any]:
 
 
 def imports(_: str) -> dict[str, Any]:
-    """Seconds of imports in fresh processes, the least of five."""
+    """Shortest of five import times in fresh processes."""
 
     def seconds(statement: str) -> float:
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"

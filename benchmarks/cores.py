@@ -2,8 +2,8 @@
 
     python -m benchmarks.cores [--threads 1 2 4 8 16] [--plain 300000] [--detail 100000] [--turns 3]
 
-Each fit runs in its own process after a small one; the median turn counts. Numbers of threads above the
-number of cores are left out. Data are those of `benchmarks.scale`. Results go to
+Each fit runs in its own process after a small one; the median of all turns counts. Numbers of threads above
+the number of cores are left out. Data are those of `benchmarks.scale`. Results go to
 benchmarks/results/cores.json, with the speed-up over one thread and whether all numbers of threads gave the
 same bits.
 """
@@ -43,7 +43,7 @@ def fit_once(n: int, detail: float, n_jobs: int) -> dict[str, Any]:
 
 
 def by_threads(n: int, detail: float, threads: list[int], turns: int) -> dict[str, Any]:
-    """Seconds by the number of threads; the numbers take turns."""
+    """Median time by number of threads; the numbers of threads alternate."""
     seconds: dict[int, list[float]] = {t: [] for t in threads}
     bits, kernels = set(), ""
     for _ in range(turns):

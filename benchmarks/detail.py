@@ -40,7 +40,7 @@ SEED = 1
 
 
 def reference(name: str, folder: str, size: int | None = None) -> measure.Reference:
-    """A set, or a part of it."""
+    """A data set, or a subset of it."""
     loaded = data.load(name, folder)
     if size is not None:
         rows = np.sort(np.random.default_rng(SEED).permutation(len(loaded.X))[:size])
@@ -49,7 +49,7 @@ def reference(name: str, folder: str, size: int | None = None) -> measure.Refere
 
 
 def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
-    """The paper's four measures, the accuracy of labels, and how whole classes are."""
+    """The paper's four measures, 10-NN accuracy and class connectivity."""
     scores = {
         **measure.four_measures(ref, Y),
         "label accuracy": metrics.knn_accuracy(Y, ref.data.labels),
@@ -66,7 +66,7 @@ def embed_all(
     *,
     anew: bool,
 ) -> None:
-    """Every set by every method that has no record yet; method by method, so that each compiles once."""
+    """Embed every set without a record by every method, one method at a time, so that each compiles once."""
     for method in by:
         with peers.Session(method) as session:
             for name, value in itertools.product(
@@ -78,7 +78,7 @@ def embed_all(
                     continue
                 ref = references[name]
                 X, _, note = ref.data
-                # Peers that denoise nothing themselves would be at a loss with thousands of genes.
+                # Peers that do not denoise would be at a disadvantage with thousands of genes.
                 k = None if method == "mercat" else data.SETS[name].n_components
                 Y, outcome = session.run(X, seed=SEED, options=options, n_components=k)
                 found = {} if Y is None else measures(ref, Y)
@@ -89,7 +89,7 @@ def embed_all(
 
 
 def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
-    """UMAP and t-SNE by several seeds: all measures."""
+    """All measures of UMAP and t-SNE for several seeds."""
     for method, (name, ref) in itertools.product(BY_SEED, references.items()):
         if f"seeds/{name}/{method}" in store:
             continue
@@ -110,7 +110,7 @@ def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
 
 
 def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wanted: Any) -> Any:
-    """The value of `detail` with the largest least margin over the measures, and the margins."""
+    """The value of `detail` whose smallest margin over the measures is largest, and its margins."""
     margins = {
         value: {m: round(found[m] - theirs[m], 4) for m in wanted} for value, found in ours.items()
     }
@@ -119,7 +119,7 @@ def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wante
 
 
 def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
-    """For each set and peer: the best value of `detail`, its margins, whether it is good enough."""
+    """The best value of `detail` for each set and peer, its margins, and whether it is good enough."""
     table: dict[str, Any] = {}
     for name in SETS:
         records = [r for r in results.values() if r.get("set") == name and r["measures"]]
@@ -140,7 +140,7 @@ def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare_times(folder: str) -> dict[str, Any]:
-    """MNIST even, raw pixels in, PCA and graph included: warm wall seconds, the median of three turns."""
+    """Median of three warm wall times on MNIST even (raw pixels), including PCA and neighbour graph."""
     X, _, _ = data.load("mnist_even", folder)
     raced = peers.race(
         ("mercat", "pacmap", "ncvis", "umap"), X, turns=3, options={"mercat": {"detail": 0.3}}

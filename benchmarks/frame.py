@@ -1,10 +1,10 @@
-"""Share of a map filled by the box from 1 % to 99 % of the points along each axis.
+"""Fraction of a map filled by the central 98 % of the points along each axis.
 
     python -m benchmarks.frame --data DIR [--size 3000]
 
-For each set at detail 0 and 0.3: the part of the picture's width and height that this box takes on `plot.map`
-with the points at its edge; on ``X_mercat``, in the frame in which matplotlib, and so scanpy, draws it;
-and on a Mercator map that holds all points. Results go to benchmarks/results/frame.json.
+For each set, with detail 0 and 0.3: the fraction of the width and height that the bounding box of these
+points fills on `plot.map`; on ``X_mercat`` with the default margins of matplotlib, and thus scanpy; and on a
+Mercator map of all points. Results go to benchmarks/results/frame.json.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from mercat._draw.flat_map import FlatMap
 from mercat.projections import project
 
 RESULTS = Path(__file__).parent / "results" / "frame.json"
-TOP = np.pi  # of Mercator, a latitude of 85.05 degrees
-MARGIN = 0.05  # of the extent of all points, that matplotlib leaves on each side
+TOP = np.pi  # limit of Mercator maps, a latitude of 85.05 degrees
+MARGIN = 0.05  # matplotlib's margin on each side, relative to the extent of all points
 
 
 def crowd(P: np.ndarray) -> np.ndarray:
-    """Width and height of the box that holds 1 % to 99 % of the points along each axis."""
+    """Width and height of the box between the 1 % and 99 % quantiles along each axis."""
     low, high = np.quantile(P, [0.01, 0.99], axis=0)
     return np.asarray(high - low)
 
 
 def drawn(P: np.ndarray) -> np.ndarray:
-    """The part of matplotlib's own frame that the crowd fills."""
+    """Fraction of matplotlib's default axes filled by the crowd."""
     return crowd(P) / (np.ptp(P, axis=0) * (1 + 2 * MARGIN))
 
 
 def filled(Y: np.ndarray) -> dict[str, Any]:
-    """The part that the crowd fills of each of the three."""
+    """Fraction filled by the crowd on each of the three kinds of maps."""
     import matplotlib.pyplot as plt
 
     ax = plot.map(Y)

@@ -3,10 +3,10 @@
     python -m benchmarks.gpu [SECTION ...] [--sizes N ...] [--out FILE]
 
 Sections: `first` (the first call of a process, with empty caches, with those on disk, and without Triton),
-`fits` (warm fits, plain and with detail), `host` (rows streamed from the host's memory), `cpu` (measures on
-the CPU beside those on the GPU) and `torchdr` (its methods, where that package is installed). Results go to
+`fits` (warm fits, plain and with detail), `host` (rows streamed from host memory), `cpu` (measures on the
+CPU and on the GPU) and `torchdr` (methods of TorchDR, if it is installed). Results go to
 benchmarks/results/gpu.json. Data are made on the GPU, in 50 dimensions and single precision: "iso", 20
-Gaussian clusters, is the hardest case for a search of neighbours; "low" are 100 clusters of 10 directions
+Gaussian clusters, is the hardest case for the neighbour search; "low" has 100 clusters of 10 dimensions
 each, and noise.
 """
 
@@ -60,7 +60,7 @@ def clusters(n: int, kind: str, seed: int = 0) -> Any:
 
 
 def time_when_done() -> float:
-    """The time after all work on the GPU is done."""
+    """Synchronize with the GPU and return the time."""
     import torch
 
     torch.cuda.synchronize()
@@ -114,7 +114,7 @@ def fit_once(kind: str, n: int, detail: float) -> dict[str, Any]:
 
 
 def first_call(detail: float) -> dict[str, float]:
-    """The first fit of a process, and one of other rows and landmarks after it."""
+    """Times of the first fit of a process and of a second one with other rows and landmarks."""
     from mercat import Mercat
 
     X = clusters(1_000_000, "iso")
@@ -126,7 +126,7 @@ def first_call(detail: float) -> dict[str, float]:
 
 
 def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
-    """The same data on the GPU and on the CPU."""
+    """Compare fits of the same data on the GPU and on the CPU."""
     from mercat import Mercat
 
     X = clusters(n, kind)
@@ -139,7 +139,7 @@ def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
 
 
 def from_host(n: int) -> dict[str, float]:
-    """A plain fit of rows in the host's memory, which are read twice; a hundredth of them is repeated."""
+    """A plain fit of rows in host memory, which are read twice: a block of n // 100 rows, repeated."""
     from mercat import Mercat
 
     X = np.empty((n, DIMENSIONS), dtype=np.float32)
@@ -178,7 +178,7 @@ def torchdr_once(name: str, n: int) -> dict[str, Any]:
 def _exact_search(
     seconds: list[float], X: Any, k: int, metric: str, exclude_diag: bool, **_: Any
 ) -> tuple[Any, Any]:
-    """Nearest rows of X, for TorchDR where faiss has no build for the GPU; `seconds` is added to."""
+    """Exact nearest rows of X, for TorchDR without faiss on the GPU; the time is added to `seconds`."""
     import torch
 
     assert exclude_diag
@@ -206,7 +206,7 @@ JOBS = {
 
 
 def alone(job: str, *arguments: Any, **environment: str) -> dict[str, Any]:
-    """A job in a process of its own."""
+    """Run a job in its own process."""
     command = [sys.executable, "-m", "benchmarks.gpu", "--job", json.dumps([job, *arguments])]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
@@ -225,7 +225,7 @@ def rounded(value: Any) -> Any:
 
 
 def run(section: str, sizes: Sequence[int]) -> Iterator[tuple[str, Any]]:
-    """Results of a section by name, one after the other."""
+    """Yield the results of a section by name."""
     if section == "first":
         for detail in (0.0, DETAIL):
             with tempfile.TemporaryDirectory() as cache:

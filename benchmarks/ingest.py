@@ -2,12 +2,12 @@
 
     python -m benchmarks.ingest --data DIR
 
-Half of the cells of each data set are the reference; the others are placed on its map by
-`mercat.tl.ingest`, with detail 0 and 0.3, and by `sc.tl.ingest` with UMAP, from the same principal
-components of the reference. Measured are the transferred labels, labels from the 15 nearest reference cells
-on the map, and the preservation of angles among held-out cells. `few` repeats this with the cells of one
-label as the query: scanpy centres a query by its own mean, so its result depends on the composition of the
-query. scanpy 1.11 needs pynndescent below 0.6 for it. Results go to benchmarks/results/ingest.json.
+Half of the cells of each data set are the reference; the others are placed on its map by `mercat.tl.ingest`,
+with detail 0 and 0.3, and by `sc.tl.ingest` with UMAP, from the same principal components of the reference.
+The benchmark measures the accuracy of transferred labels and of labels from the 15 nearest reference cells
+on the map, and angle preservation among held-out cells. `few` repeats this with the cells of one label as
+the query: scanpy centres a query by its own mean, so its result depends on the composition of the query.
+scanpy 1.11 needs pynndescent below 0.6 for it. Results go to benchmarks/results/ingest.json.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mercat import metrics, tl
 
 RESULTS = Path(__file__).parent / "results" / "ingest.json"
 SETS = ("blood", "pancreas", "paul15", "mnist_even")
-MOST = 4000  # rows of a set; scanpy finds neighbours of more by approximation
+MOST = 4000  # maximum number of rows; above it, scanpy's neighbours are approximate
 N_COMPS = 50
 SEED = 0
 
@@ -48,7 +48,7 @@ def halves(name: str, folder: str) -> tuple[anndata.AnnData, anndata.AnnData]:
 def by_mercat(
     reference: anndata.AnnData, query: anndata.AnnData, detail: float = 0
 ) -> tuple[Any, Any, Any, dict]:
-    """Both maps, the labels, and seconds."""
+    """Maps of reference and query, labels, and seconds by Mercat."""
     start = time.perf_counter()
     tl.mercat(reference, detail=detail)
     fitted = time.perf_counter()
@@ -81,7 +81,7 @@ METHODS = {"mercat": by_mercat, "detail": by_detail, "scanpy": by_scanpy}
 
 
 def measured(reference: Any, query: Any, components: Any, outcome: tuple) -> dict[str, Any]:
-    """How right the labels are, and how well angles are kept."""
+    """Accuracy of the labels, and angle preservation."""
     there, here, predicted, seconds = outcome
     truth = query.obs["label"].astype(str).to_numpy()
     judge = KNeighborsClassifier(15).fit(there, reference.obs["label"].astype(str))
@@ -94,7 +94,7 @@ def measured(reference: Any, query: Any, components: Any, outcome: tuple) -> dic
 
 
 def run(name: str, folder: str, store: Store) -> None:
-    """One set by both, with all of the query and with one label of it alone."""
+    """Measure one data set by both methods, with the whole query and with one label of it."""
     reference, query = halves(name, folder)
     tl.mercat(reference)
     everyone = query.copy()

@@ -1,4 +1,4 @@
-"""How far measures differ with other landmarks, on data with rare populations.
+"""Variation of measures with other landmarks, on data with rare populations.
 
     python -m benchmarks.landmarks [--data DIR] [set ...]
 

@@ -35,7 +35,7 @@ def literal_step(X: np.ndarray, Y: np.ndarray, legs: np.ndarray) -> tuple[float,
 
 
 def seconds_a_step(X: np.ndarray, steps: int = 5, seed: int = 0) -> float:
-    """Mean wall time of a full-batch step on X."""
+    """Mean wall time per full-batch step on X."""
     rng = np.random.default_rng(seed)
     Y = pca_positions(principal_scores(X, 2))
     literal_step(X, Y, draw_legs(np.arange(len(X)), len(X), N_LEGS, rng))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.neighbors [--data DIR] [--sizes N ...]
 
-Compares with those of pynndescent, hnswlib, usearch and faiss-cpu that are installed. Each searches the 30
-nearest neighbours of every point on all cores, in turns; the median turn counts. Recall is measured on 1000
+Compares with pynndescent, hnswlib, usearch and faiss-cpu, if installed. Each finds the 30 nearest neighbours
+of every point on all cores. The searches alternate; the median time counts. Recall is measured on 1000
 points by brute force. Results go to benchmarks/results/neighbors.json.
 """
 
@@ -25,9 +25,9 @@ from benchmarks.scale import clusters
 
 RESULTS = Path(__file__).parent / "results" / "neighbors.json"
 K = 30
-JUDGED = 1000  # points whose neighbours are known
-SLOWEST = 60_000  # points up to which those are run that compare all with all
-SMALL = 5000  # points of a first call, which pays for what is compiled
+JUDGED = 1000  # number of points for recall
+SLOWEST = 60_000  # maximum number of points for exhaustive searches
+SMALL = 5000  # number of points of a first call, which compiles code
 TURNS = 3
 
 
@@ -78,7 +78,7 @@ def faiss_cells(X: np.ndarray) -> np.ndarray:
     n_cells = max(1, len(X) // 500)
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(X.shape[1]), X.shape[1], n_cells)
     index.cp.niter, index.nprobe = 4, 20
-    index.cp.max_points_per_centroid = 39  # the fewest that it takes without a warning
+    index.cp.max_points_per_centroid = 39  # the smallest value without a warning
     index.train(X)
     index.add(X)
     return np.asarray(index.search(X, K + 1)[1])
@@ -92,7 +92,7 @@ def faiss_exact(X: np.ndarray) -> np.ndarray:
     return np.asarray(index.search(X, K + 1)[1])
 
 
-# By name: the search, its package, whether all are compared with all.
+# For each name: the search, its package, whether it is exhaustive.
 SEARCHES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, bool]] = {
     "Mercat": (mercat, "mercat", False),
     "scikit-learn, exact": (scikit_learn, "scikit-learn", True),
@@ -105,7 +105,7 @@ SEARCHES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, bool]] = {
 
 
 def truth(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Indices of the nearest points of some rows, by differences in double precision."""
+    """Indices of the exact nearest points of some rows, computed in double precision."""
     found, X = [], X.astype(np.float64)
     for row in rows:
         squares = np.sum((X - X[row]) ** 2, axis=1)
@@ -115,7 +115,7 @@ def truth(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def recall(found: np.ndarray, rows: np.ndarray, true: np.ndarray) -> float:
-    """The part of the true neighbours that was found; a point itself is none."""
+    """Fraction of the true neighbours found, excluding the point itself."""
     hits = [
         len(set(true[i]) & set([j for j in found[row] if j != row][:K]))
         for i, row in enumerate(rows)

@@ -30,11 +30,11 @@ RESULTS = Path(__file__).parent / "results" / "orientation.json"
 SETS = ("blood", "cell_cycle", "pancreas", "paul15", "mammoth", "mnist_even", "mnist", "digits")
 DETAILS = (0.0, 0.3)
 SEEDS, LANDMARKS, SUBSAMPLES = range(1, 5), (300, 600), range(5)
-AGREE = 5.0  # degrees, the median up to which two maps agree
+AGREE = 5.0  # maximum median angle, in degrees, between maps that agree
 
 
 def load(name: str, folder: str, size: int) -> np.ndarray:
-    """A set, or an evenly spaced part of it."""
+    """A data set, or evenly spaced rows of it."""
     if name == "digits":
         X = load_digits().data
     elif name == "mnist":
@@ -47,7 +47,7 @@ def load(name: str, folder: str, size: int) -> np.ndarray:
 
 
 def runs(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray]]:
-    """What differs from the first map: its kind, the parameters, and the rows."""
+    """Kind, parameters and rows of each other map."""
     for seed in SEEDS:
         yield "seed", {"random_state": seed}, np.arange(n)
     for number in LANDMARKS:
@@ -59,18 +59,18 @@ def runs(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray]]:
 
 
 def degrees_apart(A: np.ndarray, B: np.ndarray) -> float:
-    """The median angle between rows."""
+    """Median angle between corresponding rows, in degrees."""
     return float(np.rad2deg(np.median(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))))
 
 
 def aligned(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A, rotated and mirrored onto B."""
+    """Rotate and mirror A onto B."""
     U, _, V = np.linalg.svd(A.T @ B)
     return np.asarray(A @ U @ V)
 
 
 def fitted(X: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The map as delivered, and turned to the equator alone, from wherever the solver has left it."""
+    """The map as returned, and rotated only to the equator."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = Mercat(**parameters).fit(X)
@@ -80,7 +80,7 @@ def fitted(X: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(X: np.ndarray, detail: float) -> list[dict[str, Any]]:
-    """Each run against the first."""
+    """Compare each run with the first."""
     first, first_turned = fitted(X, detail=detail, random_state=0)
     found = []
     for kind, parameters, rows in runs(len(X)):
@@ -95,7 +95,7 @@ def compare(X: np.ndarray, detail: float) -> list[dict[str, Any]]:
 
 
 def table(store: Store) -> str:
-    """The medians over the runs of each kind, and how many of those that agree do so as delivered."""
+    """Medians over the runs of each kind, and how many maps that agree after alignment agree as returned."""
     lines = [f"{'':20} {'':10} {'equator':>8} {'delivered':>10} {'aligned':>8}   degrees, median"]
     every = []
     for key, record in store.records.items():

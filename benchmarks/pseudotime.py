@@ -2,10 +2,10 @@
 
     python -m benchmarks.pseudotime --data DIR
 
-Diffusion pseudotime (scanpy) from a root among the least differentiated cells, from 50 principal
-components, shown on Mercat's maps without detail and with a detail of 0.3, and on UMAP's. The benchmark
-measures the rank correlation between pseudotime and the distance from the root on the map, and the share of
-the variance of pseudotime (its ranks) that the 15 nearest cells on the map explain. Both are means over five
+Diffusion pseudotime (scanpy) from a root among the least differentiated cells, from 50 principal components,
+shown on Mercat's maps without detail and with a detail of 0.3, and on UMAP's. The benchmark measures the
+rank correlation between pseudotime and the distance from the root on the map, and the fraction of the
+variance of the ranks of pseudotime explained by the 15 nearest cells on the map. Both are means over five
 roots drawn among the least differentiated cells and five seeds of the maps, with their standard deviation.
 Results go to benchmarks/results/pseudotime.json.
 """
@@ -50,7 +50,7 @@ def maps(adata: anndata.AnnData, seed: int) -> dict[str, np.ndarray]:
 
 
 def from_root(Y: np.ndarray, root: int) -> np.ndarray:
-    """Arcs on the sphere, straight lines in the plane."""
+    """Distances from the root: arcs on the sphere, straight lines in the plane."""
     if Y.shape[1] == 3:
         return np.arccos(np.clip(Y @ Y[root], -1, 1))
     return np.linalg.norm(Y - Y[root], axis=1)
@@ -59,7 +59,7 @@ def from_root(Y: np.ndarray, root: int) -> np.ndarray:
 def explained(Y: np.ndarray, time: np.ndarray) -> float:
     """Fraction of the variance of the ranks explained by the nearest neighbours on the map.
 
-    A cell is not among its own neighbours.
+    The cell itself is excluded.
     """
     ranks = rankdata(time)
     near = NearestNeighbors(n_neighbors=N_NEAREST).fit(Y)

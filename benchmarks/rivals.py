@@ -9,8 +9,8 @@ that an interrupted run continues where it stopped; `--anew` repeats the named m
 embeddings and writes benchmarks/results/rivals.json, one record per embedding. Options choose methods, seeds
 and sets.
 
-Sets of more than 2000 points are represented by 2000 of them, drawn once. The seed of a synthetic set draws
-the data and is given to the method; that of other sets is the method's alone. Methods live in other
+Sets of more than 2000 points are represented by 2000 of them, drawn once. For synthetic sets, the seed draws
+the data and is passed to the method; for other sets, it is only passed to the method. Methods may need other
 interpreters; those that cannot run are recorded with the reason. `mercat.cli._methods` has their sources:
 
 | variable | an interpreter with |
@@ -42,7 +42,7 @@ from mercat import metrics
 
 RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SEEDS = (1, 2, 3)
-MOST = 2000  # points of a set
+MOST = 2000  # maximum number of points per set
 ROWS_SEED = 0  # which draws them
 NEIGHBORS = 10  # of the DREAMS protocol
 ARCS = 10  # classes of points whose label is an angle
@@ -59,7 +59,7 @@ class Variant(NamedTuple):
         return self.method if self.value is None else f"{self.method} {self.value:g}"
 
     def options(self, n: int) -> dict[str, Any]:
-        """Keywords of the method for n points."""
+        """Keyword arguments of the method for n points."""
         options: dict[str, Any] = {}
         if self.method in INTERPOLATED and n > FEW:
             options["negative_gradient_method"] = "fft"
@@ -84,7 +84,7 @@ RIVALS = (
     *("tsne", "umap", "densmap", "ncvis", "pacmap", "localmap", "pymde-neighbors"),
     *("umap-sphere", "torchdr"),
 )
-# Compiled at the first call, which is a small one that is not timed.
+# Code is compiled in a small first call that is not timed.
 COMPILED = {
     "umap",
     "densmap",
@@ -121,7 +121,7 @@ def _noise(folder: data.Folder, seed: int) -> data.Data:
     return data.Data(X, np.zeros(len(X), dtype=int), "")
 
 
-# Of data without structure all structure on a map is false.
+# For data without structure, all structure on a map is false.
 STRUCTURELESS = {
     "ball": data.Entry("Uniform ball", "structureless", _ball, True),
     "noise": data.Entry("Noise", "structureless", _noise, True),
@@ -131,7 +131,7 @@ SETS = {**data.SETS, **STRUCTURELESS}
 
 @functools.lru_cache(maxsize=4)
 def load(name: str, folder: str, seed: int) -> data.Data:
-    """A set, or 2000 points of it; angles as labels are replaced by arcs."""
+    """Load a data set, or 2000 points of it; labels that are angles are replaced by arcs."""
     loaded = SETS[name].load(folder, seed)
     X, labels, note = loaded
     if labels.dtype.kind == "f":
@@ -144,7 +144,7 @@ def load(name: str, folder: str, seed: int) -> data.Data:
 
 
 def draw(name: str, seed: int) -> int:
-    """The seed of the data: that of the method if it draws them."""
+    """Seed of the data: that of the method for synthetic sets."""
     return seed if SETS[name].drawn else 1
 
 
@@ -160,14 +160,14 @@ def embed(
     *,
     anew: bool,
 ) -> None:
-    """Make the embeddings that are not there yet; method by method, so that each compiles once."""
+    """Compute missing embeddings, one method at a time, so that each compiles once."""
     for method, group in itertools.groupby(variants, key=lambda variant: variant.method):
         todo = []
         for seed, name, variant in itertools.product(seeds, names, list(group)):
             X = load(name, folder, draw(name, seed)).X
             if anew or positions.outcome(name, variant.key, seed, fingerprint(X)) is None:
                 todo.append((seed, name, variant))
-        while todo:  # what follows a crash goes on in a new process
+        while todo:  # continue in a new process after a crash
             with peers.Session(method) as session:
                 todo = _embed_in(session, positions, folder, todo)
 
@@ -175,10 +175,10 @@ def embed(
 def _embed_in(
     session: peers.Session, positions: Positions, folder: str, todo: list[tuple[int, str, Variant]]
 ) -> list[tuple[int, str, Variant]]:
-    """Make embeddings in one process, as long as it lives; those that are left."""
+    """Compute embeddings in one process until it ends, and return those that remain."""
     for i, (seed, name, variant) in enumerate(todo):
         X, _, note = load(name, folder, draw(name, seed))
-        # Mercat reduces data itself; methods that do not are given what is measured against.
+        # Mercat reduces the data itself; other methods are given the reference data.
         k = None if variant.method == "mercat" else SETS[name].n_components
         Y, outcome = session.run(
             X,
@@ -189,7 +189,7 @@ def _embed_in(
             paper=False,
         )
         if outcome.get("code") == -signal.SIGTERM:
-            raise SystemExit(f"{name}, {variant.key}: {outcome['reason']}")  # somebody stopped it
+            raise SystemExit(f"{name}, {variant.key}: {outcome['reason']}")  # stopped by the user
         about = {"n": len(X), "d": X.shape[1], "note": note}
         positions.put(name, variant.key, seed, fingerprint(X), Y, stamp(**about, **outcome))
         took = outcome.get("seconds", {}).get("cpu", outcome.get("reason"))
@@ -210,7 +210,7 @@ def reference(name: str, folder: str, seed: int) -> measure.Reference:
 
 
 def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
-    """What an embedding keeps and shows; classes and structure only where there are any."""
+    """All measures of an embedding; those of classes and structure only if the data have any."""
     labels = ref.data.labels
     geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
     if len(np.unique(labels)) < 2:
@@ -229,9 +229,9 @@ def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
 
 
 def recall(X: np.ndarray, Y: np.ndarray, k: int) -> float:
-    """Share of the k nearest neighbours that are the same in X and Y.
+    """Fraction of the k nearest neighbours that are the same in X and Y.
 
-    Nearest by chords on the sphere, which are in the order of the arcs.
+    On the sphere, chords are used, which have the same order as arcs.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -244,9 +244,9 @@ def recall(X: np.ndarray, Y: np.ndarray, k: int) -> float:
 
 
 def centroid_recall(X: np.ndarray, Y: np.ndarray, labels: np.ndarray) -> float:
-    """The recall of the nearest class centroids: of 6, or of half of the classes if they are few.
+    """Recall of the nearest class centroids: 6, or half of the number of classes if there are few.
 
-    The DREAMS protocol has 6 for sets of many classes; of 7 classes all would be found by any map.
+    The DREAMS protocol uses 6 for sets with many classes; with 7 classes, any map would find all.
     """
     classes = np.unique(labels)
     centers = [
@@ -268,7 +268,7 @@ def score(
     *,
     anew: bool,
 ) -> None:
-    """Measure the embeddings that have no record, or an older one; set by set."""
+    """Measure the embeddings without a record, or with an older one, one set at a time."""
     for name, seed in itertools.product(names, seeds):
         data_seed = draw(name, seed)
         data_print = fingerprint(load(name, folder, data_seed).X)

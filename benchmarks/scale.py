@@ -2,11 +2,12 @@
 
     python -m benchmarks.scale [SECTION ...] [--most N] [--folder DIR]
 
-Sections are `cpu`, `detail`, `peers`, `million` (detail beside UMAP), `dask` and `figure`; without one `cpu`,
+Sections are `cpu`, `detail`, `peers`, `million` (detail and UMAP), `dask` and `figure`; without one `cpu`,
 `detail`, `peers` and `figure` are run. Results go to benchmarks/results/scale.json, the figure to
 docs/images/scale.png. Every fit runs in a process of its own on 20 Gaussian clusters in 50 dimensions, in
-single precision, generated in that process. `dask` writes its data (4 GB by default) to DIR and removes them.
-Other methods may need other interpreters: see `benchmarks.harness.peers`. For GPUs, see `benchmarks.gpu`.
+single precision, generated in that process. `dask` writes its data (4 GB by default) to DIR and removes
+them. Other methods may need other interpreters: see `benchmarks.harness.peers`. For GPUs, see
+`benchmarks.gpu`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PEER_SIZES = (10_000, 30_000, 100_000)
 PEERS = ("umap", "tsne", "pacmap")
 DIMENSIONS, CLUSTERS = 50, 20
 DETAIL = 0.3
-# Bytes that workers keep when they free memory, which Dask has them give back: docs/howto/large-data.md.
+# Bytes of freed memory that workers keep; by default, Dask trims it: docs/howto/large-data.md.
 KEEP = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
@@ -50,7 +51,7 @@ def clusters(n: int, seed: int = 0) -> np.ndarray:
 
 
 def exponent(measured: Mapping[int, float] | Mapping[float, float]) -> float:
-    """The power of the keys that the values follow: the slope of their logarithms, by least squares."""
+    """Exponent of a power law from keys to values: least-squares slope of their logarithms."""
     x, y = np.log(list(measured.items())).T
     return float(np.polyfit(x, y, 1)[0])
 
@@ -82,12 +83,12 @@ def cpu(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def detail(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The same with detail, whose time is that of neighbours: where peers are timed, and at a million."""
+    """The same with detail, for the sizes of the peers and a million points."""
     return _fits([n for n in (*PEER_SIZES, 1_000_000) if n <= arguments.most], DETAIL)
 
 
 def fit_apart(n: int, detail: float = 0.0) -> dict[str, float]:
-    """`fit_once` in a process of its own."""
+    """Run `fit_once` in its own process."""
     command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
     command += ["--detail", str(detail)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -103,7 +104,7 @@ def _fits(sizes: list[int], detail: float) -> dict[str, Any]:
 
 
 def peers(_: argparse.Namespace) -> dict[str, Any]:
-    """Peers on the same data as far as they go in reasonable time; warm."""
+    """Warm times of peers on the same data, up to sizes that take a reasonable time."""
     found: dict[str, Any] = {}
     for method in PEERS:
         seconds = {}
@@ -119,7 +120,7 @@ def peers(_: argparse.Namespace) -> dict[str, Any]:
 
 
 def _seconds_of_peer(method: str, n: int) -> float | None:
-    """Warm seconds of a peer on n points; None if it cannot be run, and why is printed."""
+    """Warm time of a peer on n points; if it cannot run, print the reason and return None."""
     Y, outcome = run_peer(method, clusters(n), seed=None, warm=True)
     if Y is None:
         print(f"{method}: {outcome['status']}: {outcome['reason']}", flush=True)
@@ -162,13 +163,13 @@ def write_clusters(path: Path, n: int, rows: int) -> None:
 
 
 def read_block(path: str, block_info: Any = None) -> np.ndarray:
-    """One chunk of the file. (Dask would copy the whole of a memmap into the graph.)"""
+    """One chunk of the file. (Dask would copy the whole memory map into the graph.)"""
     (start, stop), _ = block_info[None]["array-location"]
     return np.array(np.load(path, mmap_mode="r")[start:stop])
 
 
 def dask(arguments: argparse.Namespace) -> dict[str, Any]:
-    """A set on disk of four times the memory that a process may use; a worker is killed on the way."""
+    """Fit data on disk of four times the memory limit per process; one worker is killed during the fit."""
     import dask.array as da
     from dask.config import set as set_dask
     from dask.distributed import Client, LocalCluster, as_completed
@@ -185,7 +186,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,
-                memory_limit="1GB",  # of each; beyond it Dask ends a worker
+                memory_limit="1GB",  # per worker; Dask kills a worker that exceeds it
                 dashboard_address=":0",
             ) as cluster,
             Client(cluster) as client,
@@ -193,7 +194,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             X = da.map_blocks(
                 read_block, str(path), chunks=(row_chunks, (DIMENSIONS,)), dtype=np.float32
             )
-            memory.forget_peak()  # of the pages of the file that was just written
+            memory.forget_peak()  # pages of the file just written
             start = time.perf_counter()
             detail = {"detail": arguments.detail, "n_detail": arguments.n_detail}
             model = Mercat(random_state=0, **detail).fit(X)
@@ -217,7 +218,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
                 future.release()
             seconds = time.perf_counter() - start
             peaks += client.run(memory.peak).values()
-            of_client = memory.peak()  # before the file is looked into, whose pages would count
+            of_client = memory.peak()  # before the file is read, since its pages would count
         some = np.array(np.load(path, mmap_mode="r")[:: max(1, n // 2000)])
         same = np.abs(model.transform(some) - Y[:: max(1, n // 2000)]).max()
         found = {
@@ -236,11 +237,11 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-# ------------------------------------------------------------------ what was found
+# ------------------------------------------------------------------ figure
 
 
 def figure(_: argparse.Namespace) -> dict[str, Any]:
-    """Draw what the file of results holds."""
+    """Draw the results."""
     import matplotlib.pyplot as plt
 
     from benchmarks.harness.methods import title

@@ -2,13 +2,13 @@
 
     python -m benchmarks.stability --data DIR [set ...]
 
-Each method maps a set ten times with other seeds, and ten times without a random twentieth of the points,
-also with other seeds. Maps are aligned onto the first by rotation or reflection and size, those in the plane
-also by translation. (The size of a map on the sphere is the root mean square arc from its centre. Flat
-data fill more or less of the sphere at nearly the same loss.) Displacement is the median distance
-of the points that two maps share, over the map's spread (the root mean square distance of its points to their
-mean): 1.41 for two maps that have nothing in common. MERCAT_PEERS_PYTHON names the interpreter that has
-the other methods. Results go to benchmarks/results/stability.json.
+Each method embeds a data set ten times with other seeds, and ten times with other seeds and 95 % of the
+points. Maps are aligned onto the first by rotation or reflection and size, those in the plane also by
+translation. (The size of a map on the sphere is the root mean square arc from its centre. Flat data fill
+more or less of the sphere at nearly the same loss.) Displacement is the median distance of the points that
+two maps share, over the map's spread (the root mean square distance of its points to their mean): 1.41 for
+two maps that have nothing in common. MERCAT_PEERS_PYTHON names the interpreter that has the other methods.
+Results go to benchmarks/results/stability.json.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ METHODS = {
     "tsne": ("tsne", {}),
     "pacmap": ("pacmap", {}),
 }
-MOST = 2000  # rows of a set
-COMPONENTS = 50  # that the peers get of wider data, as Mercat takes by itself
+MOST = 2000  # maximum number of rows per data set
+COMPONENTS = 50  # number of principal components for peers, as Mercat's default
 MAPS = 10
 LEFT_OUT = 0.05
 
 
 def displacement(Y: np.ndarray, first: np.ndarray) -> float:
-    """Median distance of points of a map, aligned onto another, over the spread of that."""
+    """Median distance between points of two aligned maps, divided by the spread of the second."""
     if Y.shape[1] == 2:
         Y, first = Y - Y.mean(axis=0), first - first.mean(axis=0)
     else:
@@ -53,14 +53,14 @@ def displacement(Y: np.ndarray, first: np.ndarray) -> float:
 
 
 def draws(n: int, kind: str) -> Iterator[tuple[int, np.ndarray]]:
-    """A seed and the rows of each map."""
+    """Seed and rows of each map."""
     for seed in range(MAPS):
         rows = np.random.default_rng(seed).permutation(n)
         yield seed, np.sort(rows[round(LEFT_OUT * n) :]) if kind == "subsamples" else np.arange(n)
 
 
 def run(name: str, folder: str, store: Store) -> None:
-    """One set by all methods."""
+    """Measure one data set by all methods and store the results."""
     X = data.load(name, folder).X
     X = X[np.random.default_rng(0).permutation(len(X))[:MOST]]
     for title, (method, options) in METHODS.items():

@@ -8,8 +8,8 @@ Mercat for several values of `detail` (the largest only with 0), and by other me
 map:
 
 - "excess": `mercat.metrics.false_structure`, 0 for a smooth density, with its standard error;
-- "dense": the share of points that have more than 2.5 times as many neighbours nearby as a smooth density
-  gives, and "dense_by_chance", that share for points placed at random;
+- "dense": the fraction of points with more than 2.5 times as many others nearby as with a smooth density,
+  and "dense_by_chance", the same for random points;
 - "roundness": the ratio of the two variances of the six nearest neighbours about their point, averaged over
   points: about .43 for a smooth density, less for points on rings and along lines.
 
@@ -39,13 +39,13 @@ from mercat import Mercat, metrics
 
 RESULTS = Path(__file__).parent / "results" / "structureless.json"
 SIZES = (300, 900, 3000, 30_000, 300_000)
-FEW, SHEETS = 900, (900, 3000)  # points up to which several draws are made; sizes that are drawn
+FEW, SHEETS = 900, (900, 3000)  # maximum number of points for several draws; sizes of the sheet
 DETAILS = (0.0, 0.03, 0.1, 0.3, 1.0)
 PEERS = ("pca", "umap", "tsne", "pacmap")
-DENSE = 2.5  # times the expected number of points nearby
-INNER = 0.1  # share of the area around a point, as in `false_structure`
-NEAREST = 6  # neighbours whose roundness is taken
-SAMPLE = 5000  # points that are asked for their neighbours
+DENSE = 2.5  # threshold of dense points, relative to the expected number of points nearby
+INNER = 0.1  # fraction of the area around a point, as in `false_structure`
+NEAREST = 6  # number of neighbours for roundness
+SAMPLE = 5000  # number of points whose neighbours are computed
 # Standard deviations of the first 50 principal components of the even digits of MNIST.
 # fmt: off
 MNIST = (
@@ -87,12 +87,13 @@ def draw(name: str, n: int, seed: int) -> np.ndarray:
 
 
 def measures(Y: np.ndarray) -> dict[str, float]:
-    """What a map of structureless data shows."""
+    """Measures of a map of structureless data."""
     Y = np.asarray(Y, dtype=np.float64)
     n = len(Y)
-    k = min(max(20, n // 60), 100)  # as `false_structure` has it
+    k = min(max(20, n // 60), 100)  # as in `false_structure`
     excess = metrics.false_structure(Y, k=k)
-    tree = cKDTree(Y)  # on the sphere, of chords: caps have areas as the squares of their chords
+    # Chords on the sphere: the area of a cap is proportional to the squared chord.
+    tree = cKDTree(Y)
     some = Y[np.random.default_rng(0).permutation(n)[:SAMPLE]]
     distance, near = tree.query(some, max(k, NEAREST) + 1)
     inner = tree.query_ball_point(some, distance[:, k] * np.sqrt(INNER), return_length=True) - 1
@@ -110,14 +111,14 @@ def measures(Y: np.ndarray) -> dict[str, float]:
 
 @functools.cache
 def session_of(method: str) -> Any:
-    """A process that embeds by another method, to the end of the run: what it compiles stays compiled."""
+    """A process for another method, kept until the end of the run, so that the method compiles once."""
     session = peers.Session(method).__enter__()
     atexit.register(session.__exit__)
     return session
 
 
 def embedded(method: str, X: np.ndarray, detail: float) -> tuple[np.ndarray | None, dict[str, Any]]:
-    """A map of X, and whether there is one, or why not."""
+    """A map of X (or None), and its status or the reason of a failure."""
     if method != "mercat":
         return session_of(method).run(X, seed=0)
     return Mercat(detail=detail, random_state=0).fit_transform(X), {"status": "ok"}
@@ -142,7 +143,7 @@ def key_of(name: str, n: int, method: str, detail: float) -> str:
 
 
 def measure(name: str, n: int, method: str, detail: float, draws: int) -> dict[str, Any]:
-    """A record: means over the draws, with the standard error of the mean."""
+    """Return a record of means over the draws, with their standard errors."""
     found = []
     for seed in range(draws if n <= FEW else 1):
         Y, outcome = embedded(method, draw(name, n, seed), detail)
@@ -156,7 +157,7 @@ def measure(name: str, n: int, method: str, detail: float, draws: int) -> dict[s
 
 
 def sheet(n: int, folder: Path) -> Path:
-    """A picture of all maps of n points: a row for each set, a column for each map."""
+    """Draw all maps of n points: one row per set, one column per map."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -186,7 +187,7 @@ def sheet(n: int, folder: Path) -> Path:
 
 
 def table(store: Store) -> str:
-    """A line for each map."""
+    """Print one line per map."""
     lines = [f"{'':28} {'excess':>14} {'dense':>6} {'chance':>6} {'round':>6}"]
     for key, r in store.records.items():
         if r["status"] != "ok":

@@ -2,9 +2,9 @@
 
     python -m benchmarks.uncertainty [n ...]
 
-Fits and uncertainties take turns in one process. Times are of the processor, over all threads, which other
-processes change little; ratios are of medians. Data are clusters that overlap, and clusters far apart, which
-are fitted faster. Results go to benchmarks/results/uncertainty.json.
+Fits and uncertainties alternate in one process. Processor times of all threads are measured, which other
+processes hardly affect; ratios are those of medians. Data are clusters that overlap, and clusters far apart,
+which are fitted faster. Results go to benchmarks/results/uncertainty.json.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ DATA: tuple[Callable[[int], np.ndarray], ...] = (overlapping, separate)
 
 
 def run(data: Callable[[int], np.ndarray], n: int, store: Store) -> None:
-    """Fit and judge n points in turns."""
+    """Time fit and uncertainty of n points alternately and store the result."""
     name, X = data.__name__, data(n)
-    Mercat(random_state=0).fit(X[:2000])  # what is compiled or loaded once
+    Mercat(random_state=0).fit(X[:2000])  # compile and load code
     fits, judged = [], []
     for turn in range(TURNS):
         start = time.process_time()

@@ -38,7 +38,7 @@ DRAWN = """() => {
     gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
 }"""
 
-# A frame is over when one pixel of it can be read back.
+# A frame is complete when one of its pixels can be read back.
 TURN = """async (turns) => {
     const stage = document.querySelector(".stage");
     const gl = document.querySelector("canvas.points-layer").getContext("webgl2");
@@ -54,7 +54,7 @@ TURN = """async (turns) => {
     return times;
 }"""
 
-# A step of a brush, by a key: the handler brings charts and colours up to date before it returns.
+# One step of a brush by keyboard: the handler updates charts and colours before it returns.
 FILTER = """async (steps) => {
     const handle = document.querySelector("[role=slider]");
     const gl = document.querySelector("canvas.points-layer").getContext("webgl2");

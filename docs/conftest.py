@@ -10,7 +10,7 @@ collect_ignore_glob = ["*.py", "_ext/*", "_build/*", "generated/*", "gallery/*",
 
 
 def pytest_collection_modifyitems(items):
-    """Scanpy's own plots warn with a matplotlib that is newer than it."""
+    """Ignore warnings of scanpy's plots with newer versions of matplotlib."""
     here = Path(__file__).parent
     warning = "ignore:The set_.* function:PendingDeprecationWarning"
     for item in items:
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    """Files that examples write do not stay."""
+    """Run each example in a temporary folder."""
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)

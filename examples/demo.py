@@ -1,4 +1,4 @@
-"""Embeds the digits and the Smiley without and with detail; prints measures, writes maps and explorers."""
+"""Embed the digits and the Smiley with and without detail, print measures, and write maps and explorers."""
 
 from __future__ import annotations
 

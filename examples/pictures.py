@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the guides into docs/images, or into another folder.
+"""Draw the pictures of the README and the guides into docs/images or another folder.
 
     python -m examples.pictures [opening hero detail smiley explorer] [--folder FOLDER]
 
@@ -55,14 +55,14 @@ def draw_opening(folder: Path) -> None:
 
 
 def enlarge_names(ax: Any, size: float) -> None:
-    """Write the digits' names larger, with a halo."""
+    """Enlarge the class labels and add a halo."""
     for text in ax.texts:
         if text.get_text().isdigit():
             text.set(fontsize=size, path_effects=[withStroke(linewidth=4, foreground="white")])
 
 
 def draw_hero(folder: Path) -> None:
-    """The digits as a map with their names, beside the globe they come from."""
+    """The digits as a map with class labels, and on the globe."""
     Y, digit = digits_at(0.0), load_digits().target
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
     plot.map(Y, digit, labels=True, legend=False, size=15, ax=left)
@@ -74,7 +74,7 @@ def draw_hero(folder: Path) -> None:
 
 
 def draw_smiley(folder: Path) -> None:
-    """The Smiley as it is, beside Mercat's map of it."""
+    """The Smiley data, and Mercat's map of them."""
     X, part = datasets.smiley(random_state=0)
     Y = Mercat(random_state=0).fit_transform(X)
     axes = plot.compare({"Original": X, "Mercat": upright(X, Y)}, part, size=4)
@@ -84,9 +84,9 @@ def draw_smiley(folder: Path) -> None:
 
 
 def upright(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Y turned or mirrored about the middle of the map as the original X stands.
+    """Rotate or mirror Y about the centre of the map to the orientation of the data X.
 
-    Neither changes an angle, so which way is up is for the reader to choose.
+    Angles do not change.
     """
     flat = projections.project(Y, "lambert")
     return projections.inverse(facing(flat, X, mirror=True), "lambert")
@@ -140,7 +140,7 @@ def draw_explorer(folder: Path) -> None:
 
 
 def save(figure: Any, path: Path, *, dpi: int) -> None:
-    """Write a picture in 256 colours, which looks the same at half the size."""
+    """Write a picture in 256 colours, which halves its size."""
     figure.savefig(path, dpi=dpi)
     plt.close(figure)
     picture = Image.open(path).convert("RGB")

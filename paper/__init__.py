@@ -1,6 +1,6 @@
-"""Tables and figures of the paper, with its numbers beside ours.
+"""Tables and figures of the paper, with the paper's numbers and ours.
 
     python -m paper --data DIR
 
-runs what has not been run yet, then writes REPORT.md and the figures.
+runs missing experiments, then writes REPORT.md and the figures.
 """

@@ -1,4 +1,4 @@
-"""Run what has not been run, then write figures and report: `python -m paper --data DIR`."""
+"""Run missing experiments, then write figures and report: `python -m paper --data DIR`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Contest(NamedTuple):
 
 
 class Wins(NamedTuple):
-    """On how many sets Mercat preserves angles best, distances, and both, of how many."""
+    """Number of sets on which Mercat preserves angles, distances, and both best, and number of sets."""
 
     angle: int
     distance: int
@@ -39,7 +39,7 @@ class Wins(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Ours against the paper's own Mercat."""
+    """Our results compared with the paper's Mercat."""
 
     name: str
     measure: str
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 def contests(results: Results, rivals: tuple[str, ...]) -> list[Contest]:
-    """Angles and distances of every set, against the best of the rivals on any input.
+    """Compare angles and distances of each set with the best rival on any input.
 
     `results` are by set, method and number of components given to the method.
     """
@@ -87,7 +87,7 @@ def comparisons(results: Results, table: str, method: str = "mercat") -> list[Co
 
 
 def explanation(comparison: Comparison, others: Results, note: str) -> str:
-    """Why a number is below the paper's, as far as the results tell."""
+    """Explain a number below the paper's, as far as the results allow."""
     name, measure = comparison.name, comparison.measure
     if note.startswith("stand-in"):
         return "other data: the paper's were not to be had."
@@ -115,6 +115,6 @@ def explanation(comparison: Comparison, others: Results, note: str) -> str:
 
 
 def _as_low(absolute: Mapping[str, Number], comparison: Comparison) -> bool:
-    """Whether the minimum of the paper's own loss is nearer to ours than to the paper's number."""
+    """Whether the minimum of the paper's loss is closer to our number than to the paper's."""
     found = absolute[comparison.measure].mean
     return abs(found - comparison.ours.mean) < abs(found - comparison.paper.mean)

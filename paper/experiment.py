@@ -26,11 +26,11 @@ METHODS = (
 )
 PEERS = tuple(method for method in METHODS if not method.startswith("mercat"))
 SEEDS = (1, 2, 3)
-N_LOSS = 900  # points whose triples the loss is taken over
+N_LOSS = 900  # number of points whose triples are used for the loss
 
 
 class Task(NamedTuple):
-    """One embedding to be made."""
+    """One embedding to compute."""
 
     name: str  # of the set
     method: str
@@ -57,7 +57,7 @@ def store(table: str, folder: Path = HERE) -> Store:
 
 
 def cached(table: str, task: Task) -> Path:
-    """Where the embedding of a task is kept."""
+    """Path of the cached embedding of a task."""
     return HERE / "cache" / table / f"{task.key}.npy"
 
 
@@ -71,7 +71,7 @@ def reference(
 
 
 def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, dict[str, float]]:
-    """The paper's four measures, with the standard error of what was sampled, and its loss."""
+    """The paper's four measures, with standard errors of sampled ones, and its loss."""
     found = {
         name: {"value": round(float(s), 5), "standard_error": round(s.standard_error, 6)}
         for name, s in measure.four_measures(ref, Y).items()
@@ -83,7 +83,7 @@ def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, dict[str, float
 
 
 def run(table: str, tasks: Iterable[Task], folder: str | None) -> None:
-    """Run the tasks that have no record yet; method by method, so that each compiles once."""
+    """Run the tasks without a record, one method at a time, so that each compiles once."""
     results = store(table)
     todo = [task for task in tasks if task.key not in results]
     todo.sort(key=lambda task: METHODS.index(task.method))  # stable: sets stay in order
@@ -127,7 +127,7 @@ def _fields(task: Task) -> dict[str, Any]:
 
 
 def embedding(table: str, task: Task, folder: str | None) -> np.ndarray | None:
-    """The embedding of a task, made again if it is not in the cache; None if it cannot be."""
+    """Embedding of a task, computed again if it is not cached; None if that is impossible."""
     path = cached(table, task)
     if not path.is_file():
         results = store(table)
@@ -143,15 +143,15 @@ def embedding(table: str, task: Task, folder: str | None) -> np.ndarray | None:
 
 
 def _standardized(X: np.ndarray) -> np.ndarray:
-    """Each feature to mean 0 and deviation 1; a constant one to 0."""
+    """Standardize each feature; constant ones become 0."""
     deviation = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
 
 
 def _most_variable(X: np.ndarray) -> np.ndarray:
-    """The 1000 features of the largest dispersion (variance over mean), standardised.
+    """The 1000 features with the largest dispersion (variance divided by mean), standardized.
 
-    In the manner of Zheng et al. (2017), whose recipe the PAGA repository applies to Paul15.
+    As in Zheng et al. (2017), whose recipe the PAGA repository applies to Paul15.
     """
     mean, variance = X.mean(axis=0), X.var(axis=0)
     dispersion = np.where(mean > 0, variance / np.where(mean > 0, mean, 1), 0)

@@ -30,7 +30,7 @@ NAMES = {
 
 
 def main(folder: str | None) -> list[Path]:
-    """Draw every figure whose data are there; the paths of those drawn."""
+    """Draw all figures whose data are available and return their paths."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -70,7 +70,7 @@ def _grid(rows: int, columns: int, width: float = 2.4, height: float = 2.4) -> A
 def _embeddings(
     name: str, table: str, sets: Any, folder: str | None, *, raw: bool = False
 ) -> Path | None:
-    """A row a set, a column a method; `raw` adds the data themselves, and all face as they do."""
+    """One row per set, one column per method; `raw` adds the data, and all maps are rotated onto them."""
     present = [s for s in sets if _has_data(s, folder)]
     if not present:
         return None
@@ -110,13 +110,13 @@ def _panel(ax: Any, Y: np.ndarray | None, labels: np.ndarray, heading: str) -> N
         ax.text(0.5, 0.5, "not available", ha="center", transform=ax.transAxes)
         ax.set_title(heading)
         return
-    # An angle is coloured by a scale whose two ends meet.
+    # Angles have a cyclic colour scale.
     palette = "twilight" if labels.dtype.kind == "f" else None
     plot.compare({heading: Y}, labels, axes=[ax], legend=False, palette=palette)
 
 
 def _flat(Y: np.ndarray | None) -> np.ndarray | None:
-    """Of a sphere, the part of its Mercator map where the points are, centred on them.
+    """Mercator map of points on a sphere, centred on them.
 
     Points within 5 degrees of the map's poles are drawn at that latitude.
     """

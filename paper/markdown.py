@@ -22,7 +22,7 @@ def best(numbers: Sequence[Number | None]) -> list[str]:
 
 
 def seconds(value: float) -> str:
-    """A time as people say it."""
+    """Format a time."""
     if value < 0.0995:
         return f"{1000 * value:.0f} ms"
     if value < 99.5:

@@ -1,4 +1,4 @@
-"""The paper's numbers, ours, and how the two compare."""
+"""The paper's numbers, our numbers, and their comparison."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Records = Mapping[str, dict[str, Any]]  # what a file of results holds
+Records = Mapping[str, dict[str, Any]]  # contents of a file of results
 DATA = Path(__file__).resolve().parent / "data"
 ROUNDING = 0.005  # the paper's tables have two decimals
 
 
 class Number(NamedTuple):
-    """A mean, and its deviation over draws (0 for one draw)."""
+    """A mean and its standard deviation over draws (0 for one draw)."""
 
     mean: float
     deviation: float = 0.0

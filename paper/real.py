@@ -1,4 +1,4 @@
-"""The table of real data: all methods on the data as they are, and other methods also on 50 components.
+"""The table of real data: all methods on the data, and other methods also on 50 components.
 
 The paper gives t-SNE 50 principal components and other methods the data. Since the measures use 50 components
 for most sets, each other method is also run on these, so that it has no disadvantage.
@@ -14,8 +14,8 @@ from .experiment import METHODS, Task, run
 
 TABLE = "real"
 NAMES = [name for name, entry in SETS.items() if entry.kind == "real"]
-# Iterations and milestones of the paper's appendix, but for MNIST: there the number of passes is cut
-# from 250, the milestone in proportion.
+# Iterations and milestones of the paper's appendix, except for MNIST: 50 passes instead
+# of 250, with the milestone in proportion.
 SCHEDULES: dict[str, dict[str, Any]] = {
     "blood": {"max_iter": 50, "milestones": [10, 30]},
     "pancreas": {"max_iter": 50, "milestones": [10, 30]},

@@ -1,4 +1,4 @@
-"""REPORT.md, written from the results. No number in it is typed by hand."""
+"""Generate REPORT.md with all of its numbers from the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLES = (
 
 
 def main(folder: Path = HERE, beside: Records | None = None) -> Path:
-    """Write the report of what is in `folder`/results, and of the rivals (`beside`); its path."""
+    """Write the report of `folder`/results and of the rivals (`beside`), and return its path."""
     records = {name: store(name, folder).records for name in TABLES}
     path = folder / "REPORT.md"
     found = rivals.read() if beside is None else beside
@@ -40,7 +40,7 @@ def main(folder: Path = HERE, beside: Records | None = None) -> Path:
 
 
 def compose(records: Mapping[str, Records], folder: Path, beside: Records) -> str:
-    """The whole report; a part without results says so."""
+    """Return the report; parts without results say so."""
     results = {}
     for name in (synthetic.TABLE, real.TABLE):
         results[name] = collect(records[name].values(), "set", "method", "n_components")

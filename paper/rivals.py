@@ -1,7 +1,7 @@
 """Comparison with the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
 
 All scores of rivals that are better than Mercat's are printed (`losses_table`), with the spread over draws.
-A rival that was not measured on all draws is compared on those that it was.
+A rival that was not measured on all draws is compared on its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .numbers import Records, shown
 
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "rivals.png"
 DEFAULT = "mercat 0"
-CLOSE = 0.005  # within which distances count as equal
+CLOSE = 0.005  # distances closer than this count as equal
 NAMES = {
     "angle": "angles",
     "distance": "distances",
@@ -36,7 +36,7 @@ NAMES = {
     "clumps": "clumps",
     "seconds": "processor seconds",
 }
-# Measures of which more is better, and Mercat's claim is about its default.
+# Measures (higher is better) for which the default of Mercat is compared.
 CLAIMED = ("angle", "distance")
 COMPARED = (
     *("angle", "distance", "neighborhood", "density"),
@@ -46,7 +46,7 @@ TITLES = {variant.key: variant.title for variant in VARIANTS}
 
 
 class Score(NamedTuple):
-    """A measure by seed, which draws synthetic data and is the method's on others."""
+    """A measure by seed, which draws synthetic data, or else is the seed of the method."""
 
     values: Mapping[int, float]
 
@@ -56,12 +56,12 @@ class Score(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """That of a sample; 0 for one seed."""
+        """Standard deviation of the sample; 0 for one seed."""
         values = list(self.values.values())
         return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
     def over(self, other: Score) -> Score:
-        """On the seeds that the other one has as well."""
+        """The score on the seeds that the other score also has."""
         return Score({seed: v for seed, v in self.values.items() if seed in other.values})
 
     def minus(self, other: Score) -> Score:
@@ -105,7 +105,7 @@ def _cell(number: Score, *, spread: bool, digits: int = 3) -> str:
 
 
 def table(found: Results, measure: str, *, spread: bool = False) -> str:
-    """A measure of every method on every set; the best of a set in bold."""
+    """A measure of every method on every set; the best per set in bold."""
     names = _sets(found)
     rows = []
     for key in _variants(found):
@@ -129,7 +129,7 @@ def _best(found: Results, name: str, measure: str) -> float:
 
 
 def structureless_table(found: Results) -> str:
-    """Clumps on maps of data that have none; 0 is right."""
+    """Clumps on maps of data without clumps; 0 is correct."""
     names = [name for name in STRUCTURELESS if any(key[0] == name for key in found)]
     rows = []
     for key in _variants(found):
@@ -148,7 +148,7 @@ class Better(NamedTuple):
 
     @property
     def digits(self) -> int:
-        """Decimals that show the margin."""
+        """Number of decimals that show the margin."""
         return 3 if self.by.mean >= 5e-4 else 4
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class Loss(NamedTuple):
 
 
 def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
-    """All of them: in angles and distances against the default, in the rest against the best `detail`."""
+    """All losses: against the default in angles and distances, else against the best `detail`."""
     lost = []
     for measure in measures:
         for name in _sets(found):
@@ -193,7 +193,7 @@ def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
 
 
 def losses_table(found: Results) -> str:
-    """Every loss: who is better, by how much, and whether beyond the spread over draws."""
+    """Table of losses: the better methods, their margins, and whether these exceed the spread over draws."""
     rows = []
     for loss in losses(found):
         best = f"{_cell(loss.best[1], spread=True)} at {loss.best[0].split()[1]}"
@@ -205,7 +205,7 @@ def losses_table(found: Results) -> str:
 
 
 def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False) -> str:
-    """Where Mercat's default is best in angles and distances, and where not; briefly without numbers."""
+    """Text on where Mercat's default is best in angles and distances; without numbers if `brief`."""
     names = [name for name in _sets(found) if (name, DEFAULT) in found]
     if not names:
         return "*Not measured yet.*\n"
@@ -235,7 +235,7 @@ def _best_rival(loss: Loss, brief: bool) -> str:
 
 
 def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
-    """Which of the sets are not the paper's own."""
+    """Text naming the sets that are not the paper's own."""
     stand_ins, subsets = (
         [SETS[n].title for n in names if notes.get(n, "").startswith(kind)]
         for kind in ("stand-in", "subset")
@@ -255,7 +255,7 @@ def _listed(titles: Sequence[str]) -> str:
 
 
 def notes(records: Records) -> dict[str, str]:
-    """What was embedded where it is not the paper's own data."""
+    """Data that differ from the paper's, by set."""
     return {r["set"]: r["note"] for r in records.values() if r.get("note")}
 
 
@@ -264,7 +264,7 @@ def notes_list(records: Records) -> str:
 
 
 def not_run(records: Records) -> str:
-    """Methods that did not run, and why."""
+    """Methods that did not run, with the reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for record in records.values():
         if record["status"] != "ok":
@@ -279,7 +279,7 @@ def not_run(records: Records) -> str:
 
 
 def versions(records: Records) -> str:
-    """Of which packages, in which versions, the methods are."""
+    """Packages of the methods, with versions."""
     found: dict[str, set[str]] = {}
     for record in records.values():
         for package, version in record.get("versions", {}).items():
@@ -300,7 +300,7 @@ def versions(records: Records) -> str:
 
 
 def curve(found: Results, name: str, method: str, beside: Score | None = None) -> np.ndarray:
-    """Neighbourhoods and distances over a method's dial, (values, 2), on all seeds or on those of a score."""
+    """Neighbourhoods and distances (values, 2) of a method by setting, over all seeds or those of a score."""
     keys = (Variant(method, value).key for value in DIALS[method][1])
     scores = [found[name, key] for key in keys if (name, key) in found]
     points = [[s[m] for m in ("neighborhood", "distance")] for s in scores]
@@ -310,7 +310,7 @@ def curve(found: Results, name: str, method: str, beside: Score | None = None) -
 
 
 def above(line: np.ndarray, point: np.ndarray, by: float = 0.0) -> bool:
-    """Whether no point of a line between the values of a dial is as good in both as the point, less `by`."""
+    """Whether no point of a polyline is as good in both coordinates as the point minus `by`."""
     steps = np.linspace(0, 1, 201)[:, None, None]
     between = line[:-1] * (1 - steps) + line[1:] * steps
     reached = np.vstack([between.reshape(-1, 2), line])
@@ -335,7 +335,7 @@ def above_mercat(found: Results, by: float = 0.0) -> dict[str, list[str]]:
 
 
 def tradeoff_text(found: Results) -> str:
-    """On how many sets no rival lies above Mercat's curve, and who does elsewhere."""
+    """Text on the number of sets without rivals above Mercat's curve, and on the rivals elsewhere."""
     points = above_mercat(found)
     if not points:
         return "*Not measured yet.*\n"
@@ -359,7 +359,7 @@ def tradeoff_text(found: Results) -> str:
 
 
 def main() -> Path | None:
-    """Draw the figure, which the site shows as well; its path."""
+    """Draw the figure, which the site also shows, and return its path."""
     found = collect(read())
     if not _sets(found):
         return None
@@ -379,9 +379,9 @@ _MARKERS = "s^vD<>pPXhd*"
 
 
 def figure(found: Results) -> Any:
-    """Neighbourhoods against distances: dials as curves, other methods as points, one panel per set.
+    """Neighbourhoods against distances: methods with several settings as curves, others as points, per set.
 
-    Methods that keep distances much worse than all values of the dials are hollow, at the lower edge.
+    Methods with much worse distances than all curves are hollow, at the lower edge.
     """
     import matplotlib.pyplot as plt
 
@@ -439,8 +439,8 @@ def figure(found: Results) -> Any:
 def leaders_table(found: Results) -> str:
     """For each measure, the settings of Mercat and of rivals with the best mean rank over the sets.
 
-    The first draw or seed counts, which all of them have. Only those are ranked that were measured on all
-    sets that Mercat was.
+    Ranks are those of the first draw or seed, which all methods have. Only methods that were measured on
+    all of Mercat's sets are ranked.
     """
     names = [name for name in _sets(found) if (name, DEFAULT) in found]
     rows = []
@@ -469,7 +469,7 @@ def leaders_table(found: Results) -> str:
 
 
 def section(records: Records) -> str:
-    """The part of the report, or nothing without results."""
+    """Section of the report, or nothing without results."""
     found = collect(records)
     if not _sets(found):
         return ""

@@ -1,9 +1,9 @@
 """The table of run times: all methods on all data sets, on one machine, in one run.
 
-Each method has its own process, which makes a small first call to compile code. Then methods take turns,
-and the shortest time counts, since other load can only prolong it. All start from the raw matrix, and the
-time includes the reduction to 50 principal components, which makes every other method faster. There is no
-seed, so that UMAP can use all cores.
+Each method has its own process, which makes a small first call to compile code. Then methods alternate, and
+the shortest time counts, since other load only increases times. All start from the raw matrix, and the time
+includes the reduction to 50 principal components, which makes every other method faster. There is no seed,
+so that UMAP can use all cores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ONE_TURN_BEYOND = 20_000  # points
 
 
 def main(folder: str | None) -> None:
-    """Time the sets that have no record yet; a set is timed as a whole or not at all."""
+    """Time all methods on the sets without a record."""
     results = store(TABLE)
     todo = [name for name in NAMES if name not in results]
     for name in tqdm(todo, desc=TABLE, unit="set", disable=not todo):
@@ -66,7 +66,7 @@ def _race(X: np.ndarray) -> dict[str, Any]:
 
 
 def _rank(times: Mapping[str, float]) -> int:
-    """Mercat's place among the methods that embed by more than a projection."""
+    """Rank of Mercat among the methods other than projections."""
     return 1 + sum(t < times["mercat"] for m, t in times.items() if m not in ("mercat", "pca"))
 
 
@@ -75,7 +75,7 @@ def _warm(record: dict[str, Any]) -> dict[str, float]:
 
 
 def in_short(records: Records) -> str:
-    """Mercat's place on how many sets, and against the paper's own time."""
+    """Text on Mercat's ranks, and on its times compared with the paper's."""
     timed = {n: _warm(r) for n, r in records.items() if r["status"] == "ok"}
     if not timed:
         return "- **Run time**: no results yet."

@@ -1,4 +1,4 @@
-"""Does the scaling of the features, which the paper does not state, explain its numbers?"""
+"""Whether the scaling of features, which the paper does not state, explains its numbers."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _against_paper(results: claims.Results, name: str) -> str | None:
 
 
 def data_sets(records: Mapping[str, Records]) -> str:
-    """What was embedded, and how it differs from what the paper embedded."""
+    """Data sets, and their differences from the paper's."""
     seen: dict[str, dict[str, Any]] = {}
     for part in records.values():
         for record in part.values():
@@ -194,7 +194,7 @@ def _main_table(results: claims.Results, name: str) -> str:
 
 
 def _verdicts(results: claims.Results, name: str, notes: Mapping[str, str]) -> str:
-    """Every number below the paper's Mercat, and why; then how the peers compare."""
+    """Explain each number below the paper's Mercat, then compare the peers."""
     found = claims.comparisons(results, name)
     missed = [c for c in found if c.verdict == "miss"]
     if not found:
@@ -231,7 +231,7 @@ def _peers_against_paper(results: claims.Results, name: str) -> str:
 
 
 def loss_table(results: Mapping[str, claims.Results]) -> str:
-    """What Algorithm 1 leaves of the paper's loss, and what minimising it further does."""
+    """The paper's loss after Algorithm 1, and the effect of minimising it further."""
     together = {**results["synthetic"], **results["real"]}
     ways = ("mercat-algorithm1", "mercat-absolute", "mercat")
     rows, lower, worse = [], 0, 0
@@ -327,7 +327,7 @@ def neighborhood_table(records: Records) -> str:
     return "\n".join(parts)
 
 
-# ------------------------------------------------------------------ around
+# ------------------------------------------------------------------ other parts
 
 
 def picture(folder: Path, name: str, caption: str) -> str:
@@ -370,7 +370,7 @@ def _embeddings(records: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
 
 
 def _not_run(records: list[dict[str, Any]]) -> list[str]:
-    """Whatever was not run, and why: nothing is left out in silence."""
+    """All methods that were not run, with the reason."""
     failed: dict[tuple[str, str], set[str]] = {}
     for record in records:
         for method, r in ((record.get("method"), record), *record.get("methods", {}).items()):

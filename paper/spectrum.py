@@ -1,7 +1,7 @@
 """Singular values and effective ranks of the matrices of cosines, on 500 points of Paul15.
 
 At each point i, Theta_i holds the cosines of the angles at i between all pairs of other points. Its
-effective rank (Roy and Vetterli 2007) is exp of the entropy of its singular values over their sum.
+effective rank (Roy and Vetterli 2007) is the exponential of the entropy of its normalized singular values.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .experiment import SCALINGS, store
 from .numbers import Records, shown
 
 TABLE = "spectrum"
-PAPER_RANK = 13.8  # the paper's mean effective rank, the one number of its text
+PAPER_RANK = 13.8  # the paper's mean effective rank, the only number in its text
 N_POINTS = 500
 N_SHOWN = 50
 QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
 
 def singular_values(X: np.ndarray) -> np.ndarray:
-    """Those of Theta_i that may not be zero, descending, for each row i of X.
+    """Singular values of Theta_i that may be nonzero, in descending order, for each row i of X.
 
     Theta_i = A A^T with the unit directions from i to the others as rows of A: its singular values
-    are also those of A^T A, which is smaller where X has few columns.
+    are also those of A^T A, which is smaller if X has few columns.
     """
     values = []
     for i in range(len(X)):
@@ -42,7 +42,7 @@ def effective_rank(values: np.ndarray) -> np.ndarray:
 
 
 def variants(X: np.ndarray) -> dict[str, np.ndarray]:
-    """What the paper may have taken angles in."""
+    """Variants of the data in which the paper may have computed angles."""
     return {
         "50 components": methods.principal_components(X, 50),
         "all genes": X,

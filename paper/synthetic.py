@@ -11,7 +11,7 @@ NAMES = [name for name, entry in SETS.items() if entry.kind != "real"]
 
 
 def tasks() -> list[Task]:
-    """Smiley and Mammoth are one data set each in the paper, and so for Algorithm 1 here:
+    """Tasks of the table. As in the paper, Smiley and Mammoth have one draw for Algorithm 1:
     1000 passes over 3000 and 10,000 points take minutes.
     """
     return [

@@ -31,11 +31,11 @@ PROFILES = {"equal strengths": [1.0, 1.0, 1.0], "strengths 16 : 4 : 1": [16.0, 4
 SIZES = [125, 250, 500, 1000, 2000]
 LEGS = [4, 8, 16, 32, 64, 128, 256]
 REPEATS = 3
-MANY = 10  # where a draw is cheap and noisy
+MANY = 10  # small, noisy draws
 
 
 def limit(sigma: np.ndarray, phi: float) -> np.ndarray:
-    """1 - f(sigma): how much of u u^T the estimate loses, by Theorem 1."""
+    """1 - f(sigma): the fraction of u u^T that the estimate loses, by Theorem 1."""
     root = np.sqrt(phi)
     return (1 + root * sigma) / (sigma * (sigma + root))
 
@@ -52,7 +52,7 @@ def angles(V: np.ndarray, triples: np.ndarray) -> np.ndarray:
 
 
 def strength(folder: str | None) -> dict[str, object]:
-    """Mean error of the angles against the strength of the signal."""
+    """Simulate the mean error of the angles by strength of the signal."""
     rows = []
     for profile, shape in PROFILES.items():
         for s in STRENGTHS:
@@ -68,7 +68,7 @@ def strength(folder: str | None) -> dict[str, object]:
 
 
 def convergence(folder: str | None) -> dict[str, object]:
-    """What is lost of u u^T against the limit, over strengths and over sizes."""
+    """Simulate the loss of u u^T and its limit, by strength and size."""
     rows = []
     cases = [(N, s) for s in STRENGTHS if s <= 64] + [(n, 4.0) for n in SIZES]
     for n, s in dict.fromkeys(cases):
@@ -82,7 +82,7 @@ def convergence(folder: str | None) -> dict[str, object]:
 
 
 def subsampling(folder: str | None) -> dict[str, object]:
-    """Error of loss and gradient at the start, against the number of legs an apex."""
+    """Simulate the error of loss and gradient at the start by number of legs per apex."""
     rows, missing = [], {}
     for name in ("gauss10", "paul15"):
         try:

@@ -20,7 +20,7 @@ WIDTH, ROW, BOX, HEIGHT = 860, 62, 106, 26
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name below `mercat`, packages by their own."""
+    """Paths of all modules by dotted name relative to `mercat`."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -29,7 +29,7 @@ def modules() -> dict[str, Path]:
 
 
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
-    """Modules that a file imports: of Mercat with a leading dot and their path, of others the package."""
+    """Modules imported by a file: those of Mercat with a leading dot, others by package."""
     tree, known = ast.parse(path.read_text()), modules()
     package = path.relative_to(PACKAGE).parts[:-1]
     found = set()
@@ -51,7 +51,7 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs when a file is imported: all but the bodies of functions, and what is for types alone."""
+    """Nodes that run at import: all except bodies of functions and type-checking blocks."""
     for child in ast.iter_child_nodes(node):
         for_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
         if not for_types and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -60,7 +60,7 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def graph() -> dict[str, set[str]]:
-    """What each folder or file at the top of the package imports of the others."""
+    """Imports between the top-level folders and files of the package."""
     found: dict[str, set[str]] = {}
     for name, path in modules().items():
         top = name.split(".")[0]
@@ -76,7 +76,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def drawing(imported: dict[str, set[str]]) -> str:
-    """The picture of a graph without cycles, as SVG."""
+    """Draw an acyclic graph as SVG."""
 
     @functools.cache
     def behind(name: str) -> frozenset[str]:
@@ -94,7 +94,7 @@ def drawing(imported: dict[str, set[str]]) -> str:
         sorted(n for n in imported if height(n) == k) for k in range(1 + max(map(height, imported)))
     ]
     place: dict[str, tuple[float, float]] = {}
-    for k, row in enumerate(rows):  # above the middle of what they import, as far as there is room
+    for k, row in enumerate(rows):  # above the centre of their imports, if there is space
         wanted = {n: sum(place[o][0] for o in arrows[n]) / max(len(arrows[n]), 1) for n in row}
         for i, name in enumerate(sorted(row, key=lambda n: (wanted[n], n))):
             x = WIDTH * (i + 0.5) / len(row)

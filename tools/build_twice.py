@@ -1,8 +1,8 @@
-"""Build sdist and wheels twice, compare them, and leave them in dist/: what `make dist` runs.
+"""Build sdist and wheels twice, compare them, and leave them in dist/ (`make dist`).
 
     python tools/build_twice.py [PLATFORM ...]
 
-A wheel for each platform in CROSS of hatch_build.py, or for those that are named; the `ziglang` package
+Builds a wheel for each platform in CROSS of hatch_build.py, or for the given ones; the `ziglang` package
 compiles for all of them.
 """
 
@@ -23,7 +23,7 @@ from hatch_build import CROSS, VARIABLE  # noqa: E402
 
 
 def build(folder: Path, platforms: list[str]) -> dict[str, str]:
-    """Names of the built files, with their SHA-256."""
+    """Build into `folder` and return the names of the files with their SHA-256."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run([*command, "--sdist"], check=True, stdout=subprocess.DEVNULL)
     for platform in platforms:

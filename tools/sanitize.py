@@ -2,8 +2,8 @@
 
     python tools/sanitize.py
 
-Before, `tests/threads.c` runs with ThreadSanitizer. Needs GCC with its sanitizers. A read or a write beyond
-an array, undefined behaviour, or a data race ends the run.
+First, `tests/threads.c` runs with ThreadSanitizer. Requires GCC with its sanitizers. Out-of-bounds access,
+undefined behaviour and data races end the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
         environment = {
             **os.environ,
             "LD_PRELOAD": " ".join(runtimes),
-            "ASAN_OPTIONS": "detect_leaks=0",  # Python's own, at its end
+            "ASAN_OPTIONS": "detect_leaks=0",  # leaks of Python at exit
             "CI": "1",
         }
         command = [sys.executable, __file__, str(library)]
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def tests_on(library: Path) -> int:
-    """Run the tests, all but those of building, in this process; what ends it is told at once."""
+    """Run the tests, except those of building, in this process, without capturing output."""
     import pytest
 
     from mercat._kernels import _build

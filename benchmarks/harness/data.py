@@ -20,7 +20,7 @@ Folder = str | os.PathLike[str] | None
 
 
 class Data(NamedTuple):
-    """A set as an experiment takes it."""
+    """A data set as used in experiments."""
 
     X: np.ndarray
     labels: np.ndarray
@@ -28,7 +28,7 @@ class Data(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What is known of a set before it is read."""
+    """Metadata of a data set that is not loaded yet."""
 
     title: str
     kind: str  # "toy", "synthetic" or "real"

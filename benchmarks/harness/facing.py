@@ -6,7 +6,7 @@ import numpy as np
 
 
 def facing(flat: np.ndarray, X: np.ndarray, *, mirror: bool = True) -> np.ndarray:
-    """A map in the plane turned, and mirrored if that helps and is allowed, as the planar X stands.
+    """Rotate a planar map onto planar data X, and mirror it if that helps and is allowed.
 
     This changes no angle and no distance.
     """

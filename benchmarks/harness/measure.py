@@ -19,7 +19,7 @@ MEASURES = ("angle", "distance", "neighborhood", "density")
 
 
 class Reference(NamedTuple):
-    """A set, and what embeddings of it are measured against."""
+    """A data set and the reference data for its measures."""
 
     data: Data
     X: np.ndarray  # for angles, distances and densities
@@ -27,7 +27,9 @@ class Reference(NamedTuple):
 
 
 def reference(data: Data, n_components: int | None) -> Reference:
-    """Of a set with more columns, its principal components stand for it; None: of no set."""
+    """Reference of a data set: its first `n_components` principal components if it has more columns.
+
+    If `n_components` is None, all columns are used."""
     few = n_components is None or data.X.shape[1] <= n_components
     X = data.X if few else methods.principal_components(data.X, n_components)
     return Reference(data, X, denoise(data.X, "auto"))

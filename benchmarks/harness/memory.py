@@ -8,25 +8,25 @@ STATUS = Path("/proc/self/status")
 
 
 def resident() -> int:
-    """Bytes in memory now; where the system does not tell, the most there have been."""
+    """Bytes in memory now, or the peak on systems that do not report the current value."""
     return _status("VmRSS") if STATUS.exists() else peak()
 
 
 def peak() -> int:
-    """The most bytes in memory since the start, or since `forget_peak`.
+    """Peak memory in bytes since the start, or since `forget_peak`.
 
-    (`ru_maxrss` alone would count what the process that started this one had.)
+    (`ru_maxrss` alone would include the memory of the parent process.)
     """
     if STATUS.exists():
         return _status("VmHWM")
-    import resource  # which Windows does not have
+    import resource  # not available on Windows
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_maxrss  # in bytes on macOS, which has no /proc
 
 
 def forget_peak() -> None:
-    """Count the peak from now on, where the system can."""
+    """Reset the peak, if the system supports it."""
     if STATUS.exists():
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -1,8 +1,7 @@
 """Methods by name: those of `mercat compare`, Mercat's variants, and the paper's settings.
 
-This file runs under the interpreter that has the method, which need not have anything else but
-NumPy (and need not be newer than Python 3.10). With a seed, methods run on one core, which makes them
-repeatable; without one (None), on all cores.
+This file runs in the interpreter that has the method, which needs only NumPy (and may be as old as Python
+3.10). With a seed, methods run on one core, which makes them repeatable; without one (None), on all cores.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ METHODS = {
     "mercat-detail": Method("Mercat, `detail=0.3`", "mercat._estimator", "mercat", _detail),
     "mercat-algorithm1": Method("Mercat, Algorithm 1", "mercat._estimator", "mercat", _algorithm1),
 }
-# Environment variables that name an interpreter which has the method; by default it is the running one.
+# Environment variables with the path of the interpreter of a method (default: the running one).
 PYTHON = {
     **dict.fromkeys(
         ("umap", "tsne", "densmap", "pacmap", "umap-sphere", "localmap"), "MERCAT_PEERS_PYTHON"
@@ -112,7 +111,7 @@ def load(method):
     if METHODS[method].distribution == "mercat":
         import mercat
 
-        versions["mercat"] = mercat.__version__  # that of the source, which may be newer
+        versions["mercat"] = mercat.__version__  # version of the source, which may be newer
     return versions
 
 
@@ -122,11 +121,11 @@ def embed(method, X, seed, options=None, neighbors=None, paper=True):
     Parameters
     ----------
     seed : int or None
-        None: all cores, and a result that may differ each time.
+        None uses all cores; results may then differ between runs.
     options : dict, optional
-        Keywords of the method, before all others.
+        Keyword arguments of the method, which take precedence over all others.
     neighbors : int, optional
-        The size of the neighbourhood, by the name that the method has for it.
+        Size of the neighbourhood, passed under the name used by the method.
     paper : bool
         Whether to use the paper's settings rather than the method's own defaults.
     """

@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.harness import methods
 
 ROOT = Path(__file__).resolve().parents[2]
-# UMAP compiles its approximate search of neighbours only beyond 4096 points.
+# UMAP compiles its approximate neighbour search only for more than 4096 points.
 SMALL, LARGE, SWITCH = 500, 5000, 4096
 
 
@@ -89,10 +89,10 @@ class Session:
         n_components : int or None
             Number of principal components to which X is reduced first, within the measured time.
         options : dict, optional
-            More keywords of the method.
+            Additional keyword arguments of the method.
         warm : bool
-            First make a call on a small sample of the rows, so that what is compiled at the first
-            call is compiled; its seconds are reported apart.
+            First make a call on a small sample of the rows, so that compilation is not timed; its
+            seconds are reported separately.
         paper : bool
             Whether to use the paper's settings rather than the method's own defaults.
 
@@ -101,7 +101,7 @@ class Session:
         embedding : array (n, 2 or 3), or None if there is none
         outcome : dict
             "status" ("ok", "not installed" or "failed"), "reason" if not ok, "code" if the process
-            ended (the session is of no more use), "seconds" (of the
+            ended (the session can no longer be used), "seconds" (of the
             "import", of the "first" small call if any, of the "fit", and "cpu": processor seconds of the
             fit), "versions", "warnings".
         """
@@ -152,7 +152,7 @@ def run(method, X, **job):
 
 
 def race(methods, X, *, turns, n_components=None, options=None):
-    """Methods take turns at X, each in a process of its own that has made a first, small call.
+    """Run methods alternately on X, each in its own process after a small first call.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ def race(methods, X, *, turns, n_components=None, options=None):
     X : array (n, d)
     turns : int
     n_components, options : dict, optional
-        What `Session.run` takes, by method, where it is not the default.
+        Arguments of `Session.run` by method, if they are not the defaults.
 
     Returns
     -------
     dict
-        By method the embedding of the first turn (None if there is none) and its outcome, with the
+        For each method, the embedding of the first turn (None if there is none) and its outcome, with the
         seconds of all turns as "turns".
     """
     n_components, options = n_components or {}, options or {}
@@ -199,7 +199,7 @@ def _without(status, reason):
 
 
 class _Heard(logging.Handler):
-    """Keeps what a method logs as a warning: some lower a parameter and go on."""
+    """Collect warnings logged by a method: some lower a parameter and continue."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -210,9 +210,9 @@ class _Heard(logging.Handler):
 
 
 def serve():
-    """Do the jobs in the folders that arrive, a line each, and answer "done" after each."""
+    """Run the jobs in the folders read from stdin, one per line, and print "done" after each."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what methods print must not be taken for an answer
+    os.dup2(2, 1)  # output of methods must not be mistaken for an answer
     for line in sys.stdin:
         work(Path(line.rstrip("\n")))
         answers.write("done\n")
@@ -220,7 +220,7 @@ def serve():
 
 
 def work(folder):
-    """Do the job in a folder: the other half of `Session.run`."""
+    """Run the job in a folder: the worker's part of `Session.run`."""
     job = json.loads((folder / "job.json").read_text())
     X = np.load(folder / "X.npy", allow_pickle=False)
     heard = _Heard()

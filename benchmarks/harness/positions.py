@@ -38,7 +38,7 @@ class Positions:
         self.folder = Path(folder)
 
     def outcome(self, name: str, method: str, seed: int, data: str) -> dict[str, Any] | None:
-        """What came of a run on data of this fingerprint; None if there was none."""
+        """Outcome of a run on data with this fingerprint, or None."""
         path = self._path(name, method, seed, ".json")
         if not path.is_file():
             return None
@@ -59,7 +59,7 @@ class Positions:
         Y: np.ndarray | None,
         outcome: dict[str, Any],
     ) -> None:
-        """Keep an embedding, if there is one, and its outcome."""
+        """Store an embedding, if there is one, and its outcome."""
         path = self._path(name, method, seed, ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)

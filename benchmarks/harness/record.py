@@ -18,7 +18,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """Cores, processor and system; no name of a host or a user."""
+    """Cores, processor and system, without names of host or user."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"cores": cores, "cpu": _cpu_model(), "system": platform.system()}
 
@@ -33,7 +33,7 @@ def _cpu_model() -> str:
 
 
 def stamp(**fields: Any) -> dict[str, Any]:
-    """A record: the fields, the machine, the time (UTC)."""
+    """Return a record of the fields, the machine and the time (UTC)."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {**fields, "machine": machine(), "time": now}
 
@@ -60,7 +60,7 @@ class Store:
         return self.records[key]
 
     def put(self, key: str, record: dict[str, Any]) -> None:
-        """Keep a record; the file is replaced in one step, never half written."""
+        """Store a record; the file is replaced atomically."""
         self.records[key] = record
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".part")
@@ -74,7 +74,7 @@ def each_set(
     results: Path,
     run: Callable[[str, str, Store], None],
 ) -> None:
-    """The command line of a benchmark: run(name, folder, store) for all sets, or for those named."""
+    """Command line of a benchmark: call run(name, folder, store) for all data sets, or those named."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, help="folder of the real data sets")
     parser.add_argument("sets", nargs="*", default=list(sets), help="all by default")

@@ -1,4 +1,4 @@
-"""Explorers that pages embed: each is one HTML file beside the pages."""
+"""Explorers embedded in pages, each in a separate HTML file."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def angle_on_sphere() -> Any:
 
 
 def crowded_cosines() -> Any:
-    """Cosines of random triples: near 1/2 and ever narrower as the dimension grows."""
+    """Cosines of random triples, which concentrate around 1/2 in high dimensions."""
     figure, ax = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
     rng = np.random.default_rng(0)
     for d, color in ((2, GRAY), (5, GREEN), (20, BLUE), (100, ORANGE)):
@@ -102,7 +102,7 @@ def crowded_cosines() -> Any:
 
 
 def calibration() -> Any:
-    """Cosines of the digits against those of two maps, each with the line it is measured by."""
+    """Cosines of the digits against those of two maps, each with its regression line."""
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.0), sharey=True, layout="constrained")
     rng = np.random.default_rng(0)
     for ax, objective in zip(axes, ("absolute", "calibrated"), strict=True):
@@ -124,7 +124,7 @@ def calibration() -> Any:
 
 
 def denoised_angles() -> Any:
-    """True angles of a planted structure against those of the noisy data, and of its components."""
+    """True angles of a known structure against those of noisy data, and of its components."""
     rng = np.random.default_rng(1)
     n, d = 400, 1000
     t = rng.uniform(0, 2 * np.pi, n)
@@ -151,7 +151,7 @@ def denoised_angles() -> Any:
 
 
 def spectrum() -> Any:
-    """Which components of the digits stand above the noise, and what keeping more of them gives."""
+    """Components of the digits above the noise, and the effect of keeping more components."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
     data, model = digits()
     chosen = digits(n_spectral="auto")[1].components_.shape[0]
@@ -179,7 +179,7 @@ def spectrum() -> Any:
 
 
 def landmarks() -> Any:
-    """What more landmarks give on the digits."""
+    """Effect of the number of landmarks on the digits."""
     figure, ax = plt.subplots(figsize=(6.2, 3.2), layout="constrained")
     sizes = [20, 50, 100, 200, 500, 1000]
     scores = []
@@ -205,7 +205,7 @@ def trust() -> Any:
 
 
 def error_bars() -> Any:
-    """Groups in a row, whose places are certain, and three beside it, which a map has no room for."""
+    """Groups in a row with small error bars, and three others that a map cannot show faithfully."""
     rng = np.random.default_rng(0)
     centers = np.zeros((8, 8))
     centers[:5, 0] = [0, 4, 8, 12, 16]
@@ -225,7 +225,7 @@ def error_bars() -> Any:
 
 
 def cells_by_detail() -> Any:
-    """Blood cells that come with scanpy, with detail 0 and 0.3."""
+    """Scanpy's blood cells, with detail 0 and 0.3."""
     import mercat
 
     adata = blood_cells()
@@ -239,7 +239,7 @@ def cells_by_detail() -> Any:
 
 
 def cells() -> Any:
-    """Blood cells that come with scanpy: kinds, and a marker of monocytes."""
+    """Scanpy's blood cells, coloured by type and by a marker of monocytes."""
     import mercat
 
     adata = blood_cells()
@@ -252,13 +252,13 @@ def cells() -> Any:
 
 
 def side_by_side() -> Any:
-    """The Smiley through t-SNE and Mercat."""
+    """The Smiley data, embedded by t-SNE and Mercat."""
     from sklearn.manifold import TSNE
 
     X, part = datasets.smiley(random_state=0)
     few = np.random.default_rng(0).permutation(len(X))[:1000]
     X, part = X[few], part[few]
-    with threadpool_limits(1):  # on cores that are not idle, waiting threads make it slow
+    with threadpool_limits(1):  # several threads are slow on busy cores
         flat = TSNE(random_state=0).fit_transform(X)
     sphere = Mercat(random_state=0).fit_transform(X)
     disc = projections.project(sphere, "lambert")
@@ -280,7 +280,7 @@ def _triples(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def first_map() -> Any:
-    """What the program of the home page draws."""
+    """The figure drawn by the code of the home page."""
     plt.rcParams["font.size"] = 14
     figure, ax = plt.subplots(figsize=(5.2, 5.2), layout="constrained")
     data, model = digits()

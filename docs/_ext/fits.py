@@ -1,4 +1,4 @@
-"""Fits that several figures share."""
+"""Fits shared by several figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def digits(**parameters: Any) -> tuple[Any, Mercat]:
 
 @functools.cache
 def blood_cells() -> Any:
-    """Scanpy's blood cells with the plain map of them."""
+    """Scanpy's blood cells with a plain map."""
     import scanpy as sc
 
     import mercat

@@ -1,6 +1,6 @@
 """Generate figures and explorers for the pages.
 
-They are written to docs/generated, which is not committed, at the start of a build.
+They are written to docs/generated (not committed) at the start of a build.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, no font, no network."""
+"""Formulas as MathML, which browsers render without scripts, fonts or network requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def _mathml(node: nodes.Element, *, as_block: bool) -> str:
-    # Sizes of brackets are for the browser to find.
+    # Browsers choose the size of brackets.
     code = re.sub(r"\\[bB]ig(?![a-zA-Z])", "", node.astext()).strip()
     try:
         return latex2mathml.tex2mathml(code, as_block=as_block)

@@ -84,7 +84,7 @@ def fragments() -> dict[str, str]:
 
 
 def rivals_tables(measured: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """Everything about the strongest rivals; a measure has the table `rivals_<measure>`."""
+    """All tables and texts about rivals; the table of a measure is `rivals_<measure>`."""
     found = rivals.collect(measured)
     if not found:
         names = (
@@ -119,7 +119,7 @@ def _results(name: str) -> dict[str, Any]:
 
 
 def filled(text: str) -> str:
-    """A text with marks, with its tables updated."""
+    """Return a text with its marked tables updated."""
     made = fragments()
     return re.sub(
         r"(<!-- (\w+) -->\n).*?(<!-- end -->)",
@@ -130,7 +130,7 @@ def filled(text: str) -> str:
 
 
 def records() -> list[dict[str, Any]]:
-    """Every embedding that was measured with its default settings."""
+    """Records of all embeddings with default settings."""
     found = []
     for path in sorted((ROOT / "paper" / "results").glob("*.json")):
         for record in json.loads(path.read_text("utf-8")).values():
@@ -141,7 +141,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def measures_table(results: Mapping[tuple[Any, ...], Mapping[str, Number]], *kinds: str) -> str:
-    """The four measures of every set and method that has been run, the best in bold."""
+    """The four measures of all sets and methods with results, the best in bold."""
     sets = [name for name, entry in SETS.items() if entry.kind in kinds]
     sets = [name for name in sets if any(key[0] == name for key in results)]
     methods = [m for m in METHODS if any((name, m, None) in results for name in sets)]
@@ -162,7 +162,7 @@ def notes(measured: Iterable[Mapping[str, Any]]) -> str:
 
 
 def wins(results: claims.Results, notes: Mapping[str, str] = MappingProxyType({})) -> str:
-    """On how many sets Mercat with its defaults is best, where it is not, and on which data."""
+    """Number of sets on which Mercat with its defaults is best, and the exceptions."""
     found = claims.contests(results, claims.NONLINEAR)
     if not found:
         return ""
@@ -198,7 +198,7 @@ def _counted(names: Sequence[str]) -> str:
 
 
 def speed_table(core: Mapping[str, Any]) -> str:
-    """One run of all methods on the same data and machine, fastest first."""
+    """Times of all methods on the same data and machine, fastest first."""
     results = core.get("peers", {}).get("results", {})
     methods = {name: found for name, found in results.items() if _timed(found)}
     ordered = sorted(methods, key=lambda name: methods[name]["seconds"]["fit"])
@@ -218,7 +218,7 @@ def _timed(found: Any) -> bool:
 
 
 def small_table(core: Mapping[str, Any]) -> str:
-    """Seconds of all methods on small sets."""
+    """Times of all methods on small sets."""
     results = core.get("small", {}).get("results", {})
     if not results:
         return NOT_YET
@@ -241,7 +241,7 @@ def scale_table(scale: Mapping[str, Any]) -> str:
 
 
 def literal_table(core: Mapping[str, Any]) -> str:
-    """The exact solver beside the paper's algorithm as it is written."""
+    """The exact solver compared with the paper's algorithm as written."""
     results = core.get("literal", {}).get("results", {})
     rows = []
     for name, entry in results.items():
@@ -265,7 +265,7 @@ def _measured(scale: Mapping[str, Any], section: str) -> dict[int, Mapping[str, 
 
 
 def growth_table(scale: Mapping[str, Any]) -> str:
-    """Time and memory against the number of points, without detail and with it."""
+    """Time and memory by number of points, with and without detail."""
     plain, detailed = _measured(scale, "cpu"), _measured(scale, "detail")
     rows = []
     for n in sorted({*plain, *detailed}):
@@ -304,7 +304,7 @@ def cluster_text(scale: Mapping[str, Any]) -> str:
 
 
 def torchdr_table(found: Mapping[str, Any]) -> str:
-    """Seconds and measures beside TorchDR on a GPU."""
+    """Times and measures of Mercat and TorchDR on a GPU."""
     if "torchdr" not in found:
         return NOT_YET
     rows = []
@@ -338,7 +338,7 @@ def billion_text(scale: Mapping[str, Any], gpu: Mapping[str, Any]) -> str:
 
 
 def cores_table(found: Mapping[str, Any]) -> str:
-    """Seconds of a fit by the number of threads."""
+    """Time of a fit by number of threads."""
     if not found:
         return NOT_YET
     results = [found[name]["results"] for name in ("plain", "detail")]
@@ -352,7 +352,7 @@ def cores_table(found: Mapping[str, Any]) -> str:
 
 
 def device_table(found: Mapping[str, Any]) -> str:
-    """Seconds, recall, memory and measures of fits on a GPU."""
+    """Time, recall, memory and measures of fits on a GPU."""
     if not found:
         return NOT_YET
     fits, rows = found["fits"]["results"], []
@@ -370,7 +370,7 @@ def device_table(found: Mapping[str, Any]) -> str:
 
 
 def searches_table(found: Mapping[str, Any]) -> str:
-    """Seconds and recall of searches of neighbours."""
+    """Time and recall of neighbour searches."""
     names = list(dict.fromkeys(name for entry in found.values() for name in entry["searches"]))
     rows = []
     for name in names:
@@ -391,7 +391,7 @@ def dial_table(found: Mapping[str, Any]) -> str:
 
 
 def _little(found: Mapping[str, Any]) -> str:
-    """Gains and costs of a little detail, in words."""
+    """Text on the gains and costs of a small `detail`."""
     little = SHORT_DIAL[1]
     brings, costs = {}, []
     for name in DIAL_SETS:
@@ -430,7 +430,7 @@ def by_seed_table(found: Mapping[str, Any]) -> str:
 
 
 def sizes_table(found: Mapping[str, Any]) -> str:
-    """The same for parts of one set, and all of it."""
+    """The same for subsets of one data set."""
     sizes = {r["n"]: r["set"] for r in found.values() if r["set"].startswith(WHOLE)}
     return _dial_table(found, {sizes[n]: f"{n:,} points" for n in sorted(sizes)})
 
@@ -439,7 +439,7 @@ _BESIDE_DIAL = ("umap", "tsne")
 
 
 def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    """Measures by `detail`, and those of two peers where they were measured on the same set."""
+    """Measures by `detail`, and those of two peers if measured on the same set."""
     columns = [f"mercat/{value:g}" for value in SHORT_DIAL]
     if all(f"{name}/{peer}" in found for name in titles for peer in _BESIDE_DIAL):
         columns += _BESIDE_DIAL
@@ -457,7 +457,7 @@ def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
-    """For each set and peer, the value of `detail` with the best least margin, and the margins."""
+    """The value of `detail` whose smallest margin is largest, and its margins, for each set and peer."""
     rows, close, better = [], [], []
     for key, entry in summarize(found).items():
         name, method = key.split("/")
@@ -479,7 +479,7 @@ _HERE = {
 
 
 def ingest_table(found: Mapping[str, Any]) -> str:
-    """Held-out cells by `tl.ingest` and by scanpy's, all of them and those of one label."""
+    """Held-out cells placed by `tl.ingest` and by scanpy: all cells, and those of one label."""
     head = ["reference", "query", "labels", "scanpy's", "angles", "detail 0.3", "scanpy's"]
     head += ["labels on the map", "detail 0.3", "scanpy's"]
     rows = []
@@ -498,7 +498,7 @@ def ingest_table(found: Mapping[str, Any]) -> str:
 
 
 def align_table(found: Mapping[str, Any]) -> str:
-    """Movement of old points, angles and neighbourhoods kept, fresh and aligned, as data grow by a fifth."""
+    """Movement of old points, and angle and neighbourhood preservation, as data grow by a fifth."""
     head = [
         "data",
         "points",
@@ -526,7 +526,7 @@ _MAPS_OF = {
 
 
 def calibration_table(found: Mapping[str, Any]) -> str:
-    """Mean coverage of regions over fresh maps, by kind of map, and its range over distributions."""
+    """Mean coverage of regions by kind of map, and its range over distributions."""
     rows = []
     for setting, title_ in _MAPS_OF.items():
         for kind, words in (
@@ -565,7 +565,7 @@ def _column_means(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def uncertainty_table(found: Mapping[str, Any]) -> str:
-    """Processor time of 20 maps over that of a fit."""
+    """Processor time of 20 maps, divided by that of a fit."""
     rows = [
         [
             f"{record['n']:,} points in {record['data']} clusters",
@@ -617,7 +617,7 @@ def pseudotime_table(found: Mapping[str, Any]) -> str:
 
 
 def structureless_table(found: Mapping[str, Any]) -> str:
-    """Maps of data without structure: excess of clumps, and the share of dense points."""
+    """Maps of data without structure: excess, and fraction of dense points."""
     maps = [("mercat", detail) for detail in DETAILS] + [(peer, 0.0) for peer in PEERS]
     head = ["data", "points"]
     head += [f"detail {d:g}" if m == "mercat" else title(m) for m, d in maps]

@@ -3,7 +3,7 @@ A closed cycle
 ==============
 
 A cycle, such as the phases of a dividing cell, has no beginning. Here, a noisy closed curve lies in 40
-dimensions; on the map it is closed, too, in the order of its phase.
+dimensions; on the map, it is also closed and in the order of its phase.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Blood cells, with scanpy
 ========================
 
-From an AnnData object to a map by kind of cell and by gene. The cells come with scanpy; `mercat.tl.mercat`
-takes their principal components.
+From an AnnData object to maps coloured by cell type and by gene. The cells are a data set of scanpy;
+`mercat.tl.mercat` embeds their principal components.
 """
 
 import scanpy as sc
