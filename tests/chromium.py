@@ -9,12 +9,12 @@ import pytest
 
 from benchmarks.harness.browser import FLAGS
 
-# Frames are put together without OpenGL in software: half the time. WebGL2 is not touched by it.
+# Compositing without software OpenGL takes half the time. WebGL2 is not affected.
 QUICK = ["--disable-gpu-compositing"]
 
 
 def missing(what):
-    """Skip with the reason, or fail where everything is meant to be there."""
+    """Skip with the reason, or fail if CI is set."""
     if os.environ.get("CI"):
         pytest.fail(what)
     pytest.skip(what)

@@ -32,13 +32,13 @@ def digits() -> np.ndarray:
 
 @pytest.fixture
 def brief_descent(monkeypatch):
-    """A tenth of the iterations with detail, for tests that do not look at the map."""
+    """A tenth of the iterations with detail, for tests that do not check the map."""
     monkeypatch.setattr("mercat._detail.descent.N_ITER", 30)
 
 
 @pytest.fixture
 def two_blas_threads():
-    """BLAS with two threads, so that a limit of one can be seen: `make test` allows each process one."""
+    """BLAS with two threads, so that a limit of one has an effect (`make test` allows one per process)."""
     with threadpool_limits(2, user_api="blas"):
         if blas_threads() != {2}:
             pytest.skip("needs a BLAS whose number of threads can be set")

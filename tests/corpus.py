@@ -47,7 +47,7 @@ TEXTS = ["", " ", "0", "-1", "1e999", "nan", "inf", "0x10", "1_000", "٣", "1,5"
 
 
 def mutate(name: str, sample: hostile.Sample, number: int, seed: int, folder: Path) -> Path:
-    """Write file `number` of a format, below `folder`, and tell where it is."""
+    """Write file `number` of a format into `folder` and return its path."""
     rng = np.random.default_rng([seed, zlib.crc32(name.encode()), number])
     kind = next((k for k in STRUCTURED if sample.name.endswith(k)), None)
     if kind is None or number % 2 == 0:
@@ -63,7 +63,7 @@ def mutate(name: str, sample: hostile.Sample, number: int, seed: int, folder: Pa
 
 
 def damage(rng: np.random.Generator) -> tuple[Any, ...]:
-    """One of the damages of `hostile.DAMAGE`, by a generator of NumPy's."""
+    """Apply one kind of damage of `hostile.DAMAGE`, chosen by a NumPy generator."""
     place = (_pick(rng, ["head", "tail", "any"]), int(rng.integers(2**20)))
     length = int(rng.integers(1, 65))
     kind = _pick(
@@ -91,7 +91,7 @@ def _pick(rng: np.random.Generator, choices: list[Any]) -> Any:
 
 
 def array(rng: np.random.Generator, old: np.ndarray | None = None) -> np.ndarray:
-    """An array like another but for its type, shape or values; or one that has nothing to do with it."""
+    """Change the type, shape or values of an array, or return an unrelated one."""
     if old is None or rng.random() < 0.2:
         shape = tuple(int(n) for n in rng.choice([0, 1, 2, 3, 12, 13, 40], size=rng.integers(4)))
         old = rng.integers(-3, 20, size=shape).astype(float)
@@ -222,7 +222,7 @@ def _change_text(path: Path, rng: np.random.Generator) -> None:
 
 
 def change_json(tree: Any, rng: np.random.Generator) -> None:
-    """Replace, remove or add one value, anywhere in a tree of dictionaries and lists, in place."""
+    """Replace, remove or add one value in a tree of dictionaries and lists, in place."""
     nodes = [node for node in _nodes(tree) if node]
     if not nodes:
         return
@@ -263,7 +263,7 @@ def _change_hdf5(path: Path, rng: np.random.Generator) -> None:
             return
         name = _pick(rng, names)
         item = file.get(name)
-        if item is None:  # a link that leads nowhere
+        if item is None:  # a dangling link
             return
         what = _pick(
             rng, ["attribute"] * 5 + ["data"] * 6 + ["link"] * 2 + ["delete", "odd", "move"]
@@ -389,7 +389,7 @@ def _change_zarr(path: Path, rng: np.random.Generator) -> None:
         part.write_text(json.dumps(tree))
         for consolidated in path.glob(
             ".zmetadata"
-        ):  # or what stands elsewhere would not be looked at
+        ):  # otherwise, values elsewhere would not be read
             if rng.random() < 0.7:
                 consolidated.unlink()
     elif what == "chunk":
@@ -413,7 +413,7 @@ def _change_zarr(path: Path, rng: np.random.Generator) -> None:
 
 
 def _change_arrow(path: Path, rng: np.random.Generator) -> None:
-    """Other types of columns, names that occur twice, and what pandas wrote of itself beside them."""
+    """Change types of columns, names (also to duplicates), or the metadata of pandas."""
     import pyarrow as pa
     from pyarrow import feather, parquet
 
@@ -457,7 +457,7 @@ def _change_arrow(path: Path, rng: np.random.Generator) -> None:
         else:
             feather.write_feather(table, str(path))
     except Exception:
-        return  # a format that does not hold such a column
+        return  # a format that does not support such a column
 
 
 def _change_idx(path: Path, rng: np.random.Generator) -> None:

@@ -51,7 +51,7 @@ def visit(browser, tmp_path):
         context.close()
 
 
-# Six places that are easy to tell apart, five points each
+# Six distant positions with five points each
 LONGITUDE = np.radians([0, 60, -60, 20, 180, -20])
 LATITUDE = np.radians([0, 10, -10, 50, 0, -50])
 CENTERS = from_lonlat(LONGITUDE, LATITUDE)
@@ -140,14 +140,14 @@ def hold_still(page):
 
 
 def color_by(page, name):
-    """Click a column's name, unless it gives the colours already."""
+    """Click a column's name, unless it already colours the points."""
     button = page.get_by_role("button", name=f"Colour by {name}", exact=True)
     if button.get_attribute("aria-pressed") == "false":
         button.click()
 
 
 def display(page, control):
-    """A control of the Display menu, which is opened if necessary."""
+    """Return a control of the Display menu, which is opened if necessary."""
     if not page.locator(".gear").evaluate("(gear) => gear.open"):
         page.get_by_label("Display", exact=True).click()
     return page.locator(".display").get_by_label(control)

@@ -18,7 +18,9 @@ def fingerprint(n_jobs: int = 1, detail: float = 0.0, n: int = 600) -> dict:
     X = load_digits().data[:n]
     parameters = {"solver": "landmarks", "n_landmarks": 200, "random_state": 0}
     model = Mercat(detail=detail, n_jobs=n_jobs, **parameters)
-    with mock.patch.object(descent, "N_ITER", 60):  # a fifth: enough to tell bits and maps apart
+    with mock.patch.object(
+        descent, "N_ITER", 60
+    ):  # a fifth, which suffices to compare bits and maps
         Y = model.fit_transform(X)
     new = model.transform(X[:300] + 0.5)
     arrays = [Y, new, model.point_loss_, model.landmarks_, model.history_]

@@ -39,7 +39,7 @@ FORMATS = {
 
 
 def finding(answer: dict, path: Path) -> str | None:
-    """What is wrong with what came of a file; None if nothing is."""
+    """Describe what is wrong with the outcome of a file, or return None."""
     if answer["outcome"] not in ("read", "refused"):
         return f"{answer['outcome']} {answer['kind']}: {answer['message'][:200]}"
     if answer["seen"]:
@@ -59,7 +59,7 @@ def fuzz(
     seed: int,
     folder: Path,
 ) -> tuple[Counter, dict[str, list[str]]]:
-    """How many files were read and refused, and findings with the numbers of their files."""
+    """Return the number of files read and refused, and findings by file number."""
     counts: Counter = Counter()
     findings: dict[str, list[str]] = {}
     names = FORMATS[format]

@@ -39,7 +39,7 @@ def main() -> None:
     many = sample.assemble is hostile._folder
     path = sample.write(place / "here")
     whole = sample.write(place / "whole")
-    # Of a folder of files one is made anew, which the first byte names.
+    # In a folder, one file is replaced; the first byte selects it.
     if many:
         for k, part in enumerate(parts):
             (place / "seeds" / str(k)).write_bytes(bytes([k % 256]) + sample.parts[part])

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-SECONDS = 60  # of work that reading a small file may take
+SECONDS = 60  # maximum processor time for reading a small file
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(12, 4)).astype(np.float32)
 _Y = _X[:, :3] / np.linalg.norm(_X[:, :3], axis=1, keepdims=True)
@@ -34,7 +34,7 @@ _LABELS = np.array(list("abc" * 4))
 
 @dataclass(frozen=True)
 class Sample:
-    """A valid file in parts that can be damaged one by one, and how to put it together."""
+    """A valid file in parts that can be damaged separately, and a function that joins them."""
 
     reader: str
     name: str
@@ -87,7 +87,7 @@ def _bytes_of(write: Callable[[Any], Any], folder: Path, name: str) -> bytes:
 
 
 def samples(folder: Path) -> dict[str, Sample]:
-    """Every format that is read, by a short name; `folder` is where they are made."""
+    """Samples of all formats by short name, created in `folder`."""
     found: dict[str, Sample] = {}
 
     def add(
@@ -224,7 +224,7 @@ def _add_annotated(add: Callable[..., None], folder: Path) -> None:
     adata.write_h5ad(folder / "p.h5ad", compression="gzip")
     add("packed h5ad", "table", "a.h5ad", (folder / "p.h5ad").read_bytes())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of zarr's next format
+        warnings.simplefilter("ignore")  # of zarr format 3
         adata.write_zarr(folder / "a.zarr")
     add("zarr", "table", "a.zarr", _parts(folder / "a.zarr"), _folder)
     write_map(adata, _Y, _X[:, 0], {"status": "done"})
@@ -273,7 +273,7 @@ def _add_datasets(add: Callable[..., None], folder: Path) -> None:
 
 
 def idx(array: np.ndarray) -> bytes:
-    """An array in the format of MNIST."""
+    """Encode an array in the format of MNIST."""
     shape = struct.pack(f">{array.ndim}I", *array.shape)
     return bytes([0, 0, 8, array.ndim]) + shape + array.tobytes()
 
@@ -364,7 +364,7 @@ class Reader:
 
 
 def _work(pid: int) -> float:
-    """Seconds that a process has worked; those in which it had to wait do not count."""
+    """Processor time of a process in seconds, without waiting."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -392,7 +392,7 @@ DAMAGE = st.one_of(
 
 
 def damaged(content: bytes, damage: tuple[Any, ...]) -> bytes:
-    """The content with one kind of damage."""
+    """Return the content with one kind of damage."""
     kind, *rest = damage
     if kind == "digits":
         return _with_digits(content, *rest)
@@ -429,7 +429,7 @@ def _over(content: bytes, at: int, new: bytes) -> bytes:
 
 
 def _with_digits(content: bytes, k: int, value: Any) -> bytes:
-    """The k-th number in text replaced, counted around."""
+    """Replace the k-th number in a text (modulo their count)."""
     found = list(re.finditer(rb"\d+", content[:20_000]))
     if not found:
         return content

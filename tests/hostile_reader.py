@@ -14,7 +14,7 @@ import sys
 import warnings
 from pathlib import Path
 
-GROWTH = 3 << 29  # bytes of address space that reading one file after the other may take: 1.5 GiB
+GROWTH = 3 << 29  # maximum growth of the address space over all files, in bytes: 1.5 GiB
 FORBIDDEN = {
     "os.exec",
     "os.fork",
@@ -30,14 +30,14 @@ watching = False
 
 
 def watch(event, arguments):
-    """Called for every audited event of the interpreter."""
+    """Audit hook of the interpreter."""
     writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
     if watching and (event in FORBIDDEN or writes):
         seen.append(f"{event} {arguments!r:.200}")
 
 
 def readers():
-    """Ways into Mercat for a file, by name."""
+    """Functions of Mercat that read files, by name."""
     from mercat import datasets
     from mercat._files.model import read_model
     from mercat.cli._console import Console
@@ -67,7 +67,7 @@ def readers():
 
 
 def use_table(table):
-    """What commands do with a table that was read: it must hold what it says."""
+    """Use a table as commands do, to check that its contents match its metadata."""
     import numpy as np
 
     from mercat.cli._outputs import Embedded, color_column, embedding_frame
@@ -82,7 +82,7 @@ def use_table(table):
 
 
 def use_model(model):
-    """A model that was loaded places a point, or says why not."""
+    """Place a point with a loaded model; errors must be clear."""
     import numpy as np
 
     with contextlib.suppress(ValueError), warnings.catch_warnings():
@@ -92,7 +92,7 @@ def use_model(model):
 
 
 def info(path):
-    """`mercat info`, which looks at anything."""
+    """Run `mercat info`, which accepts any file."""
     from mercat.cli._app import app
 
     with contextlib.redirect_stdout(io.StringIO()):
@@ -100,7 +100,7 @@ def info(path):
 
 
 def attempt(read, path):
-    """What comes of reading a file: the outcome, the kind of error and its message."""
+    """Read a file; return the outcome, the type of the error and its message."""
     from mercat.cli._problems import BadInput
 
     try:

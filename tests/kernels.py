@@ -7,12 +7,12 @@ from threadpoolctl import threadpool_info
 
 
 def blas_threads() -> set[int]:
-    """The numbers of threads that its libraries may use."""
+    """Maximum numbers of threads of the BLAS libraries."""
     return {
         library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
     }
 
 
 def apart(Y1: np.ndarray, Y2: np.ndarray) -> float:
-    """The largest distance between the same rows."""
+    """Largest distance between corresponding rows."""
     return float(np.linalg.norm(Y1.astype(np.float64) - Y2, axis=1).max())

@@ -11,13 +11,13 @@ from typing import Any
 
 
 def environment(env: dict[str, str] | None = None) -> dict[str, str]:
-    """That of this process, with more, and with the modules that tests share."""
+    """Environment of this process with additional variables and the shared test modules."""
     folders = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders)), **(env or {})}
 
 
 def python(code: str, *arguments: object, env: dict[str, str] | None = None) -> Any:
-    """What a program prints last, read as JSON; its warnings and errors fail the test."""
+    """Run a program and parse the last line of its output as JSON; warnings and errors fail the test."""
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", code, *map(str, arguments)],
         env=environment(env),

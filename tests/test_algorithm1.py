@@ -124,7 +124,7 @@ def run(X, **changes):
 
 
 def test_first_adam_step_is_the_learning_rate(problem):
-    """Adam's first step is the rate times the sign of the gradient, in each angle that has one."""
+    """The first step of Adam is the learning rate times the sign of the gradient, if nonzero."""
     X = problem[0]
     steps = []
     run(X, max_iter=1, report=lambda i, loss, Y: steps.append(Y) and False)

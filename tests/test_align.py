@@ -26,7 +26,7 @@ def apart(A: np.ndarray, B: np.ndarray) -> float:
 
 @pytest.fixture(scope="module")
 def grown():
-    """Digits in any order, a map of five sixths of them, and a map of all that knows nothing of it."""
+    """Shuffled digits, a map of five sixths of them, and an independent map of all."""
     X = load_digits().data
     X = X[np.random.default_rng(0).permutation(len(X))[:1300]]
     m = len(X) * 5 // 6
@@ -49,7 +49,7 @@ def test_a_fifth_more_data_hardly_move_old_points_or_lower_angle_preservation(gr
     lost = angle_preservation(X, fresh.embedding_) - angle_preservation(X, aligned.embedding_)
     assert lost < 0.01
     placed = aligned.transform(X[m:])
-    assert apart(placed, aligned.embedding_[m:]) < 3  # new rows are turned alike
+    assert apart(placed, aligned.embedding_[m:]) < 3  # new rows are rotated in the same way
 
 
 def test_positions_of_some_points_work_like_a_model(grown):
@@ -63,7 +63,7 @@ def test_positions_of_some_points_work_like_a_model(grown):
 
 
 def test_placed_points_keep_their_positions_for_any_landmarks():
-    """Few landmarks, other ones than the old map's: each point is placed anew, but held where it was."""
+    """With few landmarks that differ from the old ones, placed points still keep their positions."""
     X = load_digits().data
     X = X[np.random.default_rng(0).permutation(len(X))]
     m = len(X) * 5 // 6
@@ -150,7 +150,7 @@ def test_alignment_to_a_mirrored_map_mirrors(grown):
 
 
 def test_new_clusters_are_not_pulled_to_old_points():
-    """A map of a few kinds says nothing of others: where these bring new angles, points move."""
+    """A map of a few classes does not determine others: points move if these add new angles."""
     X, label = load_digits(return_X_y=True)
     few, more = X[label < 3][:300], X[label >= 3][:250]
     old = Mercat(random_state=0).fit(few)
@@ -249,7 +249,7 @@ def test_cells_are_matched_by_name():
     shared = new.obs_names.intersection(old.obs_names)
     assert len(shared) == 500
     assert apart(new[shared].obsm["X_mercat_sphere"], old[shared].obsm["X_mercat_sphere"]) < 2
-    part = old[:300].copy()  # of which the landmarks' numbers are not known
+    part = old[:300].copy()  # whose landmarks are unknown
     tl.mercat(new, align_to=part, random_state=1)
     assert tl.model(new).landmarks_.max() < 600
 

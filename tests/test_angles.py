@@ -240,7 +240,7 @@ def test_gradient_is_bounded_where_the_map_has_no_direction(where, dtype):
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
 @pytest.mark.parametrize("separation", [1e-1, 1e-3, 1e-5])
 def test_distances_of_near_neighbours_are_accurate(on_host, dtype, separation, scale, monkeypatch):
-    """Neither by mending them, nor by double precision, as on a device."""
+    """By correction on the host, and in double precision on a device."""
     monkeypatch.setattr(_angles, "on_host", lambda array: on_host and isinstance(array, np.ndarray))
     rng = np.random.default_rng(8)
     X = rng.normal(size=(40, 50))
@@ -261,7 +261,7 @@ def test_a_block_without_coincident_points_has_no_mask():
 
 
 def test_a_block_keeps_its_own_distances():
-    """What it was made from may be overwritten."""
+    """The arrays from which the block was computed may be overwritten."""
     X = np.random.default_rng(8).normal(size=(6, 3))
     distances = inverse_distances(X[:2], X[2:])
     legs = legs_with_ones(X[:2], X[2:], distances)

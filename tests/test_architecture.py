@@ -27,13 +27,13 @@ EXTRAS = {
     "scanpy",
     "pyarrow",
 }
-LOADED_LATE = {"_widget.py"}  # as a whole, where its extra is
+LOADED_LATE = {"_widget.py"}  # as a whole, if its extra is installed
 SHOWS = {"_draw", "plot", "pl", "viewer", "cli"}
 LONGEST_FILE, LONGEST_FUNCTION = 600, 80  # lines, without the docstring of the function
 
 
 def behind(part: str) -> set[str]:
-    """The part and all that it imports, directly or not."""
+    """A part and all parts that it imports, directly or indirectly."""
     imported, found, new = graph(), set(), {part}
     while new:
         found |= new
@@ -67,7 +67,7 @@ def test_computing_modules_do_not_import_plotting(part):
 def test_mathematics_imports_only_numpy_and_scipy(folder):
     files = [path for name, path in modules().items() if name.split(".")[0] == folder]
     outside = {name for path in files for name in imports(path) if not name.startswith(".")}
-    assert outside - sys.stdlib_module_names <= {"numpy", "scipy", "torch"}  # torch on its devices
+    assert outside - sys.stdlib_module_names <= {"numpy", "scipy", "torch"}  # torch for devices
 
 
 @pytest.mark.parametrize("name", sorted(modules()))

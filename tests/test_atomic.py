@@ -81,7 +81,7 @@ def test_files_that_cannot_be_restored_are_reported_and_kept(tmp_path, monkeypat
     found = contents(tmp_path)
     assert found.pop("a") == "new"
     assert found.pop("b") == "old"
-    assert "old" in found.values()  # the only copy of what "a" was
+    assert "old" in found.values()  # the only copy of the old "a"
     assert all(name in str(caught.value) for name in found if name.startswith(".a"))
 
 
@@ -93,7 +93,7 @@ def test_several_files_are_replaced_together(tmp_path):
 
 @posix
 def test_saving_does_not_touch_the_umask(tmp_path, monkeypatch):
-    """It belongs to all threads: another one that makes a file meanwhile would get it open to everybody."""
+    """All threads share the umask: files created by other threads could become accessible to everybody."""
     before, asked = os.umask(0o027), []
     try:
         monkeypatch.setattr(atomic.os, "umask", lambda mask: asked.append(mask) or 0)
@@ -114,7 +114,7 @@ def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
         meanwhile = stat.S_IMODE(part.stat().st_mode)
         part.write_text("new")
     assert meanwhile & 0o600 == 0o600
-    assert meanwhile & 0o077 & ~mode == 0  # nobody else could look into the part either
+    assert meanwhile & 0o077 & ~mode == 0  # the temporary file was not readable by others either
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
 
 

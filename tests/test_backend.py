@@ -51,7 +51,7 @@ def test_threads_end_with_the_context():
 
 
 def test_blas_has_one_thread_until_the_last_context_ends():
-    """A context that ends must not give another its threads back."""
+    """A context that ends must not lift the limit of another."""
     outside = blas_threads()
     first, second = Workers(1), Workers(2)
     first.__enter__()

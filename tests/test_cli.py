@@ -46,7 +46,7 @@ FRAME["kind"] = np.array(["ant", "bee", "<b>cat</b>"])[KIND]
 
 
 def call(*arguments):
-    """Run a command; its exit code, stdout and stderr."""
+    """Run a command and return its exit code, stdout and stderr."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
@@ -66,7 +66,7 @@ def done(*arguments):
 
 
 def shell(*arguments, **options):
-    """Run the command in a process of its own."""
+    """Run a command in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "mercat", *map(str, arguments)],
         capture_output=True,
@@ -112,7 +112,7 @@ def test_embed_without_outputs_prints_the_map(data):
     assert call("embed", data, "--quiet") == (0, out, "")
 
 
-# What may be typed for each parameter, other than its default, and what it means.
+# Arguments for each parameter that differ from its default, and their values.
 TYPED = {
     "objective": {"absolute": "absolute"},
     "detail": {"0.03": 0.03},
@@ -163,7 +163,7 @@ def test_options_have_the_defaults_of_the_estimator():
 
 
 def refused(name, value):
-    """What the estimator says of a parameter, or "" if it takes it."""
+    """Error message of the estimator for a parameter, or "" if the value is valid."""
     try:
         Mercat(**{"random_state": 0, "n_spectral": None, name: value}).fit(X[:10])
     except ValueError as error:
@@ -179,7 +179,7 @@ def test_options_have_the_limits_of_the_estimator(name):
         allowed = ", ".join(map(repr, kind.choices))
         assert refused(name, "?").startswith(f"{name} must be one of {allowed}, ")
     elif name == "n_jobs":
-        assert refused(name, 0)  # and nothing else, as its callback has it
+        assert refused(name, 0)  # and nothing else, as in its callback
         assert not refused(name, -1)
     else:
         least = getattr(kind, "least", getattr(kind, "min", 0))
@@ -331,7 +331,7 @@ def test_dates_have_a_continuous_scale_on_pages_pictures_and_reports(data, tmp_p
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Labels of `kind` with their colours, as they reach pages, which are not made, and pictures."""
+    """Labels of `kind` with their colours as passed to pages (which are not written) and pictures."""
     found, colored = [], colors.coloring
 
     def coloring(color, n, *, palette):
@@ -348,7 +348,7 @@ def drawn(monkeypatch):
 
 def test_pages_and_pictures_have_the_colours_that_scanpy_keeps(tmp_path, drawn):
     values = X.astype(np.float32)
-    values[KIND == 1, 0] = np.nan  # a kind whose rows are all left out keeps its colour
+    values[KIND == 1, 0] = np.nan  # a class whose rows are all dropped keeps its colour
     adata = anndata.AnnData(
         values, obs=FRAME[["name", "kind"]].set_index("name").astype("category")
     )
@@ -386,7 +386,7 @@ def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
 
 
 def test_a_warning_is_printed_once(data, tmp_path):
-    """matplotlib warns of each glyph that its font lacks, again at every drawing."""
+    """matplotlib warns about each missing glyph at every drawing."""
     frame = pd.read_csv(data).assign(kind="细胞")
     named = tmp_path / "named.csv"
     frame.to_csv(named, index=False)
@@ -415,7 +415,7 @@ def test_nothing_is_overwritten_without_force(data, tmp_path):
 @pytest.mark.parametrize("name", ["barcodes.tsv", "features.tsv", "genes.tsv", "barcodes.tsv.gz"])
 @pytest.mark.parametrize("option", ["-o", "--save-model"])
 def test_files_read_with_a_matrix_are_not_overwritten(tmp_path, monkeypatch, name, option):
-    monkeypatch.setattr(Mercat, "fit", None)  # refused before the work
+    monkeypatch.setattr(Mercat, "fit", None)  # refused before the fit
     scipy.io.mmwrite(tmp_path / "matrix.mtx", scipy.sparse.coo_array(X))
     (tmp_path / name).write_text("mine")
     linked = tmp_path / "linked.tsv"
@@ -434,7 +434,9 @@ def test_nothing_is_written_into_an_input_folder(tmp_path):
         code, _, err = call("embed", tmp_path / "cells.zarr", "-o", out)
         assert code == 4
         assert f"{out} is part of {tmp_path / 'cells.zarr'}, which is an input" in err
-    code, _, err = call("embed", tmp_path, "-o", tmp_path / "map.csv")  # a folder that is not read
+    code, _, err = call(
+        "embed", tmp_path, "-o", tmp_path / "map.csv"
+    )  # a folder that is not an input
     assert code == 3
     assert f"{tmp_path} must end in" in err
 
@@ -925,7 +927,7 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
         code, _, err = call("view", tmp_path / "flat.npy", "--no-open")
         assert code == 3
         assert re.search(fault, err)
-    assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # none was left empty
+    assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # no empty files were left
 
 
 # ------------------------------------------------------------------ compare

@@ -86,12 +86,12 @@ def test_labels_are_transferred_under_another_name(cells, tmp_path, monkeypatch)
 
 
 def test_info_on_cells_with_a_model_describes_the_cells(tmp_path):
-    """The bytes of a model are those of a zip file, which is known by its end."""
+    """The bytes of a model are a zip file, which is recognised by its end."""
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (60, 5)).astype(np.float32))
     tl.mercat(adata)
     adata.write_h5ad(tmp_path / "cells.h5ad")
     with open(tmp_path / "cells.h5ad", "ab") as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(HEADER, "{}")  # as h5ad files end that were written in another order
+        archive.writestr(HEADER, "{}")  # as at the end of h5ad files written in another order
     code, out, said = call("info", tmp_path / "cells.h5ad", "--json")
     assert code == 0, said
     assert json.loads(out)["data"].endswith("cells.h5ad")

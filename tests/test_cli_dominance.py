@@ -15,7 +15,7 @@ from mercat import Mercat, TrustWarning
 
 @pytest.fixture
 def folder(tmp_path):
-    """A table whose column "income" is in another unit than the others, and a map."""
+    """A table whose column "income" has a different unit, and a map."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(90, 4)), columns=["age", "income", "height", "weight"])
     frame["income"] *= 1000
@@ -69,7 +69,7 @@ def test_info_lists_the_dominating_column_first(folder):
 
 
 def test_info_describes_each_metric_separately(tmp_path):
-    """Counts of one column are large and alike: it has the length of all rows, but none of the variance."""
+    """A large constant column dominates the lengths of all rows, but has no variance."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(90, 4)), columns=["age", "base", "height", "weight"])
     frame["base"] = 1000.0

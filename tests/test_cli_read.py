@@ -33,7 +33,7 @@ FRAME = pd.DataFrame(
 
 
 class Read:
-    """Reads a file with options and keeps what was said."""
+    """Read a file with options and record messages."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -318,7 +318,7 @@ def test_anndata_is_read(read):
     np.testing.assert_array_equal(read("a.h5ad", key="double").dense(), 2 * X.toarray())
     adata.obsm["X_pca"] = RNG.normal(size=(12, 2))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of zarr's next format
+        warnings.simplefilter("ignore")  # of zarr format 3
         adata.write_zarr(read.folder / "a.zarr")
     np.testing.assert_array_equal(read("a.zarr").X, adata.obsm["X_pca"])
     assert "X_pca" in read.said
@@ -392,9 +392,9 @@ def test_dates_large_integers_and_lists_in_columns(read):
         (["2024-01-02 10:30+02:00", "2024-01-02 10:30Z"], ["2024-01-02T08:30", "2024-01-02T10:30"]),
         (["2024-01-02", "soon"], None),
         (["2024-02-30", "2024-01-01"], None),
-        (["12.05.2024", "13.05.2024"], None),  # which of them is the month?
+        (["12.05.2024", "13.05.2024"], None),  # day or month first?
         ([None, None], None),
-        (["9999-01-01", "2024-01-01"], None),  # beyond what pandas counts in nanoseconds
+        (["9999-01-01", "2024-01-01"], None),  # outside the range of nanoseconds in pandas
         ([1.5, 2.5], None),
     ],
 )

@@ -65,7 +65,7 @@ def test_smiley_has_the_parts_of_a_face():
     assert 0.9 <= outline.min() < outline.max() <= 1
     mouth = np.linalg.norm(parts["mouth"], axis=1)
     assert 0.45 <= mouth.min() < mouth.max() <= 0.55
-    # A smile: below the middle, its ends to the left and to the right.
+    # A smile: below the centre, with ends to the left and right.
     assert parts["mouth"][:, 1].max() <= 0
     assert parts["mouth"][:, 0].min() < -0.5
     assert parts["mouth"][:, 0].max() > 0.5
@@ -279,7 +279,7 @@ def test_mnist_prepared_and_from_keras(tmp_path, monkeypatch):
     from mercat.datasets import _real
 
     X = IMAGES.reshape(5, 6)
-    test_set = np.full((1, 6), 9), [2]  # rows past the training set are not used
+    test_set = np.full((1, 6), 9), [2]  # rows after the training set are not used
     monkeypatch.setattr(_real, "N_TRAIN", 5)
     prepared = tmp_path / "mnist.npz"
     np.savez(prepared, X=np.vstack([X, test_set[0]]), labels=np.append(DIGITS, test_set[1]))
@@ -387,7 +387,7 @@ def test_missing_annotation_is_named(tmp_path):
 
 
 def test_h5ad_with_the_old_layout(tmp_path):
-    """As anndata wrote in 2019: tables as records, categories apart from their codes."""
+    """As written by anndata in 2019: tables as records, categories separate from codes."""
     h5py = pytest.importorskip("h5py")
     pytest.importorskip("anndata")
     with h5py.File(tmp_path / "GSE132188_adata.h5ad.h5", "w") as file:

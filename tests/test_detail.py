@@ -78,7 +78,7 @@ def weights(X: np.ndarray, k: int) -> sp.csr_array:
 
 
 def loops(n_loops: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Circles of n points in random planes, with centres near each other, and the numbers of the circles."""
+    """Circles of n points in random planes with near centres, and the index of each point's circle."""
     rng = np.random.default_rng(0)
     turn = np.arange(n) * (2 * np.pi / n)
     circle = np.column_stack([np.cos(turn), np.sin(turn)])
@@ -103,7 +103,7 @@ def slope(function, Y: np.ndarray, i: int, direction: np.ndarray, h: float = 1e-
 
 
 def test_neighbor_loss_by_hand():
-    """Three points at right angles: chords of sqrt 2, so that all three pairs weigh the same."""
+    """Three points at right angles: all chords are sqrt 2, so all three pairs have equal weights."""
     P = sp.csr_array(np.array([[0.0, 1.5, 0], [1.5, 0, 0], [0, 0, 0]]))
     assert neighbor_loss(P, np.eye(3), 1.0) == pytest.approx(np.log(6 / 3) - np.log(1 / 3))
 
@@ -204,7 +204,7 @@ def test_random_anchors_give_the_exact_gradient_on_average(monkeypatch):
 
 
 def test_distance_forces_are_gradients():
-    """Of the term over the pairs of all points, by finite differences."""
+    """The gradient of the term over all pairs, by finite differences."""
     rng = np.random.default_rng(3)
     n = 40
     X, Y = rng.normal(size=(n, 6)), random_sphere(n)
@@ -284,7 +284,7 @@ def test_descent_uses_path_affinities_first(monkeypatch, digits):
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_loops_stay_in_one_piece():
-    """Without affinities along paths, they lie in pieces: 0.44 and 0.82."""
+    """Without affinities along paths, loops are in pieces: 0.44 and 0.82."""
     X, loop = loops(12, 60)
     Y = Mercat(detail=0.3, random_state=0).fit_transform(X)
     assert metrics.class_connectivity(Y, loop) > 0.9
@@ -293,7 +293,7 @@ def test_loops_stay_in_one_piece():
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_loops_form_with_small_detail():
-    """The descent starts with the largest weight of neighbours, whatever it is in the end."""
+    """The descent starts with the largest weight of neighbours for any final weight."""
     X, loop = loops(20, 72)
     Y = Mercat(detail=0.1, random_state=0).fit_transform(X)
     assert metrics.class_connectivity(Y, loop) > 0.65
@@ -343,7 +343,7 @@ def test_weight_of_neighbours_follows_the_variance_that_angles_explain():
     assert weight_of(1.0, 0.6) == pytest.approx(5 * 0.36)
     assert weight_of(0.5, -0.6) == pytest.approx(3 * 0.36)
     assert weight_of(np.inf, 0.6) == pytest.approx(15 * 0.36)
-    noise = weight_of(0.3, 0.01)  # a dial that did nothing would be no dial
+    noise = weight_of(0.3, 0.01)  # detail must have an effect
     assert noise == weight_of(0.3, 0.0) == weight_of(0.3, np.nan) > 0
 
 
@@ -495,14 +495,14 @@ def test_model_with_detail_can_be_pickled(sharp, digits):
 
 
 def test_a_given_graph_equals_the_computed_graph(digits):
-    # Whole numbers have equal distances, among which each search chooses by itself.
+    # Integers have equal distances, whose order depends on the search.
     X = digits[:200] + np.random.default_rng(0).uniform(0, 0.1, size=(200, 64))
     graph = kneighbors_graph(X, 15, mode="distance")
     own = Mercat(detail=0.5, neighbors=graph, n_spectral=None, random_state=0).fit_transform(X)
     found = Mercat(detail=0.5, neighbors=15, n_spectral=None, random_state=0).fit_transform(X)
     apart = np.abs(own - found).max(axis=1)
     assert np.median(apart) < 0.001
-    assert np.mean(apart > 0.05) < 0.01  # two minima of nearly the same depth
+    assert np.mean(apart > 0.05) < 0.01  # two nearly equal minima
     connectivities = graph.copy()
     connectivities.data[:] = 1
     values_aside = Mercat(detail=0.5, neighbors=connectivities, n_spectral=None, random_state=0)
@@ -515,8 +515,8 @@ def test_a_given_graph_equals_the_computed_graph(digits):
     assert kept[0] > kept[1] + 0.1
 
 
-@pytest.mark.filterwarnings("ignore:The angles of the map")  # of one that is half done
-@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # of a map that is stopped on the way
+@pytest.mark.filterwarnings("ignore:The angles of the map")  # of an unfinished descent
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # of a stopped map
 def test_callback_sees_all_points_and_may_stop(digits):
     X, seen = digits[:200], []
     plain = Mercat(random_state=0).fit(X)
@@ -537,7 +537,7 @@ def test_callback_sees_all_points_and_may_stop(digits):
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_renumbered_points_are_returned_in_their_order(digits, monkeypatch):
-    """Points in another order in memory: the same map, for the caller and for a callback."""
+    """Internal renumbering does not change the map, for the caller and for a callback."""
     X = digits[:300]
     seen = {}
 
@@ -573,7 +573,7 @@ def test_new_points_by_cells_match_an_exact_search(digits, monkeypatch):
     exact = model.transform(new)
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 100)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (20, 20))
-    by_cells = pickle.loads(pickle.dumps(model))  # which builds its search anew
+    by_cells = pickle.loads(pickle.dumps(model))  # which rebuilds its search
     built = []
     monkeypatch.setattr(
         "mercat._detail.neighbors._chain", lambda centres: built.append(1) or _chain(centres)

@@ -43,7 +43,7 @@ def test_sums_are_those_of_the_definition(native):
     X, Z = rng.normal(size=(7, 4)), rng.normal(size=(33, 4))
     Z[5] = X[2]  # coincide: distance 0
     Y, W = random_sphere(7, 1), random_sphere(33, 2)
-    W[3], W[4] = Y[1], -Y[1]  # in one place, and opposite
+    W[3], W[4] = Y[1], -Y[1]  # coincident and antipodal
     line = DistanceTerm(0.3, 0.7, 1.0)
     d, arc = distances_of(X, Z), arcs_of(Y, W)
     residual = d - line.p - line.q * arc
@@ -76,7 +76,7 @@ def test_arcs_that_decrease_with_distances_have_slope_zero():
 
 
 def test_gradient_over_all_pairs_matches_differences():
-    """The line is fitted anew at each position; by the envelope theorem that adds nothing."""
+    """By the envelope theorem, fitting the coefficients at each position does not change the gradient."""
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(50, 5)), random_sphere(50, 3)
     X[:, :3] += 2 * Y
@@ -212,7 +212,7 @@ def test_placed_points_use_the_ranks_of_the_landmarks():
 
 
 def test_energy_of_a_placed_point_is_its_part_of_the_objective():
-    """Moving one of all points changes both terms of the objective as its energy against the others."""
+    """Moving one point changes the objective by the change of its energy against the others."""
     rng = np.random.default_rng(2)
     n = 40
     X, Y = rng.normal(size=(n, 5)), random_sphere(n, 4)
@@ -277,7 +277,7 @@ def test_the_distance_term_improves_distances_at_a_small_cost_in_angles(monkeypa
 
 
 def test_maps_with_nearly_exact_angles_use_angles_only():
-    """Chords of a cap are not in proportion to its arcs, and still the cap is found."""
+    """Chords of a cap are not proportional to its arcs, but the cap is still recovered."""
     rng = np.random.default_rng(3)
     truth = from_lonlat(rng.uniform(-0.6, 0.6, 300), rng.uniform(-0.6, 0.6, 300))
     model = Mercat(random_state=0).fit(truth)

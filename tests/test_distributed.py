@@ -26,7 +26,7 @@ CHUNKS = {"one": (N,), "even": (500,) * 4 + (300,), "odd": (1, 777, 1000, 522), 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """So that there are blocks, parts and parts of parts, and more points than are placed at once."""
+    """Use small blocks, so that there are several levels of sums and several batches of placed points."""
     monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 100 * D)
     monkeypatch.setattr(_solvers, "CROWD", 300)
 
@@ -109,7 +109,7 @@ def test_loss_of_a_large_set_is_that_of_a_sample(monkeypatch):
     monkeypatch.setattr(_solvers, "CROWD", 1000)
     X = data()
     here, there = mercat().fit(X), mercat().fit(chunked(X))
-    np.testing.assert_array_equal(there.embedding_, here.embedding_)  # turned by the same sample
+    np.testing.assert_array_equal(there.embedding_, here.embedding_)  # rotated by the same sample
     assert there.loss_ != here.loss_
     assert there.loss_ == pytest.approx(here.loss_, rel=0.05)
 
@@ -138,7 +138,7 @@ def test_placement_is_lazy():
     assert isinstance(Y, da.Array)
     assert read == []
     np.testing.assert_array_equal(Y[:10], model.embedding_[:10])
-    assert read == [1000]  # the chunk that was asked for
+    assert read == [1000]  # the requested chunk
     read.clear()
     mercat().fit(lazy)
     assert sum(read) == 2 * N  # once for the components, once for the sample
@@ -215,7 +215,7 @@ def test_a_lost_scheduler_is_an_error():
     before = model.embedding_
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as scheduler:
         client = distributed.Client(f"tcp://127.0.0.1:{port}", timeout=20)
-        client._timeout = 1  # how long it looks for a scheduler that it lost
+        client._timeout = 1  # timeout of the search for a lost scheduler
         try:
             scheduler.kill()
             with pytest.raises(RuntimeError, match="scheduler"):
@@ -297,7 +297,7 @@ def test_detail_applies_to_a_sample_and_other_points_are_placed(kind, tmp_path, 
         rows = chunked(X)
     if kind == "array":
         parameters["n_detail"] = 600
-    else:  # what need not fit in memory is sampled by itself
+    else:  # data that may exceed memory are sampled by default
         monkeypatch.setattr("mercat._validation._MOST_WITH_DETAIL", 600)
     model = mercat(**parameters).fit(rows)
     np.testing.assert_array_equal(model.embedding_, expected.embedding_)

@@ -42,7 +42,7 @@ def names(paths):
 
 
 def samples(path: Path) -> list[str]:
-    """Python that a page shows without prompts: pytest itself runs what has prompts, in docs."""
+    """Python blocks of a page without prompts (pytest runs those with prompts as doctests)."""
     blocks = re.findall(r"^```python\n(.*?)^```", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [block for block in blocks if ">>>" not in block or path.parent == ROOT]
 

@@ -109,7 +109,7 @@ def test_landmarks_come_close_to_exact(digits):
 @pytest.mark.parametrize(("detail", "most"), [(0, 2000), (0.1, 2000), (0.3, 1000)])
 @pytest.mark.usefixtures("brief_descent")
 def test_auto_is_exact_for_few_points_and_landmarks_for_many(detail, most):
-    """With detail of 0.2 or more, the start is a map of averages, on landmarks beyond 1000 points."""
+    """With detail of at least 0.2, the start is a map of averages, with landmarks above 1000 points."""
     X = np.random.default_rng(0).normal(size=(most + 1, 3)) * [3, 2, 1]
     quick = {"detail": detail, "tol": 0.1, "init": "pca", "random_state": 0}
     for n, solver in ((most, "exact"), (most + 1, "landmarks")):
@@ -293,7 +293,7 @@ def test_memmap_is_read_from_disk(digits, tmp_path):
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.bool_])
 def test_memmap_stays_on_disk(dtype, tmp_path, monkeypatch):
-    """What is held in memory is bounded by blocks and by the result, whatever the size of the file."""
+    """Memory is bounded by blocks and the result, for any size of the file."""
     monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 1 << 16)
     shape = (60_000, 200)
     X = np.memmap(tmp_path / "X", dtype, mode="w+", shape=shape)

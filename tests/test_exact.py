@@ -45,7 +45,7 @@ def solve(X, Y=None, **changes):
 @pytest.mark.parametrize("pairs_kept", [0, 1 << 22], ids=["recomputed", "kept"])
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrated, pairs_kept):
-    """In several blocks, with distances and bearings kept or computed anew."""
+    """In several blocks, with distances and bearings stored or recomputed."""
     monkeypatch.setattr(_losses, "_PAIRS_KEPT", pairs_kept)
     monkeypatch.setattr(_losses, "_PAIRS_PER_BLOCK", 1)
     X, Y = np.random.default_rng(0).normal(size=(40, 6)), random_sphere(40)
@@ -71,7 +71,7 @@ def test_objective_equals_the_definition_over_all_triples(monkeypatch, calibrate
 
 
 def test_calibrated_gradient_matches_differences_of_the_calibrated_loss():
-    """The line is fitted anew at each position; by the envelope theorem that adds nothing."""
+    """By the envelope theorem, fitting the coefficients at each position does not change the gradient."""
     X, Y = np.random.default_rng(1).normal(size=(9, 4)), random_sphere(9, 1)
     with Workers(1) as workers:
         objective = AngleLoss(X, line=None, workers=workers)
@@ -91,7 +91,7 @@ def test_calibrated_gradient_matches_differences_of_the_calibrated_loss():
 
 
 def test_points_that_fit_on_a_sphere_are_recovered():
-    """A small cap of the sphere is nearly flat: its chords' angles are almost those of the map."""
+    """A small cap of the sphere is nearly flat: angles between chords and between arcs are nearly equal."""
     rng = np.random.default_rng(3)
     truth = from_lonlat(rng.uniform(-0.15, 0.15, 80), rng.uniform(-0.15, 0.15, 80))
     fit = solve(truth, line=ABSOLUTE, tol=1e-7)
@@ -138,11 +138,11 @@ def test_max_iter_and_callback_stop_the_descent(digits):
 
 
 def test_samples_stop_at_the_first_failed_line_search():
-    """SciPy would begin anew along the gradient, as for a map that is fitted alone."""
+    """SciPy would restart along the gradient, as for a single map."""
     target, calls = random_sphere(30, 0), []
 
     class Misled:
-        """A squared distance whose gradient points away from the fifth evaluation on."""
+        """A squared distance whose gradient has the wrong sign from the fifth evaluation on."""
 
         def evaluate(self, Y, softening):
             calls.append(float(np.sum((Y - target) ** 2)))
@@ -168,7 +168,7 @@ def test_status_reads_as_a_sentence():
 
 
 def test_a_perfect_start_is_kept_despite_softening():
-    """Two clumps on a line, whose points are much nearer to each other than the rounding."""
+    """Two clumps on a line, whose points are much closer to each other than the softening."""
     rng = np.random.default_rng(0)
     x = np.repeat([0.0, 1.0], 3) + 0.01 * rng.normal(size=6)
     along = 0.1 * x
@@ -225,7 +225,7 @@ def test_resized_positions_keep_their_directions_from_the_centre():
 
 
 def test_maps_of_data_that_prefer_a_plane_have_one_size():
-    """The objective hardly tells sizes apart: without a usual one, they differ from seed to seed."""
+    """The objective hardly depends on the size: without a default size, it would vary between seeds."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 8)) * [5, 4, 1, 1, 1, 1, 1, 1]
     sizes = [rms_arc(Mercat(random_state=seed).fit_transform(X)) for seed in range(3)]

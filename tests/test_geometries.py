@@ -21,7 +21,7 @@ NAMES = {"manhattan": "cityblock", "hamming": "hamming", "jaccard": "jaccard"}
 
 
 def table(n: int = 120, seed: int = 0) -> np.ndarray:
-    """Answers of three kinds of people to twelve questions, as small whole numbers."""
+    """Answers of three groups of people to twelve questions, as small integers."""
     rng = np.random.default_rng(seed)
     likely = np.random.default_rng(1).dirichlet(0.3 * np.ones(3), size=(3, 12))
     return np.array(
@@ -45,7 +45,7 @@ def test_squared_lengths_are_the_distances_of_the_metric(metric, form):
     X_hat = fitted.project(form(X)) * fitted.scaling.spread * fitted.unit
     np.testing.assert_allclose(
         cdist(X_hat, X_hat, "sqeuclidean"), D, atol=1e-6
-    )  # exact: no part is lost
+    )  # exact: nothing is lost
 
 
 def test_empty_rows_have_distance_zero():
@@ -93,7 +93,7 @@ def test_maps_and_new_rows(metric):
     assert np.median(np.degrees(np.arccos(np.clip((Y * model.embedding_).sum(1), -1, 1)))) < 3
     new = table(30, seed=5)
     placed = model.transform(new)
-    np.testing.assert_array_equal(placed[4:9], model.transform(new[4:9]))  # whatever the batch
+    np.testing.assert_array_equal(placed[4:9], model.transform(new[4:9]))  # for any batch
     kind = np.arange(120) % 3
     assert mercat.metrics.knn_accuracy(model.embedding_, kind) > 0.7
     voters = KNeighborsClassifier(9).fit(model.embedding_, kind)

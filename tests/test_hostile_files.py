@@ -107,7 +107,7 @@ def test_damaged_files_are_read_or_refused_with_their_name(samples, read, place,
 
 @pytest.mark.parametrize("format", fuzz.FORMATS)
 def test_mutated_files_are_read_or_refused_with_their_name(samples, read, place, format):
-    """The first files that `make nightly` and `make fuzz` try; `tests/fuzz.py` says how to look at one."""
+    """The first files of `make nightly` and `make fuzz`; `tests/fuzz.py` describes how to inspect one."""
     counts, findings = fuzz.fuzz(read, samples, format, range(FILES), 0, place)
     assert findings == {}
     assert counts["read"] + counts["refused"] == FILES
@@ -130,7 +130,7 @@ def test_the_corpus_is_deterministic(samples, tmp_path):
 
 
 class Payload:
-    """Writes a file where it is unpickled."""
+    """Write a file when unpickled."""
 
     def __init__(self, target):
         self.target = str(target)
@@ -195,13 +195,13 @@ def test_pickles_are_not_loaded(read, tmp_path, case):
 
 
 def test_the_payload_runs_if_unpickled(tmp_path):
-    """So that the tests above can fail."""
+    """Check that the tests above can fail."""
     np.load(io.BytesIO(objects(tmp_path / "hurt")), allow_pickle=True)[0, 0].close()
     assert (tmp_path / "hurt").exists()
 
 
 def changed_zarr(sample, change):
-    """The parts of a zarr folder whose arrays have other metadata."""
+    """Parts of a zarr folder with changed metadata of arrays."""
     parts = dict(sample.parts)
     for name, content in sample.parts.items():
         if name.endswith((".zarray", "zarr.json")):
@@ -240,7 +240,7 @@ def npy(array):
 
 
 def packed(size):
-    """Zeros that a zip archive packs a thousandfold."""
+    """Zeros that a zip archive compresses a thousandfold."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("X.npy", header((size // 8,))[:-64] + bytes(size))
@@ -417,7 +417,7 @@ def test_hdf5_with_wrong_sizes_is_refused(read, tmp_path):
 
 
 def test_hdf5_with_unexpected_types_is_refused(read, tmp_path):
-    """One broken bit makes sequences of text, which h5py crashes on."""
+    """One flipped bit turns text into sequences, on which h5py crashes."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "a.h5ad"
     for where in ("attribute", "data", "record"):
@@ -433,7 +433,7 @@ def test_hdf5_with_unexpected_types_is_refused(read, tmp_path):
 
 
 def test_hdf5_with_an_endless_heap_is_refused(read, samples, tmp_path):
-    """HDF5 goes round for ever where the space that is left in a heap has no size."""
+    """HDF5 loops forever if the free space of a heap has size zero."""
     content = bytearray(samples["h5ad"].parts[""])
     at = content.index(b"GCOL") + 16
     while content[at : at + 2] != b"\0\0":
@@ -482,7 +482,7 @@ def test_zarr_that_points_to_other_files_is_refused(read, samples, tmp_path):
 
 
 def test_pipes_and_devices_are_refused_without_waiting(read, samples, tmp_path):
-    """Nothing writes to the pipes: who opens one would wait for ever."""
+    """Nothing writes to the pipes: opening one would block forever."""
     for reader, name in (
         ("table", "a.csv"), ("table", "a.npy"), ("table", "a.npz"), ("table", "a.mtx"),
         ("table", "a.parquet"), ("table", "a.h5ad"), ("table", "a.zarr"), ("embedding", "m.csv"),
@@ -516,7 +516,7 @@ def test_paths_in_archives_are_not_followed(read, tmp_path):
         archive.writestr("/evil.npy", X[:100])
     assert "array '/evil' is broken" in refusal(read, "table", path)
     with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
-        warnings.simplefilter("ignore")  # of the name that is there already
+        warnings.simplefilter("ignore")  # of the existing name
         archive.writestr("X.npy", X)
         archive.writestr("X.npy", X)
     assert "has two arrays 'X'" in refusal(read, "table", path)

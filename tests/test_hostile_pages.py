@@ -70,7 +70,7 @@ WATCH = "window.hurts = 0; window.hurt = () => { window.hurts += 1; };"
 
 @pytest.fixture
 def watched(browser):
-    """Opens a page, and sees that nothing but itself was asked for, and nothing ran."""
+    """Open a page and check that it requested only itself and ran no injected code."""
     context = browser.new_context(viewport={"width": 1100, "height": 560}, reduced_motion="reduce")
     context.set_default_timeout(TIMEOUT_MS)
     asked, heard, opened = [], [], []
@@ -102,16 +102,16 @@ def watched(browser):
     context.close()
 
 
-def with_hurt(page):
-    """So that a test that sees nothing is one that would see it."""
+def check_that_hurt_is_counted(page):
+    """Check that the page counts calls of `hurt`, so that the tests can fail."""
     assert page.evaluate("hurt(); window.hurts") == 1
     page.evaluate("window.hurts = 0")
 
 
 def explore(page, n_columns=3):
-    """Bring columns and labels of an explorer to the eye, by every way there is."""
+    """Show columns and labels of an explorer in every possible way."""
     page.wait_for_selector("html[data-ready=true]")
-    with_hurt(page)
+    check_that_hurt_is_counted(page)
     at = page.evaluate("mercat.project(7, 'map')")
     box = page.locator(".stage").bounding_box()
     page.mouse.move(box["x"] + at[0], box["y"] + at[1])
@@ -137,7 +137,7 @@ def explore(page, n_columns=3):
 
 
 def attacked(n):
-    """A table of which every name and every label attacks, and two columns of numbers."""
+    """A table whose names and labels are all attacks, and two numeric columns."""
     numbers = np.random.default_rng(0).normal(size=(n, 2))
     columns = {name: np.roll(np.resize(ATTACKS, n), k) for k, name in enumerate(ATTACKS)}
     return pd.DataFrame({**columns, "height": numbers[:, 0], "weight": numbers[:, 1]})
@@ -160,7 +160,7 @@ def test_the_explorer(watched, tmp_path):
 
 
 def test_error_bars_with_non_finite_values(watched, tmp_path):
-    """Beside columns that attack: ellipses of no size or without end, and numbers that are none."""
+    """Hostile columns with ellipses of zero or infinite size and non-finite numbers."""
     n = len(ATTACKS)
     places, bars = error_bars(n)
     odd = np.resize([np.nan, np.inf, -np.inf, 0.0, 1e300], n)
@@ -180,7 +180,7 @@ def test_error_bars_with_non_finite_values(watched, tmp_path):
 
 
 def test_genes_neighbours_images_and_embeddings(watched, tmp_path):
-    """Names of genes and embeddings that attack, and pictures whose bytes are markup."""
+    """Hostile names of genes and embeddings, and images whose bytes are markup."""
     n, g = 40, len(ATTACKS)
     rng = np.random.default_rng(0)
     text = (EVERYTHING.encode("utf-8") * 20)[: n * 8 * 8 * 3]
@@ -194,7 +194,7 @@ def test_genes_neighbours_images_and_embeddings(watched, tmp_path):
     )
     page = watched(path)
     page.wait_for_selector("html[data-ready=true]")
-    with_hurt(page)
+    check_that_hurt_is_counted(page)
     box = page.locator(".stage").bounding_box()
     at = page.evaluate("mercat.project(7, 'map')")
     page.mouse.click(box["x"] + at[0], box["y"] + at[1])
@@ -233,7 +233,7 @@ def test_genes_neighbours_images_and_embeddings(watched, tmp_path):
 
 
 def states():
-    """What a link could hold that no explorer wrote."""
+    """States of links that no explorer wrote."""
     yield from ["", "%00", "e30", "A" * 100_000, "<script>hurt()</script>", EVERYTHING]
     hostile = [
         None,
@@ -275,7 +275,7 @@ def test_hostile_links(watched, tmp_path):
     path = to_html(fibonacci_grid(n, np), attacked(n), tmp_path / "page.html")
     page = watched(path)
     page.wait_for_selector("html[data-ready=true]")
-    with_hurt(page)
+    check_that_hurt_is_counted(page)
     for state in states():
         page.keyboard.press("r")  # back to the first view
         text = base64.urlsafe_b64encode(state.encode()).decode().rstrip("=")
@@ -297,7 +297,7 @@ def run(*arguments):
 
 @pytest.fixture
 def table(tmp_path):
-    """The attacks as a CSV file whose own name attacks too."""
+    """The attacks as a CSV file with a hostile name."""
     path = tmp_path / '<img src=x onerror=hurt()>&lt;".csv'
     rows = attacked(2 * len(ATTACKS))
     rows.to_csv(path, index=False, encoding="utf-8")
@@ -331,7 +331,7 @@ def test_compare_writes_a_report(watched, table, tmp_path):
     report = tmp_path / "report.html"
     run("compare", table, "-o", report, "--label", ATTACKS[1], "--method", "pca", "--quiet")
     page = watched(report)
-    with_hurt(page)
+    check_that_hurt_is_counted(page)
     assert page.locator("h1").inner_text() == f"{table.stem}: maps compared"
     shown = page.locator(".legend li").evaluate_all("e => e.map(o => o.textContent)")
     assert set(shown) == set(ATTACKS)
@@ -340,7 +340,7 @@ def test_compare_writes_a_report(watched, table, tmp_path):
 
 
 def test_html_representation_of_a_model(watched, tmp_path):
-    """As a notebook shows it: its markup inside a page."""
+    """As in a notebook: the markup within a page."""
     frame = attacked(30)[["height", "weight"]].assign(third=1.0)
     frame.columns = ATTACKS[:3]
     models = [Mercat(metric=text) for text in ATTACKS]
@@ -349,6 +349,6 @@ def test_html_representation_of_a_model(watched, tmp_path):
     path = tmp_path / "cell.html"
     path.write_text(f"<!doctype html><meta charset=utf-8>{markup}", encoding="utf-8")
     page = watched(path)
-    with_hurt(page)
+    check_that_hurt_is_counted(page)
     assert page.locator(".sk-top-container").count() == len(models)
     assert page.locator("iframe, form, object, embed, base").count() == 0

@@ -1,4 +1,4 @@
-"""Small files that unfold to far more than their size are refused, or read in bounded memory."""
+"""Small files that expand to far more than their size are refused or read in bounded memory."""
 
 # ruff: noqa: F811, fixtures of another file
 from __future__ import annotations
@@ -42,14 +42,14 @@ def test_info_does_not_make_sparse_matrices_dense(read, tmp_path):
 
 
 def zeros(megabytes):
-    """Zeros packed by zlib."""
+    """Zeros compressed by zlib."""
     packer = zlib.compressobj(9)
     pieces = [packer.compress(bytes(1 << 20)) for _ in range(megabytes)]
     return b"".join([*pieces, packer.flush()])
 
 
 def zarr_of(sample, path, chunk, **about):
-    """The store of a sample with another X, whose metadata are changed and whose first chunk is given."""
+    """Store of a sample with another X, changed metadata and a given first chunk."""
     parts = {name: part for name, part in sample.parts.items() if not name.endswith(".zmetadata")}
     node = json.loads(parts["X/.zarray"]) | about
     parts["X/.zarray"] = json.dumps(node).encode()
@@ -113,7 +113,7 @@ def test_metadata_of_zarr_lead_to_no_other_folder(read, samples, tmp_path):
 
 
 def test_links_within_zarr_are_refused(read, samples, tmp_path):
-    """Sixty of them to one array are sixty arrays in memory."""
+    """Sixty links to one array would be sixty arrays in memory."""
     path = samples["zarr"].write(tmp_path / "z")
     os.symlink("about", path / "uns/again")
     assert "points to another file, at uns/again" in refusal(read, "table", path)
@@ -192,7 +192,8 @@ def test_sizes_of_shards_are_counted(tmp_path):
 
 
 def test_links_within_hdf5_are_refused(read, tmp_path):
-    """Sixty to one array are sixty arrays in memory; two to each group of forty have 2^40 paths."""
+    """Sixty links to one array would be sixty arrays in memory; two links per group in a chain of forty
+    would give 2^40 paths."""
     path = tmp_path / "a.h5ad"
     for kind in ("soft", "hard", "groups", "root"):
         annotated().write_h5ad(path)
@@ -274,7 +275,7 @@ def test_only_as_many_names_as_rows_are_read(read, tmp_path):
 
 
 def test_wide_tables_are_read(tmp_path):
-    """A table that is not compressed may have any number of columns."""
+    """Uncompressed tables may have any number of columns."""
     path = tmp_path / "a.csv"
     path.write_text("1," * 199_999 + "1\n" + "0," * 199_999 + "1\n")
     lines = path.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Text of malicious files: a terminal obeys none of it."""
+"""Text of malicious files is escaped on terminals."""
 
 # ruff: noqa: F811, a fixture of another file
 from __future__ import annotations
@@ -17,7 +17,7 @@ EVIL = "\x1b]0;hurt\x07\x1b[2Jna\r\nforged\u202e\x9b\ud83d"
 
 
 def evil_files(folder):
-    """Files in every place of which stands text that a terminal would obey."""
+    """Files with terminal escapes in all texts."""
     import anndata
     import pandas as pd
 
@@ -79,7 +79,7 @@ def test_control_characters_of_files_are_escaped(tmp_path, monkeypatch):
 
 
 def on_a_terminal(arguments):
-    """What a command says where stdout is a terminal."""
+    """Output of a command if stdout is a terminal."""
     import contextlib
 
     from mercat.cli import _console
@@ -91,7 +91,7 @@ def on_a_terminal(arguments):
         def isatty(self):
             return True
 
-    out, err = Terminal(), io.StringIO()  # where progress bars have no place
+    out, err = Terminal(), io.StringIO()  # where progress bars are not shown
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             app(arguments, prog_name="mercat")
@@ -162,9 +162,7 @@ def test_piped_data_are_not_escaped(tmp_path):
     _, label = evil_files(tmp_path)
     done = CliRunner().invoke(app, ["embed", str(tmp_path / "a.csv"), "--quiet"])
     frame = pandas.read_csv(io.StringIO(done.stdout))
-    assert (
-        label.replace("\r\n", "\n") in frame.columns
-    )  # as click's runner hands ends of lines over
+    assert label.replace("\r\n", "\n") in frame.columns  # as click's runner passes line ends
 
 
 def test_only_one_function_prints_text():

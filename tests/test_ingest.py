@@ -17,13 +17,13 @@ from test_cli import call, done
 from mercat import Mercat, tl
 from mercat.metrics import angle_preservation
 
-# Kinds of cells that no edge joins, with detail.
+# Cell types that no edge joins, with detail.
 pytestmark = pytest.mark.filterwarnings("ignore:The graph of neighbours has:mercat.TrustWarning")
 GENES = [f"gene{k}" for k in range(60)]
 
 
 def cells(n: int = 240, seed: int = 1, kinds: int = 4) -> anndata.AnnData:
-    """Cells of some kinds, normalised and logged."""
+    """Cells of several types, normalised and logged."""
     rate = np.random.default_rng(0).gamma(1.0, 2.0, size=(5, 60))
     rng = np.random.default_rng(seed)
     kind = np.arange(n) % kinds
@@ -36,7 +36,7 @@ def cells(n: int = 240, seed: int = 1, kinds: int = 4) -> anndata.AnnData:
 
 
 def with_pca(adata: anndata.AnnData, n: int = 12) -> anndata.AnnData:
-    """As sc.pp.pca leaves it."""
+    """Add components as sc.pp.pca does."""
     pca = PCA(n, random_state=0)
     adata.obsm["X_pca"] = pca.fit_transform(adata.X)
     adata.varm["PCs"] = pca.components_.T
@@ -60,7 +60,7 @@ def reference(mapped) -> anndata.AnnData:
 @pytest.mark.parametrize("detail", [0, 0.3])
 def test_the_model_is_kept_and_survives_a_file(detail, tmp_path):
     reference = with_pca(cells())
-    rng = np.random.default_rng(0)  # which no file can hold, as functions and graphs
+    rng = np.random.default_rng(0)  # which cannot be saved, like functions and graphs
     graph = NearestNeighbors(n_neighbors=9).fit(reference.obsm["X_pca"]).kneighbors_graph()
     tl.mercat(
         reference,
@@ -87,7 +87,7 @@ def test_positions_equal_those_of_the_estimator_for_the_components_of_the_refere
     expected = model.transform(query.obsm["X_pca"])
     np.testing.assert_array_equal(query.obsm["X_mercat_sphere"], expected)
     assert query.obsm["X_mercat"].shape == (80, 2)
-    # As well placed as the cells of the map themselves.
+    # As well placed as the reference cells.
     of_the_map = angle_preservation(reference.obsm["X_pca"], reference.obsm["X_mercat_sphere"])
     assert angle_preservation(components, query.obsm["X_mercat_sphere"]) > of_the_map - 0.01
     assert query.uns["mercat"]["reference"]["n_obs"] == 240
@@ -127,14 +127,14 @@ def test_labels_by_hand():
     labels = pd.Categorical(["a", "b", "b", None, "a"])
     near = np.array([[0, 1, 2], [0, 1, 3], [3, 3, 0], [1, 0, 3]])
     chosen, share = tl.transferred(labels, near)
-    assert list(chosen)[:2] == ["b", "a"]  # of two as frequent the nearer
+    assert list(chosen)[:2] == ["b", "a"]  # the nearer one of two equally frequent labels
     assert pd.isna(chosen[2])
     assert chosen[3] == "b"
     np.testing.assert_allclose(share, [2 / 3, 1 / 3, 2 / 3, 1 / 3])
 
 
 def test_fit_separates_unknown_from_known_cell_types():
-    reference = with_pca(cells(), 3)  # more would follow the noise of these few cells
+    reference = with_pca(cells(), 3)  # more components would fit the noise of these few cells
     tl.mercat(reference)
     same, other = cells(200, seed=2), cells(200, seed=3, kinds=5)[4::5].copy()
     tl.ingest(same, reference)
@@ -177,7 +177,7 @@ def test_a_map_of_expression_takes_genes_by_name(make, where):
     lacking = [k for k in range(60) if k not in order]
     X[:, lacking] = cells().X[:, lacking].mean(axis=0)
     expected = tl.model(reference).transform(make(X))
-    # The steps of a point end where it has settled, which rounding of its genes moves a little.
+    # A point stops when it has converged; rounding of its genes moves it slightly.
     np.testing.assert_allclose(less.obsm["X_mercat_sphere"], expected, atol=1e-3)
     assert "X_pca" not in less.obsm
 
@@ -206,7 +206,7 @@ def test_a_query_with_components_of_its_own_is_refused(reference):
     assert "X_mercat" not in query.obsm
     del query.obsm["X_pca"]
     tl.ingest(query, reference)
-    tl.ingest(query, reference)  # whose components are the reference's now
+    tl.ingest(query, reference)  # which now has the components of the reference
 
 
 def test_a_reference_that_has_changed_is_refused(reference):

@@ -50,27 +50,27 @@ LIBRARY = _library._load()
 pytestmark = pytest.mark.skipif(
     LIBRARY.handle is None and not os.environ.get("CI"), reason=LIBRARY.reason
 )
-SIZES = [1, 2, 15, 16, 17, 33, 100]  # below, at and above the lanes of a vector
-MANY = 1700  # several times what a thread takes
+SIZES = [1, 2, 15, 16, 17, 33, 100]  # fewer than, as many as and more than the lanes of a vector
+MANY = 1700  # several times the rows per thread
 LEVELS = list(_build.LEVELS)[: 1 + LIBRARY.handle.mercat_cpu_level()] if LIBRARY.handle else ["any"]
 
 
 @pytest.fixture(params=LEVELS)
 def level(request, monkeypatch):
-    """Each level of instructions that this processor knows."""
+    """Each instruction set that this processor supports."""
     monkeypatch.setattr(_library, "_load", lambda: LIBRARY._replace(level=request.param))
     monkeypatch.setattr(_library, "_wanted", True)
     return request.param
 
 
 def by_numpy(function, *arguments):
-    """What the definition says."""
+    """Result of the NumPy definition."""
     with kernels.switched(False):
         return function(*arguments)
 
 
 def by_any_split(function, n: int) -> np.ndarray:
-    """What a kernel gives for all n rows, after comparing it with what it gives in parts."""
+    """Result of a kernel for all n rows, after comparison with results in parts."""
     whole = function(slice(0, n))
     for size in (1, 7, 16, 50):
         parts = [function(block) for block in blocks(n, size)]
@@ -79,7 +79,7 @@ def by_any_split(function, n: int) -> np.ndarray:
 
 
 def by_any_number_of_threads(function) -> np.ndarray:
-    """What a kernel gives on one thread, after comparing it with what it gives on several."""
+    """Result of a kernel on one thread, after comparison with several threads."""
     one = function(1)
     for n_threads in (2, 3, 300):
         np.testing.assert_array_equal(function(n_threads), one)
@@ -87,7 +87,7 @@ def by_any_number_of_threads(function) -> np.ndarray:
 
 
 def a_graph(n: int, rng: np.random.Generator) -> sp.csr_array:
-    """Rows with none, one and many entries, weights of all sizes down to denormal ones."""
+    """Rows with zero, one and many entries, and weights of all magnitudes down to subnormal numbers."""
     degree = rng.choice([0, 1, 2, 7, 16, 31, 64, 65], size=n)
     weight = np.exp(rng.uniform(-103, 3, size=degree.sum())).astype(np.float32)
     ends = np.concatenate([[0], np.cumsum(degree)])
@@ -148,7 +148,7 @@ def test_steps(level, n, longest):
 
 
 def special_places(n: int) -> np.ndarray:
-    """Random places, the poles, the date line, the equator, places next to them, and duplicates."""
+    """Random points, poles, date line, equator, points next to them, and duplicates."""
     tiny = np.float32(1e-38)
     odd = [[0, 0, 1], [0, 0, -1], [-1, 0, 0], [-1, -tiny, 0], [-1, tiny, 0], [1, 0, 0], [0, 1, 0]]
     odd += [[0, -1, 0], [tiny, tiny, 1], [-1e-4, 1e-7, -1]]
@@ -180,7 +180,7 @@ def test_field_by_the_table(level, bandwidth):
 
 
 def test_fields_of_few_points_have_no_subnormal_numbers(level):
-    """Products with them take ten times as long on some processors."""
+    """Products of subnormal numbers take ten times as long on some processors."""
     kernel = Kernel(0.02, Workers(1))
     kernel.field(np.tile(np.float32([1, 0, 0]), (50, 1)))
     for numbers in (kernel._table.values, kernel._table.scratch):
@@ -189,11 +189,11 @@ def test_fields_of_few_points_have_no_subnormal_numbers(level):
 
 
 def test_charges_of_distant_blocks_add_up(level):
-    """Each block of points has a grid, of which only some rows are in use."""
+    """Each block of points has a grid of which only some rows are used."""
     north, south = (np.tile(np.float32([0.6, 0, z]), (10_000, 1)) for z in (0.8, -0.8))
     kernel = Kernel(0.2, Workers(1))
     expected = by_numpy(kernel._charge, np.concatenate([north, south]))
-    for _ in range(2):  # grids are used again
+    for _ in range(2):  # grids are reused
         found = kernel._charge(np.concatenate([north, south]))
         np.testing.assert_allclose(found, expected, rtol=2e-4)  # sums of ten thousand
         kernel._charge(np.concatenate([south, north]))
@@ -210,7 +210,7 @@ def test_reading(level, n):
     np.testing.assert_array_equal(np.column_stack(field.at(Y, 3)), found)
     np.testing.assert_allclose(found[:, 0], value, rtol=1e-5)
     steepest = np.abs(slope).max()
-    # Next to a pole east is what rounding makes it: there the length of the slope is compared.
+    # Next to a pole, the direction east depends on rounding; the length of the slope is compared.
     off = np.hypot(Y[:, 0], Y[:, 1]) > 1e-3
     np.testing.assert_allclose(found[off, 1:], slope[off], atol=2e-4 * steepest, rtol=0)
     lengths = np.linalg.norm(found[:, 1:], axis=1)
@@ -235,7 +235,7 @@ def test_smallest(level, q, n, k, whole, monkeypatch):
     rng = np.random.default_rng(n)
     left, right = (rng.normal(size=(m, 9)).astype(np.float32) for m in (q, n))
     right[n // 2 :] = right[: n - n // 2]  # ties
-    left[0] *= 1e-38  # denormal products
+    left[0] *= 1e-38  # subnormal products
     monkeypatch.setattr(neighbors, "_PRODUCTS", 1 << 19 if whole else 100)
     itself = np.arange(q) % n
     D = left @ right.T
@@ -265,11 +265,11 @@ def test_smallest_says_when_there_are_not_enough(level):
 def test_nearest_in_cells(level, r, k):
     rng = np.random.default_rng(r)
     points, queries = (rng.normal(size=(m, r)).astype(np.float32) for m in (100, 9))
-    points[50:60] *= 1e-25  # equally near
-    queries[1] *= 1e-22  # squares are denormal numbers
+    points[50:60] *= 1e-25  # equal distances
+    queries[1] *= 1e-22  # squares are subnormal
     cells = Cells.__new__(Cells)
     cells.order = rng.permutation(100)
-    cells.starts = np.array([0, 1, 1, 17, 33, 100])  # one empty, two not of whole lanes
+    cells.starts = np.array([0, 1, 1, 17, 33, 100])  # one empty, two with partial lanes
     X, starts, order = cells.in_lanes(points)
     assert len(order) == 128
     assert sorted(order[order >= 0]) == list(range(100))
@@ -317,7 +317,7 @@ def test_longest_steps(level, n, r, k):
 
 
 def awkward(b: int, m: int, r: int, dtype) -> tuple[np.ndarray, ...]:
-    """Apices and legs with duplicates among them, on the map and in the data, some far and some tiny."""
+    """Apices and legs with duplicates on the map and in the data, some distant and some tiny."""
     rng = np.random.default_rng([b, m, r])
     X = rng.normal(size=(b + m, r)) * np.exp(rng.uniform(-6, 6, size=(b + m, 1)))
     Y = random_sphere(b + m, m)
@@ -329,7 +329,7 @@ def awkward(b: int, m: int, r: int, dtype) -> tuple[np.ndarray, ...]:
 
 
 def close(found, expected, dtype) -> None:
-    """Equal to rounding, in units of the largest of each row."""
+    """Equal up to rounding, relative to the largest value of each row."""
     expected = np.asarray(expected)
     size = np.abs(expected).max(axis=-1, keepdims=True) if expected.ndim else np.abs(expected)
     tolerance = 2e-4 if dtype == np.float32 else 1e-11
@@ -355,11 +355,11 @@ def test_angles(level, b, m, r, softening, dtype):
     eps = float(np.finfo(dtype).eps) if softening is None else softening
     found = angles_by_kernels(*arrays, softening)
     expected = by_numpy(angles_by_kernels, *wide, eps)
-    # Of single precision a few pairs are found to coincide that double precision tells apart.
+    # In single precision, a few pairs coincide that are distinct in double precision.
     same = (found[0].inverse_distance == 0) == (expected[0].inverse_distance == 0)
     assert same.all()
     np.testing.assert_allclose(found[0].inverse_distance, expected[0].inverse_distance, rtol=2e-4)
-    if softening is None:  # what is within rounding of a jump may be on either side of it
+    if softening is None:  # values within rounding of a jump may be on either side
         return
     for got, want in zip([*found[1], *found[2]], [*expected[1], *expected[2]], strict=True):
         close(got, want, dtype)
@@ -544,13 +544,13 @@ def test_placement(level, L, r, n_apices, n_legs):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
     np.testing.assert_array_equal(found[:3], expected[:3])
     assert (found[3:6] == found[6]).all()
-    # Rounding may lead to another minimum that is as good.
+    # Rounding may lead to another equally good minimum.
     energy = Energy(points.astype(np.float64), double)
     at, best = (energy(Y.astype(np.float64))[0][3:] for Y in (found, expected))
     spread = np.ptp(energy.screen()[3:], axis=1)
     assert (np.abs(at - best) <= 1e-3 * spread).mean() > 0.9
     assert (at <= best + 0.05 * spread).all()
-    # Roughly, both agree on who has settled.
+    # Both roughly agree on the points that have converged.
     there, here = (by_numpy(landmarks.place_roughly, points), landmarks.place_roughly(points))
     assert (there[1] == here[1]).mean() > 0.9
 
@@ -627,7 +627,7 @@ alone = moved(1)
 
 
 def test_concurrent_loops_give_the_same_bits():
-    """More loops than threads.c has room for; those without helpers do all of their rows."""
+    """More loops than threads.c supports; those without helpers process all of their rows."""
     code = """
 found = []
 threads = [

@@ -78,7 +78,7 @@ def euclidean_angle(x, y, z):
 
 
 def spherical_angle(x, y, z):
-    """The paper's way: the angle between the normals of two planes through the centre."""
+    """The paper's formula: the angle between the normals of two planes through the centre."""
     a, b = np.cross(x, y), np.cross(x, z)
     return np.arccos(np.clip(a @ b / np.linalg.norm(a) / np.linalg.norm(b), -1, 1))
 
@@ -232,7 +232,7 @@ def test_neighbors_on_the_sphere_are_geodesic(clouds):
 
 def test_many_duplicates_are_not_their_own_neighbors():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    # Nine other copies at distance 0: a search for the nearest four may miss the point itself.
+    # Nine copies at distance 0: a search for the nearest four may miss the point itself.
     assert neighborhood_preservation(X, X, k=3) == 1
     assert neighborhood_preservation(X, X, k=9) == 1
 
@@ -612,7 +612,7 @@ def test_class_connectivity_by_hand():
     # With two neighbours the islands of a are joined to b, but not to each other.
     assert metrics.class_connectivity(Y, labels, k=2) == pytest.approx((3 + 2) / 7)
     assert metrics.class_connectivity(Y, labels, k=6) == 1
-    # A point among strangers is a piece of its own.
+    # A point among points of other classes is a separate piece.
     assert metrics.class_connectivity(Y, ["a", "b", "a", "a", "b", "a", "b"], k=1) < 0.5
 
 
@@ -638,7 +638,7 @@ def test_neighbours_are_counted_in_whole_numbers(measure, k):
 
 
 def test_false_structure_by_hand():
-    """Five points on a line, k = 2: the inner tenth of the interval around each holds none but itself."""
+    """Five points on a line, k = 2: the inner tenth of the interval around each contains only itself."""
     assert metrics.false_structure(np.arange(5.0)[:, None], k=2) == -1
     # Four pairs far apart: within 0.1 of the distance to the second neighbour lies the twin of each.
     pairs = np.repeat(np.arange(4) * 10.0, 2)[:, None] + np.tile([0, 0.5], 4)[:, None]
@@ -662,7 +662,7 @@ def test_false_structure_of_smooth_densities_is_none(on_sphere):
 
 
 def test_map_of_noise_shows_no_clumps():
-    """At one landmark for each small cap of the map, points gathered around the landmarks."""
+    """With one landmark per small cap of the map, points used to gather around the landmarks."""
     X = np.random.default_rng(0).normal(size=(3000, 20))
     Y = Mercat(random_state=0, n_landmarks=300).fit_transform(X)
     assert metrics.false_structure(Y) < 0.1
@@ -690,7 +690,7 @@ def test_torn_neighbors_refuses_an_invalid_fraction(far):
     ("n", "d"), [(1500, 20), (2000, 7000), (5000, 50), (20_000, 784), (100_000, 50), (10**6, 50)]
 )
 def test_reports_of_large_data_use_small_samples(n, d):
-    """Neighbours cost a product of points, rows and columns, of which a fit has some 3e9."""
+    """The cost of neighbours is points x rows x columns, about 3e9 for a fit."""
     sizes = _report._sizes(n, d, "auto")
     assert sizes.points == 150 or min(sizes.points, n) * n * d <= 3e9
     assert sizes.pairs * d <= 1e8

@@ -41,7 +41,7 @@ def distances(A, B):
 
 
 def same(a, b):
-    """Whether two values are equal, in type, in memory order and to the bit."""
+    """Whether two values are equal in type, memory order and bits."""
     if isinstance(a, np.ndarray):
         assert a.dtype == b.dtype
         assert a.flags.f_contiguous == b.flags.f_contiguous
@@ -134,7 +134,7 @@ def test_notes_are_restored_and_prepared_data_are_reported(saved, tmp_path):
 
 
 def test_text_of_a_file_is_escaped(saved, tmp_path):
-    """Warnings and errors may reach a terminal, which would obey it."""
+    """Warnings and errors may be printed on a terminal."""
     evil = "\x1b]0;hurt\x07\x1b[2J"
     path = write_model(saved[0], tmp_path / "m.mercat", {"prepared": evil})
     with pytest.warns(UserWarning, match=r"\(\\x1b\]0;hurt\\x07\\x1b\[2J\)"):
@@ -237,7 +237,7 @@ def test_subclasses_are_not_saved(tmp_path):
 
 
 def test_names_with_lone_surrogates_are_restored(tmp_path):
-    """As the names of files have them that are not UTF-8."""
+    """As in names of files that are not UTF-8."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"caf\udce9 {k}" for k in range(7)])
     path = tmp_path / "caf\udce9.mercat"
@@ -256,7 +256,7 @@ def write(path, parts, compression=zipfile.ZIP_STORED):
 
 
 def npy(array, **changes):
-    """An array's bytes, with entries of its header changed."""
+    """Bytes of an array in .npy format with changed header entries."""
     stream = io.BytesIO()
     entries = np.lib.format.header_data_from_array_1_0(array) | changes
     np.lib.format.write_array_header_1_0(stream, entries)
@@ -409,7 +409,7 @@ def test_a_damaged_file_raises_valueerror_and_nothing_else(saved, tmp_path):
     for cut in rng.integers(0, len(content), 30):
         path.write_bytes(content[:cut])
         refusal(path)
-    # The header and the directory at the end, where damage is most various.
+    # The header and the directory at the end, where damage has the most varied effects.
     places = np.concatenate([rng.integers(0, 3000, 100), len(content) - rng.integers(1, 3000, 100)])
     for place in places:
         damaged = bytearray(content)
@@ -419,7 +419,7 @@ def test_a_damaged_file_raises_valueerror_and_nothing_else(saved, tmp_path):
             loaded = mercat.load(path)
         except ValueError:
             continue
-        same(vars(loaded), vars(saved[0]))  # a bit that means nothing, as of a date
+        same(vars(loaded), vars(saved[0]))  # a bit without effect, such as of a date
 
 
 def test_an_interrupted_save_leaves_the_old_file(saved, tmp_path, monkeypatch):
@@ -445,12 +445,12 @@ def test_model_files_of_version_0_1_are_loaded(kind):
         new = expected["new"]
         if kind == "precomputed":
             new = np.linalg.norm(new[:, None] - expected["X"][None], axis=2)
-        # New points end within a fraction of a step of their minimum: that far rounding can move them.
+        # New points end within a fraction of a step of their minimum; rounding can move them as far.
         np.testing.assert_allclose(model.transform(new), expected[f"{kind}_new"], atol=5e-4)
 
 
 def forget_ranks(model: Mercat) -> None:
-    """Have new points placed by their distances alone, as by models of mercat 0.1."""
+    """Place new points by distances only, as models of mercat 0.1 do."""
     against = model._placer.against
     terms = tuple(term._replace(scale=None) for term in against.terms)
     model._placer = model._placer._replace(against=against._replace(terms=terms))
@@ -515,6 +515,6 @@ def test_files_with_only_the_distance_term_are_loaded(how, tmp_path):
 
 @pytest.mark.parametrize(("perplexity", "decay"), [(0.0, 0.0), (5.0, DECAY)])
 def test_shares_of_models_by_perplexity(perplexity, decay):
-    """Equal shares stay equal; the others get today's form."""
+    """Equal shares stay equal; others are converted to the current form."""
     fields = _upgraded("Surroundings", {"k": 30, "perplexity": perplexity})
     assert fields == {"k": 30, "decay": decay}

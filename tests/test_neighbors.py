@@ -50,7 +50,7 @@ def test_equal_rows_finds_the_first_equal_row_or_none():
 
 
 def test_nearest_of_points_far_from_others():
-    """Distances that inner products hardly tell apart are put in order by differences."""
+    """Distances that inner products hardly resolve are ordered by differences."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(50, 4)), 100 + 1e-1 * rng.normal(size=(50, 4))])
     X = (X - X.mean(axis=0)).astype(np.float32)
@@ -64,7 +64,7 @@ def test_duplicates_are_neighbors_but_not_of_themselves():
     X = np.zeros((20, 3), dtype=np.float32)
     found = run(nearest, X, 5, np.random.default_rng(0)).indices
     assert all(len(set(row)) == 5 and i not in row for i, row in enumerate(found))
-    assert (np.diff(found, axis=1) > 0).all()  # equally near: in their order
+    assert (np.diff(found, axis=1) > 0).all()  # equal distances: in order of index
 
 
 def test_cells_find_nearly_all_neighbors_repeatably(monkeypatch):
@@ -146,7 +146,7 @@ def test_cells_find_nearly_all_of_the_nearest_to_new_points(monkeypatch, points_
     assert min(recall) > 0.5
     same = found == expected[1]
     np.testing.assert_allclose(distances[same], expected[0][same], rtol=1e-5)
-    for rows in (slice(0, 1), slice(100, 117), slice(3, 300)):  # whatever the others are
+    for rows in (slice(0, 1), slice(100, 117), slice(3, 300)):  # for any other points
         again = search(queries[rows])
         np.testing.assert_array_equal(again[0], found[rows])
         np.testing.assert_array_equal(again[1], distances[rows])
@@ -207,7 +207,7 @@ def test_shares_are_half_equal_and_half_decay_with_the_squared_distance():
 
 
 def test_shares_adapt_to_the_dimension_of_the_data():
-    """Equal where all neighbours are about as far; of the nearest along a thin structure."""
+    """Equal if all neighbours are about equally far; concentrated on the nearest along a thin structure."""
     rng = np.random.default_rng(0)
     line = np.abs(np.arange(-15, 16.0))[np.arange(-15, 16) != 0]
     cloud = np.linalg.norm(rng.normal(size=(30, 200)), axis=1)
@@ -232,7 +232,7 @@ def test_shares_of_rows_of_any_length():
 
 
 def on_both_paths(function):
-    """Results with the kernels, if there are any, and without."""
+    """Results with (if available) and without kernels."""
     with switched(True):
         first = function()
     with switched(False):
@@ -263,7 +263,7 @@ def test_longest_steps_are_those_of_the_minimum_spanning_tree():
     X[40:60] = X[:20]  # duplicates
     X[-50:] += 100  # far from the origin and from the others
     links = np.random.default_rng(1).random((300, 300)) < 0.05
-    links[7] = True  # more edges than paths are searched for
+    links[7] = True  # more edges than the limit of the path search
     np.fill_diagonal(links, False)
     links = sp.csr_array(links.astype(np.float32))
     lengths = run(edge_lengths, X, links)
@@ -278,8 +278,8 @@ def test_longest_steps_are_those_of_the_minimum_spanning_tree():
 
 
 def by_spanning_tree(points):
-    """Longest edge on the way from the first point to each other one in the minimum spanning tree."""
-    D = np.linalg.norm(points[:, None] - points, axis=2) + 1e-9  # SciPy takes 0 for no edge
+    """Longest edge on the path from the first point to each other point in the minimum spanning tree."""
+    D = np.linalg.norm(points[:, None] - points, axis=2) + 1e-9  # SciPy treats 0 as no edge
     tree = minimum_spanning_tree(D)
     tree = (tree + tree.T).tocsr()
     order, before = breadth_first_order(tree, 0)
@@ -290,7 +290,7 @@ def by_spanning_tree(points):
 
 
 def test_shares_along_paths_stay_in_the_same_loop():
-    """Of neighbours at about the same distance, those that short steps lead to."""
+    """Neighbours at similar distances get shares if short steps lead to them."""
     steps, lengths = np.array([1.0, 1, 1, 4, 4]), np.array([1.0, 2, 3, 4, 4])
     shares = path_shares(steps, lengths, np.array([0, 5]), DECAY)
     by_hand = np.exp(-DECAY * steps**2 / np.mean(lengths**2))

@@ -60,14 +60,14 @@ def test_an_explorer_has_a_picture_without_widgets(X, kind):
     picture = np.asarray(Image.open(BytesIO(base64.b64decode(bundle["image/png"]))).convert("RGB"))
     assert picture.shape[0] > 300
     inked = (np.abs(picture.astype(int) - 255).sum(axis=2) > 60).mean()
-    assert 0.002 < inked < 0.5  # points, and room between them
+    assert 0.002 < inked < 0.5  # points and background
     if kind == "class":
         blue = np.linalg.norm(picture.astype(int) - (0, 114, 178), axis=2) < 90
         assert blue.sum() > 50
 
 
 def test_a_picture_is_a_separate_output_before_the_widget(X):
-    """Of an output with a widget and a picture, nbconvert takes the widget, which needs a network."""
+    """For an output with a widget and a picture, nbconvert shows the widget, which needs a network."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -82,7 +82,7 @@ def test_a_picture_is_a_separate_output_before_the_widget(X):
     assert f'<img id="{explorer._still}"' in still["text/html"]
     assert "data:image/png;base64,iVBOR" in still["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in widget
-    assert "image/png" not in widget  # where there are no widgets, it would be there twice
+    assert "image/png" not in widget  # without widgets, it would be shown twice
 
 
 def test_a_notebook_that_is_executed_and_converted_shows_the_picture(tmp_path):

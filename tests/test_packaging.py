@@ -34,7 +34,7 @@ pytestmark = pytest.mark.packaging
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory):
-    """Folders of sdist and wheel, of two copies: files of different ages, different umasks."""
+    """Folders with sdist and wheel, built from two copies with different file times and umasks."""
     folder = tmp_path_factory.mktemp("builds")
     compiler = folder / "cc"
     compiler.write_text(f'#!/bin/sh\nexec {shlex.join(_build.compiler())} "$@" -O0\n')  # quickly
@@ -62,7 +62,7 @@ def builds(tmp_path_factory):
 
 
 def required(name, found):
-    """The distributions that one requires without extras, and those that they require."""
+    """Distributions required without extras, directly or indirectly."""
     for line in metadata.requires(name) or []:
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
@@ -74,7 +74,7 @@ def required(name, found):
 
 
 def test_wheel_works_in_a_fresh_environment(builds, tmp_path):
-    """In a fresh environment that has nothing but what it requires."""
+    """The environment has only the required packages."""
 
     def run(*command: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -74,7 +74,7 @@ def test_numbers_are_shown_as_in_the_paper():
         ".00",
     ]
     assert str(Number(0.5, 0.02)) == ".50 ±.02"
-    # Two that look the same share the first place.
+    # Two equal numbers (as shown) share the first place.
     assert best([Number(0.701), None, Number(0.699), Number(0.2)])[:3] == [
         "**.70**",
         "-",
@@ -105,7 +105,7 @@ def test_pca_runs_in_its_own_process():
 
 @pytest.fixture
 def settings(monkeypatch):
-    """What a method of the list is called with."""
+    """Arguments with which a method is called."""
     seen = {}
 
     def embed(X, seed, n_jobs, **options):
@@ -235,7 +235,7 @@ def test_a_task_runs_once(monkeypatch, tmp_path):
     assert experiment.cached("synthetic", task).is_file()
     experiment.run("synthetic", [task], None)
     assert experiment.store("synthetic")[task.key] == first
-    # Positions cannot be made again where the method is missing, but their measures stay.
+    # Positions cannot be recomputed without the method, but their measures are kept.
     experiment.cached("synthetic", task).unlink()
     monkeypatch.setattr(
         experiment.peers.Session, "run", lambda *_, **__: (None, {"status": "not installed"})

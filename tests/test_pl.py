@@ -64,7 +64,7 @@ def values_of(calls):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What reaches `draw_map`, which still draws."""
+    """Record the arguments of `draw_map`, which still draws."""
     made, drawn = [], pl.draw_map
 
     def record(Y, shades, style, **options):
@@ -188,7 +188,7 @@ def test_limits_of_the_scale_are_numbers_percentiles_or_functions(embedded, call
     assert [call[1].limits[1] for call in calls[-2:]] == [np.percentile(gene, 50), 7]
     silent = embedded.copy()
     silent.layers["none"] = np.zeros(silent.shape)
-    pl.map(silent, "gene3", layer="none", vmax="p99")  # a gene that is nowhere expressed
+    pl.map(silent, "gene3", layer="none", vmax="p99")  # a gene that is not expressed
     low, high = calls[-1][1].limits
     assert low < high
 
@@ -426,7 +426,7 @@ def test_titles_of_panels_are_shortened_column_names(embedded):
 
 @pytest.fixture
 def offered(monkeypatch):
-    """What reaches the explorer."""
+    """Record the arguments of the explorer."""
     made = {}
 
     def record(Y, frame, path, **options):
@@ -536,7 +536,7 @@ def test_invalid_stored_colours_warn_and_are_not_changed(embedded, offered, stor
         pl.explore(adata, "cells.html", keys=["kind"])
     assert {warning.filename for warning in (*of_map, *of_page)} == {__file__}
     assert offered["frame"]["kind"] is adata.obs["kind"]
-    pl.map(adata, "kind", palette=["red", "green", "blue"])  # then they are not asked for
+    pl.map(adata, "kind", palette=["red", "green", "blue"])  # then they are not requested
     pl.map(adata, "batch")
 
 

@@ -99,7 +99,7 @@ def test_placement_finds_the_global_minimum(solved):
     spread = energy(random_sphere(len(new)))[0].mean() - best.mean()
     assert np.mean(found - best) < 0.002 * spread
     elsewhere = geodesic(Y, at) > 3 * np.sqrt(4 * np.pi / len(grid))
-    # Where it went elsewhere, the two places are as good as each other.
+    # Points at other positions are equally good there.
     assert np.all(found[elsewhere] - best[elsewhere] < 0.03 * spread)
 
 

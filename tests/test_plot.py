@@ -65,14 +65,14 @@ def at(longitude, latitude):
 
 
 def drawn(ax):
-    """Positions and colours of all points on the axes, the pieces of a picture apart."""
+    """Positions and colours of all points on the axes, excluding other artists."""
     P = np.concatenate([np.asarray(points.get_offsets()) for points in ax.collections])
     rgba = np.concatenate([points.get_facecolor() for points in ax.collections])
     return P, rgba
 
 
 def rows_of(P, expected):
-    """For each drawn position the row it stands for."""
+    """Row of each drawn position."""
     from scipy.spatial import cKDTree
 
     distance, rows = cKDTree(expected).query(P)
@@ -101,7 +101,7 @@ def test_palette_is_distinguishable_with_any_colour_vision(n, least):
 
 
 def closest(colors):
-    """The distance of the two that are most alike, to the reader who sees least."""
+    """Smallest distance between two colours over all kinds of colour vision."""
     lab = seen(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(lab[:, :, None] - lab[:, None], axis=-1)
     distance[:, np.arange(len(colors)), np.arange(len(colors))] = np.inf
@@ -292,7 +292,7 @@ def test_drawing_order_is_random_and_deterministic():
     )
     np.testing.assert_array_equal(first, second)
     rows = rows_of(first, project(Y, "lambert"))
-    # The last tenth drawn has all ten classes, not the last one alone.
+    # The last tenth drawn has all ten classes, not only the last.
     assert len(set(sorted_classes[rows[-60:]])) == 10
 
 
@@ -387,7 +387,7 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
 
 
 def test_clusters_of_far_points_are_inside_the_window():
-    """Ten of a thousand points are a population of their own; ten in all directions are not."""
+    """Ten of a thousand points together are a population; ten in all directions are outliers."""
     crowd = np.random.default_rng(0).uniform(-0.1, 0.1, size=(1000, 2))
     together = [0.02, 0.2] + np.random.default_rng(1).normal(size=(10, 2)) * 0.001
     too_far = together + np.array([0, 1])
@@ -468,7 +468,7 @@ def test_globe_dims_and_counts_the_far_side():
     P, rgba = drawn(ax)
     far = far_side(Y, center=(20, 10))
     assert f"{far.sum()} of 600 points are on the far side" in ax.get_xlabel().replace("\n", " ")
-    # The far side comes first, so that the near one lies upon it.
+    # The far side is drawn first, below the near side.
     faint = rgba[:, 3] < 0.5 * rgba[:, 3].max()
     assert faint.tolist() == [True] * far.sum() + [False] * (~far).sum()
     expected = project(Y, "orthographic", center=(20, 10))
@@ -546,7 +546,7 @@ def test_the_window_contains_all_points_with_little_margin(projection):
     assert (high - low <= 1.07 * side).all()
     lines = ax.lines[0].get_xydata()
     inside = ((lines > low) & (lines < high)).all(axis=1)
-    assert inside.sum() > 300  # there are lines to go by
+    assert inside.sum() > 300  # there are lines to check
     everything = plot.map(cap, projection=projection, extent="world")
     assert np.ptp(everything.get_xlim()) > 2 * np.ptp(ax.get_xlim())
 
@@ -754,7 +754,7 @@ def test_limits_are_marked_in_the_colorbar():
 
 
 def test_median_direction_is_robust_to_one_far_point():
-    # Three on the equator about 90 degrees, and one far away that would drag the mean.
+    # Three points on the equator near 90 degrees, and a distant one that would change the mean.
     points = np.concatenate([at([88, 90, 92], [0, 0, 0]), at(-90, 5)])
     median = _labels.median_direction(points)
     assert np.linalg.norm(median - at(90, 0)[0]) < 0.04
@@ -767,7 +767,7 @@ ROOM = np.array([[0.0, 0.0], [100.0, 100.0]])
 
 
 def overlapping(centers, sizes):
-    """How many pairs of boxes overlap."""
+    """Number of overlapping pairs of boxes."""
     gap = np.abs(centers[:, None] - centers)
     clash = (gap < (sizes[:, None] + sizes) / 2 - 1e-6).all(axis=2)
     return (clash.sum() - len(centers)) // 2
@@ -962,7 +962,7 @@ def test_legends_take_less_than_a_quarter_of_the_picture(n_names, length, tall):
 
 
 def judged(n=300):
-    """A map with error bars: all alike, but for one point that has another place."""
+    """A map with equal error bars, except for one point with an alternative position."""
     places = fibonacci_grid(n, np)
     U, V = tangent_frame(places)
     alternative = np.full((n, 3), np.nan)
@@ -1289,7 +1289,7 @@ def test_names_of_any_length_leave_room_for_the_map(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_lone_surrogates_in_names_are_replaced(kind, tmp_path):
-    """As files from elsewhere may have them: each name is apart from the others, and can be saved."""
+    """Names from files may contain them: names stay distinct, and the figure can be saved."""
     places = fibonacci_grid(60, np)
     names = np.array(["a\ud800b", "plain", "x\udfff"], dtype=object)[np.arange(60) % 3]
     palette = {"a\ud800b": "red", "plain": "blue", "x\udfff": "green"}

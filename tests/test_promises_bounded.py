@@ -24,7 +24,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 def most_memory(n, d, r=50, n_jobs=1, solved=1000, detail=0.0) -> float:
-    """The formula of docs/promises.md: bytes beside the data, at most.
+    """The formula of docs/promises.md: maximum bytes in addition to the data.
 
     `solved` is the number of points that are solved together: n_landmarks, or n for solver="exact".
     """
@@ -115,7 +115,7 @@ print(json.dumps([resident() - before, X.nbytes, threading.active_count()]))
 """,
         n_fits,
     )
-    assert grown < n_fits * data / 2  # half of what a copy of X left by each fit would make
+    assert grown < n_fits * data / 2  # half of the total if each fit leaked a copy of X
     assert threads == 1
 
 
@@ -168,7 +168,7 @@ def test_at_most_n_jobs_threads_are_used():
     assert one[0] == 0  # the caller's own is enough
     assert two[0] == 2
     for _, others, spent in (one, two):
-        assert others <= 0.1 * spent  # BLAS has threads, and they slept
+        assert others <= 0.1 * spent  # BLAS has threads, and they were idle
 
 
 def test_workers_of_joblib_share_the_cores():
@@ -228,7 +228,7 @@ print(json.dumps(found))
 
 @linux
 def test_a_process_forked_during_a_fit_can_fit():
-    """Another thread holds the lock of the fits at that moment, and does not exist in the child."""
+    """At the fork, another thread holds the lock of fits; it does not exist in the child."""
     code = python("""
 import json, os, signal, threading
 from fingerprints import fingerprint
@@ -270,7 +270,7 @@ def test_concurrent_fits_in_threads_give_the_same_result(digits):
 
 
 def test_a_model_used_by_several_threads_has_the_state_of_one_fit(digits):
-    """What is fitted and what is transformed at the same time do not mix."""
+    """Concurrent fits and transforms do not mix."""
     data, rows = [digits[:100], digits[200:310]], digits[600:620]
     expected = [Mercat(random_state=0, n_jobs=1).fit(X) for X in data]
     places = [model.transform(rows) for model in expected]
@@ -323,7 +323,7 @@ def test_a_model_is_consistent_while_it_is_refitted(digits):
 
 
 def test_concurrent_fits_of_a_model_leave_the_state_of_one(digits):
-    """Also what both learn alike, such as n_features_in_, which the fit between them changed."""
+    """Including attributes equal in both, such as n_features_in_, which a fit in between changed."""
     model = Mercat(random_state=0).fit(digits[:100])
     expected = model.transform(digits[:5])
     other = {"data": digits[:80, :40]}
@@ -348,7 +348,7 @@ def test_names_of_columns_are_those_of_the_last_fit(digits):
 
 
 def test_a_rotation_during_a_fit_does_not_mix_two_maps(digits, monkeypatch):
-    """A fit that ends while the map is turned comes after it."""
+    """A fit that ends during the rotation takes effect after it."""
     fitted = Mercat(random_state=0).fit(digits[:80])
     model, turn = Mercat(random_state=0).fit(digits[:100]), _estimator.rotated
 
@@ -396,7 +396,7 @@ def test_blas_has_one_thread_until_the_end_of_a_fit(module, name, digits, monkey
 
 
 def test_nothing_is_written_to_disk():
-    """As on a read-only file system: whatever would write, fails."""
+    """As on a read-only file system: every write fails."""
     found = python(
         """
 import errno, json, os, sys

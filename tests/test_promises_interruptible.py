@@ -27,7 +27,7 @@ PHASES = ["denoising", "solving", "placing", "neighbours", "detail"]
 
 @pytest.fixture(autouse=True)
 def listening():
-    """Ctrl-C is heard, also where the tests run in the background of a shell, which has it ignored."""
+    """Enable Ctrl-C, which shells disable for background processes."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -35,7 +35,7 @@ def listening():
 
 @pytest.fixture
 def outside():
-    """Threads and BLAS are left as they were found."""
+    """Check that threads and BLAS limits are restored."""
     before = set(threading.enumerate()), blas_threads()
     yield
     assert (set(threading.enumerate()), blas_threads()) == before
@@ -43,7 +43,7 @@ def outside():
 
 @pytest.fixture
 def phases(monkeypatch):
-    """Tells of each block of work done which phase it belongs to; what is put in `act` is called then."""
+    """Record the phase of each block of work, and call the function in `act` if there is one."""
     seen, act, begin = Counter(), [], Progress.phase
 
     def phase(self, name, total, unit):
@@ -105,7 +105,7 @@ def test_ctrl_c_in_transform_leaves_the_model_unchanged(digits, phases, outside)
 
 
 def test_ctrl_c_at_any_moment_leaves_no_thread_behind():
-    """Signals at moments that nobody chose, one fit after the other."""
+    """Signals at random times, during one fit after another."""
     interrupted, left, limits, same = python(
         """
 import json, signal, threading, time
@@ -146,7 +146,7 @@ print(json.dumps([interrupted, left, blas_threads() == limits, same]))
 
 
 class _Interrupted(threading.Event):
-    """An event in whose wait Ctrl-C is pressed."""
+    """An event whose wait is interrupted by Ctrl-C."""
 
     def wait(self, timeout=None):
         if threading.current_thread() is threading.main_thread():
@@ -178,7 +178,7 @@ def test_a_fit_after_ctrl_c_waits_until_blas_is_released(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_another_limit_on_blas_is_overridden_at_the_next_block(n_jobs):
-    """By the caller's own threadpool_limits, whose thread from then on decides for OpenBLAS."""
+    """The limit is the caller's own threadpool_limits, whose thread then controls OpenBLAS."""
     X = np.random.default_rng(0).normal(size=(300, 5))
     alone = Mercat(random_state=0, n_jobs=n_jobs).fit(X).embedding_
     before = blas_threads()
@@ -205,7 +205,7 @@ def test_another_limit_on_blas_is_overridden_at_the_next_block(n_jobs):
 def test_an_interrupted_blas_limit_is_released_by_the_next_fit():
     before, blas = blas_threads(), threads._SingleThreadedBlas()
     blas.__enter__()
-    blas._inside = 0  # as if interrupted between the count and the word to the thread
+    blas._inside = 0  # as if interrupted between the count and the notification of the thread
 
     def use():
         with blas:
@@ -290,7 +290,7 @@ WAYS = {
 @pytest.mark.parametrize("kind", [StopIteration, GeneratorExit, ValueError])
 @pytest.mark.parametrize("way", WAYS)
 def test_an_exception_of_a_callback_ends_the_fit(way, kind, digits, outside):
-    """Also StopIteration, by which callbacks of SciPy's minimiser ask it to stop."""
+    """Including StopIteration, which stops SciPy's minimiser."""
     mine, begun = kind("mine"), 0
     if way == "detail":
         begun = mercat(detail=0.0).fit(digits[:300]).n_iter_

@@ -108,7 +108,7 @@ def test_single_rows_match_batches_with_other_blas_kernels():
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names kernels of x86")
 def test_other_kernels_of_blas_give_maps_of_the_same_quality():
-    """Sums are rounded in another order there: the bits differ, how good the map is does not."""
+    """Sums have another order: the bits differ, but not the quality of the map."""
     one, two = (
         python(IN_ANOTHER_PROCESS, env={"OPENBLAS_CORETYPE": core})
         for core in ("Nehalem", "Haswell")

@@ -51,7 +51,7 @@ def data(draw) -> np.ndarray:
 
 @pytest.fixture(scope="module", autouse=True)
 def descent_of_any_length():
-    """A tenth of the iterations with detail; all of them in `make nightly`."""
+    """A tenth of the iterations with detail, or all of them in `make nightly`."""
     with pytest.MonkeyPatch.context() as patch:
         if settings.default is settings.get_profile("default"):
             patch.setattr(descent, "N_ITER", 30)
@@ -107,7 +107,7 @@ def test_detail_gives_unit_vectors(X, detail):
     model = fitted(X, detail=detail, max_iter=10)
     np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1, rtol=1e-5)
     assert np.isfinite([model.loss_, model.correlation_]).all()
-    # A row of the training data goes where it is; of equal ones, where the first is.
+    # Training rows keep their positions; equal rows get that of the first.
     X_hat = denoised(model, X).astype(np.float32)
     first = (X_hat[:, None] == X_hat).all(axis=2).argmax(axis=1)
     np.testing.assert_array_equal(model.transform(X), model.embedding_[first])
@@ -118,14 +118,14 @@ def test_the_loss_is_at_most_that_of_the_start(X, objective):
     model = fitted(X, solver="exact", objective=objective)
     X_hat = denoised(model, X)
     start = pca_positions(np.pad(X_hat, [(0, 0), (0, 2)]))
-    # 1e-7: the square root of what double precision leaves of zero
+    # 1e-7: about the square root of the rounding error of double precision
     at_start = loss_of(X_hat, start, objective == "calibrated")
     assert model.loss_ <= at_start * (1 + 1e-6) + 1e-7
 
 
 @given(X=data(), power=st.integers(-40, 40), solver=solvers)
 def test_the_unit_of_the_data_does_not_matter(X, power, solver):
-    """To the bit, for powers of two, which change no digit of a number."""
+    """Powers of two, which do not change digits, give the same bits."""
     one, two = (fitted(A, solver=solver, n_landmarks=12, max_iter=20) for A in (X, X * 2.0**power))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
     assert one.loss_ == two.loss_
@@ -133,7 +133,7 @@ def test_the_unit_of_the_data_does_not_matter(X, power, solver):
 
 @given(X=data(), objective=objectives, seed=st.integers(0, 2**32 - 1))
 def test_order_rotation_and_origin_of_the_data_do_not_matter(X, objective, seed):
-    """A map is as good for the same points in another order, turned, moved and in another unit."""
+    """The quality does not depend on order, rotation, translation and unit of the points."""
     rng = np.random.default_rng(seed)
     model = fitted(X, objective=objective, max_iter=30)
     order = rng.permutation(len(X))

@@ -12,7 +12,7 @@ from mercat._math.sphere import from_lonlat
 
 
 def all_pairs(Y: np.ndarray, places: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray]:
-    """The field of points Y at places and its tangent gradient, by the definition."""
+    """The field of points Y at given positions and its tangent gradient, by definition."""
     chord = np.sum((places[:, None, :] - Y[None, :, :]) ** 2, axis=2)
     w = 1 / (1 + chord / bandwidth**2)
     gradient = (2 / bandwidth**2) * (w**2 @ Y)
@@ -83,7 +83,7 @@ def test_gradient_is_that_of_the_potential():
         )
         difference = (field.at(ahead)[0].astype(float) - field.at(behind)[0]) / (2 * h)
         np.testing.assert_allclose(np.sum(slope * step, axis=1), difference, atol=0.2)
-    assert np.abs(slope).max() > 10  # that tolerance is small beside the slopes
+    assert np.abs(slope).max() > 10  # the tolerance is small relative to the slopes
 
 
 def test_kernel_is_symmetric_under_rotation_about_the_axis():

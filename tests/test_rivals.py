@@ -71,7 +71,7 @@ def test_an_embedding_is_computed_once_and_scored_once(tmp_path, monkeypatch):
 
 
 def _fake_session(codes):
-    """A session whose runs end with these codes; None: they go well."""
+    """A session whose runs end with these exit codes, or succeed if None."""
 
     class Session:
         started = 0

@@ -121,7 +121,7 @@ def test_the_frame_has_most_points_on_the_equator_and_tails_in_the_north_and_eas
 
 
 def test_of_equally_good_equators_the_first_component_decides():
-    """A round crowd has no longer side; the data say which way is east."""
+    """A round map has no longest direction; the data determine east."""
     rng = np.random.default_rng(0)
     angle, radius = rng.uniform(0, 2 * np.pi, 4000), 0.3 * np.sqrt(rng.random(4000))
     disc = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -174,7 +174,7 @@ def test_other_seeds_landmarks_and_subsamples_give_the_same_orientation(detail):
         Y = Mercat(**few | parameters).fit_transform(X[rows])
         first = model.embedding_[rows]
         U, _, V = np.linalg.svd(Y.T @ first)
-        aligned = np.median(degrees_apart(Y @ U @ V, first))  # turned and mirrored by hand
+        aligned = np.median(degrees_apart(Y @ U @ V, first))  # rotated and mirrored by hand
         assert aligned < 10
         assert np.median(degrees_apart(Y, first)) < aligned + 1
 

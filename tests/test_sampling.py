@@ -51,7 +51,7 @@ def test_keys_are_uniform(form):
 
 
 def test_each_row_is_as_likely_as_any_other():
-    """Over many sets, the sample has no preference for places in the order or for large values."""
+    """Over many data sets, samples do not depend on the order or size of the rows."""
     rng = np.random.default_rng(3)
     counts = np.zeros((2, 10))
     for _ in range(300):

@@ -16,7 +16,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import scanpy as sc
 
-# Of scanpy itself, with a matplotlib that is newer than it.
+# Raised by scanpy itself with newer versions of matplotlib.
 pytestmark = pytest.mark.filterwarnings("ignore:The set_.* function:PendingDeprecationWarning")
 
 
@@ -56,7 +56,7 @@ def test_from_counts_to_the_explorer(cells, tmp_path):
         np.sort(drawn, axis=0), np.sort(cells.obsm["X_mercat"], axis=0), atol=1e-6
     )
     assert right.get_title() == "gene7"
-    ax = mercat.pl.map(cells, "branch")  # in the colours that scanpy has just chosen
+    ax = mercat.pl.map(cells, "branch")  # in the colours chosen by scanpy
     shown = [mpl.colors.to_hex(h.get_color()) for h in ax.get_legend().legend_handles]
     assert shown == [mpl.colors.to_hex(c) for c in cells.uns["branch_colors"]]
     mercat.pl.globe(cells, "gene7")

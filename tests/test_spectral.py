@@ -34,7 +34,7 @@ SHAPES = {"tall": (300, 40), "wide": (60, 200), "large": (130, 120)}
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "float32", "fortran", "uint8"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_components_equal_those_of_pca(shape, kind, monkeypatch):
-    """Over the three ways: covariance, Gram matrix, randomised (made to happen by a low limit)."""
+    """By all three methods: covariance, Gram matrix and randomised (forced by a low limit)."""
     if shape == "large":
         monkeypatch.setattr(components, "_SMALL", 30)
     monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 4000)
@@ -130,7 +130,7 @@ def test_zero_rows_go_to_the_origin_of_the_metric():
 
 
 def test_sparse_is_never_made_dense(monkeypatch):
-    """Only the mean and thin products: no block of the matrix is turned into an array."""
+    """Only means and thin products are dense: no block of the matrix is converted to an array."""
     X = sp.random_array((3000, 2000), density=0.01, rng=np.random.default_rng(0), format="csr")
     monkeypatch.setattr(components, "_SMALL", 100)
     monkeypatch.setattr(sp.csr_array, "toarray", None)

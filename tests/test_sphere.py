@@ -64,7 +64,7 @@ def test_fibonacci_grid_covers_the_sphere_evenly():
 
 
 def test_tangent_frame_is_orthonormal_next_to_the_poles():
-    """Where a division by 1 - z or 1 + z would lose all digits."""
+    """There, a division by 1 - z or 1 + z would lose all digits."""
     near = np.array([[1e-9, 2e-9, 1], [-3e-7, 1e-9, 1], [1e-9, 2e-9, -1], [0, 0, 1], [0, 0, -1]])
     Y = sphere.normalize(near)
     frames = np.stack([*sphere.tangent_frame(Y), Y], axis=1)

@@ -22,7 +22,7 @@ def name_of(requirement: str) -> str:
 
 
 def declared() -> dict[str, set[str]]:
-    """Names of what is required, and where."""
+    """Required packages by name, with their extras."""
     found: dict[str, set[str]] = {}
     groups = {"": PROJECT["project"]["dependencies"], **EXTRAS}
     groups["build system"] = PROJECT["build-system"]["requires"]
@@ -35,7 +35,7 @@ def declared() -> dict[str, set[str]]:
 
 
 def justified() -> dict[str, dict[str, str]]:
-    """The cells of the tables by package and by the heading of their column."""
+    """Cells of the tables by package and column heading."""
     rows: dict[str, dict[str, str]] = {}
     heading: list[str] = []
     for line in (ROOT / "docs" / "maintaining" / "dependencies.md").read_text("utf-8").splitlines():
@@ -66,7 +66,7 @@ def test_every_row_has_purpose_and_licence():
 
 
 def locked() -> dict[str, tuple[str, int]]:
-    """Versions that are written down, and how many hashes each has."""
+    """Locked versions, with the number of hashes of each."""
     text = (ROOT / "requirements" / "dev.txt").read_text("utf-8")
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)
     pinned = {}

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("brief_descent")
 
 
 def counts(n: int = 90, n_genes: int = 30) -> np.ndarray:
-    """Three kinds of cells, as counts."""
+    """Counts of three types of cells."""
     rng = np.random.default_rng(0)
     rate = rng.gamma(1.0, 2.0, size=(3, n_genes))
     return rng.poisson(rate[np.arange(n) % 3]).astype(np.float32)
@@ -102,7 +102,7 @@ def test_key_added_names_all_fields(adata):
 
 
 def with_graph(adata, k: int = 10, rep: str = "X_pca", key: str = "neighbors", **params):
-    """As sc.pp.neighbors leaves it: distances with zeros on the diagonal, and a record."""
+    """Add a graph as sc.pp.neighbors does: distances with zeros on the diagonal, and parameters."""
     metric = params.get("metric", "euclidean")
     X = np.asarray(adata.obsm.get(rep, adata.X))[:, : params.get("n_pcs")]
     found = kneighbors_graph(X, k, mode="distance", metric=metric).tocoo()
@@ -163,10 +163,10 @@ def test_a_mismatched_graph_is_reported_and_not_used(adata, caplog, spoil, reaso
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
 
 
-@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # every 15th cell: six of one kind
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # every 15th cell: six of one type
 def test_a_graph_of_more_cells_is_reported_and_not_used(adata, caplog):
     with_graph(adata)
-    assert uses_graph(adata[:-1].copy())  # one cell less takes hardly an edge away
+    assert uses_graph(adata[:-1].copy())  # one cell less removes hardly any edges
     assert not uses_graph(adata[: adata.n_obs // 2].copy())
     assert "per cell instead of 10" in caplog.text
     assert not uses_graph(adata[::15].copy())
@@ -179,7 +179,7 @@ def test_a_graph_without_parameters_is_used_if_its_distances_match(adata):
     assert uses_graph(adata)
 
 
-@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # kinds that no edge joins
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # types that no edge joins
 @pytest.mark.parametrize("genes", [30, 60])
 def test_the_default_representation_of_scanpy_depends_on_the_number_of_genes(genes):
     X = counts(n_genes=genes)
@@ -286,7 +286,7 @@ def test_far_points_and_poles_are_moved_into_the_margin_and_counted(adata):
     cells = anndata.AnnData(np.zeros((1000, 1)))
     assert write_map(cells, Y, None, {}) == 7
     flat, plain = cells.obsm["X_mercat"], projections.project(Y)
-    np.testing.assert_allclose(flat[8:], plain[8:], atol=1e-12)  # the crowd is Mercator's
+    np.testing.assert_allclose(flat[8:], plain[8:], atol=1e-12)  # most points are unchanged
     low, high = np.quantile(flat, [0.01, 0.99], axis=0)
     assert (high - low >= 0.88 * np.ptp(flat, axis=0) - 1e-9).all()  # within matplotlib's margins
     for side in (0, 1):  # none overtakes another

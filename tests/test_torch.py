@@ -29,7 +29,7 @@ from mercat._solve.placement import placed_moments
 torch = pytest.importorskip("torch", reason="needs torch: make torch")
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
-torch.set_num_threads(1)  # its threads wait in loops, which slows whatever runs beside them
+torch.set_num_threads(1)  # its threads wait actively, which slows other processes
 DEVICES = ["cpu"]
 DEVICES += ["cuda"] if torch.cuda.is_available() else []
 DEVICES += ["mps"] if torch.backends.mps.is_available() else []
@@ -82,7 +82,7 @@ def test_placement_matches_numpy(fitted, device):
     there = torch.as_tensor(X_hat).to(device)
     apart = np.linalg.norm(to_numpy(landmarks.place(there)) - Y, axis=1)
     assert np.median(apart) < 1e-5
-    assert np.mean(apart > 0.01) < 0.01  # two minima of nearly the same depth
+    assert np.mean(apart > 0.01) < 0.01  # two nearly equal minima
     here = placed_moments(X_hat, Y, placer.against.X, placer.against.Y, 7, 20, 16)
     Y_there = torch.as_tensor(Y).to(device)
     moments = placed_moments(there, Y_there, landmarks.X, landmarks.Y, 7, 20, 16)
@@ -158,7 +158,7 @@ def test_blocks_hardly_matter(device, monkeypatch):
 
 
 def test_new_arrays_are_created_on_the_device(device):
-    """A new tensor without a device would be on the default one, here one without memory."""
+    """A tensor created without a device would be on the default device, here one without memory."""
     X = torch.as_tensor(data()).to(device)
     torch.set_default_device("meta")
     try:
@@ -218,7 +218,7 @@ def test_features_without_device_support_are_refused(parameters, monkeypatch):
     for X in (np.ones((5, 5)), torch.ones((5, 5))):
         with pytest.raises(ValueError, match=named):
             mercat(device="cpu", **parameters).fit(X)
-    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "1000")  # nobody asks a GPU that is not there
+    monkeypatch.setenv("MERCAT_DEVICE_ROWS", "1000")  # a missing GPU is not queried
     with FakeTensorMode():
         there = torch.ones((5, 5), device="cuda:0")
         with pytest.raises(ValueError, match=named):

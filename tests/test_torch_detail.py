@@ -266,7 +266,7 @@ def test_a_callback_sees_arrays_and_stops_the_descent(device):
 
 
 def test_rows_are_streamed_in_blocks(device, monkeypatch):
-    """No more than a block of the data, or the landmarks, is on the device at a time, and X_hat."""
+    """Only X_hat and one block of the data, or the landmarks, are on the device at a time."""
     from mercat._data.torch_source import TorchSource
 
     seen = []
@@ -309,7 +309,7 @@ def test_detail_applies_to_a_sample_and_other_points_are_placed(device):
 
 
 def test_new_arrays_are_created_on_the_device(device):
-    """A new tensor without a device would be on the default one, here one without memory."""
+    """A tensor created without a device would be on the default device, here one without memory."""
     X = torch.as_tensor(data()).to(device)
     torch.set_default_device("meta")
     try:
@@ -323,7 +323,7 @@ def test_new_arrays_are_created_on_the_device(device):
 
 
 def test_triton_kernels_match_torch():
-    """In another process, as Triton decides at its import whether it is interpreted."""
+    """Runs in another process, since Triton selects its interpreter at import."""
     pytest.importorskip("triton", reason="needs Triton: make torch")
     done = subprocess.run(
         [sys.executable, "-m", "triton_kernels"],

@@ -73,7 +73,7 @@ def random_places(*shape, seed=0):
 
 
 def test_scatter_by_hand():
-    """Four maps put a point 0.1 east, west, and 0.02 north and south of its place."""
+    """Four maps place a point 0.1 east and west and 0.02 north and south of its position."""
     Y = np.array([[1.0, 0.0, 0.0]])
     steps = np.array([[0, 0.1, 0], [0, -0.1, 0], [0, 0, 0.02], [0, 0, -0.02]])
     length = np.linalg.norm(steps, axis=1, keepdims=True)
@@ -102,7 +102,7 @@ def test_scatter_is_the_covariance_in_the_tangent_plane():
 
 
 def test_alternative_positions_by_hand():
-    """Of five maps, two put the point near one other place and one at a third."""
+    """Of five maps, two place the point near an alternative position and one at a third position."""
     Y = np.array([[1.0, 0.0, 0.0]])
     near, there, third = [0.999, 0.0447, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
     close = normalize(np.array([[0.1, 1.0, 0.0]]))[0]
@@ -188,7 +188,7 @@ def test_regions(bars, fitted):
 
 
 def test_positions_on_other_maps_match_a_full_search(fitted):
-    """Points start from their places: they must come to where they would from anywhere."""
+    """Points start at their positions and must reach the same minimum as in a full search."""
     model, X = fitted
     taken = {}
     place = _points.OtherMap.place
@@ -219,7 +219,7 @@ def test_starts_that_are_never_promising_are_not_tried_for_all_maps(monkeypatch)
 
     monkeypatch.setattr(_starts.Promising, "among", among)
     uncertainty(model, X, n_maps=6, random_state=0)
-    *maps, null = tried  # the map of permuted data is no sample of the same data
+    *maps, null = tried  # the map of permuted data is not a sample of the same data
     assert [len(t) for t in maps[:4]] == [7] * 4
     assert {len(t) for t in maps[4:]} <= {1, 2, 3, 4}
     assert len(null) == 7
@@ -266,7 +266,7 @@ def test_data_without_structure_have_uniform_p_values_and_clusters_low_ones(bars
 
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_an_isolated_cluster_has_a_smaller_spread_than_a_symmetric_one():
-    """Points in the middle of three clusters along an axis; a ball has no axis to hold it."""
+    """Points of three clusters along an axis are determined; a ball has no preferred axis."""
     rng = np.random.default_rng(0)
     line = np.repeat([-6.0, 0.0, 6.0], 100)[:, None] * [1.0, 0, 0, 0] + rng.normal(size=(300, 4))
     ball = rng.normal(size=(300, 4))
@@ -489,7 +489,7 @@ def test_positive_inverses_by_hand():
 
 
 def test_one_newton_step_reaches_a_near_minimum(landmarks):
-    """Even with the inverse Hessian at another place nearby; from farther away, there are more steps."""
+    """Even with the inverse Hessian of another near position; more distant points need more steps."""
     placer, X = landmarks
     minimum = placer.place_from(X, placer.place(X)[:, None], 30)[0]
     H = placer.inverse_hessians(X, minimum)
@@ -562,7 +562,7 @@ def residuals(placer: LandmarkPlacer, x: np.ndarray, y: np.ndarray) -> float:
 
 @pytest.mark.usefixtures("brief_descent")
 def test_regions_with_detail_contain_most_positions_on_maps_of_other_data():
-    """Maps that share the neighbours of the map, or the data, lie much closer together than these."""
+    """Maps that share neighbours or data are much more similar than these."""
     X = clusters(200)
     model = small(detail=0.3).fit(X)
     bars, Y = uncertainty(model, X, n_maps=8, random_state=0), model.embedding_
@@ -603,7 +603,8 @@ def test_few_points_have_error_bars_with_detail(n):
 
 
 def test_neighbors_outside_the_sample_are_replaced_by_their_neighbors():
-    """On a ring, a sample without every third point keeps the ring; without all neighbours, the nearest."""
+    """On a ring, a sample without every third point keeps the ring; points without sampled neighbours get
+    the nearest."""
     n = 12
     X = np.stack([np.cos(np.arange(n)), np.sin(np.arange(n))], axis=1).astype(np.float32)
     after, before = (np.arange(n) + 1) % n, (np.arange(n) - 1) % n

@@ -55,7 +55,7 @@ def unpack(payload):
 
 
 def unfold(codes):
-    """Unit vectors from octahedral coordinates, written apart from the encoder."""
+    """Decode octahedral coordinates to unit vectors, independently of the encoder."""
     u, v = (codes.reshape(-1, 2) / 32767.0).T
     z = 1 - abs(u) - abs(v)
     x = np.where(z >= 0, u, (1 - abs(v)) * np.where(u < 0, -1, 1))
@@ -73,7 +73,7 @@ def payload_of(path):
 
 
 def cap(longitude, latitude, radius, n=200):
-    """Points around a place, the farthest of them at a radius in degrees."""
+    """Points around a centre, up to a radius in degrees."""
     angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
     away = np.radians(radius) * np.sqrt((np.arange(n) + 1) / n)
     ring = np.stack([np.cos(away), *(np.sin(away) * [np.cos(angle), np.sin(angle)])], axis=1)
@@ -85,7 +85,7 @@ def cap(longitude, latitude, radius, n=200):
 
 def test_home_view_faces_the_data():
     np.testing.assert_allclose(home(cap(120, -40, 20))["rotation"], np.radians([120, -40, 0]))
-    assert home(cap(3, -4, 20))["rotation"] == [0, 0, 0]  # level, as long as it is nearly so
+    assert home(cap(3, -4, 20))["rotation"] == [0, 0, 0]  # without roll, if nearly level
 
 
 @pytest.mark.parametrize("projection", ["mercator", "equal_earth"])
@@ -95,7 +95,7 @@ def test_home_view_fits_all_points(projection, place):
     start = home(points)
     zoom, *middle = start["map"][projection]
     center = np.degrees(start["rotation"][:2])
-    # At a zoom of 1 half of the map's sides are in sight to either side.
+    # At a zoom of 1, half of the map's sides are visible on each side.
     reach = np.array({"mercator": [np.pi, np.pi], "equal_earth": [2.7066, 1.3174]}[projection])
     away = np.abs(project(points, projection, center=center) - middle).max(axis=0) / (reach / zoom)
     assert 0.9 < away.max() < 0.96
@@ -247,7 +247,7 @@ def test_an_empty_column_is_shown_as_missing():
         (pd.Index(list("abcde")), "name"),
         (pd.Index(list("abcde"), name="x"), None),  # the name of a column
         (pd.RangeIndex(5), None),
-        (pd.Index([4, 2, 3, 1, 0]), None),  # rows that were drawn, which have no names
+        (pd.Index([4, 2, 3, 1, 0]), None),  # sampled rows, which have no names
         (pd.Index([4, 2, 3, 1, 0], name="id"), "id"),
         (pd.date_range("2024-01-01", periods=5, name="day"), "day"),
         (pd.MultiIndex.from_product([[1], range(5)], names=["a", "b"]), None),
@@ -316,7 +316,7 @@ def test_nearly_unique_text_is_an_id_unless_selected():
     header, _ = unpack(encode(points, frame, color="cell"))
     assert [note["role"] for note in header["columns"]] == [None, None]
     header, _ = unpack(encode(points[:50], {"cell": frame["cell"][:50]}))
-    assert header["columns"][0]["role"] is None  # few enough for a key to the colours
+    assert header["columns"][0]["role"] is None  # few enough for a legend
 
 
 def test_several_embeddings_are_stored_and_planar_ones_are_scaled():
@@ -469,8 +469,8 @@ def test_torn_neighbours_are_outside_the_nearest_five_per_cent():
     for i in range(300):
         for j in rows[i]:
             if i == j:
-                continue  # a point is no neighbour of its own
-            if abs(rank[i, j] - 14.5) > 1:  # of points as far as each other, either is right
+                continue  # a point is not its own neighbour
+            if abs(rank[i, j] - 14.5) > 1:  # of equally distant points, either is correct
                 assert flags[k] == (rank[i, j] >= 15), (i, j)
             k += 1
     assert k == len(flags)
@@ -829,7 +829,7 @@ def test_sets_are_sent_to_the_page_and_back():
 
 
 def test_view_fills_in_missing_keys():
-    widget = explorer(fibonacci_grid(500, np))  # all over the world
+    widget = explorer(fibonacci_grid(500, np))  # all over the sphere
     start = {"rotation": [0, 0, 0], "globe": [1, 0, 0], "map": [1, 0, 0], "flat": [1, 0, 0]}
     assert widget.view == start
     widget.view = {"map": (2, 0.5, 0)}
@@ -868,7 +868,7 @@ def test_the_widget_checks_its_input():
 
 
 def described(values, n):
-    """What the page is told of a column."""
+    """Description of a column in the payload."""
     header, _ = unpack(encode(fibonacci_grid(n, np), {"k": values}))
     return header["columns"][0]
 
@@ -934,7 +934,7 @@ def test_only_six_digit_hexadecimal_colours_are_written(odd):
     ids=["text", "a series of categories", "categories", "polars", "yes and no"],
 )
 def test_classes_come_in_the_order_of_the_static_maps(values):
-    """And so have the same colours."""
+    """They thus have the same colours."""
     (column,) = read_frame({"kind": values}, 4)
     drawn = coloring(values, 4)
     assert column.labels == drawn.names

@@ -91,7 +91,7 @@ def test_the_back_of_the_globe_shows_dimmed_or_not_at_all(visit):
 
 
 def nearby(n=400):
-    """A disc of points, 20 degrees about a place a little off the middle."""
+    """A disc of points with a radius of 20 degrees, slightly off centre."""
     rng = np.random.default_rng(0)
     away, angle = np.radians(20) * np.sqrt(rng.uniform(size=n)), rng.uniform(0, 2 * np.pi, n)
     longitude = np.radians(3) + away * np.cos(angle)
@@ -99,7 +99,7 @@ def nearby(n=400):
 
 
 def bounds(page, pane, n=400):
-    """The box of all points on a pane, in parts of the pane, from -1 to 1."""
+    """Bounding box of all points on a pane, in units from -1 to 1."""
     at = page.evaluate(f"[...Array({n}).keys()].map((row) => mercat.project(row, '{pane}'))")
     rect = next(one for one in page.evaluate("mercat.panes()") if one["name"] == pane)
     corner, size = np.array([rect["x"], rect["y"]]), np.array([rect["width"], rect["height"]])
@@ -168,7 +168,7 @@ def test_the_inset_can_be_moved_and_turned_but_not_off_the_stage(page):
     )
     drag(page, middle, (middle[0] + 30, middle[1]))
     assert page.evaluate("mercat.view().rotation[0]") < -0.2
-    assert state(page)["layout"] == "map"  # a drag is no click
+    assert state(page)["layout"] == "map"  # a drag is not a click
 
 
 def test_unfolding_a_near_view_ends_at_the_near_map(visit):
@@ -290,7 +290,7 @@ def test_values_are_hidden_shown_alone_and_all_shown(page):
     value(page, "east").locator(".swatch").click()
     assert shown.inner_text() == "25 of 30 points"
     page.mouse.move(*spot(page, 7))
-    assert state(page)["hover"] is None  # what is hidden is not found
+    assert state(page)["hover"] is None  # hidden points are not found
     page.get_by_role("button", name="Show all").click()
     assert shown.inner_text() == "30 points"
     value(page, "west").click()
@@ -316,7 +316,7 @@ def test_colours_follow_any_column(visit):
     assert height.locator(".bar").is_visible()
     assert column(page, "point loss").locator(".badge-quiet").inner_text() == "Trust"
     color_by(page, "point loss")
-    # A chart that was out of sight is brought up to date when it comes into it.
+    # A hidden chart is updated when it becomes visible.
     until(lambda: "trusted" in column(page, "point loss").inner_text())
     color_by(page, "note")
     missing = column(page, "note").locator("[role=option]", has_text="missing")
@@ -452,7 +452,7 @@ def test_an_explorer_in_a_page_of_the_site_takes_its_theme(browser, tmp_path):
     for theme, shown in [("light", "light"), ("dark", "dark"), ("auto", "light")]:
         page.evaluate("(theme) => { document.body.dataset.theme = theme; }", theme)
         shows(shown)
-    assert explorer.get_by_label("Search labels").input_value() == "kept"  # it was not loaded anew
+    assert explorer.get_by_label("Search labels").input_value() == "kept"  # it was not reloaded
     assert page.evaluate("history.length") == 2
     page.close()
 
@@ -478,7 +478,7 @@ def test_the_picture_has_both_views_a_title_and_a_key(page, tmp_path):
     stage = page.locator(".stage").bounding_box()
     assert picture.size == (2 * round(stage["width"] + 220), 2 * round(stage["height"] + 48))
     colors = {color for _, color in picture.getcolors(1 << 24)}
-    assert (0, 114, 178) in colors  # the first entry of the key
+    assert (0, 114, 178) in colors  # the first entry of the legend
     x, y = page.evaluate("mercat.project(22, 'map')")
     seen = picture.getpixel((round(2 * x), round(2 * (y + 48))))
     assert seen[2] > 120
@@ -551,7 +551,7 @@ def test_fingers_turn_pinch_and_pin(visit):
     assert page.locator(".tooltip").is_visible()  # a tap shows the card
     assert f"Row {row}" in page.locator(".tooltip").inner_text()
     assert page.locator(".points").inner_text() == "30 points"
-    assert "east" in page.locator(".key").inner_text()  # the key to the colours
+    assert "east" in page.locator(".key").inner_text()  # the legend
     send = page.context.new_cdp_session(page).send
     x, y = spot(page, 0)
 
@@ -729,7 +729,7 @@ def test_the_widget_renders_and_talks_to_its_model(browser):
 
 
 def turned(points, page):
-    """The points in the view's frame: x to the reader, y right, z up."""
+    """Points in the coordinates of the view: x towards the viewer, y right, z up."""
     longitude, latitude, roll = page.evaluate("mercat.view().rotation")
     front = from_lonlat(np.array(longitude), np.array(latitude))
     right = np.array([-math.sin(longitude), math.cos(longitude), 0])
@@ -739,7 +739,7 @@ def turned(points, page):
 
 
 def within_decagon(view, radius):
-    """What the lasso of circle(), ten straight lines, holds about the globe's middle."""
+    """Points inside the lasso of circle(), a decagon around the centre of the globe."""
     normals = np.pi * (0.1 + 0.2 * np.arange(10))
     across = view[:, 1:2] * np.cos(normals) + view[:, 2:3] * np.sin(normals)
     return (view[:, 0] > 0) & (across.max(axis=1) < radius * math.cos(math.pi / 10))

@@ -20,7 +20,7 @@ JS = Path(__file__).parents[1] / "js"
 
 
 def missing(what):
-    """Skip with the reason, or fail where everything is meant to be there."""
+    """Skip with the reason, or fail if CI is set."""
     if os.environ.get("CI"):
         pytest.fail(what)
     pytest.skip(what)

@@ -40,7 +40,7 @@ def shown(page):
 
 
 def brush(page, name, start, end):
-    """Drag over a histogram, from and to a part of its width."""
+    """Drag over a histogram, between two fractions of its width."""
     chart = column(page, name).locator(".histogram")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
@@ -49,7 +49,7 @@ def brush(page, name, start, end):
 
 
 def many(n=4000, seed=0):
-    """Points with a column of every kind."""
+    """Points with columns of all types."""
     rng = np.random.default_rng(seed)
     start = datetime.date(2024, 1, 1)
     return fibonacci_grid(n, np), pd.DataFrame(
@@ -98,7 +98,7 @@ def test_filters_of_several_columns_cross(visit):
     value(page, "a").click()
     both = half & (frame["kind"] == "a")
     assert shown(page) == both.sum()
-    # A column's own chart still shows what it leaves out, so that it can be chosen.
+    # A column's own chart still shows values that it filters out, so that they can be selected.
     assert (
         int(value(page, "b").locator(".count").inner_text().replace(",", ""))
         == (half & (frame["kind"] == "b")).sum()
@@ -179,11 +179,11 @@ def test_focus_rings_in_lists_are_not_cut_off(page):
             return [s.outlineStyle, parseFloat(s.outlineOffset) + parseFloat(s.outlineWidth)];
         }"""
     )
-    assert ring == ["solid", 0]  # within the row, which nothing cuts
+    assert ring == ["solid", 0]  # within the row, so that it is not cut off
 
 
 def classes(k, n=None):
-    """k classes, each in a place of its own."""
+    """k separate classes."""
     n = n or 4 * k
     return fibonacci_grid(n, np), {"class": [f"class {i * k // n:03}" for i in range(n)]}
 
@@ -213,7 +213,7 @@ def test_five_hundred_classes_can_be_searched_and_all_be_listed(visit):
 
 
 def pixels(page, region, condition):
-    """Number of pixels of a part of the overlay with a colour (r, g, b, a) that fulfils a condition."""
+    """Number of pixels of a part of the overlay whose colour (r, g, b, a) fulfils a condition."""
     return page.evaluate(
         f"""([x, y, width, height]) => {{
             const copy = document.createElement("canvas");
@@ -473,7 +473,7 @@ def test_the_points_are_drawn_on_the_way_and_where_they_arrive(visit):
 
 
 def pancreas(n=600, g=50):
-    """Cells of two kinds; the first ten genes are higher in the first kind."""
+    """Cells of two types; the first ten genes are higher in the first type."""
     rng = np.random.default_rng(0)
     kind = np.arange(n) % 2
     rates = np.where((kind[:, None] == 0) & (np.arange(g) < 10), 3.0, 0.3)
@@ -523,7 +523,7 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     name, chance, effect = lines.first.inner_text().split("\n")[:3]
     assert (name, effect) == ("kind", "1.00")  # the selection against the rest
     assert re.fullmatch("p \\d+e\N{MINUS SIGN}\\d+", chance)
-    assert panel.locator(".volcano").is_hidden()  # two columns make no picture
+    assert panel.locator(".volcano").is_hidden()  # two columns do not make a volcano plot
     assert "100 % | 0 %" in lines.first.inner_text()
     page.get_by_role("button", name="Keep").click()
     page.get_by_label("Name of set A").fill("alpha cells")
@@ -630,7 +630,7 @@ def test_lines_lead_to_neighbours_in_the_data_and_torn_ones_are_red(visit):
 
 
 def test_pointing_at_a_point_draws_its_ellipse_and_its_other_place(visit):
-    """The next four points lie at the ends of the axes of the first, the last at its other place."""
+    """The next four points are at the ends of the axes of the first, the last at its alternative position."""
     _, bars = error_bars(6)
     places = np.tile([1.0, 0.0, 0.0], (6, 1))
     axes = np.tile([[[0.0, 0.2, 0.0], [0.0, 0.0, 0.1]]], (6, 1, 1))
@@ -700,7 +700,7 @@ def test_contours_are_drawn_at_rest_where_points_are_dense(visit):
     page = visit(points / np.linalg.norm(points, axis=1, keepdims=True))
     box = page.locator(".stage").bounding_box()
     whole = [0, 0, int(box["width"]), int(box["height"])]
-    assert ink(page, whole) == 0  # a few thousand points need none
+    assert ink(page, whole) == 0  # not needed for a few thousand points
     page.keyboard.press("c")
     until(lambda: ink(page, whole) > 500)
     page.keyboard.press("ArrowLeft")
@@ -755,7 +755,7 @@ def test_a_link_is_copied(browser, tmp_path):
 
 
 def axe(page):
-    """What axe-core finds in either theme: rules that the page breaks, with the elements that do."""
+    """Violations found by axe-core in both themes: rules, with the elements that break them."""
     path = Path(__file__).parents[1] / "js" / "node_modules" / "axe-core" / "axe.min.js"
     if not path.exists():
         missing("axe-core is missing: run 'npm ci' in js/.")
@@ -788,7 +788,7 @@ def test_axe_finds_nothing(browser, tmp_path, width):
         images=rng.random((200, 4, 4)),
         uncertainty=error_bars(200)[1],
     )
-    # The policy of the page would not let axe in.
+    # The policy of the page would block axe.
     size = {"width": width, "height": 800}
     context = browser.new_context(viewport=size, reduced_motion="reduce", bypass_csp=True)
     page = context.new_page()

@@ -11,7 +11,7 @@ from mercat.viewer._regions import modes, squared_distances
 
 
 def tree(n=1200, seed=0):
-    """Two far places, each of three near ones; where each point belongs."""
+    """Two distant groups of three near clusters, and the cluster of each point."""
     rng = np.random.default_rng(seed)
     continent = np.arange(n) % 2
     island = np.arange(n) // 2 % 3
@@ -36,7 +36,7 @@ def test_regions_are_found_at_every_scale():
     assert len(np.unique(modes(squared_distances(points), 0.8))) == 2
     fine = modes(squared_distances(points), 0.25)
     assert len(np.unique(fine)) == 6
-    for k in range(6):  # none holds points of two places
+    for k in range(6):  # none contains points of two clusters
         assert len(np.unique((3 * continent + island)[fine == k])) == 1
 
 
@@ -65,14 +65,16 @@ def test_regions_are_named_by_classes_numbers_dates_and_genes():
     found = regions(points, None, genes=(genes, [f"G{k}" for k in range(12)]))
     named = [set(text.split(", ")) for _, text in found]
     assert sorted(map(sorted, named)) == sorted(sorted([f"G{k}", f"G{k + 6}"]) for k in range(6))
-    assert {level for level, _ in found} == {0}  # seen at first, as no gene sets a continent apart
+    assert {level for level, _ in found} == {
+        0
+    }  # visible at first, since no gene distinguishes a larger region
 
 
 def test_nothing_is_named_where_nothing_differs_or_little_is_known():
     points, _, _, rng = tree()
     assert regions(points, {"noise": rng.random(len(points))}) == []
     assert regions(points, None) == []
-    most = np.arange(len(points)) % 10 > 0  # nearly all of them in one place
+    most = np.arange(len(points)) % 10 > 0  # nearly all of them in one cluster
     here = np.where(most[:, None], points[0] + 0.01 * rng.normal(size=points.shape), -points[0])
     here /= np.linalg.norm(here, axis=1, keepdims=True)
     assert [text for _, text in regions(here, {"most": most})] == ["most: False"]

@@ -24,7 +24,7 @@ from mercat._solve.placement import placed_moments
 
 
 def compare(name, function, tolerance=1e-5):
-    """The same by kernels and by torch, relative to the largest number."""
+    """Compare kernels with torch, relative to the largest number."""
     with_kernels = function()
     device._wanted = False
     expected = function()
