@@ -19,7 +19,7 @@ from mercat import Mercat, metrics
 
 RESULTS = Path(__file__).parent / "results" / "align.json"
 SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
-MOST = 12_000  # maximum number of rows per data set
+MAX_ROWS = 12_000  # maximum number of rows per data set
 DETAILS = (0, 0.3)
 
 
@@ -56,7 +56,7 @@ def compared(X: np.ndarray, detail: float) -> dict[str, dict[str, float]]:
 def run(name: str, folder: str, store: Store) -> None:
     """Measure one data set, with and without its last sixth, and store the result."""
     X = data.load(name, folder).X
-    X = X[np.random.default_rng(0).permutation(len(X))[:MOST]]
+    X = X[np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]]
     for detail in DETAILS:
         found = compared(X, detail)
         about = {"set": name, "n": len(X), "detail": detail}

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.harness import data, methods, peers, record
 from benchmarks.harness.measure import paper_loss
-from benchmarks.literal import seconds_a_step
+from benchmarks.literal import seconds_per_step
 from mercat import Mercat, metrics
 from mercat._reduce.reducer import denoise
 
@@ -87,7 +87,7 @@ def against_the_literal_form(folder: str) -> dict[str, Any]:
             turns.append(time.perf_counter() - start)
         seconds = statistics.median(turns)
         paper = Mercat(objective="absolute", solver="algorithm1", random_state=0).fit(X)
-        literal = 1000 * seconds_a_step(X_hat, steps=3)
+        literal = 1000 * seconds_per_step(X_hat, steps=3)
         found[name] = {
             "loss": paper_loss(X_hat, ours.embedding_, N_LOSS),
             "loss of Algorithm 1": paper_loss(X_hat, paper.embedding_, N_LOSS),

@@ -154,9 +154,9 @@ def compare_times(folder: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="folder of the real data sets")
-    parser.add_argument("--anew", action="store_true", help="embed by Mercat again")
+    parser.add_argument("--anew", action="store_true", help="repeat the embeddings of Mercat")
     parser.add_argument("--times", action="store_true", help="compare times instead")
-    parser.add_argument("--sizes", action="store_true", help="embed parts of MNIST instead")
+    parser.add_argument("--sizes", action="store_true", help="embed subsets of MNIST instead")
     parser.add_argument("--seeds", action="store_true", help="embed by peers with several seeds")
     parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
     arguments = parser.parse_args()

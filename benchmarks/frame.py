@@ -64,7 +64,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data", required=True, help="folder of the data sets")
-    parser.add_argument("--size", type=int, default=3000, help="points of a set at most")
+    parser.add_argument("--size", type=int, default=3000, help="maximum number of points per set")
     options = parser.parse_args()
     matplotlib.use("Agg")
     store = Store(RESULTS)

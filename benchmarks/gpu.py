@@ -125,7 +125,7 @@ def first_call(detail: float) -> dict[str, float]:
     return {"first": middle - start, "other rows and landmarks": time_when_done() - middle}
 
 
-def beside_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
+def compare_with_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
     """Compare fits of the same data on the GPU and on the CPU."""
     from mercat import Mercat
 
@@ -200,12 +200,12 @@ JOBS = {
     "fit": fit_once,
     "first": first_call,
     "host": from_host,
-    "cpu": beside_cpu,
+    "cpu": compare_with_cpu,
     "torchdr": torchdr_once,
 }
 
 
-def alone(job: str, *arguments: Any, **environment: str) -> dict[str, Any]:
+def run_in_new_process(job: str, *arguments: Any, **environment: str) -> dict[str, Any]:
     """Run a job in its own process."""
     command = [sys.executable, "-m", "benchmarks.gpu", "--job", json.dumps([job, *arguments])]
     done = subprocess.run(
@@ -231,26 +231,32 @@ def run(section: str, sizes: Sequence[int]) -> Iterator[tuple[str, Any]]:
             with tempfile.TemporaryDirectory() as cache:
                 for what in ("empty caches", "caches on disk"):
                     key = f"detail {detail:g}, {what}"
-                    yield key, alone("first", detail, TRITON_CACHE_DIR=cache)
+                    yield key, run_in_new_process("first", detail, TRITON_CACHE_DIR=cache)
             key = f"detail {detail:g}, without Triton"
-            yield key, alone("first", detail, MERCAT_TRITON="0")
+            yield key, run_in_new_process("first", detail, MERCAT_TRITON="0")
     elif section == "cpu":
         for kind in ("iso", "low"):
             for detail in (0.0, DETAIL):
-                yield f"{kind}, detail {detail:g}", alone("cpu", kind, CPU_SIZE, detail)
+                yield (
+                    f"{kind}, detail {detail:g}",
+                    run_in_new_process("cpu", kind, CPU_SIZE, detail),
+                )
     elif section == "host":
-        yield from alone("host", HOST_SIZE).items()
+        yield from run_in_new_process("host", HOST_SIZE).items()
     elif section == "torchdr":
         for n in sizes:
             for name, detail in (("Mercat", 0.0), ("Mercat with detail", DETAIL)):
-                yield f"{name}, {n}", alone("fit", "iso", n, detail)
+                yield f"{name}, {n}", run_in_new_process("fit", "iso", n, detail)
             for name in PEERS:
-                yield f"{name}, {n}", alone("torchdr", name, n)
+                yield f"{name}, {n}", run_in_new_process("torchdr", name, n)
     else:
         for n in sizes:
             for kind in ("iso", "low"):
                 for detail in (0.0, DETAIL):
-                    yield f"{kind}, {n}, detail {detail:g}", alone("fit", kind, n, detail)
+                    yield (
+                        f"{kind}, {n}, detail {detail:g}",
+                        run_in_new_process("fit", kind, n, detail),
+                    )
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from mercat import metrics, tl
 
 RESULTS = Path(__file__).parent / "results" / "ingest.json"
 SETS = ("blood", "pancreas", "paul15", "mnist_even")
-MOST = 4000  # maximum number of rows; above it, scanpy's neighbours are approximate
+MAX_ROWS = 4000  # maximum number of rows; above it, scanpy's neighbours are approximate
 N_COMPS = 50
 SEED = 0
 
@@ -36,7 +36,7 @@ SEED = 0
 def halves(name: str, folder: str) -> tuple[anndata.AnnData, anndata.AnnData]:
     """Reference with components, and query without."""
     X, labels, _ = data.load(name, folder)
-    order = np.random.default_rng(SEED).permutation(len(X))[:MOST]
+    order = np.random.default_rng(SEED).permutation(len(X))[:MAX_ROWS]
     adata = anndata.AnnData(np.asarray(X[order], dtype=np.float32))
     adata.obs["label"] = pd.Categorical(labels[order].astype(str))
     adata.obs_names = [f"cell{k}" for k in range(len(order))]

@@ -34,7 +34,7 @@ def literal_step(X: np.ndarray, Y: np.ndarray, legs: np.ndarray) -> tuple[float,
     return float(loss), gradient
 
 
-def seconds_a_step(X: np.ndarray, steps: int = 5, seed: int = 0) -> float:
+def seconds_per_step(X: np.ndarray, steps: int = 5, seed: int = 0) -> float:
     """Mean wall time per full-batch step on X."""
     rng = np.random.default_rng(seed)
     Y = pca_positions(principal_scores(X, 2))

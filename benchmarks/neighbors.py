@@ -25,9 +25,9 @@ from benchmarks.scale import clusters
 
 RESULTS = Path(__file__).parent / "results" / "neighbors.json"
 K = 30
-JUDGED = 1000  # number of points for recall
-SLOWEST = 60_000  # maximum number of points for exhaustive searches
-SMALL = 5000  # number of points of a first call, which compiles code
+N_RECALL = 1000  # number of points for recall
+MAX_EXHAUSTIVE = 60_000  # maximum number of points for exhaustive searches
+N_WARM_UP = 5000  # number of points of a first call, which compiles code
 TURNS = 3
 
 
@@ -125,17 +125,17 @@ def recall(found: np.ndarray, rows: np.ndarray, true: np.ndarray) -> float:
 
 def compare(X: np.ndarray) -> dict[str, dict[str, object]]:
     """Seconds, recall and version of each search."""
-    rows = np.sort(np.random.default_rng(0).choice(len(X), min(JUDGED, len(X)), replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(len(X), min(N_RECALL, len(X)), replace=False))
     true = truth(X, rows)
     found: dict[str, dict[str, object]] = {}
     turns: dict[str, list[float]] = {}
     for name, (search, package, all_with_all) in SEARCHES.items():
-        if all_with_all and len(X) > SLOWEST:
+        if all_with_all and len(X) > MAX_EXHAUSTIVE:
             continue
         try:
             found[name] = {"version": version(package)}
             start = time.perf_counter()
-            search(X[:SMALL])
+            search(X[:N_WARM_UP])
             found[name]["first call"] = time.perf_counter() - start
             turns[name] = []
         except (ImportError, PackageNotFoundError) as error:
@@ -155,7 +155,7 @@ def compare(X: np.ndarray) -> dict[str, dict[str, object]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="the folder of MNIST, which is left out without it")
+    parser.add_argument("--data", help="folder of MNIST (default: without MNIST)")
     parser.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     arguments = parser.parse_args()
     store = Store(RESULTS)

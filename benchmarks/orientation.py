@@ -124,8 +124,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data", required=True, help="folder of the data sets")
-    parser.add_argument("--size", type=int, default=3000, help="points of a set at most")
-    parser.add_argument("--anew", action="store_true", help="make all records again")
+    parser.add_argument("--size", type=int, default=3000, help="maximum number of points per set")
+    parser.add_argument("--anew", action="store_true", help="repeat all records")
     options = parser.parse_args()
     store = Store(RESULTS)
     for name in SETS:

@@ -304,7 +304,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of the scores")
     parser.add_argument("--method", action="append", choices=("mercat", *RIVALS))
     parser.add_argument("--seed", action="append", type=int, choices=SEEDS)
-    parser.add_argument("--anew", action="store_true", help="also what has been done already")
+    parser.add_argument("--anew", action="store_true", help="repeat existing records")
     parser.add_argument("sets", nargs="*", default=[], help="all by default")
     given = parser.parse_intermixed_args()
     if given.positions is None:

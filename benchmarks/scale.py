@@ -87,7 +87,7 @@ def detail(arguments: argparse.Namespace) -> dict[str, Any]:
     return _fits([n for n in (*PEER_SIZES, 1_000_000) if n <= arguments.most], DETAIL)
 
 
-def fit_apart(n: int, detail: float = 0.0) -> dict[str, float]:
+def fit_in_new_process(n: int, detail: float = 0.0) -> dict[str, float]:
     """Run `fit_once` in its own process."""
     command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
     command += ["--detail", str(detail)]
@@ -98,7 +98,7 @@ def fit_apart(n: int, detail: float = 0.0) -> dict[str, float]:
 
 
 def _fits(sizes: list[int], detail: float) -> dict[str, Any]:
-    found: dict[str, Any] = {str(n): fit_apart(n, detail) for n in sizes}
+    found: dict[str, Any] = {str(n): fit_in_new_process(n, detail) for n in sizes}
     found["exponent of the time"] = exponent({n: found[str(n)]["seconds"] for n in sizes})
     return found
 
@@ -141,7 +141,7 @@ def recall_of_search(X: np.ndarray, judged: int = 200) -> float:
 def million(_: argparse.Namespace) -> dict[str, Any]:
     """A million points with detail, and UMAP on the same, one after the other."""
     n = 1_000_000
-    fitted = fit_apart(n, DETAIL)
+    fitted = fit_in_new_process(n, DETAIL)
     found = {"mercat": fitted["seconds"], "recall of neighbours": recall_of_search(clusters(n))}
     umap = _seconds_of_peer("umap", n)
     if umap is None:
@@ -295,12 +295,16 @@ SECTIONS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}")
-    parser.add_argument("--most", type=int, default=1_000_000, help="points on the CPU, at most")
-    parser.add_argument("--rows", type=int, default=20_000_000, help="points of the Dask run")
-    parser.add_argument("--folder", help="where the Dask run keeps its data, for a while")
+    parser.add_argument(
+        "--most", type=int, default=1_000_000, help="maximum number of points on the CPU"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=20_000_000, help="number of points of the Dask run"
+    )
+    parser.add_argument("--folder", help="folder for temporary data of the Dask run")
     parser.add_argument("--fit-once", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--detail", type=float, default=0.0, help="of the Dask run")
-    parser.add_argument("--n-detail", type=int, help="rows that the Dask run sharpens")
+    parser.add_argument("--detail", type=float, default=0.0, help="detail of the Dask run")
+    parser.add_argument("--n-detail", type=int, help="n_detail of the Dask run")
     arguments = parser.parse_args()
     if arguments.fit_once:
         print(json.dumps(fit_once(arguments.fit_once, arguments.detail)))

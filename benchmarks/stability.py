@@ -33,7 +33,7 @@ METHODS = {
     "tsne": ("tsne", {}),
     "pacmap": ("pacmap", {}),
 }
-MOST = 2000  # maximum number of rows per data set
+MAX_ROWS = 2000  # maximum number of rows per data set
 COMPONENTS = 50  # number of principal components for peers, as Mercat's default
 MAPS = 10
 LEFT_OUT = 0.05
@@ -62,7 +62,7 @@ def draws(n: int, kind: str) -> Iterator[tuple[int, np.ndarray]]:
 def run(name: str, folder: str, store: Store) -> None:
     """Measure one data set by all methods and store the results."""
     X = data.load(name, folder).X
-    X = X[np.random.default_rng(0).permutation(len(X))[:MOST]]
+    X = X[np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]]
     for title, (method, options) in METHODS.items():
         if f"{name}/{title}" in store:
             continue

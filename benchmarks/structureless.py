@@ -204,11 +204,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--peers-up-to", type=int, default=30_000, help="points of other methods")
-    parser.add_argument("--mercat-up-to", type=int, default=SIZES[-1], help="points of Mercat")
-    parser.add_argument("--draws", type=int, default=3, help=f"draws of up to {FEW} points")
+    parser.add_argument(
+        "--peers-up-to", type=int, default=30_000, help="maximum number of points for other methods"
+    )
+    parser.add_argument(
+        "--mercat-up-to", type=int, default=SIZES[-1], help="maximum number of points for Mercat"
+    )
+    parser.add_argument(
+        "--draws", type=int, default=3, help=f"number of draws of up to {FEW} points"
+    )
     parser.add_argument("--sheet", type=Path, help="draw the maps into this folder, and stop")
-    parser.add_argument("--anew", action="store_true", help="make all records again")
+    parser.add_argument("--anew", action="store_true", help="repeat all records")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.sheet is not None:

@@ -160,8 +160,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which pictures; all by default")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where to draw them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="pictures to draw; all by default")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="output folder")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in PICTURES]
     if unknown:

@@ -13,6 +13,6 @@ def blas_threads() -> set[int]:
     }
 
 
-def apart(Y1: np.ndarray, Y2: np.ndarray) -> float:
+def largest_distance(Y1: np.ndarray, Y2: np.ndarray) -> float:
     """Largest distance between corresponding rows."""
     return float(np.linalg.norm(Y1.astype(np.float64) - Y2, axis=1).max())

@@ -19,7 +19,7 @@ from mercat._validation import require_supported
 from mercat.metrics import angle_preservation, neighborhood_preservation
 
 
-def apart(A: np.ndarray, B: np.ndarray) -> float:
+def median_angle(A: np.ndarray, B: np.ndarray) -> float:
     """Median angle between points, in degrees."""
     return float(np.median(np.degrees(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))))
 
@@ -44,12 +44,12 @@ def test_a_fifth_more_data_hardly_move_old_points_or_lower_angle_preservation(gr
         X, m = X[:n], n * 5 // 6
         old, fresh = Mercat(random_state=0).fit(X[:m]), Mercat(random_state=1).fit(X)
     aligned = (Mercat(random_state=1) if n is not None else sampled(1)).fit(X, align_to=old)
-    moved, moved_anew = (apart(f.embedding_[:m], old.embedding_) for f in (aligned, fresh))
+    moved, moved_anew = (median_angle(f.embedding_[:m], old.embedding_) for f in (aligned, fresh))
     assert moved < min(2, moved_anew)
     lost = angle_preservation(X, fresh.embedding_) - angle_preservation(X, aligned.embedding_)
     assert lost < 0.01
     placed = aligned.transform(X[m:])
-    assert apart(placed, aligned.embedding_[m:]) < 3  # new rows are rotated in the same way
+    assert median_angle(placed, aligned.embedding_[m:]) < 3  # new rows are rotated in the same way
 
 
 def test_positions_of_some_points_work_like_a_model(grown):
@@ -59,7 +59,7 @@ def test_positions_of_some_points_work_like_a_model(grown):
     order = np.random.default_rng(1).permutation(len(X))
     aligned = sampled(1).fit(X[order], align_to=positions[order])
     known = np.isfinite(positions[order, 0])
-    assert apart(aligned.embedding_[known], positions[order][known]) < 2
+    assert median_angle(aligned.embedding_[known], positions[order][known]) < 2
 
 
 def test_placed_points_keep_their_positions_for_any_landmarks():
@@ -72,9 +72,12 @@ def test_placed_points_keep_their_positions_for_any_landmarks():
     X = 1.1 * X  # landmarks are chosen by the values of the rows
     fresh = Mercat(random_state=1, **few).fit(X)
     aligned = Mercat(random_state=1, **few).fit(X, align_to=_grown_positions(old, m, len(X)))
-    assert apart(aligned.embedding_[:m], old.embedding_) < 2
+    assert median_angle(aligned.embedding_[:m], old.embedding_) < 2
     assert (
-        apart(fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_[:m], old.embedding_) > 3
+        median_angle(
+            fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_[:m], old.embedding_
+        )
+        > 3
     )
     lost = angle_preservation(X, fresh.embedding_) - angle_preservation(X, aligned.embedding_)
     assert lost < 0.01
@@ -88,9 +91,9 @@ def test_a_point_whose_data_changed_can_move(grown):
     changed[rows] = X[rows + 1]  # other digits
     aligned = sampled(1).fit(changed, align_to=_grown_positions(old, m, len(X)))
     others = np.setdiff1d(np.arange(m), rows)
-    assert apart(aligned.embedding_[others], old.embedding_[others]) < 1
-    twins = apart(aligned.embedding_[rows], aligned.embedding_[rows + 1])
-    assert twins < apart(old.embedding_[rows], old.embedding_[rows + 1]) / 2
+    assert median_angle(aligned.embedding_[others], old.embedding_[others]) < 1
+    twins = median_angle(aligned.embedding_[rows], aligned.embedding_[rows + 1])
+    assert twins < median_angle(old.embedding_[rows], old.embedding_[rows + 1]) / 2
 
 
 def _grown_positions(old: Mercat, m: int, n: int) -> np.ndarray:
@@ -113,10 +116,10 @@ def test_with_detail_old_points_stay_and_new_points_are_among_them(grown_with_de
     aligned = Mercat(random_state=1, detail=0.3).fit(X, align_to=align_to)
     turned = fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_
     assert (
-        apart(aligned.embedding_[:m], old.embedding_)
+        median_angle(aligned.embedding_[:m], old.embedding_)
         < 0.1
         < 0.5
-        < apart(turned[:m], old.embedding_)
+        < median_angle(turned[:m], old.embedding_)
     )
     for measure, most in ((angle_preservation, 0.01), (neighborhood_preservation, 0.02)):
         assert float(measure(X, fresh.embedding_)) - float(measure(X, aligned.embedding_)) < most
@@ -146,7 +149,7 @@ def test_alignment_to_a_mirrored_map_mirrors(grown):
     mirror *= -np.sign(np.linalg.det(mirror))
     aligned = Mercat(random_state=1).fit(X[:300], align_to=old.embedding_[:300] @ mirror.T)
     again = Mercat(random_state=1).fit(X[:300], align_to=old.embedding_[:300])
-    assert apart(aligned.embedding_, again.embedding_ @ mirror.T) < 1
+    assert median_angle(aligned.embedding_, again.embedding_ @ mirror.T) < 1
 
 
 def test_new_clusters_are_not_pulled_to_old_points():
@@ -248,7 +251,9 @@ def test_cells_are_matched_by_name():
     tl.mercat(new, align_to=old, random_state=1)
     shared = new.obs_names.intersection(old.obs_names)
     assert len(shared) == 500
-    assert apart(new[shared].obsm["X_mercat_sphere"], old[shared].obsm["X_mercat_sphere"]) < 2
+    assert (
+        median_angle(new[shared].obsm["X_mercat_sphere"], old[shared].obsm["X_mercat_sphere"]) < 2
+    )
     part = old[:300].copy()  # whose landmarks are unknown
     tl.mercat(new, align_to=part, random_state=1)
     assert tl.model(new).landmarks_.max() < 600
@@ -265,10 +270,12 @@ def test_batches_without_shared_cells_are_rotated_by_labels():
         found = np.array([Y[adata.obs["digit"] == str(k)].mean(axis=0) for k in range(10)])
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
-    assert apart(centres(other), centres(one)) < apart(centres(other, "plain_sphere"), centres(one))
-    assert apart(centres(other), centres(one)) < 25
+    assert median_angle(centres(other), centres(one)) < median_angle(
+        centres(other, "plain_sphere"), centres(one)
+    )
+    assert median_angle(centres(other), centres(one)) < 25
     placed = tl.model(other).transform(other.X[:20])
-    assert apart(placed, other.obsm["X_mercat_sphere"][:20]) < 1
+    assert median_angle(placed, other.obsm["X_mercat_sphere"][:20]) < 1
 
 
 def test_errors_of_alignment_name_parameter_rule_and_value():

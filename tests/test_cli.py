@@ -59,7 +59,7 @@ def call(*arguments):
     return result.exit_code, result.stdout, result.stderr
 
 
-def done(*arguments):
+def succeed(*arguments):
     code, out, err = call(*arguments)
     assert code == 0, err
     return out
@@ -88,7 +88,7 @@ def data(tmp_path):
 
 def test_embed_writes_the_map_of_the_estimator(data, tmp_path):
     expected = Mercat(random_state=0).fit(X)
-    text = done("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
+    text = succeed("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
     frame = pd.read_csv(tmp_path / "map.csv", float_precision="round_trip")
     columns = ["name", "x", "y", "z", "longitude", "latitude", "loss", "kind"]
     assert list(frame.columns) == columns
@@ -138,18 +138,18 @@ def test_each_option_of_a_model_reaches_the_estimator(data, monkeypatch, name):
     options = {p.name: p for p in app.commands["embed"].params if p.name in _options.MODEL}
     defaults = {k: option.default for k, option in options.items()}
     for typed, value in TYPED[name].items():
-        done("embed", data, *options[name].opts, typed)
+        succeed("embed", data, *options[name].opts, typed)
         assert asked.pop() == {**defaults, name: value, "verbose": False}
 
 
 def test_embed_prints_the_number_of_components_kept(data, tmp_path):
     out = tmp_path / "map.npy"
-    text = done("embed", data, "-o", out, "--n-spectral", "auto")
+    text = succeed("embed", data, "-o", out, "--n-spectral", "auto")
     kept = len(Mercat(n_spectral="auto", random_state=0).fit(X).components_)
     assert f"Angles in the {kept} principal components kept correlate by" in text
-    text = done("embed", data, "-o", out, "--force", "--n-spectral", "1")
+    text = succeed("embed", data, "-o", out, "--force", "--n-spectral", "1")
     assert "Angles in the 1 principal component kept correlate by" in text
-    facts = json.loads(done("embed", data, "-o", out, "--force", "--n-spectral", "4", "--json"))
+    facts = json.loads(succeed("embed", data, "-o", out, "--force", "--n-spectral", "4", "--json"))
     assert (facts["n_features"], facts["n_components"]) == (5, 4)
 
 
@@ -201,7 +201,7 @@ def test_embed_applies_the_preparation_options(data, tmp_path):
     positive = FRAME.assign(**{f"f{k}": np.abs(X[:, k]) for k in range(5)})
     positive.to_csv(data, index=False)
     out = tmp_path / "map.npy"
-    done("embed", data, "-o", out, "--log1p", "--scale")
+    succeed("embed", data, "-o", out, "--log1p", "--scale")
     Z = np.log1p(np.abs(X))
     Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
     np.testing.assert_allclose(np.load(out), Mercat(random_state=0).fit_transform(Z), atol=1e-6)
@@ -215,9 +215,9 @@ def test_embed_applies_the_preparation_options(data, tmp_path):
 @pytest.mark.parametrize("ending", [".tsv", ".parquet", ".feather", ".h5ad"])
 def test_embed_writes_every_format_and_evaluate_reads_it(data, tmp_path, ending):
     out = tmp_path / f"map{ending}"
-    done("embed", data, "-o", out)
+    succeed("embed", data, "-o", out)
     Y = Mercat(random_state=0).fit_transform(X)
-    measures = json.loads(done("evaluate", data, out, "--json", "--label", "kind"))["measures"]
+    measures = json.loads(succeed("evaluate", data, out, "--json", "--label", "kind"))["measures"]
     expected = metrics.report(X, Y, FRAME["kind"].to_numpy(dtype=str), k=29, random_state=0)
     assert {k: v["score"] for k, v in measures.items()} == pytest.approx(dict(expected))
 
@@ -226,7 +226,7 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
     adata = anndata.AnnData(X.astype(np.float32), obs=FRAME[["name", "kind"]].set_index("name"))
     adata.uns["kept"] = "yes"
     adata.write_h5ad(tmp_path / "a.h5ad")
-    done("embed", tmp_path / "a.h5ad", "-o", tmp_path / "b.h5ad")
+    succeed("embed", tmp_path / "a.h5ad", "-o", tmp_path / "b.h5ad")
     again = anndata.read_h5ad(tmp_path / "b.h5ad")
     expected = Mercat(random_state=0).fit(X.astype(np.float32))
     np.testing.assert_array_equal(again.obsm["X_mercat_sphere"], expected.embedding_)
@@ -242,7 +242,7 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
 
 def test_embed_writes_uncertainty(data, tmp_path):
     outputs = [tmp_path / name for name in ("map.csv", "map.html")]
-    out = done("embed", data, "-o", outputs[0], "--html", outputs[1], "--uncertainty")
+    out = succeed("embed", data, "-o", outputs[0], "--html", outputs[1], "--uncertainty")
     assert re.search(r"tability over 20 other maps: 0\.", out)
     frame = pd.read_csv(outputs[0])
     model = Mercat(random_state=0).fit(FRAME[[f"f{k}" for k in range(5)]].to_numpy())
@@ -250,7 +250,9 @@ def test_embed_writes_uncertainty(data, tmp_path):
     np.testing.assert_allclose(frame["spread_degrees"], np.degrees(found.spread), rtol=1e-3)
     for name in ("torn", "p_value", "alternative_wins", "alternative_gap"):
         np.testing.assert_allclose(frame[name], getattr(found, name), rtol=1e-3, atol=1e-3)
-    told = json.loads(done("embed", data, "-o", tmp_path / "map.h5ad", "--uncertainty", "--json"))
+    told = json.loads(
+        succeed("embed", data, "-o", tmp_path / "map.h5ad", "--uncertainty", "--json")
+    )
     cells = anndata.read_h5ad(tmp_path / "map.h5ad")
     np.testing.assert_allclose(cells.obs["mercat_spread"], found.spread, rtol=1e-3)
     assert cells.uns["mercat"]["uncertainty"]["n_maps"] == 20
@@ -268,7 +270,7 @@ def test_embed_writes_uncertainty(data, tmp_path):
 def test_embed_refuses_metadata_named_as_its_own_columns(tmp_path):
     path = tmp_path / "data.csv"
     FRAME.assign(torn="no").to_csv(path, index=False)
-    done("embed", path)
+    succeed("embed", path)
     code, _, err = call("embed", path, "--uncertainty")
     assert code == 2
     assert "torn" in err
@@ -276,7 +278,7 @@ def test_embed_refuses_metadata_named_as_its_own_columns(tmp_path):
 
 def test_embed_draws_a_page_and_a_picture(data, tmp_path):
     html, png = tmp_path / "map.html", tmp_path / "map.png"
-    result = json.loads(done("embed", data, "--html", html, "--png", png, "--json"))
+    result = json.loads(succeed("embed", data, "--html", html, "--png", png, "--json"))
     assert result["files"] == {"page": str(html), "picture": str(png)}
     assert result["n_points"] == N
     assert 0 < result["correlation"] <= 1
@@ -299,8 +301,8 @@ def test_captions_refer_to_command_line_options(tmp_path, monkeypatch):
 
     monkeypatch.setattr(maps, "draw_map", drawing)
     png, report = tmp_path / "map.png", tmp_path / "report.html"
-    done("embed", tmp_path / "far.csv", "--png", png)
-    done("compare", tmp_path / "far.csv", "-o", report, "--method", "pca")
+    succeed("embed", tmp_path / "far.csv", "--png", png)
+    succeed("compare", tmp_path / "far.csv", "-o", report, "--method", "pca")
     assert len(captions) == 2
     assert all("at the edge" in caption for caption in captions)
     assert ["--html" in caption for caption in captions] == [True, False]
@@ -316,14 +318,16 @@ def test_dates_have_a_continuous_scale_on_pages_pictures_and_reports(data, tmp_p
         colors, "coloring", lambda *a, **k: shades.append(colored(*a, **k)) or shades[-1]
     )
     html, png, report = (tmp_path / name for name in ("map.html", "map.png", "report.html"))
-    done("embed", data, "--label", "day", "--html", html, "--png", png, "-o", tmp_path / "map.csv")
+    succeed(
+        "embed", data, "--label", "day", "--html", html, "--png", png, "-o", tmp_path / "map.csv"
+    )
     assert all(isinstance(shade, colors.Scale) and shade.dates for shade in shades)
     page = html.read_text(encoding="utf-8")
     packed = zlib.decompress(base64.b64decode(re.search(r'-payload">([^<]*)<', page)[1]))
     header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
     assert {c["name"]: c["kind"] for c in header["columns"]}["day"] == "date"
     assert pd.read_csv(tmp_path / "map.csv")["day"][1] == "2024-01-02"  # as it was
-    done("compare", data, "-o", report, "--label", "day", "--method", "pca")
+    succeed("compare", data, "-o", report, "--label", "day", "--method", "pca")
     (legend,) = re.findall('<ul class="legend">.*?</ul>', report.read_text(encoding="utf-8"))
     assert "2024-01-01" in legend
     assert legend.count("<li>") == 5
@@ -358,11 +362,11 @@ def test_pages_and_pictures_have_the_colours_that_scanpy_keeps(tmp_path, drawn):
     a, b = tmp_path / "a.h5ad", tmp_path / "b.h5ad"
     adata.write_h5ad(a)
     to = ("--html", tmp_path / "m.html", "--png", tmp_path / "m.png", "--force")
-    done("embed", a, "--label", "kind", "--missing", "drop", *to)
+    succeed("embed", a, "--label", "kind", "--missing", "drop", *to)
     assert drawn == [colors, colors]
     adata.obsm["X_mercat_sphere"] = mercat.embed(X)
     adata.write_h5ad(b)
-    done("view", b, "--label", "kind", "--no-open")
+    succeed("view", b, "--label", "kind", "--no-open")
     assert drawn[2:] == [colors]
     adata.uns["kind_colors"] = ["#ff0000", "nocolour", "#0000ff"]
     adata.write_h5ad(b)
@@ -405,7 +409,7 @@ def test_nothing_is_overwritten_without_force(data, tmp_path):
     assert code == 4
     assert re.search(rf"{re.escape(str(out))} exists.*--force", err)
     assert out.read_text() == "mine"
-    done("embed", data, "-o", out, "--force")
+    succeed("embed", data, "-o", out, "--force")
     assert out.read_text() != "mine"
     code, _, err = call("embed", data, "-o", data, "--force")
     assert code == 4
@@ -448,14 +452,14 @@ def test_names_of_files_need_not_be_utf8(tmp_path):
     model, html, report = (
         tmp_path / os.fsdecode(b"caf\xe9" + end) for end in (b"", b".html", b"r.html")
     )
-    done("embed", path, "--html", html, "--save-model", model, "--json")
+    succeed("embed", path, "--html", html, "--save-model", model, "--json")
     assert "<title>caf\ufffd</title>" in html.read_text(encoding="utf-8")
-    out = done("transform", model, path, "-o", tmp_path / "t.h5ad", "--json")
+    out = succeed("transform", model, path, "-o", tmp_path / "t.h5ad", "--json")
     assert json.loads(out)["model"] == str(model)
     assert anndata.read_h5ad(tmp_path / "t.h5ad").n_obs == N
-    done("compare", path, "-o", report, "--method", "pca")
+    succeed("compare", path, "-o", report, "--method", "pca")
     assert "caf\ufffd: maps compared" in report.read_text(encoding="utf-8")
-    assert r"caf\udce9.csv" in done("info", path)
+    assert r"caf\udce9.csv" in succeed("info", path)
 
 
 def test_one_failed_output_leaves_no_file(data, tmp_path, monkeypatch):
@@ -626,7 +630,7 @@ def test_too_few_rows_are_refused(tmp_path):
 
 def test_a_tab_can_be_typed(tmp_path):
     FRAME.to_csv(tmp_path / "data.txt", sep="\t", index=False)
-    text = done("embed", tmp_path / "data.txt", "--delimiter", r"\t", "-o", tmp_path / "map.csv")
+    text = succeed("embed", tmp_path / "data.txt", "--delimiter", r"\t", "-o", tmp_path / "map.csv")
     assert "60 points of 5 columns" in text
 
 
@@ -668,7 +672,7 @@ def test_columns_of_the_page_do_not_collide(data, tmp_path, name, more):
     assert code == 2
     assert str(data) in err
     assert f"--drop '{name}'" in err
-    done("embed", data, "-o", tmp_path / "map.csv", *more)
+    succeed("embed", data, "-o", tmp_path / "map.csv", *more)
     if name == "point loss":
         code, _, err = call("view", tmp_path / "map.csv", "-o", tmp_path / "map.html")
         assert code == 3
@@ -704,10 +708,10 @@ def test_transform_refuses_a_model_with_odd_notes(data, tmp_path, notes, reason)
 
 def test_transform_repeats_the_preparation_and_matches_columns(data, tmp_path):
     model, out = tmp_path / "m.mercat", tmp_path / "new.csv"
-    done("embed", data, "--save-model", model, "--scale")
+    succeed("embed", data, "--save-model", model, "--scale")
     shuffled = FRAME[["kind", "f3", "f1", "f4", "f0", "f2", "name"]].iloc[:7]
     shuffled.assign(more=1.5).to_csv(tmp_path / "rows.csv", index=False)
-    done("transform", model, tmp_path / "rows.csv", "-o", out)
+    succeed("transform", model, tmp_path / "rows.csv", "-o", out)
     frame = pd.read_csv(out, float_precision="round_trip")
     fitted = Mercat(random_state=0).fit((X - X.mean(axis=0)) / X.std(axis=0))
     expected = fitted.transform(((X - X.mean(axis=0)) / X.std(axis=0))[:7])
@@ -717,13 +721,13 @@ def test_transform_repeats_the_preparation_and_matches_columns(data, tmp_path):
     with pytest.warns(UserWarning, match=r"\(scale\)"):
         assert isinstance(mercat.load(model), Mercat)
     np.save(tmp_path / "rows.npy", X[:7])
-    done("transform", model, tmp_path / "rows.npy", "-o", tmp_path / "new.npy")
+    succeed("transform", model, tmp_path / "rows.npy", "-o", tmp_path / "new.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), frame[["x", "y", "z"]])
 
 
 def test_transform_names_mismatches(data, tmp_path):
     model = tmp_path / "m.mercat"
-    done("embed", data, "--save-model", model)
+    succeed("embed", data, "--save-model", model)
     FRAME.drop(columns=["f1", "f3"]).to_csv(tmp_path / "less.csv", index=False)
     code, _, err = call("transform", model, tmp_path / "less.csv")
     assert code == 3
@@ -749,7 +753,7 @@ def test_transform_names_mismatches(data, tmp_path):
 
 def test_two_classes_have_no_centroids_to_correlate(data, tmp_path):
     FRAME.assign(kind=["a", "b"] * (N // 2)).to_csv(data, index=False)
-    done("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
+    succeed("embed", data, "-o", tmp_path / "map.csv", "--label", "kind")
     _, _, err = call("evaluate", data, tmp_path / "map.csv", "--label", "kind")
     assert "note: 'kind' has fewer than 3 classes" in err
 
@@ -778,24 +782,24 @@ def test_few_points_have_small_neighbourhoods(tmp_path, n):
 
 def test_evaluate_measures_by_the_metric(data, tmp_path):
     np.save(tmp_path / "y.npy", X[:, :2])
-    measured = done("evaluate", data, tmp_path / "y.npy", "-k", "10", "--metric", "correlation")
+    measured = succeed("evaluate", data, tmp_path / "y.npy", "-k", "10", "--metric", "correlation")
     rows = X - X.mean(axis=1, keepdims=True)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     assert measured.strip() == repr(metrics.report(rows, X[:, :2], k=10))
-    assert measured != done("evaluate", data, tmp_path / "y.npy", "-k", "10")
+    assert measured != succeed("evaluate", data, tmp_path / "y.npy", "-k", "10")
 
 
 def test_evaluate_measures_the_given_number_of_points(data, tmp_path):
     np.save(tmp_path / "y.npy", X[:, :2])
     arguments = ("evaluate", data, tmp_path / "y.npy", "-k", "10")
-    measured = done(*arguments, "--n-points", "20")
+    measured = succeed(*arguments, "--n-points", "20")
     assert measured.strip() == repr(metrics.report(X, X[:, :2], k=10, n_points=20))
-    assert measured != done(*arguments)
+    assert measured != succeed(*arguments)
 
 
 def test_evaluate_refuses_other_rows(data, tmp_path):
     out = tmp_path / "map.csv"
-    done("embed", data, "-o", out)
+    succeed("embed", data, "-o", out)
     frame = pd.read_csv(out)
     frame.iloc[::-1].to_csv(out, index=False)
     code, _, err = call("evaluate", data, out)
@@ -816,7 +820,7 @@ def test_evaluate_refuses_other_rows(data, tmp_path):
 
 def test_known_fractions_that_differ_are_measurements_and_whole_numbers_are_classes(data, tmp_path):
     out = tmp_path / "map.csv"
-    done("embed", data, "-o", out)
+    succeed("embed", data, "-o", out)
     known = np.arange(N) < N // 3
     FRAME.assign(kind=np.where(known, np.arange(N) + 0.5, np.nan)).to_csv(data, index=False)
     _, _, err = call("evaluate", data, out, "--label", "kind")
@@ -830,7 +834,7 @@ def test_known_fractions_that_differ_are_measurements_and_whole_numbers_are_clas
 
 def test_rows_without_a_label_do_not_count_in_the_measures_of_classes(data, tmp_path):
     out, frame = tmp_path / "map.csv", pd.read_csv(data)
-    done("embed", data, "-o", out)
+    succeed("embed", data, "-o", out)
     frame.loc[:9, "kind"] = None
     frame.to_csv(gaps := tmp_path / "gaps.csv", index=False)
     code, text, err = call("evaluate", gaps, out, "--label", "kind", "--json")
@@ -864,8 +868,8 @@ def test_detail_must_be_finite_and_not_negative(data, value):
 
 
 def test_view_can_start_with_the_loss(data, tmp_path):
-    done("embed", data, "-o", tmp_path / "map.csv")
-    done("view", tmp_path / "map.csv", "-o", tmp_path / "map.html", "--label", "loss")
+    succeed("embed", data, "-o", tmp_path / "map.csv")
+    succeed("view", tmp_path / "map.csv", "-o", tmp_path / "map.html", "--label", "loss")
     assert (tmp_path / "map.html").is_file()
 
 
@@ -879,7 +883,7 @@ def test_view_shows_the_loss_of_the_selected_map(tmp_path, monkeypatch):
     tl.mercat(adata, key_added="other", objective="absolute")
     adata.write_h5ad(tmp_path / "a.h5ad")
     key = ("--embedding-key", "other")
-    done("view", tmp_path / "a.h5ad", "--no-open", *key, "--label", "other_loss")
+    succeed("view", tmp_path / "a.h5ad", "--no-open", *key, "--label", "other_loss")
     ((Y, meta, rest),) = shown
     np.testing.assert_array_equal(Y, adata.obsm["other_sphere"])
     np.testing.assert_array_equal(rest["point_loss"], adata.obs["other_loss"])
@@ -891,15 +895,15 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda uri: opened.append(uri) or True)
     out, html = tmp_path / "map.csv", tmp_path / "map.html"
-    done("embed", data, "-o", out)
-    assert done("view", out, "-o", html, "--label", "kind").strip() == str(html)
+    succeed("embed", data, "-o", out)
+    assert succeed("view", out, "-o", html, "--label", "kind").strip() == str(html)
     assert opened == []
     assert "<title>map</title>" in html.read_text(encoding="utf-8")
     code, _, err = call("view", out, "-o", html)
     assert code == 4
     (scratch := tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    path = done("view", out, "--title", "T").strip()
+    path = succeed("view", out, "--title", "T").strip()
     assert opened == [f"file://{path}"]
     assert [path] == [str(p) for p in scratch.rglob("*.html")]
     code, _, err = call("view", out, "--no-open", "--label", "sort")
@@ -953,7 +957,7 @@ def test_compare_shows_methods_side_by_side(data, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pacmap", broken)
     report = tmp_path / "report.html"
     options = ["--label", "kind", "-k", "10", "--seed", "3", "--json"]
-    methods = json.loads(done("compare", data, "-o", report, *options))["methods"]
+    methods = json.loads(succeed("compare", data, "-o", report, *options))["methods"]
     assert list(methods) == ["Mercat", "UMAP", "t-SNE", "PaCMAP", "PCA"]
     labels = FRAME["kind"].to_numpy(dtype=str)
     expected = metrics.report(X, X[:, :2], labels, k=10, random_state=3)
@@ -978,7 +982,7 @@ def test_the_legend_of_a_report_counts_missing_values(data, tmp_path, column):
     frame.loc[[3, 8], column] = None
     frame.to_csv(data, index=False)
     report = tmp_path / "report.html"
-    done("compare", data, "-o", report, "--label", column, "--meta", "height", "--method", "pca")
+    succeed("compare", data, "-o", report, "--label", column, "--meta", "height", "--method", "pca")
     (legend,) = re.findall('<ul class="legend">.*?</ul>', report.read_text(encoding="utf-8"))
     assert legend.endswith(f'fill="{MISSING.lower()}"/></svg>missing (2)</li></ul>')
     assert legend.count("<li>") == (4 if column == "kind" else 6)
@@ -1000,7 +1004,7 @@ def test_compare_takes_a_sample_and_selected_methods(data, tmp_path):
 def test_compare_prepares_rows_for_the_metric_for_all_methods(data, tmp_path):
     report = tmp_path / "report.html"
     options = ["--metric", "cosine", "--method", "pca", "-k", "10", "--json"]
-    methods = json.loads(done("compare", data, "-o", report, *options))["methods"]
+    methods = json.loads(succeed("compare", data, "-o", report, *options))["methods"]
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     for title, Y in (
         ("PCA", _peers.attempt(METHODS["pca"], rows, 0, 1).Y),
@@ -1037,7 +1041,9 @@ def test_a_missing_peer_is_reported_with_the_install_command(name, where):
 @pytest.mark.parametrize("name", ["isomap", "mds"])
 def test_methods_of_scikit_learn_can_be_compared_with(name, data, tmp_path):
     report = tmp_path / "report.html"
-    found = json.loads(done("compare", data, "-o", report, "--method", name, "--json"))["methods"]
+    found = json.loads(succeed("compare", data, "-o", report, "--method", name, "--json"))[
+        "methods"
+    ]
     assert list(found) == ["Mercat", METHODS[name].title]
     assert found[METHODS[name].title]["measures"]["distance_preservation"]["score"] > 0.5
 
@@ -1053,25 +1059,25 @@ def test_pca_is_pca():
 
 
 def test_info_describes_installation_data_and_model(data, tmp_path):
-    facts = json.loads(done("info", "--json"))
+    facts = json.loads(succeed("info", "--json"))
     assert facts["mercat"] == mercat.__version__
     assert facts["packages"]["numpy"] == np.__version__
-    facts = json.loads(done("info", data, "--json"))
+    facts = json.loads(succeed("info", data, "--json"))
     assert (facts["points"], facts["columns"], facts["ids"]) == (N, 5, "name")
     assert list(facts["metadata"]) == ["name", "kind"]
-    done("embed", data, "--save-model", tmp_path / "m.mercat", "--n-spectral", "4", "--scale")
-    facts = json.loads(done("info", tmp_path / "m.mercat", "--json"))
+    succeed("embed", data, "--save-model", tmp_path / "m.mercat", "--n-spectral", "4", "--scale")
+    facts = json.loads(succeed("info", tmp_path / "m.mercat", "--json"))
     assert facts["parameters"]["n_spectral"] == 4
     assert facts["prepared"] == "scale"
     assert facts["features"] == ["f0", "f1", "f2", "f3", "f4"]
-    assert "n_spectral    4" in done("info", tmp_path / "m.mercat")
+    assert "n_spectral    4" in succeed("info", tmp_path / "m.mercat")
     np.save(tmp_path / "x.npy", X)
-    assert "features    not named" in done("info", tmp_path / "x.npy")
+    assert "features    not named" in succeed("info", tmp_path / "x.npy")
     FRAME.assign(f1=[np.nan, *X[1:, 1]], one="x").to_csv(data, index=False)
-    text = done("info", data)
+    text = succeed("info", data)
     assert "  one   1 different value\n" in text
     assert f"faults\n  {data}, line 2, column 'f1': the number is missing." in text
-    assert len(json.loads(done("info", data, "--json"))["faults"]) == 1
+    assert len(json.loads(succeed("info", data, "--json"))["faults"]) == 1
     code, _, err = call("info", tmp_path)
     assert code == 3
     assert "must be a model" in err
@@ -1081,26 +1087,26 @@ def test_info_describes_installation_data_and_model(data, tmp_path):
 
 
 def test_help_of_embed_names_every_ending():
-    named = re.findall(r"\.[a-z0-9]+", done("embed", "--help").partition("DATA ends in")[2])
+    named = re.findall(r"\.[a-z0-9]+", succeed("embed", "--help").partition("DATA ends in")[2])
     assert set(ENDINGS) <= set(named)
 
 
 @pytest.mark.parametrize("command", sorted(app.commands))
 def test_every_command_has_help_with_examples(command):
-    text = done(command, "--help")
+    text = succeed(command, "--help")
     assert "Examples:\n  " in text.replace("    mercat", "  mercat")
     assert f"mercat {command}" in text
     assert len(app.commands[command].get_short_help_str(60)) < 60
 
 
 def test_the_seed_of_evaluate_is_not_that_of_a_map():
-    assert "Seed of the sample." in done("evaluate", "--help")
+    assert "Seed of the sample." in succeed("evaluate", "--help")
 
 
 def test_completion_writes_a_script_for_each_shell():
-    assert "_MERCAT_COMPLETE=bash_complete" in done("completion", "bash")
-    assert "#compdef mercat" in done("completion", "zsh")
-    assert "complete --no-files --command mercat" in done("completion", "fish")
+    assert "_MERCAT_COMPLETE=bash_complete" in succeed("completion", "bash")
+    assert "#compdef mercat" in succeed("completion", "zsh")
+    assert "complete --no-files --command mercat" in succeed("completion", "fish")
 
 
 # ------------------------------------------------------------------ as a shell runs it

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scanpy as sc
-from test_cli import call, done
+from test_cli import call, succeed
 
 from mercat import tl
 from mercat._files.model import HEADER
@@ -30,10 +30,10 @@ def cells(tmp_path):
 
 def test_a_gene_is_a_label(cells, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done("embed", "cells.h5ad", "-o", "map.csv", "--label", "gene3")
+    succeed("embed", "cells.h5ad", "-o", "map.csv", "--label", "gene3")
     table = pd.read_csv("map.csv")
     np.testing.assert_array_equal(table["gene3"], cells.X[:, 3])
-    done("embed", "cells.h5ad", "--png", "map.png", "--label", "gene3")
+    succeed("embed", "cells.h5ad", "--png", "map.png", "--label", "gene3")
     code, _, said = call("embed", "cells.h5ad", "--key", "X", "-o", "x.csv", "--label", "gene3")
     assert code == 0
     assert "'gene3' is a gene" in said
@@ -44,18 +44,18 @@ def test_a_gene_is_a_label(cells, tmp_path, monkeypatch):
     cells.raw = cells.copy()
     cells.raw.X[:, 3] += 7
     cells.write_h5ad("raw.h5ad")
-    done("embed", "raw.h5ad", "-o", "raw.csv", "--label", "gene3")
+    succeed("embed", "raw.h5ad", "-o", "raw.csv", "--label", "gene3")
     np.testing.assert_array_equal(pd.read_csv("raw.csv")["gene3"], cells.raw.X[:, 3])
 
 
 def test_a_zarr_store_is_written_completely_or_not_at_all(cells, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done("embed", "cells.h5ad", "-o", "map.zarr")
-    done("embed", "cells.h5ad", "-o", "map.h5ad")
+    succeed("embed", "cells.h5ad", "-o", "map.zarr")
+    succeed("embed", "cells.h5ad", "-o", "map.h5ad")
     store, file = anndata.read_zarr("map.zarr"), anndata.read_h5ad("map.h5ad")
     np.testing.assert_array_equal(store.obsm["X_mercat_sphere"], file.obsm["X_mercat_sphere"])
     assert "model" in store.uns["mercat"]
-    done("view", "map.zarr", "-o", "page.html", "--label", "kind")
+    succeed("view", "map.zarr", "-o", "page.html", "--label", "kind")
     before = sorted(path.name for path in tmp_path.iterdir())
     for flags in ((), ("--force",)):  # a folder is never replaced
         assert call("embed", "cells.h5ad", "-o", "map.zarr", *flags)[0] == 4
@@ -78,7 +78,7 @@ def test_labels_are_transferred_under_another_name(cells, tmp_path, monkeypatch)
     assert code == 2
     assert "--transfer kind=NAME" in said
     assert call(*files, "--transfer", "kinds")[0] == 2
-    done(*files, "--transfer", "kind=guess")
+    succeed(*files, "--transfer", "kind=guess")
     table = pd.read_csv("new.csv")
     assert (table["kind"] == cells.obs["kind"].to_numpy()).all()
     assert set(table["guess"]) <= {"a", "b"}

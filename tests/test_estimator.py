@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from kernels import apart
+from kernels import largest_distance
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 from sklearn.base import clone
@@ -185,9 +185,9 @@ def test_transform_does_not_depend_on_the_batch(fitted, digits):
     new = digits + np.random.default_rng(0).normal(size=digits.shape)
     whole = fitted.transform(new)
     for part in (slice(0, 1), slice(700, 701), slice(3, 40), slice(100, 1200)):
-        assert apart(fitted.transform(new[part]), whole[part]) == 0
+        assert largest_distance(fitted.transform(new[part]), whole[part]) == 0
     order = np.random.default_rng(1).permutation(len(new))
-    assert apart(fitted.transform(new[order]), whole[order]) == 0
+    assert largest_distance(fitted.transform(new[order]), whole[order]) == 0
 
 
 def test_new_points_are_near_similar_points(digits):

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
-from test_cli import call, done
+from test_cli import call, succeed
 
 from mercat import Mercat, tl
 from mercat.metrics import angle_preservation
@@ -276,7 +276,7 @@ def test_the_command_equals_the_function(tmp_path):
     reference.write_h5ad(tmp_path / "atlas.h5ad")
     query.write_h5ad(tmp_path / "new.h5ad")
     atlas, new, out = (tmp_path / name for name in ("map.h5ad", "new.h5ad", "out.h5ad"))
-    done("embed", tmp_path / "atlas.h5ad", "-o", atlas)
+    succeed("embed", tmp_path / "atlas.h5ad", "-o", atlas)
     code, said, warned = call("ingest", atlas, new, "-o", out, "--transfer", "kind", "--json")
     assert code == 0, warned
     assert "2 of the 60 genes" in warned
@@ -286,7 +286,7 @@ def test_the_command_equals_the_function(tmp_path):
     np.testing.assert_array_equal(found.obsm["X_mercat_sphere"], query.obsm["X_mercat_sphere"])
     pd.testing.assert_frame_equal(found.obs, query.obs)
     assert list(found.uns["kind_colors"]) == list(reference.uns["kind_colors"])
-    table = pd.read_csv(io.StringIO(done("ingest", atlas, new, "--transfer", "kind", "--quiet")))
+    table = pd.read_csv(io.StringIO(succeed("ingest", atlas, new, "--transfer", "kind", "--quiet")))
     assert list(table["kind"]) == list(query.obs["kind"])
     np.testing.assert_allclose(table["mercat_fit"], query.obs["mercat_fit"])
     assert call("ingest", atlas, new, "-o", new)[0] == 4
@@ -295,6 +295,6 @@ def test_the_command_equals_the_function(tmp_path):
 
 def test_maps_of_data_prepared_by_the_command_line_have_no_model(tmp_path):
     cells().write_h5ad(tmp_path / "atlas.h5ad")
-    done("embed", tmp_path / "atlas.h5ad", "--scale", "-o", tmp_path / "map.h5ad")
+    succeed("embed", tmp_path / "atlas.h5ad", "--scale", "-o", tmp_path / "map.h5ad")
     with pytest.raises(ValueError, match=r"\(scale\)"):
         tl.model(anndata.read_h5ad(tmp_path / "map.h5ad"))

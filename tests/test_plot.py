@@ -358,7 +358,7 @@ def test_points_beyond_mercator_are_marked_and_counted():
     assert f"{beyond.sum()} of 54 points are beyond 85.05°" in ax.get_xlabel().replace("\n", " ")
 
 
-def strewn(n, *far):
+def scattered(n, *far):
     """n points around (0, 0) within 20 degrees, and some more, by longitude and latitude."""
     rng = np.random.default_rng(0)
     return np.concatenate([at(*rng.uniform(-20, 20, size=(2, n))), *(at(*place) for place in far)])
@@ -366,7 +366,7 @@ def strewn(n, *far):
 
 def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
     far = [(120, 0), (-130, 5), (10, 70), (0, -75)]
-    ax = plot.map(strewn(2000, *far), center=(0, 0))
+    ax = plot.map(scattered(2000, *far), center=(0, 0))
     inside, *triangles = ax.collections
     assert len(inside.get_offsets()) == 2000
     (right,), (left,), (up,), (down,) = (t.get_offsets() for t in triangles)
@@ -409,7 +409,7 @@ def test_many_or_less_distant_far_points_are_inside_the_window():
     many = [(120, k) for k in range(22)]
     near = [(22, 0), (-22, 5), (0, 22)]
     for far in (many, near):
-        ax = plot.map(strewn(2000, *far), center=(0, 0))
+        ax = plot.map(scattered(2000, *far), center=(0, 0))
         (inside,) = ax.collections
         assert len(inside.get_offsets()) == 2000 + len(far)
         assert ax.get_xlabel() == ""
@@ -417,7 +417,7 @@ def test_many_or_less_distant_far_points_are_inside_the_window():
 
 def test_a_fraction_crops_to_that_fraction_of_points():
     straggling = [(60 + 0.2 * k, 0.1 * k) for k in range(150)]
-    Y = strewn(1850, *straggling)
+    Y = scattered(1850, *straggling)
     ax = plot.map(Y, center=(0, 0), extent=0.8)
     (inside,) = ax.collections
     u = project(Y, center=(0, 0))[:, 0]
@@ -431,7 +431,7 @@ def test_a_fraction_crops_to_that_fraction_of_points():
 
 
 def test_the_world_and_maps_of_few_points_include_far_points():
-    for Y, extent in ((strewn(90, (120, 0)), "data"), (strewn(2000, (120, 0)), "world")):
+    for Y, extent in ((scattered(90, (120, 0)), "data"), (scattered(2000, (120, 0)), "world")):
         assert len(plot.map(Y, center=(0, 0), extent=extent).collections) == 1
 
 
@@ -961,7 +961,7 @@ def test_legends_take_less_than_a_quarter_of_the_picture(n_names, length, tall):
 # --- trust, compare ------------------------------------------------------------------------
 
 
-def judged(n=300):
+def with_error_bars(n=300):
     """A map with equal error bars, except for one point with an alternative position."""
     places = fibonacci_grid(n, np)
     U, V = tangent_frame(places)
@@ -1008,7 +1008,7 @@ def collections(ax, kind):
 
 @pytest.mark.parametrize("projection", NAMES)
 def test_trust_draws_ellipses_of_few_points_and_haze_for_many(projection):
-    model, bars = judged(60)
+    model, bars = with_error_bars(60)
     few = SimpleNamespace(embedding_=model.embedding_, point_loss_=model.point_loss_)
     ax = plot.trust(few, bars, projection=projection, extent="world")
     assert not collections(ax, PolyCollection)
@@ -1016,13 +1016,13 @@ def test_trust_draws_ellipses_of_few_points_and_haze_for_many(projection):
     drawn = sum(len(c.get_paths()) for c in outlines)
     far = 0.3 if projection == "orthographic" else 0.9
     assert drawn >= far * 60
-    many, bars = judged(300)
+    many, bars = with_error_bars(300)
     ax = plot.trust(many, bars, projection=projection)
     assert len(collections(ax, PolyCollection)) == 1
 
 
 def test_outlines_match_the_regions_and_never_cross_the_map():
-    model, bars = judged(60)
+    model, bars = with_error_bars(60)
     ax = plot.trust(model, bars, rows=[5], extent="world", center=(0, 0), level=0.5)
     (line,) = collections(ax, LineCollection)
     (path,) = line.get_paths()
@@ -1036,7 +1036,7 @@ def test_outlines_match_the_regions_and_never_cross_the_map():
 
 
 def test_a_dashed_line_leads_to_the_alternative_position():
-    model, bars = judged(60)
+    model, bars = with_error_bars(60)
     ax = plot.trust(model, bars, rows=[7], projection="lambert", center=(0, 0), extent="world")
     _, way = collections(ax, LineCollection)
     ends = np.concatenate([path.vertices for path in way.get_paths()])[[0, -1]]
@@ -1047,7 +1047,7 @@ def test_a_dashed_line_leads_to_the_alternative_position():
 
 
 def test_trust_is_coloured_by_any_attribute():
-    model, bars = judged(60)
+    model, bars = with_error_bars(60)
     for by, values in {
         "loss": model.point_loss_,
         "torn": bars.torn,

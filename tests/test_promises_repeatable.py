@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from fingerprints import fingerprint
-from kernels import apart
+from kernels import largest_distance
 from processes import python
 from scipy.spatial.distance import cdist
 
@@ -68,7 +68,7 @@ def test_a_single_row_has_the_same_position_as_in_a_batch(way, digits):
     model = Mercat(**{"random_state": 0, **WAYS[way]}).fit(X)
     batch = model.transform(new)
     for i in (0, 7, 511, 512, 599):
-        assert apart(model.transform(new[i : i + 1]), batch[i : i + 1]) == 0
+        assert largest_distance(model.transform(new[i : i + 1]), batch[i : i + 1]) == 0
 
 
 ALONE = """

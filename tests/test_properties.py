@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from kernels import apart
+from kernels import largest_distance
 
 from mercat import Mercat
 from mercat._data.threads import Workers
@@ -125,7 +125,7 @@ def test_the_loss_is_at_most_that_of_the_start(X, objective):
 
 @given(X=data(), power=st.integers(-40, 40), solver=solvers)
 def test_the_unit_of_the_data_does_not_matter(X, power, solver):
-    """Powers of two, which do not change digits, give the same bits."""
+    """To the bit, for powers of two, which change no digit of a number."""
     one, two = (fitted(A, solver=solver, n_landmarks=12, max_iter=20) for A in (X, X * 2.0**power))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
     assert one.loss_ == two.loss_
@@ -154,4 +154,4 @@ def test_the_position_of_a_row_does_not_depend_on_the_batch(X, detail, solver):
     new = (X[::-1] + X) / 2
     batch = model.transform(new)
     for i in (0, len(X) // 3):
-        assert apart(model.transform(new[i : i + 1]), batch[i : i + 1]) == 0
+        assert largest_distance(model.transform(new[i : i + 1]), batch[i : i + 1]) == 0

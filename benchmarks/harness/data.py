@@ -83,7 +83,7 @@ def _or_instead(
         except FileNotFoundError as error:
             where = folder if folder is not None else os.environ.get("MERCAT_DATA")
             if where is None or not (Path(where) / file).is_file():
-                raise FileNotFoundError(f"{error} ({file} would do instead: {note}.)") from error
+                raise FileNotFoundError(f"{error} ({file} can be used instead: {note}.)") from error
         with np.load(Path(where) / file, allow_pickle=False) as arrays:
             return Data(_dense(arrays["X"]), arrays[labels], note)
 

@@ -267,7 +267,7 @@ def _embed(job, X):
         call("first", X[np.sort(np.random.default_rng(0).permutation(len(X))[:size])])
     embedding = call("fit", X)
     if not np.isfinite(embedding).all():
-        raise ValueError("the embedding holds NaN or infinity.")
+        raise ValueError("the embedding contains NaN or infinity.")
     versions["python"] = ".".join(map(str, sys.version_info[:3]))
     return embedding, {"status": "ok", "seconds": seconds, "versions": versions}
 

@@ -220,7 +220,7 @@ def error_bars() -> Any:
     plot.map(model, names, labels=True, legend=False, ax=left)
     left.set_title("groups")
     plot.trust(model, bars, rows=np.arange(8), ax=right)
-    right.set_title("where other maps put them")
+    right.set_title("positions on other maps")
     return figure
 
 
@@ -246,7 +246,7 @@ def cells() -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
     mercat.pl.map(adata, "bulk_labels", ax=axes[0])
     mercat.pl.map(adata, "CST3", ax=axes[1])
-    axes[0].set_title("kind of cell")
+    axes[0].set_title("cell type")
     axes[1].set_title("CST3, a marker of monocytes")
     return figure
 

@@ -42,7 +42,7 @@ PAGES = (
     "docs/measurements.md",
 )
 NAMES = dict(zip(MEASURES, ("angles", "distances", "neighbourhoods", "densities"), strict=True))
-_OF_CLASSES = {"label accuracy": "10-NN accuracy", "class connectivity": "class connectivity"}
+_CLASS_MEASURES = {"label accuracy": "10-NN accuracy", "class connectivity": "class connectivity"}
 
 
 def fragments() -> dict[str, str]:
@@ -209,7 +209,7 @@ def speed_table(core: Mapping[str, Any]) -> str:
         entry = methods[name]
         times = [seconds(entry["seconds"][part]) for part in ("import", "fit")]
         rows.append([title(name), *times, *(shown(entry[m], d) for m, d in measures.items())])
-    heads = {**NAMES, **_OF_CLASSES}
+    heads = {**NAMES, **_CLASS_MEASURES}
     return _table(["method", "import", "fit", *(heads[m] for m in measures)], rows)
 
 
@@ -411,11 +411,11 @@ def by_seed_table(found: Mapping[str, Any]) -> str:
     columns = ("mercat/0.3", "mercat/1")
     rows = []
     for name in DIAL_SETS:
-        peers = [found.get(f"seeds/{name}/{peer}", {}).get("by_seed") for peer in _BESIDE_DIAL]
+        peers = [found.get(f"seeds/{name}/{peer}", {}).get("by_seed") for peer in _DIAL_PEERS]
         if not all(peers):
             continue
         ours = [found[f"{name}/{column}"]["measures"] for column in columns]
-        for measure in ("neighborhood", *_OF_CLASSES):
+        for measure in ("neighborhood", *_CLASS_MEASURES):
             label = SETS[name].title if measure == "neighborhood" else ""
             theirs = (
                 f"{shown(statistics.median(p[measure]), 3)} "
@@ -423,9 +423,9 @@ def by_seed_table(found: Mapping[str, Any]) -> str:
                 for p in peers
                 if p
             )
-            words = {**NAMES, **_OF_CLASSES}[measure]
+            words = {**NAMES, **_CLASS_MEASURES}[measure]
             rows.append([label, words, *(shown(m[measure], 3) for m in ours), *theirs])
-    heads = ["Mercat, `detail=0.3`", "Mercat, `detail=1`", *map(title, _BESIDE_DIAL)]
+    heads = ["Mercat, `detail=0.3`", "Mercat, `detail=1`", *map(title, _DIAL_PEERS)]
     return _table(["data", "measure", *heads], rows)
 
 
@@ -435,20 +435,20 @@ def sizes_table(found: Mapping[str, Any]) -> str:
     return _dial_table(found, {sizes[n]: f"{n:,} points" for n in sorted(sizes)})
 
 
-_BESIDE_DIAL = ("umap", "tsne")
+_DIAL_PEERS = ("umap", "tsne")
 
 
 def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     """Measures by `detail`, and those of two peers if measured on the same set."""
     columns = [f"mercat/{value:g}" for value in SHORT_DIAL]
-    if all(f"{name}/{peer}" in found for name in titles for peer in _BESIDE_DIAL):
-        columns += _BESIDE_DIAL
+    if all(f"{name}/{peer}" in found for name in titles for peer in _DIAL_PEERS):
+        columns += _DIAL_PEERS
     rows = []
     for name, heading in titles.items():
         records_ = [found.get(f"{name}/{column}", {}).get("measures") for column in columns]
         if not all(records_):
             continue
-        for measure, words in {**NAMES, **_OF_CLASSES}.items():
+        for measure, words in {**NAMES, **_CLASS_MEASURES}.items():
             if all(measure in r for r in records_ if r):
                 label = heading if measure == MEASURES[0] else ""
                 rows.append([label, words, *(shown(r[measure], 3) for r in records_ if r)])
@@ -471,7 +471,7 @@ def peers_table(found: Mapping[str, Any]) -> str:
 
 
 # Stand-ins for the paper's data sets that are not available.
-_HERE = {
+_STAND_IN_TITLES = {
     "blood": "PBMC 68k, reduced",
     "pancreas": "Murine pancreas, day 15.5, subset",
     "paul15": "Paul15, subset",
@@ -492,7 +492,7 @@ def ingest_table(found: Mapping[str, Any]) -> str:
         query = f"{record['n']} cells" if part == "all" else f"{record['n']} of one label"
         scores = [ours["labels"], theirs["labels"]]
         scores += [m[key] for key in ("angles", "labels on the map") for m in (ours, sharp, theirs)]
-        title = _HERE.get(name, SETS[name].title)
+        title = _STAND_IN_TITLES.get(name, SETS[name].title)
         rows.append([title, query, *(f"{score:.2f}" for score in scores)])
     return _table(head, rows)
 
@@ -512,13 +512,17 @@ def align_table(found: Mapping[str, Any]) -> str:
     for record in found.values():
         name = record["set"]
         maps = [record["measures"][key] for key in ("fresh", "model", "positions")]
-        row = [_HERE.get(name, SETS[name].title), f"{record['n']:,}", f"{record['detail']:g}"]
+        row = [
+            _STAND_IN_TITLES.get(name, SETS[name].title),
+            f"{record['n']:,}",
+            f"{record['detail']:g}",
+        ]
         row += [f"{m['movement']:.1f}°" for m in maps]
         rows.append(row + [f"{m[key]:.3f}" for key in ("angles", "neighborhoods") for m in maps])
     return _table(head, rows)
 
 
-_MAPS_OF = {
+_SETTING_TITLES = {
     "exact": "400 points, exact solver",
     "landmarks": "3000 points, 300 landmarks",
     "detail": "1200 points, `detail=0.3`",
@@ -528,7 +532,7 @@ _MAPS_OF = {
 def calibration_table(found: Mapping[str, Any]) -> str:
     """Mean coverage of regions by kind of map, and its range over distributions."""
     rows = []
-    for setting, title_ in _MAPS_OF.items():
+    for setting, title_ in _SETTING_TITLES.items():
         for kind, words in (
             ("draws", "new data"),
             ("landmarks", "same data, other landmarks"),
@@ -577,7 +581,7 @@ def uncertainty_table(found: Mapping[str, Any]) -> str:
     return _table(["data", "fit", "20 maps / fit"], rows)
 
 
-_METHODS_BESIDE = {
+_STABILITY_METHODS = {
     "mercat": "Mercat",
     "mercat-0.3": "Mercat, `detail=0.3`",
     "umap": "UMAP",
@@ -592,13 +596,13 @@ def stability_table(found: Mapping[str, Any]) -> str:
     for name in dict.fromkeys(record["set"] for record in found.values()):
         for kind, words in (("seeds", "other seeds"), ("subsamples", "95 % of the points")):
             cells = []
-            for method in _METHODS_BESIDE:
+            for method in _STABILITY_METHODS:
                 record = found.get(f"{name}/{method}")
                 moved = record["displacement"].get(kind) if record else None
                 cells.append("" if moved is None else f"{statistics.median(moved):.3f}")
             label = SETS[name].title if kind == "seeds" else ""
             rows.append([label, words, *cells])
-    return _table(["data", "maps", *_METHODS_BESIDE.values()], rows)
+    return _table(["data", "maps", *_STABILITY_METHODS.values()], rows)
 
 
 def pseudotime_table(found: Mapping[str, Any]) -> str:
@@ -609,7 +613,7 @@ def pseudotime_table(found: Mapping[str, Any]) -> str:
     head += [f"explained, {name}" if i == 0 else name for i, name in enumerate(names.values())]
     rows = []
     for name, record in found.items():
-        row = [_HERE.get(name, SETS[name].title), f"{record['n']:,}", record["root"]]
+        row = [_STAND_IN_TITLES.get(name, SETS[name].title), f"{record['n']:,}", record["root"]]
         for measure in ("order", "explained"):
             row += [f"{record['measures'][method][measure]['mean']:.2f}" for method in names]
         rows.append(row)
