@@ -983,7 +983,7 @@ def with_error_bars(n=300):
 
 
 def test_trust_says_what_is_drawn():
-    model, bars = judged()
+    model, bars = with_error_bars()
     note = plot.trust(model, bars).get_xlabel()
     assert note.endswith("Ellipses: 90% regions; haze: 45% regions")  # none with an alternative
     note = plot.trust(model, bars, rows=[7], level=0.5).get_xlabel()
