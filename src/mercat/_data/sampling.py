@@ -2,7 +2,7 @@
 
 Each row gets a pseudo-random key from its values, and the rows with the smallest keys are the sample. So the
 sample is the same for any seed and any order of the rows, a smaller sample is a subset of a larger one, and
-samples of two overlapping sets have most rows in common. Maps of equal or similar data are then similar.
+samples of two sets that share most rows share most rows. Maps of equal or similar data are then similar.
 Equal rows have different keys within a block of rows.
 """
 

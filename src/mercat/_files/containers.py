@@ -74,7 +74,7 @@ def check_hdf5(path: Path) -> None:
 
 
 def _check_filters(path: Path, name: str, item: Any) -> None:
-    """Raise if the chunks of a dataset are packed more than once, or unpack to too much data.
+    """Raise if the chunks of a dataset are packed more than once or, by zlib, unpack to too much data.
 
     zlib packs at most 1032-fold, so only chunks that make up a large part of the file can unpack to too much.
     """

@@ -132,7 +132,7 @@ def _squared_norms(X_apex: Array, X_legs: Array) -> Array:
 
 
 def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
-    """|x_i|^2 + |x_j|^2 - 2 x_i.x_j (b x m), and its positive part."""
+    """|x_i|^2 + |x_j|^2 - 2 x_i.x_j (b x m), and the sums |x_i|^2 + |x_j|^2."""
     norms = _squared_norms(X_apex, X_legs)
     squared = row_product(X_apex, X_legs.T)
     squared *= -2

@@ -23,12 +23,14 @@ def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
     """Read one array (n, d)."""
     del console
     if zipfile.is_zipfile(path):
-        raise BadInput(f"{path} holds several arrays. Call it .npz.")
+        raise BadInput(
+            f"{path} is a zip archive, as .npz files are. Name it .npz if it holds arrays."
+        )
     return array_table(path, turned(_loaded_npy(path), options), options)
 
 
 def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
-    """Read an array (n, d), with arrays of length n as metadata, or a sparse matrix of SciPy."""
+    """Read an array (n, d), with arrays of length n as metadata, or a SciPy sparse matrix."""
     arrays = loaded_npz(path)
     if {"format", "shape", "data"} <= set(arrays):
         return array_table(path, turned(_scipy_sparse(path, arrays), options), options)
@@ -45,7 +47,8 @@ def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
         left = [f"{name} {a.shape}" for name, a in arrays.items() if name not in rest]
         if left:
             console.note(
-                f"Arrays of {path} that are not a column of {len(X)} values: {listed(left)}."
+                f"Ignored arrays of {path}, since they are not columns of {len(X)} numbers or texts: "
+                f"{listed(left)}."
             )
         arrays = rest
     return array_table(path, X, options, arrays, key)
@@ -63,13 +66,13 @@ def _loaded_npy(path: Path) -> np.ndarray:
     with path.open("rb") as file:
         start = file.read(6)
     if start != NPY_START:
-        raise BadInput(f"{path} is not a NumPy file. If it holds text, call it .csv.")
+        raise BadInput(f"{path} is not a NumPy file. If it is a text file, name it .csv.")
     with refusing():
         return _untrusted.read_npy(path)
 
 
 def turned(X: Any, options: ReadOptions) -> Any:
-    """The array, transposed if the options say so."""
+    """Transpose the array if `options.transpose`."""
     if not options.transpose:
         return X
     return X.T if isinstance(X, np.ndarray) else X.T.tocsr()
@@ -81,8 +84,10 @@ def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
     tables = [name for name, a in arrays.items() if a.ndim == 2 and a.dtype.kind in "biuf"]
     if len(tables) != 1:
         shapes = [f"{name} {a.shape}" for name, a in arrays.items()]
+        if not tables:
+            raise BadInput(f"{path} has no two-dimensional array of numbers: {listed(shapes)}.")
         raise BadInput(
-            f"{path} has {len(tables) or 'no'} arrays of two dimensions. Choose one with --key: "
+            f"{path} has {len(tables)} two-dimensional arrays of numbers. Choose one with --key: "
             f"{listed(shapes)}."
         )
     return tables[0]

@@ -78,7 +78,7 @@ def check_readable(path: Path, kind: str) -> None:
     if kind not in ENDINGS:
         raise BadInput(
             f"{path} must end in one of {listed(ENDINGS, 20)}, which determines its format, "
-            f"got {kind or 'no ending'!r}."
+            f"got {repr(kind) if kind else 'no ending'}."
         )
     check_exists(path, folder=kind == ".zarr")
     require("pandas", f"Reading {path}", "cli")

@@ -176,7 +176,7 @@ def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
         start = raw.read(4)
     if start in _BINARY:
         what, name = _BINARY[start]
-        raise BadInput(f"{path} is {what}, not text. Call it {name}.")
+        raise BadInput(f"{path} is {what}, not text. Name it {name}.")
     encoding = _ENCODINGS.get(start[:2], "utf-8-sig")
     with opened(path, encoding) as stream:
         lines = _first_lines(stream)
