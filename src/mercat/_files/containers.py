@@ -77,6 +77,7 @@ def _check_filters(path: Path, name: str, item: Any) -> None:
     """Raise if the chunks of a dataset are packed more than once or, by zlib, unpack to too much data.
 
     zlib packs at most 1032-fold, so only chunks that make up a large part of the file can unpack to too much.
+    lzf packs at most 88-fold, and the other filters of HDF5 unpack to the declared sizes, which are checked.
     """
     plist = item.id.get_create_plist()
     filters = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
