@@ -452,7 +452,11 @@ BROKEN = {
         "ql.csv, line 6, column 'a': the number is missing",
     ),
     "npy": ("x.npy", b"\x93NUMPY\x01\x00", "x.npy is broken or truncated"),
-    "text as npy": ("x.npy", "a,b\n1,2\n", "x.npy is not a NumPy file. If it is a text file, name it"),
+    "text as npy": (
+        "x.npy",
+        "a,b\n1,2\n",
+        "x.npy is not a NumPy file. If it is a text file, name it",
+    ),
     "npy as text": ("x.csv", b"\x93NUMPY\x01\x00", "x.csv is a NumPy file, not text. Name it .npy"),
     "parquet as text": ("x.csv", b"PAR1\x15\x04", "x.csv is a Parquet file, not text"),
     "one cell": ("c.csv", "a,b\n1\n1,2\n", "1 cell, ... 2 columns"),

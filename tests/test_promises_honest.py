@@ -105,7 +105,8 @@ def test_cut_matches_the_variance_of_other_components(metric, form, digits):
             few, every = (fit_distances(X, k) for k in (4, 64))
         else:
             few, every = (fit_components(RowSource(X, workers), k, metric=metric) for k in (4, 64))
-        cut = find_cut(few, X, project_all(few, X, workers), np.arange(400))
+        indices = np.arange(400)
+        cut = find_cut(few, X, project_all(few, X, workers), indices, indices)
     variance, rank = every.explained_variance, min(399, X.shape[1])
     assert cut.kept == pytest.approx(variance[:4].sum() / variance.sum(), rel=1e-6)
     assert cut.largest == pytest.approx(variance[4] / variance[4:].sum() * (rank - 4), rel=1e-6)
@@ -117,7 +118,8 @@ def test_rounding_errors_are_not_dropped_variance():
     with Workers(1) as workers:
         few = fit_components(RowSource(X, workers), 2, metric="euclidean")
         assert few.components.shape[0] < 3
-        assert find_cut(few, X, project_all(few, X, workers), np.arange(60)) is None
+        indices = np.arange(60)
+        assert find_cut(few, X, project_all(few, X, workers), indices, indices) is None
 
 
 @pytest.mark.parametrize("solver", ["exact", "landmarks"])

@@ -23,10 +23,8 @@ _HAZE, _DARKEST = 0.15, 0.12  # mean opacity of the haze over the map; largest o
 # Regions wider than this fraction of the map have fainter outlines, down to this opacity.
 _WIDE, _FAINTEST = 0.5, 0.12
 _INK = "#333333"
-_MOST, _FAR_ABOVE = (
-    0.98,
-    1.5,
-)  # values above this quantile do not count if the largest is so many times as large
+# Values above this quantile have one colour if the largest is more than this many times the quantile.
+_MOST, _FAR_ABOVE = 0.98, 1.5
 _TITLES = {
     "loss": None,
     "spread": "spread (degrees)",
@@ -86,18 +84,19 @@ def draw_regions(
     if rows is None:
         rows = _spread_out(Y, _FEW_OUTLINES) if many else np.arange(n)
     rows = check_rows(rows, n)
-    meaning = [f"haze: {level / 2:.0%} regions"] if many else []
-    if not rows.size:
-        return "; ".join(meaning).capitalize()
-    outlines = uncertainty.ellipses(level, rows=rows)
-    _draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
-    meaning.insert(0, f"ellipses: {level:.0%} regions")
+    if rows.size:
+        outlines = uncertainty.ellipses(level, rows=rows)
+        _draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
     other = np.asarray(uncertainty.alternative, dtype=np.float64)[rows]
     known = np.isfinite(other).all(axis=1)
     if known.any():
         _draw_alternatives(ax, Y[rows[known]], other[known], projection, center)
-        meaning.append("dashed: alternative positions")
-    return "; ".join(meaning).capitalize()
+    meanings = {
+        f"ellipses: {level:.0%} regions": rows.size > 0,
+        f"haze: {level / 2:.0%} regions": many,
+        "dashed: alternative positions": known.any(),
+    }
+    return "; ".join(meaning for meaning, drawn in meanings.items() if drawn).capitalize()
 
 
 def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:

@@ -27,8 +27,8 @@ struct loop {
 };
 
 static struct loop loops[LOOPS] __attribute__((aligned(64)));
-static int64_t opened;                   /* number of loops so far */
-static int64_t wanted, started, asleep; /* helpers; the first two change under the lock */
+static int64_t opened;                  /* number of loops so far */
+static int64_t wanted, started, asleep; /* helpers; the last two change under the lock */
 
 #define LOAD(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 #define ADD(x, y) __atomic_add_fetch(&(x), y, __ATOMIC_SEQ_CST)

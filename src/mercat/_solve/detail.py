@@ -41,6 +41,7 @@ from .pipeline import (
     descend,
     landmark_placer,
 )
+from .placement import place_in_blocks
 from .status import Status
 
 # Smallest root mean square arc from the centre at which the descent from averages starts. The map should be
@@ -115,10 +116,7 @@ def _of_averages(
     if plan.sampled:
         placer = plan.source.to_device(landmark_placer(few, fit.Y, fit.angle_fit, plan))
         size = 4 * TILE if on_host(X_hat) else plan.source.block
-        parts = plan.device_workers.map(
-            lambda b: placer.place(averages[b]), blocks(len(X_hat), size)
-        )
-        Y = namespace(X_hat).concat(list(parts))
+        Y = place_in_blocks(placer.place, averages, size, plan.device_workers)
     else:
         Y = plan.source.to_device(fit.Y)
     # An aligned map or a given start keeps its size.

@@ -73,10 +73,13 @@ class Diagnostics(NamedTuple):
     dominance: Dominance | None = None
 
 
-def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -> Cut | None:
+def find_cut(
+    spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray, order: np.ndarray
+) -> Cut | None:
     """What the components drop from some rows of the data; None if nothing.
 
-    `indices` are the indices of these rows in the data, and X_hat are their components.
+    `indices` are the indices of these rows in the data, X_hat are their components, and the first ones in
+    `order` are used.
     """
     columns = rows.shape[1]
     if isinstance(spectral, MetricReducer):
@@ -85,7 +88,7 @@ def find_cut(spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray) -
         return None  # distances to landmarks alone
     if X_hat.shape[1] == columns:
         return None
-    some = slice(0, _ROWS_FOR_CUT)
+    some = order[:_ROWS_FOR_CUT]
     gram = spectral.gram(rows[some], indices[some])
     X_hat = X_hat[some].astype(np.float64)
     rest = gram - X_hat @ X_hat.T

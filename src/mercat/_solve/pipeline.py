@@ -163,7 +163,8 @@ def _solve_landmarks(plan: Plan) -> Solved:
     taken = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
     X_hat = _projected(taken[: len(chosen)], plan)
     fit, placement = solve_sample(X_hat, chosen, plan)
-    diagnostics = _diagnostics(taken[: len(chosen)], X_hat, chosen, plan)
+    in_order = np.arange(len(chosen))
+    diagnostics = _diagnostics(taken[: len(chosen)], X_hat, chosen, in_order, plan)
     placed, at = rows, sample  # `at`: indices of the sample among the rows that are placed
     if rows.lazy:
         placed = RowSource(taken[np.argsort(sample)], plan.workers)
@@ -208,11 +209,13 @@ def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
     return sample[::step]
 
 
-def _diagnostics(rows: Any, X_hat: np.ndarray, indices: np.ndarray, plan: Plan) -> Diagnostics:
-    """Diagnostics from some rows with given indices in the data."""
+def _diagnostics(
+    rows: Any, X_hat: np.ndarray, indices: np.ndarray, order: np.ndarray, plan: Plan
+) -> Diagnostics:
+    """Diagnostics from some rows with given indices in the data; `order` is a random order of them."""
     return Diagnostics(
-        find_cut(plan.source.to_device(plan.reducer), rows, X_hat, indices),
-        crowding(X_hat),
+        find_cut(plan.source.to_device(plan.reducer), rows, X_hat, indices, order),
+        crowding(X_hat[order]),
         dominance=find_dominance(rows, getattr(plan.reducer, "metric", None)),
     )
 
@@ -260,7 +263,7 @@ def _solve_all(plan: Plan) -> Solved:
     n = given.shape[0]
     X_hat = _projected(given, plan)
     sample = sample_of(plan.source, n)
-    diagnostics = _diagnostics(given[sample.rows], X_hat[sample.rows], sample.rows, plan)
+    diagnostics = _diagnostics(given, X_hat, np.arange(n), sample.rows, plan)
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:

@@ -17,11 +17,23 @@ position of a point does not depend on the other points of a block.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, beside, filled_up, like, namespace, on_host, row_dot, unstack
+from .._data.arrays import (
+    Array,
+    beside,
+    blocks,
+    filled_up,
+    like,
+    namespace,
+    on_host,
+    row_dot,
+    unstack,
+)
 from .._data.source import blocks_from
+from .._data.threads import Workers
 from .._kernels import device
 from .._math.angles import (
     AngleFit,
@@ -307,6 +319,14 @@ def as_type(landmarks: LandmarkPlacer, dtype: Any) -> LandmarkPlacer:
         if name not in ("calibration", "softening", "n_apex_legs", "terms")
     }
     return landmarks._replace(**arrays)
+
+
+def place_in_blocks(
+    place: Callable[[Array], Array], X: Array, size: int, workers: Workers
+) -> Array:
+    """place(rows) for blocks of `size` rows of X, on all threads."""
+    parts = workers.map(lambda rows: place(X[rows]), blocks(X.shape[0], size))
+    return namespace(X).concat(list(parts))
 
 
 def placed_moments(

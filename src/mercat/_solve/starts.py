@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._data.arrays import Array, beside, blocks, namespace, on_host, to_numpy, widest
+from .._data.arrays import beside, namespace, on_host, to_numpy, widest
 from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
@@ -15,7 +15,15 @@ from . import trials
 from .exact import ROUGH, Fit, objective_of, takes_pairs
 from .initial import many_positions, pca_positions, resized, size_of
 from .losses import AngleLoss
-from .placement import SHARP, SMOOTH, LandmarkPlacer, as_type, placed_terms, prepare_landmarks
+from .placement import (
+    SHARP,
+    SMOOTH,
+    LandmarkPlacer,
+    as_type,
+    place_in_blocks,
+    placed_terms,
+    prepare_landmarks,
+)
 
 _VERY_FEW = 20  # most points for which every start is solved; one may have all angles reversed
 _TRIED_FOR = 8  # iterations of every start, after which ...
@@ -92,6 +100,7 @@ def best_start(
     many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
     if many_there and about_all.line is None and trials.known_terms():
         return _best_on_device(scores, about_all, sample, workers)
+    in_parts = functools.partial(place_in_blocks, size=_PLACED_TOGETHER, workers=workers)
     quietly = functools.partial(descend, workers=workers, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
         fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
@@ -112,10 +121,6 @@ def best_start(
 
     rounding = SMOOTH if about_all.line is None else SHARP
 
-    def in_parts(place: Callable[[np.ndarray], Array], X: np.ndarray) -> np.ndarray:
-        parts = workers.map(lambda rows: place(X[rows]), blocks(len(X), _PLACED_TOGETHER))
-        return np.concatenate(list(parts))
-
     def follow(start: np.ndarray) -> LandmarkPlacer:
         fit = rough(start)
         takes = takes_pairs(len(few), about_all.line, fit.angle_fit.correlation)
@@ -130,7 +135,8 @@ def best_start(
 
     def judged(landmarks: LandmarkPlacer) -> float:
         judge = AngleLoss(many, line=about_all.line, workers=workers, sharing=about_many)
-        return objective_of(judge).value(in_parts(lambda X: landmarks.place_roughly(X)[0], many))
+        Y = in_parts(lambda rows: landmarks.place_roughly(rows)[0], many)
+        return objective_of(judge).value(Y)
 
     starts = many_positions(scores[sample[:size]])
     before = Promising() if before is None else before

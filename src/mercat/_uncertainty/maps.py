@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from .._data.arrays import TILE, blocks, rows_alike, to_numpy
+from .._data.arrays import TILE, rows_alike, to_numpy
 from .._data.source import RowSource
 from .._data.threads import Workers
 from .._detail.neighbors import Search, check_neighbors
@@ -25,7 +25,7 @@ from .._solve.detail import add_detail
 from .._solve.initial import size_of
 from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, descend, landmark_placer, solve
-from .._solve.placement import LandmarkPlacer
+from .._solve.placement import LandmarkPlacer, place_in_blocks
 from .._solve.starts import Promising
 from .points import N_LEGS, Legs, OtherMap, Taken, monomials, warped
 
@@ -116,12 +116,11 @@ def _warped(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.ndar
 def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
     """Positions of points on a map, before rotation."""
 
-    def place(tile: slice) -> np.ndarray:
+    def place(rows: np.ndarray) -> np.ndarray:
         with rows_alike():
-            return np.asarray(placer.place(X_hat[tile]))
+            return np.asarray(placer.place(rows))
 
-    parts = list(workers.map(place, blocks(len(X_hat), TILE)))
-    return np.concatenate(parts).astype(np.float64)
+    return np.asarray(place_in_blocks(place, X_hat, TILE, workers), dtype=np.float64)
 
 
 def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import f as _f_distribution
@@ -76,19 +76,9 @@ class Uncertainty:
         text = f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
         if is_dask(self.places):
             return text
-        degrees, sizes = self._median_spread()
-        text += f"; median spread {degrees:.2g} degrees"
-        if not np.isfinite(sizes):
-            return text
-        text += f", {sizes:.2g} map sizes"
+        text += f"; median spread {median_spread(self).in_words}"
         least, most = np.min(self.sizes), np.max(self.sizes)
         return f"{text}; maps {least:.2g} to {most:.2g} times as large" if most > 0 else text
-
-    def _median_spread(self) -> tuple[float, float]:
-        """Median spread of the points in degrees, and as a multiple of the size of the map."""
-        median = float(np.median(to_numpy(self.spread)))
-        size = size_of(np.asarray(to_numpy(self.places), dtype=np.float64))
-        return float(np.degrees(median)), median / size if size > 0 else np.nan
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
@@ -189,3 +179,22 @@ class Uncertainty:
             along * unit[:, None] / xp.where(flat, 1.0, length) ** 2,
         )
         return (deviation * deviation).sum(axis=1) <= self.factor(level) ** 2
+
+
+class MedianSpread(NamedTuple):
+    """Median spread of the points of a map."""
+
+    degrees: float
+    map_sizes: float | None  # as a multiple of the size of the map; None if all points coincide
+
+    @property
+    def in_words(self) -> str:
+        degrees = f"{self.degrees:.2g} degrees"
+        return degrees if self.map_sizes is None else f"{degrees}, {self.map_sizes:.2g} map sizes"
+
+
+def median_spread(bars: Uncertainty) -> MedianSpread:
+    """Median spread of the points, in degrees and map sizes."""
+    median = float(np.median(to_numpy(bars.spread)))
+    size = size_of(np.asarray(to_numpy(bars.places), dtype=np.float64))
+    return MedianSpread(float(np.degrees(median)), median / size if size > 0 else None)

@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .._parameters import DEFAULTS
 from . import _options
 from ._console import Console, command
@@ -77,11 +75,13 @@ def embed(
     bars = _uncertainty(model, X, parameters, console) if uncertainty else None
     summary = _summary(table, model, preparation, seconds)
     if bars is not None:
-        degrees, sizes = bars._median_spread()
+        from .._uncertainty.record import median_spread
+
+        spread = median_spread(bars)
         summary |= {
             "stability": bars.stability,
-            "median_spread_degrees": degrees,
-            "median_spread_map_sizes": sizes if np.isfinite(sizes) else None,
+            "median_spread_degrees": spread.degrees,
+            "median_spread_map_sizes": spread.map_sizes,
         }
     about = _about(table, model, preparation)
     if output is not None and ending(output) in ANNOTATED and not preparation:
@@ -102,7 +102,7 @@ def embed(
     if bars is not None:
         lines.append(
             f"Stability over {counted(bars.n_maps, 'other map')}: {bars.stability:.3f}. Median spread of a "
-            f"point: {degrees:.2g} degrees, {sizes:.2g} map sizes."
+            f"point: {spread.in_words}."
         )
     say_map(console, embedded, lines, files)
 
