@@ -251,15 +251,16 @@ def test_differences_that_change_sign_are_within_the_spread():
 
 def test_claims_count_and_name_other_data(records):
     text = rivals.claims_text(rivals.collect(records), rivals.notes(records))
-    assert "angles best on 1 of 2 sets, and distances best on 1" in text
+    assert "angles best on 1 of 2 sets" in text
     assert "within .005 of the best on 1 more" in text
     assert (
-        "Angles are preserved better on Tab. Sap. blood, where it has .800, by PCC without clusters .900 "
-        "(by .100, one draw)."
-    ) in text
+        "- Tab. Sap. blood: PCC without clusters .900 (by .100, one draw); Mercat has .800\n"
+        in text
+    )
     brief = rivals.claims_text(rivals.collect(records), rivals.notes(records), brief=True)
-    assert "preserved better on Tab. Sap. blood by PCC without clusters (+.100)." in brief
-    assert "1 is a stand-in for the paper's (Tab. Sap. blood) and 0 are subsets." in text
+    assert "better by PCC without clusters on Tab. Sap. blood (by .100)." in brief
+    assert "Of the 2 sets, Tab. Sap. blood is replaced by similar data" in text
+    assert "subset" not in text
 
 
 def test_the_best_value_is_bold_and_missing_values_are_dashes(records):
@@ -288,8 +289,8 @@ def test_points_above_mercats_curve_are_named(records):
     found = rivals.collect(records)
     assert rivals.above_mercat(found)["unif5"] == ["pcc", "tsne"]
     text = rivals.tradeoff_text(found)
-    assert text.startswith("On 1 of 2 sets no point")
-    assert "Unif5: PCC without clusters (by at most .005), t-SNE." in text
+    assert text.startswith("On 1 of 2 sets, no other method")
+    assert "- Unif5: PCC without clusters (by at most .005), t-SNE\n" in text
     assert rivals.above_mercat(found, 0.005)["unif5"] == ["tsne"]
 
 

@@ -174,9 +174,8 @@ def wins(results: claims.Results, notes: Mapping[str, str] = MappingProxyType({}
         if not c.won
     ]
     text = (
-        "Of UMAP, t-SNE, NCVis, densMAP, PaCMAP and Mercat with its defaults, Mercat preserves angles best "
-        f"on {won.angle} of {won.sets} sets and distances best on {won.distance} of {won.sets} (means of "
-        "three draws of the synthetic sets)."
+        "Compared with UMAP, t-SNE, NCVis, densMAP and PaCMAP, Mercat with its defaults preserves "
+        f"angles best on {won.angle} of {won.sets} sets and distances best on {won.distance} of {won.sets}."
     )
     if lost:
         text += f" It is not best on: {'; '.join(lost)}."
@@ -186,15 +185,16 @@ def wins(results: claims.Results, notes: Mapping[str, str] = MappingProxyType({}
         for m in ("angle", "distance")
     }
     text += (
-        f" Principal components preserve distances better on {_counted(better['distance'])}, and angles on "
+        f" PCA preserves distances better than Mercat on {_counted(better['distance'])}, and angles on "
         f"{_counted(better['angle'])}."
     )
     names = {c.name for c in found}
-    return f"{text} {rivals.other_data([name for name in SETS if name in names], notes)}\n"
+    other = rivals.other_data([name for name in SETS if name in names], notes)
+    return f"{text} {other}".rstrip() + "\n"
 
 
 def _counted(names: Sequence[str]) -> str:
-    return f"{len(names)} of them ({', '.join(names)})" if names else "none of them"
+    return f"{len(names)} set{'s' * (len(names) != 1)} ({', '.join(names)})" if names else "none"
 
 
 def speed_table(core: Mapping[str, Any]) -> str:
@@ -295,11 +295,11 @@ def cluster_text(scale: Mapping[str, Any]) -> str:
     if not found:
         return NOT_YET
     return (
-        f"{found['points']:,} points, {found['GB on disk']:.0f} GB on disk, on two worker processes of one "
-        f"core and 1 GB each, one of which is killed during the fit (`python -m benchmarks.scale dask`): "
-        f"{found['seconds in all']:.0f} seconds, at most {found['GiB of peak of a worker']:.2g} GiB in a "
-        f"worker and {found['GiB of peak of the client']:.2g} in the client, {found['tasks a chunk']:.0f} "
-        "tasks per chunk, and the same bits as in memory.\n"
+        f"{found['points']:,} points ({found['GB on disk']:.0f} GB on disk) were fitted by two worker "
+        "processes with one core and 1 GB each, one of which was killed during the fit (`python -m "
+        f"benchmarks.scale dask`). The fit took {found['seconds in all']:.0f} seconds and gave the same bits "
+        f"as in memory. A worker used at most {found['GiB of peak of a worker']:.2g} GiB, the client "
+        f"{found['GiB of peak of the client']:.2g} GiB.\n"
     )
 
 
@@ -328,12 +328,12 @@ def billion_text(scale: Mapping[str, Any], gpu: Mapping[str, Any]) -> str:
     each = plain[most]["seconds"] / most * scale["cpu"]["machine"]["cores"]
     points, took = streamed["points"], streamed["seconds"]
     return (
-        f"- **One GPU.** {points:,} points took {took:.3g} seconds from host memory, so a billion takes "
-        f"about {1e9 / points * took:.0f} seconds; from a disk, as long as reading 400 GB takes: 80 seconds "
-        "at 5 GB/s, 400 at 1 GB/s.\n"
-        f"- **A cluster.** {most:,} points take {1e6 * each:.0f} core-microseconds per point: a billion "
-        f"takes {1e9 * each / 3600:.0f} core-hours, or {seconds(1e9 * each / 256)} on 16 machines "
-        "with 16 cores, if each reads its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
+        f"- **One GPU.** {points:,} points in host memory took {took:.3g} seconds, so a billion would take "
+        f"about {1e9 / points * took:.0f} seconds. From a disk, the fit would take at least as long as "
+        f"reading the 200 GB twice: 80 seconds at 5 GB/s, 400 seconds at 1 GB/s.\n- **A cluster.** {most:,} "
+        f"points take {1e6 * each:.0f} µs of one core per point, so a billion would take "
+        f"{1e9 * each / 3600:.0f} core-hours, or {seconds(1e9 * each / 256)} on 16 machines with 16 cores "
+        "each, if each machine can read its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
     )
 
 
@@ -457,7 +457,7 @@ def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
-    """The value of `detail` whose smallest margin is largest, and its margins, for each set and peer."""
+    """For each set and peer, the value of `detail` with the largest smallest margin, and its margins."""
     rows, close, better = [], [], []
     for key, entry in summarize(found).items():
         name, method = key.split("/")
@@ -466,7 +466,7 @@ def peers_table(found: Mapping[str, Any]) -> str:
         close.append(entry["good"])
         better.append(min(entry["margins"].values()) >= 0)
     table = _table(["data", "compared with", "detail", *NAMES.values()], rows)
-    counts = f"In {sum(close)} of {len(close)} comparisons, no margin is below -{shown(CLOSE)}"
+    counts = f"In {sum(close)} of {len(close)} comparisons, no difference is below -{shown(CLOSE)}"
     return table + f"\n{counts}; in {sum(better)}, none is negative.\n"
 
 
@@ -639,7 +639,7 @@ def structureless_table(found: Mapping[str, Any]) -> str:
     if not rows:
         return NOT_YET
     chance = {r["n"]: r["dense_by_chance"] for r in measured}
-    shares = ", ".join(f"{share:.1%} of {n:,}" for n, share in sorted(chance.items()))
+    shares = ", ".join(f"{share:.1%} of {n:,} points" for n, share in sorted(chance.items()))
     plain = [r for r in measured if r["method"] == "mercat" and r["detail"] == 0]
     highest, of_errors = (
         max(values)
@@ -648,9 +648,9 @@ def structureless_table(found: Mapping[str, Any]) -> str:
     least = min(r["roundness"] for r in plain)
     return (
         _table(head, rows)
-        + f"\nBy chance alone, {shares} points are dense. On plain maps the excess is at most "
-        f"{highest:.2f} and at most {of_errors:.1f} standard errors; the roundness is at least "
-        f"{least:.3f}.\n"
+        + f"\nOn plain maps (`detail=0`), the excess is at most {highest:.2f} and at most {of_errors:.1f} "
+        f"standard errors, and the roundness is at least {least:.3f}. By chance alone, {shares} would be "
+        "dense.\n"
     )
 
 
