@@ -254,7 +254,7 @@ def literal_table(core: Mapping[str, Any]) -> str:
                 shown(entry["loss"], 3),
             ]
         )
-    head = ["data", "time, as written", "time, here", "loss, as written", "loss, here"]
+    head = ["data", "time, published", "time, Mercat", "loss, published", "loss, Mercat"]
     return _table(head, rows)
 
 
@@ -274,13 +274,20 @@ def growth_table(scale: Mapping[str, Any]) -> str:
             entry = found.get(n)
             cells += ["", ""] if entry is None else [seconds(entry["seconds"]), _gib(entry)]
         rows.append(cells)
-    table = _table(["points", "time", "memory beyond the input", "with detail=0.3", "memory"], rows)
+    head = [
+        "points",
+        "time",
+        "memory beyond the input",
+        "time, `detail=0.3`",
+        "memory, `detail=0.3`",
+    ]
+    table = _table(head, rows)
     found = scale.get("million", {}).get("results", {})
     if "umap" not in found:
         return table
     return table + (
-        "\nOn the same million points, Mercat with `detail=0.3` took "
-        f"{seconds(found['mercat'])} (finding {found['recall of neighbours']:.1%} of the neighbours) "
+        "\nIn another run on the same million points, one method after the other, Mercat with `detail=0.3` "
+        f"took {seconds(found['mercat'])} (finding {found['recall of neighbours']:.1%} of the neighbours) "
         f"and UMAP {seconds(found['umap'])}.\n"
     )
 
@@ -313,7 +320,7 @@ def torchdr_table(found: Mapping[str, Any]) -> str:
         title = method if method.startswith("Mercat") else f"TorchDR: {method}"
         cells = [""] * 4
         if "failed" not in entry:
-            cells = [f"{entry['seconds']:.2g} s", *(shown(entry[m], 3) for m in MEASURES[:3])]
+            cells = [seconds(entry["seconds"]), *(shown(entry[m], 3) for m in MEASURES[:3])]
         rows.append([f"{int(points):,}", title, *cells])
     return _table(["points", "method", "time", "angles", "distances", "neighbourhoods"], rows)
 
@@ -348,7 +355,7 @@ def cores_table(found: Mapping[str, Any]) -> str:
         setting = f"`detail={result['detail']:g}`" if result["detail"] else "plain"
         times = [f"{result['seconds'][str(t)]:.3g} s" for t in threads]
         rows.append([f"{result['points']:,} points, {setting}", *times])
-    return _table(["", "1 thread", *(f"{t} threads" for t in threads[1:])], rows)
+    return _table(["data", "1 thread", *(f"{t} threads" for t in threads[1:])], rows)
 
 
 def device_table(found: Mapping[str, Any]) -> str:
@@ -365,7 +372,15 @@ def device_table(found: Mapping[str, Any]) -> str:
         rest = [f"{sharp['recall']:.2f}", f"{sharp['GiB']:.2g} GiB"]
         measured = [f"{sharp[m]:.2f}" for m in ("angle", "distance")]
         rows.append([f"{int(points):,} points, {kind}", *times, *rest, *measured])
-    head = ["", "plain", "`detail=0.3`", "recall", "GPU memory", "angles", "distances"]
+    head = [
+        "data",
+        "time, plain",
+        "time, `detail=0.3`",
+        "recall",
+        "GPU memory",
+        "angles",
+        "distances",
+    ]
     return _table(head, rows)
 
 
@@ -480,8 +495,9 @@ _STAND_IN_TITLES = {
 
 def ingest_table(found: Mapping[str, Any]) -> str:
     """Held-out cells placed by `tl.ingest` and by scanpy: all cells, and those of one label."""
-    head = ["reference", "query", "labels", "scanpy's", "angles", "detail 0.3", "scanpy's"]
-    head += ["labels on the map", "detail 0.3", "scanpy's"]
+    head = ["reference", "query", "labels: Mercat", "scanpy"]
+    head += ["angles: Mercat", "`detail=0.3`", "scanpy"]
+    head += ["labels on the map: Mercat", "`detail=0.3`", "scanpy"]
     rows = []
     for record in found.values():
         if record["method"] != "mercat":
@@ -503,11 +519,11 @@ def align_table(found: Mapping[str, Any]) -> str:
         "data",
         "points",
         "`detail`",
-        "moved by a fresh map",
-        "by `align_to`, a model",
+        "movement: new",
+        "model",
         "positions",
     ]
-    head += ["angles, fresh", "model", "positions", "neighbourhoods, fresh", "model", "positions"]
+    head += ["angles: new", "model", "positions", "neighbourhoods: new", "model", "positions"]
     rows = []
     for record in found.values():
         name = record["set"]
@@ -578,7 +594,7 @@ def uncertainty_table(found: Mapping[str, Any]) -> str:
         ]
         for record in found.values()
     ]
-    return _table(["data", "fit", "20 maps / fit"], rows)
+    return _table(["data", "time of a fit", "time of 20 maps / time of a fit"], rows)
 
 
 _STABILITY_METHODS = {
@@ -607,10 +623,10 @@ def stability_table(found: Mapping[str, Any]) -> str:
 
 def pseudotime_table(found: Mapping[str, Any]) -> str:
     """Pseudotime of cells against their positions on maps."""
-    names = {"mercat": "Mercat", "detail 0.3": "detail 0.3", "umap": "UMAP"}
+    names = {"mercat": "Mercat", "detail 0.3": "`detail=0.3`", "umap": "UMAP"}
     head = ["data", "cells", "root among"]
-    head += [f"order, {name}" if i == 0 else name for i, name in enumerate(names.values())]
-    head += [f"explained, {name}" if i == 0 else name for i, name in enumerate(names.values())]
+    head += [f"order: {name}" if i == 0 else name for i, name in enumerate(names.values())]
+    head += [f"explained: {name}" if i == 0 else name for i, name in enumerate(names.values())]
     rows = []
     for name, record in found.items():
         row = [_STAND_IN_TITLES.get(name, SETS[name].title), f"{record['n']:,}", record["root"]]
@@ -656,8 +672,15 @@ def structureless_table(found: Mapping[str, Any]) -> str:
 
 def viewer_table(found: Mapping[str, Any]) -> str:
     """Size and speed of a page of the explorer, by number of points."""
-    head = ["points", "file", "written in", "loaded in", "memory", "frame of all points"]
-    head += ["frame while moving", "points in it", "step of a filter"]
+    head = [
+        "points",
+        "file size",
+        "time to write",
+        "time to load",
+        "memory",
+        "time to draw all points",
+    ]
+    head += ["time to draw a frame while moving", "points in that frame", "time to update a filter"]
     rows = []
     for record in sorted(found.values(), key=lambda one: one["n"]):
         m = record["measures"]
