@@ -65,7 +65,7 @@ def test_an_embedding_is_computed_once_and_scored_once(tmp_path, monkeypatch):
         bench.embed(positions, "", *chosen, anew=False)
         bench.score(positions, "", store, *chosen, anew=False)
     bench.embed(positions, "", *chosen, anew=True)
-    bench.score(positions, "", store, *chosen, anew=False)  # which sees that it is newer
+    bench.score(positions, "", store, *chosen, anew=False)  # detects that the embedding is newer
     assert store["unif5/pca/1"]["seconds"] != record["seconds"]
     assert store["unif5/pca/1"]["measures"] == record["measures"]
 
@@ -136,7 +136,7 @@ def test_recall_of_centroids_by_hand():
     labels = np.repeat([0, 1, 2, 3], 2)
     X = np.repeat([0.0, 1.0, 3.0, 7.0], 2)[:, None]
     assert bench.centroid_recall(X, X, labels) == 1
-    # The centroid next to 0 is 1, and so on; of four classes two are looked at.
+    # With four classes, the two nearest centroids of each are compared.
     Y = np.repeat([0.0, 7.0, 1.0, 3.0], 2)[:, None]
     near = {0: {1, 2}, 1: {0, 2}, 2: {0, 1}, 3: {1, 2}}
     shown = {0: {2, 3}, 1: {2, 3}, 2: {0, 3}, 3: {0, 2}}
