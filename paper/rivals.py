@@ -166,7 +166,7 @@ class Loss(NamedTuple):
     name: str
     measure: str
     ours: Score  # the default's
-    best: tuple[str, Score]  # of Mercat's dial
+    best: tuple[str, Score]  # of the values of `detail`
     rivals: list[Better]  # the best first
 
 
@@ -431,7 +431,7 @@ def figure(found: Results) -> Any:
         for method, color in COLORS.items():
             line = curves[method]
             if len(line):
-                title = f"{methods.title(method)}, dial"
+                title = f"{methods.title(method)}, several settings"
                 path = ax.plot(*line.T, "o-", color=color, ms=4, lw=2, label=title, zorder=3)
                 ax.plot(*line[0], "o", color=color, ms=8, mfc="white", mew=2, zorder=4)
                 known[title] = path[0]
@@ -441,7 +441,7 @@ def figure(found: Results) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes.flat[len(names) :]:
         ax.axis("off")
-    dials = [title for title in known if title.endswith(", dial")]
+    dials = [title for title in known if title.endswith(", several settings")]
     order = [*dials, *(TITLES[key] for key in others)]
     room = axes.flat[len(names)]
     room.legend([known[t] for t in order], order, loc="upper left", fontsize=8, frameon=False)
