@@ -315,6 +315,8 @@ def test_the_figure_has_a_panel_per_set_and_a_curve_per_method(records):
     titles = [ax.get_title() for ax in figure.axes]
     assert titles[:2] == ["Unif5", "Tab. Sap. blood"]
     lines = {line.get_label(): line for line in figure.axes[0].lines}
-    np.testing.assert_allclose(lines["Mercat, several settings"].get_xydata(), [[0.3, 0.9], [0.5, 0.8]])
+    np.testing.assert_allclose(
+        lines["Mercat, several settings"].get_xydata(), [[0.3, 0.9], [0.5, 0.8]]
+    )
     shown = {text.get_text() for text in figure.axes[2].get_legend().get_texts()}
     assert shown == {"Mercat, several settings", "PCC without clusters", "t-SNE", "metric MDS"}
