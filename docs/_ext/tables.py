@@ -707,7 +707,7 @@ def parameters_table() -> str:
             default += f": {declared.none}"
         rule = declared.rule.replace("<", "\\<")  # not an HTML tag
         rows.append([f"`{name}`", default, rule, declared.help])
-    return _table(["parameter", "default", "allowed values", "meaning"], rows)
+    return markdown.table(["parameter", "default", "allowed values", "meaning"], rows, left=4)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
