@@ -90,28 +90,28 @@ def explanation(comparison: Comparison, others: Results, note: str) -> str:
     """Explain a number below the paper's, as far as the results allow."""
     name, measure = comparison.name, comparison.measure
     if note.startswith("stand-in"):
-        return "other data: the paper's were not to be had."
+        return "The data differ: the paper's are not available."
     reasons = []
     literal = others.get((name, "mercat-algorithm1", None))
     absolute = others.get((name, "mercat-absolute", None))
     if literal is not None and verdict(literal[measure], comparison.paper) == "miss":
         reasons.append(
-            f"Algorithm 1, as run here, gives {literal[measure]} too: the data, their preprocessing or "
-            "settings that the paper does not state differ, not the objective"
+            f"Algorithm 1 also gives only {literal[measure]} here, so the cause is not the objective, but "
+            "the data, their preprocessing, or settings that the paper does not state."
         )
     elif literal is not None and absolute is not None and _as_low(absolute, comparison):
         reasons.append(
-            f"the paper's own loss, minimised further than by Algorithm 1 ({literal[measure]}), gives "
-            f"{absolute[measure]}: it is the lower loss that has this price, not the calibration"
+            f"Algorithm 1 gives {literal[measure]}. Minimising the paper's loss further gives "
+            f"{absolute[measure]}, so the cause is the lower loss, not the calibration."
         )
     elif literal is not None:
         reasons.append(
-            f"Algorithm 1 gives {literal[measure]} here: the calibrated objective gives this "
-            "up for angles and distances"
+            f"Algorithm 1 gives {literal[measure]} here; the calibrated objective preserves angles and "
+            "distances at the cost of this measure."
         )
     if note:
-        reasons.append(f"other data ({note})")
-    return "; ".join(reasons) + "." if reasons else "not explained."
+        reasons.append(f"The data differ, too ({note}).")
+    return " ".join(reasons) or "Not explained."
 
 
 def _as_low(absolute: Mapping[str, Number], comparison: Comparison) -> bool:

@@ -1,4 +1,4 @@
-"""Tables in Markdown."""
+"""Tables and lists in Markdown."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 2) -> 
     rule = [":--" if i < left else ":-:" for i in range(len(head))]
     lines = [head, rule, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as text: "a", "a and b", or "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def best(numbers: Sequence[Number | None]) -> list[str]:

@@ -50,7 +50,7 @@ def compose(records: Mapping[str, Records], folder: Path, beside: Records) -> st
         sections.in_short(results, records[runtime.TABLE], notes),
         sections.data_sets(records),
         sections.synthetic_table(results[synthetic.TABLE], notes),
-        sections.picture(folder, "toy", "Toy data, and their embeddings (first draw)."),
+        sections.picture(folder, "toy", "Toy data and their embeddings (first draw)."),
         sections.picture(folder, "synthetic", "Synthetic data, coloured by cluster (first draw)."),
         sections.real_table(results[real.TABLE], notes),
         sections.picture(folder, "real", "Real data, coloured by their labels."),
@@ -58,12 +58,12 @@ def compose(records: Mapping[str, Records], folder: Path, beside: Records) -> st
         sections.loss_table(results),
         sections.scaling_table(records[scaling.TABLE]),
         sections.neighborhood_table(records[neighborhood.TABLE]),
-        sections.picture(folder, "mammoth", "The mammoth under varying neighbourhoods."),
+        sections.picture(folder, "mammoth", "The mammoth with different numbers of neighbours."),
         runtime.section(records[runtime.TABLE], records[real.TABLE], notes),
         spectrum.section(records[spectrum.TABLE]),
         sections.picture(folder, "spectrum", "Singular values and effective ranks."),
         theory.section(records[theory.TABLE]),
-        sections.picture(folder, "theory", "The theorems and subsampling, simulated."),
+        sections.picture(folder, "theory", "Simulations of the theorems and of subsampling."),
         sections.methods_and_versions(records),
     ]
     return "\n".join(part for part in parts if part)

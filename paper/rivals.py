@@ -1,4 +1,4 @@
-"""Comparison with the strongest rivals: tables, losses and a figure from `benchmarks/results/rivals.json`.
+"""Comparison with other strong methods ("rivals"), from `benchmarks/results/rivals.json`.
 
 All scores of rivals that are better than Mercat's are printed (`losses_table`), with the spread over draws.
 A rival that was not measured on all draws is compared on its own.
@@ -166,7 +166,7 @@ class Loss(NamedTuple):
     name: str
     measure: str
     ours: Score  # the default's
-    best: tuple[str, Score]  # of Mercat's dial
+    best: tuple[str, Score]  # of the values of `detail`
     rivals: list[Better]  # the best first
 
 
@@ -205,7 +205,7 @@ def losses_table(found: Results) -> str:
 
 
 def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False) -> str:
-    """Text on where Mercat's default is best in angles and distances; without numbers if `brief`."""
+    """Text on where Mercat's default is best in angles and distances; without scores if `brief`."""
     names = [name for name in _sets(found) if (name, DEFAULT) in found]
     if not names:
         return "*Not measured yet.*\n"
@@ -213,25 +213,42 @@ def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False
     angles, distances = ([loss for loss in lost if loss.measure == m] for m in CLAIMED)
     far = [loss for loss in distances if loss.rivals[0].by.mean > CLOSE]
     text = (
-        f"Among all methods, Mercat with its defaults preserves angles best on {len(names) - len(angles)} "
-        f"of {len(names)} sets, and distances best on {len(names) - len(distances)}, within "
+        f"With its defaults, Mercat preserves angles best on {len(names) - len(angles)} of {len(names)} "
+        f"sets. It preserves distances best on {len(names) - len(distances)} sets, and within "
         f"{shown(CLOSE, 3)} of the best on {len(distances) - len(far)} more."
     )
-    for what, which in (
+    better = (
         ("Angles are preserved better", angles),
         (f"Distances are preserved better by more than {shown(CLOSE, 3)}", far),
-    ):
-        if which:
-            text += f" {what} {'; '.join(_best_rival(loss, brief) for loss in which)}."
-    return f"{text} {other_data(names, notes)}\n"
-
-
-def _best_rival(loss: Loss, brief: bool) -> str:
-    title, rival = SETS[loss.name].title, loss.rivals[0]
+    )
     if brief:
-        return f"on {title} by {TITLES[rival.key]} (+{shown(rival.by.mean, rival.digits)})"
-    ours = loss.ours.over(rival.score)
-    return f"on {title}, where it has {_cell(ours, spread=True)}, by {rival}"
+        return (
+            " ".join([text, *(f"{what} {_by_rival(which)}." for what, which in better if which)])
+            + "\n"
+        )
+    text += f" {other_data(names, notes)}\n"
+    for what, which in better:
+        if which:
+            text += f"\n{what} on\n\n" + "".join(f"- {_best_rival(loss)}\n" for loss in which)
+    return text
+
+
+def _by_rival(lost: Sequence[Loss]) -> str:
+    """Text naming the best rival of each loss, with the sets and margins of each rival together."""
+    sets: dict[str, list[str]] = {}
+    for loss in lost:
+        rival = loss.rivals[0]
+        margin = f"{SETS[loss.name].title} (by {shown(rival.by.mean, rival.digits)})"
+        sets.setdefault(rival.key, []).append(margin)
+    return "; ".join(
+        f"by {TITLES[key]} on {markdown.listed(margins)}" for key, margins in sets.items()
+    )
+
+
+def _best_rival(loss: Loss) -> str:
+    rival = loss.rivals[0]
+    ours = _cell(loss.ours.over(rival.score), spread=True)
+    return f"{SETS[loss.name].title}: {rival}; Mercat has {ours}"
 
 
 def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
@@ -240,18 +257,15 @@ def other_data(names: Sequence[str], notes: Mapping[str, str]) -> str:
         [SETS[n].title for n in names if notes.get(n, "").startswith(kind)]
         for kind in ("stand-in", "subset")
     )
-    return (
-        f"Of these {len(names)} sets, {_are(stand_ins, 'stand-in')} for the paper's{_listed(stand_ins)} and "
-        f"{_are(subsets, 'subset')}{_listed(subsets)}."
-    )
-
-
-def _are(titles: Sequence[str], kind: str) -> str:
-    return f"1 is a {kind}" if len(titles) == 1 else f"{len(titles)} are {kind}s"
-
-
-def _listed(titles: Sequence[str]) -> str:
-    return f" ({', '.join(titles)})" if titles else ""
+    parts = [
+        f"{markdown.listed(titles)} {'is' if len(titles) == 1 else 'are'} {kind}"
+        for titles, kind in (
+            (stand_ins, "replaced by similar data, because the paper's were not available"),
+            (subsets, "reduced to a subset"),
+        )
+        if titles
+    ]
+    return f"Of the {len(names)} sets, {', and '.join(parts)}." if parts else ""
 
 
 def notes(records: Records) -> dict[str, str]:
@@ -342,20 +356,21 @@ def tradeoff_text(found: Results) -> str:
     order = list(TITLES)
     clear = above_mercat(found, CLOSE)
     text = (
-        f"On {sum(not keys for keys in points.values())} of {len(points)} sets no point of another method "
-        f"lies above Mercat's curve, on {sum(not keys for keys in clear.values())} none by more than "
-        f"{shown(CLOSE, 3)} in both."
+        f"On {sum(not keys for keys in points.values())} of {len(points)} sets, no other method lies above "
+        f"Mercat's curve; on {sum(not keys for keys in clear.values())}, none lies above it by more than "
+        f"{shown(CLOSE, 3)} in both measures."
     )
-    each = "; ".join(
-        f"{SETS[name].title}: "
+    each = "".join(
+        f"- {SETS[name].title}: "
         + ", ".join(
             TITLES[key] + ("" if key in clear[name] else f" (by at most {shown(CLOSE, 3)})")
             for key in sorted(keys, key=order.index)
         )
+        + "\n"
         for name, keys in points.items()
         if keys
     )
-    return f"{text} Above it lie, on {each}.\n" if each else f"{text}\n"
+    return f"{text} These methods lie above it:\n\n{each}" if each else f"{text}\n"
 
 
 def main() -> Path | None:
@@ -416,7 +431,7 @@ def figure(found: Results) -> Any:
         for method, color in COLORS.items():
             line = curves[method]
             if len(line):
-                title = f"{methods.title(method)}, dial"
+                title = f"{methods.title(method)}, several settings"
                 path = ax.plot(*line.T, "o-", color=color, ms=4, lw=2, label=title, zorder=3)
                 ax.plot(*line[0], "o", color=color, ms=8, mfc="white", mew=2, zorder=4)
                 known[title] = path[0]
@@ -426,7 +441,7 @@ def figure(found: Results) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes.flat[len(names) :]:
         ax.axis("off")
-    dials = [title for title in known if title.endswith(", dial")]
+    dials = [title for title in known if title.endswith(", several settings")]
     order = [*dials, *(TITLES[key] for key in others)]
     room = axes.flat[len(names)]
     room.legend([known[t] for t in order], order, loc="upper left", fontsize=8, frameon=False)
@@ -474,19 +489,19 @@ def section(records: Records) -> str:
     if not _sets(found):
         return ""
     parts = [
-        "## Comparison with the strongest rivals\n",
-        "Methods for distances and for the trade-off between local and global structure, each with its "
-        "defaults and, if it has a trade-off parameter, several values of it (`python -m "
-        "benchmarks.rivals`). A method gets 50 principal components if the measures use these; therefore, "
-        "and because of the subsets below, numbers differ from those of the tables above. Mean ± standard "
-        f"deviation over up to {len(SEEDS)} draws of synthetic data, or seeds; a number without one is of "
-        "the first. The best is in bold, to three decimals. A rival is compared with Mercat on the draws "
-        "that it was measured on.\n",
+        "## Comparison with other strong methods\n",
+        "This section adds methods that preserve distances, or that trade local against global structure. "
+        "Each has its default parameters, except that several values of the trade-off parameter are used if "
+        "there is one. Numbers differ from those of the tables above, because all methods are applied to 50 "
+        "principal components where the measures use these, and because some sets are reduced to subsets. "
+        f"The tables show means and standard deviations over up to {len(SEEDS)} draws of synthetic data, or "
+        "seeds; a number without a standard deviation is from a single draw, or did not vary. The best mean "
+        "is in bold. Margins over Mercat are means over the draws on which the other method was run.\n",
         notes_list(records),
         claims_text(found, notes(records)),
         "### Losses\n",
-        "Every rival that preserves angles or distances better than Mercat's default, or scores higher in "
-        "another measure than all values of `detail`.\n",
+        "The last column lists all methods that preserve angles or distances better than Mercat with its "
+        "defaults, or that are better in another measure than Mercat with any value of `detail`.\n",
         losses_table(found),
     ]
     for measure, name in NAMES.items():
@@ -497,25 +512,31 @@ def section(records: Records) -> str:
         ]
     parts += [
         "### False structure\n",
-        "Clumps on maps of 2,000 points that have none: uniform in the ball of 5 dimensions, and Gaussian "
-        "with the spectrum of MNIST. 0 is a smooth density; above are clumps, below an even spacing.\n",
+        "`metrics.false_structure` of maps of 2,000 points without clumps: uniform in a ball in 5 "
+        "dimensions, and Gaussian with the spectrum of MNIST. 0 means a smooth density, positive values "
+        "mean clumps, and negative ones an even spacing.\n",
         structureless_table(found),
-        "### The trade between neighbourhoods and distances\n",
+        "### Neighbourhoods against distances\n",
+        "A method lies above Mercat's curve if no value of `detail` (or point between two of them) preserves "
+        "both neighbourhoods and distances at least as well.\n",
         tradeoff_text(found),
         f"![Neighbourhoods against distances, by set](../docs/images/{FIGURE.name})\n",
         versions(records),
-        f"Did not run:\n\n{not_run(records)}" if not_run(records) else "Every method ran.\n",
+        f"Did not run:\n\n{not_run(records)}" if not_run(records) else "All methods ran.\n",
     ]
     return "\n".join(part for part in parts if part)
 
 
 def _about(measure: str) -> str:
     return {
-        "recall": "With class-centroid recall and distances (Spearman) the protocol of DREAMS.\n",
-        "centroid recall": "Of the nearest 6 class centroids, or of half of the classes where these are "
-        "fewer than 12. Arcs of 36 degrees are the classes of Circle and Cell cycle.\n",
-        "clumps": "`metrics.false_structure` of the maps. Data with clusters have clumps, too: compare.\n",
-        "seconds": "Of a fit, after a first small call, on a machine shared with other work.\n",
+        "recall": "Fraction of the 10 nearest neighbours in the data that are also among the 10 nearest on "
+        "the map. Together with class-centroid recall and distances, this is the protocol of DREAMS.\n",
+        "centroid recall": "Fraction of the 6 nearest class centroids in the data (or half the number of "
+        "classes, if there are fewer than 12) that are also nearest on the map. The classes of Circle and "
+        "Cell cycle are arcs of 36 degrees.\n",
+        "clumps": "`metrics.false_structure` of the maps. Clumps may be clusters of the data: compare "
+        "methods on the same set only.\n",
+        "seconds": "CPU time of a fit, after a small first call, on a machine shared with other programs.\n",
     }.get(measure, "")
 
 

@@ -81,15 +81,17 @@ def in_short(records: Records) -> str:
         return "- **Run time**: no results yet."
     ranks = {name: _rank(times) for name, times in timed.items() if "mercat" in times}
     ahead = sum(rank <= 2 for rank in ranks.values())
-    text = f"- **Run time**: Mercat is first or second on {ahead} of {len(ranks)} sets"
-    behind = [f"{data.SETS[n].title} ({r}.)" for n, r in ranks.items() if r > 2]
-    text += f"; not on {', '.join(behind)}." if behind else "."
+    text = (
+        f"- **Run time**: Mercat is the fastest or second fastest on {ahead} of {len(ranks)} sets"
+    )
+    behind = [f"{data.SETS[n].title} (rank {r})" for n, r in ranks.items() if r > 2]
+    text += f", but not on {', '.join(behind)}." if behind else "."
     if "mnist_even" in timed:
         printed, paper = paper_runtimes()["mnist_even", "mercat"]
         ours = timed["mnist_even"]["mercat"]
         text += (
-            f" On MNIST even it takes {seconds(ours)}, where the paper's implementation took "
-            f"{printed} on a CPU: {paper / ours:,.0f} times as long."
+            f" On MNIST even, it takes {seconds(ours)}. The paper's implementation took {printed} on a CPU, "
+            f"{paper / ours:,.0f} times as long."
         )
     return text
 
@@ -109,20 +111,28 @@ def section(records: Records, real_records: Records, notes: Mapping[str, str]) -
         faster = ""
         if (name, "mercat") in paper and "mercat" in times and not notes.get(name):
             faster = f"{paper[name, 'mercat'][1] / times['mercat']:,.0f} x"
-        place = f"{_rank(times)}." if "mercat" in times else ""
+        place = str(_rank(times)) if "mercat" in times else ""
         rows.append(
             [data.SETS[name].title, f"{record['n']:,} x {record['d']:,}", *cells, place, faster]
         )
     head = ["set", "points x features", *map(title, METHODS)]
-    head += ["Mercat's place", "paper's CPU time / ours"]
+    head += ["Mercat's rank", "paper's CPU time / ours"]
     loads = [r["load_before"] for r in records.values() if r.get("load_before") is not None]
-    busy = f" Other work ran beside it (load {min(loads)} to {max(loads)} before)." if loads else ""
+    busy = (
+        f" Other programs were running (load average {min(loads)} to {max(loads)})."
+        if loads
+        else ""
+    )
     return (
-        "## Run time\n\nWarm seconds (what is compiled at the first call is compiled), in brackets "
-        "cold: import, a first small call, and the call. In small print the paper's, on another "
-        "machine and, for stand-ins and subsets, on other data. All methods start from the raw "
-        "matrix, use all cores, and have the reduction to 50 components in their time. PCA, a "
-        f"projection, has no place.{busy}\n\n" + table(head, rows) + _literal(real_records)
+        "## Run time\n\nThe table shows the time of a call "
+        "after a first one (which may include compilation). In "
+        "brackets is the time including import and a first "
+        "small call. The paper's times, in small print, are "
+        "from another machine and, where the table of data says "
+        "so, for other data. All methods start from the raw "
+        "matrix and use all cores; times include the reduction "
+        "to 50 components. PCA is not ranked, since it is a "
+        f"projection.{busy}\n\n" + table(head, rows) + _literal(real_records)
     )
 
 
@@ -140,4 +150,4 @@ def _literal(records: Records) -> str:
         for r in records.values()
         if r.get("method") == "mercat-algorithm1" and r["status"] == "ok"
     ]
-    return f"\nAlgorithm 1, as this library runs it: {', '.join(parts)}.\n" if parts else ""
+    return f"\nTimes of this library's Algorithm 1: {', '.join(parts)}.\n" if parts else ""

@@ -26,19 +26,20 @@ SPELLED = {
 
 
 def opening() -> str:
-    return """# The paper, reproduced
+    return """# Reproduction of the paper
 
-Every table and figure of *Sailing in high-dimensional spaces: Low-dimensional embeddings through
-angle preservation* (Fischer and Ma, 2024), run anew with this library and current versions of the
-peers, beside the paper's own numbers. This file is written by a program from recorded results;
-none of its numbers is typed by hand. To run everything:
+This report reproduces the tables and figures of *Sailing in high-dimensional spaces: Low-dimensional
+embeddings through angle preservation* (Fischer and Ma, 2024) with this library and current versions of
+the other methods, and compares the results with the paper's. All numbers are generated from recorded
+results. To run everything:
 
     python -m paper --data DIR
 
-`DIR` has the real data (`docs/datasets.md` says what to download from where). Peers are taken from
-the running interpreter, or from those that `MERCAT_PEERS_PYTHON` and `MERCAT_NCVIS_PYTHON` name.
-The section on the strongest rivals is measured by `python -m benchmarks.rivals`.
-What has been run is not run again; remove a file of `paper/results` to have it made anew.
+`DIR` is the folder of the real data (`docs/datasets.md` says what to download). The other methods run in
+the same Python interpreter, unless the environment variables `MERCAT_PEERS_PYTHON` and
+`MERCAT_NCVIS_PYTHON` name others. Results that exist are not computed again; delete a file of
+`paper/results` to recompute it. The section on other strong methods contains the results of `python -m
+benchmarks.rivals`.
 """
 
 
@@ -46,7 +47,7 @@ def in_short(
     results: Mapping[str, claims.Results], runtimes: Records, notes: Mapping[str, str]
 ) -> str:
     together = {**results["synthetic"], **results["real"]}
-    lines = ["## In short", ""]
+    lines = ["## Summary", ""]
     lines += [_wins(together, claims.NONLINEAR, "UMAP, t-SNE, NCVis, densMAP and PaCMAP")]
     lines += [_wins(together, PEERS, "these and PCA")]
     lines += [_against_paper(results["synthetic"], "synthetic")]
@@ -58,18 +59,18 @@ def in_short(
 def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
     found = claims.contests(results, rivals)
     if not found:
-        return f"- **Against {named}**: no results yet."
+        return f"- **Compared with {named}**: no results yet."
     won = claims.wins(found)
     text = (
-        f"- **Against {named}**, each on the better of two inputs: Mercat with its defaults "
-        f"preserves angles best on {won.angle} of {won.sets} sets, distances best on "
-        f"{won.distance}, both on {won.both}."
+        f"- **Compared with {named}**, each with the better of two inputs (the data or 50 principal "
+        f"components): Mercat with its defaults preserves angles best on {won.angle} of {won.sets} sets, "
+        f"distances best on {won.distance}, and both best on {won.both}."
     )
     close = sum(c.won and verdict(c.ours, c.theirs) == "match" for c in found)
     if close:
         text += (
-            f" By the mean of the draws: {close} of the {sum(c.won for c in found)} differences are within "
-            "two standard deviations of it, and single draws may turn out otherwise."
+            f" Means over the draws are compared; {close} of the {sum(c.won for c in found)} differences are "
+            "within two standard deviations, so single draws may differ."
         )
     lost = [
         f"{SETS[c.name].title}, {c.measure}: {shown(c.ours.mean, 3)} against "
@@ -77,7 +78,7 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
         for c in found
         if not c.won
     ]
-    return text + (f" Not best: {'; '.join(lost)}." if lost else "")
+    return text + (f" Mercat is not best on: {'; '.join(lost)}." if lost else "")
 
 
 def _other_data(results: claims.Results, notes: Mapping[str, str]) -> str | None:
@@ -86,9 +87,9 @@ def _other_data(results: claims.Results, notes: Mapping[str, str]) -> str | None
         return None
     own = [SETS[name].title for name in names if not notes.get(name)]
     return (
-        f"- **The paper's own data** among the {len(names)} real sets: {', '.join(own) or 'none'}. The "
-        "others are stand-ins or subsets, as the next table says: beside the paper's numbers they tell of "
-        "other data."
+        f"- **Data**: of the {len(names)} real sets, only {', '.join(own) or 'none'} is exactly the paper's. "
+        "The others are similar data or subsets (see the next table), so their numbers need not agree with "
+        "the paper's."
     )
 
 
@@ -107,9 +108,9 @@ def _against_paper(results: claims.Results, name: str) -> str | None:
             f"{what}: {counts['beat']} above, {counts['match']} equal, {counts['miss']} below"
         )
     return (
-        f"- **Against the paper's own Mercat** on the {len({c.name for c in found})} toy and "
-        f"synthetic sets (equal: within two standard deviations): {'; '.join(parts)}. "
-        "Each number below is explained in its section."
+        f"- **Compared with the paper's results for Mercat** on the {len({c.name for c in found})} toy and "
+        f"synthetic sets: {'; '.join(parts)}. (Numbers within two standard deviations count as equal.) The "
+        "section of the data explains each number that is below the paper's."
     )
 
 
@@ -133,14 +134,16 @@ def data_sets(records: Mapping[str, Records]) -> str:
         drawn = "generated" if entry.drawn else "as in the paper"
         note = f"**{record['note']}**" if record["note"] else drawn
         rows.append([entry.title, entry.kind, shape, rank, note])
-    head = ["set", "kind", "points x features", "ScreeNOT rank", "which data"]
+    head = ["set", "kind", "points x features", "ScreeNOT rank", "data"]
     return (
-        "## Data\n\n" + table(head, rows) + "\nMeasures are those of `mercat.metrics`: "
-        "Mercat's with arcs and angles of the sphere, the others' of the plane. Angles, distances "
-        "and densities are compared with the data, or with 50 principal components where the paper "
-        "says n = 50 (all real sets but blood); neighbourhoods with the data denoised by ScreeNOT, "
-        "to the rank in the table. On more than 5000 points measures are taken on a sample, with "
-        "standard errors of a few thousandths, recorded beside each number.\n"
+        "## Data\n\n"
+        + table(head, rows)
+        + "\nThe measures are those of `mercat.metrics`, on the sphere "
+        "for Mercat and in the plane for other methods. As in the paper, angles, distances and densities are "
+        "compared with those of the data, or of 50 principal components for all real sets except blood. "
+        "Neighbourhoods are compared with those of the data denoised by ScreeNOT (to the rank in the table). "
+        "For more than 5000 points, measures are estimated from a sample; their standard errors, a few "
+        "thousandths, are recorded with the results.\n"
     )
 
 
@@ -149,10 +152,10 @@ def data_sets(records: Mapping[str, Records]) -> str:
 
 def synthetic_table(results: claims.Results, notes: Mapping[str, str]) -> str:
     text = (
-        "## Toy and synthetic data\n\nMean ± standard deviation over three draws; in small print "
-        "the paper's number for the same method. Best of ours in bold. Mammoth is one data set, of "
-        "which methods have three seeds; Algorithm 1 has one draw of Smiley and one seed of "
-        "Mammoth.\n\n"
+        "## Toy and synthetic data\n\nThe table shows means and standard deviations over three random draws "
+        "of each data set, with the paper's number for the same method in small print. The best of the new "
+        "results is in bold. Mammoth is a single data set, on which methods run with three seeds. Algorithm "
+        "1 runs on one draw of Smiley and with one seed on Mammoth.\n\n"
     )
     return text + _main_table(results, "synthetic") + _verdicts(results, "synthetic", notes)
 
@@ -165,10 +168,10 @@ def real_table(results: claims.Results, notes: Mapping[str, str]) -> str:
         for n in cut
     )
     text = (
-        "## Real data\n\nOne seed, as in the paper; in small print the paper's numbers, which are "
-        "for other cells where the table above says so. As in the paper, t-SNE gets 50 principal "
-        f"components and the other peers the data. Algorithm 1 ran on {short}; otherwise its "
-        "schedules are the paper's.\n\n"
+        "## Real data\n\nEach method runs with one seed, as in the paper. The paper's numbers, in small "
+        "print, are for other cells where the table of data says so. As in the paper, t-SNE is applied to 50 "
+        f"principal components, and the other methods to the data. Algorithm 1 ran on {short}; its other "
+        "settings are the paper's.\n\n"
     )
     text += _main_table(results, "real") + _verdicts(results, "real", notes)
     return text + _inputs_table(results)
@@ -194,16 +197,16 @@ def _main_table(results: claims.Results, name: str) -> str:
 
 
 def _verdicts(results: claims.Results, name: str, notes: Mapping[str, str]) -> str:
-    """Explain each number below the paper's Mercat, then compare the peers."""
+    """Explain each number below the paper's Mercat, then compare the other methods."""
     found = claims.comparisons(results, name)
     missed = [c for c in found if c.verdict == "miss"]
     if not found:
         return "\nNo results yet.\n"
-    lines = [f"\n**Below the paper's Mercat**: {len(missed)} of {len(found)} numbers.\n"]
+    lines = [f"\n**Numbers below those of the paper's Mercat**: {len(missed)} of {len(found)}.\n"]
     for c in missed:
         why = claims.explanation(c, results, notes.get(c.name, ""))
         where = f"{SETS[c.name].title}, {SPELLED[c.measure]}"
-        lines.append(f"- {where}: {c.ours} against {c.paper}. {why[0].upper()}{why[1:]}")
+        lines.append(f"- {where}: {c.ours} instead of {c.paper}. {why}")
     lines.append("")
     lines.append(_peers_against_paper(results, name))
     return "\n".join(lines) + "\n"
@@ -223,8 +226,8 @@ def _peers_against_paper(results: claims.Results, name: str) -> str:
             angle, distance = (f"{np.mean(v):+.2f}" for v in gaps.values())
             parts.append(f"{title(method)} {angle} and {distance}")
     return (
-        "**The peers** in their current versions, against the paper's numbers for them: angle and "
-        f"distance preservation differ on average by {', '.join(parts)}.\n"
+        "**Other methods.** With their current versions, angle and distance preservation differ from the "
+        f"paper's numbers by, on average: {', '.join(parts)}.\n"
         if parts
         else ""
     )
@@ -247,12 +250,19 @@ def loss_table(results: Mapping[str, claims.Results]) -> str:
     if not rows:
         return ""
     return (
-        "## The paper's loss\n\nRoot mean squared difference of cosines, over all triples of at "
-        f"most {N_LOSS} points, and in brackets the angle preservation. Against Algorithm 1, the "
-        f"solver of this library reaches a lower loss on {lower} of {len(rows)} sets, yet preserves "
-        f"angles worse on {worse}: in high dimension cosines concentrate around 1/2, and matching "
-        "their mean costs their order. The calibrated objective, the default, ignores the mean.\n\n"
-        + table(["set", *(title(way) for way in ways)], rows)
+        "## The paper's loss\n\nThe table shows the "
+        "root mean squared difference of cosines, over "
+        f"all triples of at most {N_LOSS} points, and "
+        "in brackets the angle preservation. With the "
+        "paper's loss, the solver of this library "
+        "reaches a lower loss than Algorithm 1 on "
+        f"{lower} of {len(rows)} sets, but preserves "
+        f"angles worse on {worse}. The reason is that "
+        "cosines concentrate around 1/2 in many "
+        "dimensions: a map that matches their mean may "
+        "preserve their order less well. The "
+        "calibrated objective, the default, ignores "
+        "the mean.\n\n" + table(["set", *(title(way) for way in ways)], rows)
     )
 
 
@@ -268,7 +278,10 @@ def _inputs_table(results: claims.Results) -> str:
             cells.append(f"{_pair(raw)} → {_pair(reduced)}")
         if any(key[0] == name for key in results):
             rows.append([SETS[name].title, _pair(results.get((name, "mercat", None))), *cells])
-    text = "\n**Does the input matter?** Angle / distance with the data → with 50 components.\n\n"
+    text = (
+        "\n**Effect of the input.** Angle / distance preservation of methods applied to the data → to 50 "
+        "principal components.\n\n"
+    )
     return text + table(["set", "Mercat", *map(title, methods)], rows)
 
 
@@ -293,9 +306,9 @@ def scaling_table(records: Records) -> str:
     rows.sort(key=lambda row: (order.index(row[0]), row[1]))
     head = ["set", "features", "method", *(SPELLED[m] for m in MEASURES)]
     return (
-        "## The scaling of the features\n\nThe paper does not state it, and it matters: each set "
-        "is measured here against itself under several scalings; in small print the paper's "
-        "numbers.\n\n" + table(head, rows)
+        "## Effect of the scaling of features\n\nThe paper does not say how features were scaled, but this "
+        "affects the measures. Here, each embedding is compared with the data scaled in the same way; the "
+        "paper's numbers are in small print.\n\n" + table(head, rows)
     )
 
 
@@ -305,10 +318,10 @@ def neighborhood_table(records: Records) -> str:
         return ""
     paper = paper_neighborhoods()
     parts = [
-        "## The neighbourhood study\n\nRows by method, columns by the size of its neighbourhood "
-        "(or perplexity); in small print the paper's numbers. The paper's header has the same "
-        "sizes for all sets; for Paul15 the ones of its text are taken. Mercat has no such "
-        "parameter.\n"
+        "## Effect of the number of neighbours\n\nEach column is a number of neighbours (for t-SNE, a "
+        "perplexity); the paper's numbers are in small print. The header of the paper's table has the same "
+        "sizes for all sets, but its text names others for Paul15, which are used here. Mercat has no such "
+        "parameter by default.\n"
     ]
     for name, sizes in neighborhood.SIZES.items():
         rows = []
@@ -342,21 +355,22 @@ def methods_and_versions(records: Mapping[str, Records]) -> str:
         for package, version in record.get("versions", {}).items():
             versions.setdefault(package, set()).add(version)
     machines = {
-        f"{m['cores']} cores of {m['cpu']}, {m['system']}"
+        f"{m['cores']} core{'s' * (m['cores'] != 1)} of {m['cpu']}, {m['system']}"
         for m in (r["machine"] for r in everything if "machine" in r)
     }
     used = ", ".join(f"{p} {' and '.join(sorted(v))}" for p, v in sorted(versions.items()))
     lines = [
         "## Methods, versions, machine",
         "",
-        "Settings are those of the paper's appendix (`benchmarks/harness/methods.py` has them in "
-        "full): UMAP with 15 neighbours; t-SNE with perplexity 30, 1000 iterations, learning rate "
-        "200; NCVis with 15 neighbours; densMAP with 30 neighbours and 750 epochs. PaCMAP and PCA, "
-        "which the paper does not have, with their defaults. t-SNE is openTSNE, the paper's an R "
-        "package. Mercat in three ways: as it is (`Mercat()`), with the paper's loss "
-        '(`objective="absolute"`), and by the paper\'s Algorithm 1.',
+        "The settings are those of the paper's appendix (all of them are in "
+        "`benchmarks/harness/methods.py`): UMAP with 15 neighbours; t-SNE with perplexity 30, 1000 "
+        "iterations and learning rate 200; NCVis with 15 neighbours; densMAP with 30 neighbours and 750 "
+        "epochs. PaCMAP and PCA, which are not in the paper, have their defaults. t-SNE is openTSNE; the "
+        "paper used an R package. "
+        "Mercat is run with its defaults (`Mercat()`), with the paper's loss "
+        '(`objective="absolute"`), and with the paper\'s Algorithm 1.',
         "",
-        f"Versions: {used}. Machine: {'; '.join(sorted(machines))}, shared with other work.",
+        f"Versions: {used}. Machines, shared with other programs: {'; '.join(sorted(machines))}.",
         "",
         *_not_run(everything),
     ]
@@ -379,8 +393,8 @@ def _not_run(records: list[dict[str, Any]]) -> list[str]:
                 reason = f"{r['status']} ({r['reason']})"
                 failed.setdefault((what, reason), set()).add(record.get("set", ""))
     if not failed:
-        return ["Every method ran on every set."]
-    lines = ["Not run:", ""]
+        return ["All methods ran on all sets."]
+    lines = ["These methods did not run:", ""]
     for (what, reason), names in sorted(failed.items()):
         where = ", ".join(SETS[n].title for n in sorted(names) if n in SETS)
         lines.append(f"- {what}, on {where}: {reason}")

@@ -85,14 +85,14 @@ def section(records: Records) -> str:
     if record is None:
         return ""
     if record["status"] != "ok":
-        return f"## How many angles are there?\n\nNot run: {record['reason']}\n"
+        return f"## Rank of the matrices of angles\n\nNot run: {record['reason']}\n"
     ranks = ", ".join(
         f"{shown(found['mean_effective_rank'], 1)} ({name})"
         for name, found in record["variants"].items()
     )
     return (
-        f"## How many angles are there?\n\nAt each of {N_POINTS} random points of Paul15, the matrix of "
-        "the cosines of all angles has a low effective rank, which is why a few legs do for many. "
-        f"Mean effective rank: {ranks}; the paper: {PAPER_RANK}. It depends on what the angles are "
-        "taken in, which the paper does not say.\n"
+        f"## Rank of the matrices of angles\n\nAt each of {N_POINTS} random points of Paul15, the matrix of "
+        "the cosines of all angles has a low effective rank. Therefore, the angles with a few other points "
+        f"are enough to estimate the loss. The mean effective rank is {ranks}; the paper has {PAPER_RANK}. "
+        "It depends on how the data are preprocessed, which the paper does not say.\n"
     )

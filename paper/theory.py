@@ -154,13 +154,13 @@ def _theorem1(rows: Any, strength: Any) -> str:
     at_four = [[n, abs(lost - predicted)] for n, s, _, lost, predicted in rows if s == 4]
     off = means(at_four, 0, 1)
     return (
-        f"**Theorem 1** (spiked model, {N} points in {D} dimensions). What the "
-        "estimate loses of the signal follows the predicted limit: simulated over predicted is "
-        f"{shown(ratio.mean())} ± {shown(ratio.std())} for strengths from 3 on. The deviation from "
-        f"the limit at strength 4 falls from {shown(off[min(off)], 3)} at n = {min(off)} to "
-        f"{shown(off[max(off)], 3)} at n = {max(off)}, as the power {shown(exponent(off))} of n (the "
-        "theorem: -.5). The mean error of angles falls with the strength as its power "
-        f"{shown(slope)}.\n\n"
+        f"**Theorem 1** (spiked model, {N} points in {D} dimensions). The part of the signal that the "
+        "estimate misses agrees with the predicted limit: the ratio of simulation and prediction is "
+        f"{shown(ratio.mean())} ± {shown(ratio.std())} for signal strengths of at least 3. At strength 4, "
+        f"the deviation from the limit decreases from {shown(off[min(off)], 3)} at n = {min(off)} to "
+        f"{shown(off[max(off)], 3)} at n = {max(off)}, in proportion to n to the power "
+        f"{shown(exponent(off))} (-.5 in the theorem). The mean error of angles is proportional to the "
+        f"strength to the power {shown(slope)}.\n\n"
     )
 
 
@@ -170,14 +170,13 @@ def _theorem2(rows: Any) -> str:
     at = {w: errors(rows, unequal, w)[last] for w in ("singular vectors", "components", "naive")}
     same = {w: errors(rows, equal, w)[last] for w in ("components", "naive")}
     return (
-        f"**Theorem 2.** With {unequal} the naive estimator stays biased however strong the "
-        f"signal: at strength {last} its mean error is {shown(at['naive'])} rad, that of the "
-        f"singular vectors {shown(at['singular vectors'], 3)}. The proof's bias comes from the "
-        "unequal strengths, and so it is shared by principal components, which Algorithm 1 uses "
-        f"({shown(at['components'])} rad): they estimate the angles of the signal as it appears in "
-        "the data, weighted by strength, not those of the orthonormal factors. With equal "
-        f"strengths they do well ({shown(same['components'], 3)} rad, naive "
-        f"{shown(same['naive'], 3)}).\n\n"
+        f"**Theorem 2.** With {unequal}, the naive estimator is biased for any strength of the signal: at "
+        f"strength {last}, its mean error is {shown(at['naive'])} rad, and that of the singular vectors "
+        f"{shown(at['singular vectors'], 3)} rad. The bias in the proof comes from the unequal strengths, so "
+        f"principal components, which Algorithm 1 uses, have it, too ({shown(at['components'])} rad): they "
+        "estimate the angles of the signal in the data, in which factors are weighted by their strengths, "
+        "not the angles of the orthonormal factors. With equal strengths, their error is small "
+        f"({shown(same['components'], 3)} rad; naive estimator: {shown(same['naive'], 3)} rad).\n\n"
     )
 
 
@@ -187,13 +186,13 @@ def _subsampling(rows: Any) -> str:
         of_set = [row for row in rows if row[0] == name]
         loss, gradient = means(of_set, 1, 3), means(of_set, 1, 4)
         parts.append(
-            f"{data.SETS[name].title}: {100 * loss[N_LEGS]:.1f} % and {100 * gradient[N_LEGS]:.0f} % "
-            "(the gradient's falls with the number of legs as its power "
+            f"{100 * loss[N_LEGS]:.1f} % and {100 * gradient[N_LEGS]:.0f} % on {data.SETS[name].title} (the "
+            "error of the gradient is proportional to the number of legs to the power "
             f"{shown(exponent(gradient))})"
         )
     return (
-        f"**Subsampling.** With {N_LEGS} legs an apex, as in the paper, loss and gradient at the start "
-        f"are off by, on average, {'; '.join(parts)}. The loss is known well from few angles. A "
-        "single gradient is not: Adam averages many of them, which is why Algorithm 1 needs a "
-        "thousand iterations, and why the exact, factorised gradient needs so few.\n"
+        f"**Subsampling.** With {N_LEGS} legs per apex, as in the paper, the mean relative errors of the "
+        f"loss and of its gradient at the start are {'; '.join(parts)}. A few angles thus determine the "
+        "loss, but not the gradient. Algorithm 1 needs a thousand iterations because Adam has to average "
+        "many inaccurate gradients; the solver with the exact gradient needs far fewer.\n"
     )

@@ -165,7 +165,7 @@ print(json.dumps(found))
 @linux
 def test_at_most_n_jobs_threads_are_used():
     one, two = python(COUNT, env={"OPENBLAS_NUM_THREADS": "4"})
-    assert one[0] == 0  # the caller's own is enough
+    assert one[0] == 0  # the fit runs on the thread of the caller
     assert two[0] == 2
     for _, others, spent in (one, two):
         assert others <= 0.1 * spent  # BLAS has threads, and they were idle
@@ -319,7 +319,11 @@ def test_a_model_is_consistent_while_it_is_refitted(digits):
     for Y in seen:
         np.testing.assert_array_equal(Y, before)
     assert model.n_features_in_ == 30
-    assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
+    assert (model.verbose, model.tol, model.mine) == (
+        False,
+        0.5,
+        4,
+    )  # values set during the fit are kept
 
 
 def test_attributes_may_be_added_while_a_model_is_used(digits, tmp_path):
