@@ -8,6 +8,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 
@@ -194,6 +195,18 @@ def test_turn_rotates_positions_and_new_points(grown):
         model.turn(np.eye(3)[:2], np.eye(3))
     with pytest.raises(ValueError, match="onto"):
         model.turn(np.eye(3), np.full((3, 3), np.nan))
+    for name, given in (("points", (sp.eye_array(3), np.eye(3))), ("onto", (np.eye(3), "abc"))):
+        with pytest.raises(ValueError, match=f"^{name} "):
+            model.turn(*given)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_turn_does_not_depend_on_the_unit(grown, unit):
+    X, _, old, _ = grown
+    models = [Mercat(random_state=2).fit(X[:200]) for _ in range(2)]
+    for model, scale in zip(models, (1.0, unit), strict=True):
+        model.turn(model.embedding_ * scale, old.embedding_[:200] * scale)
+    np.testing.assert_allclose(models[1].embedding_, models[0].embedding_, atol=1e-12)
 
 
 def test_errors_name_the_rule(grown):
@@ -203,6 +216,7 @@ def test_errors_name_the_rule(grown):
         (np.full((300, 3), np.nan), "4 .*got 0"),
         (np.ones((300, 3)), "length 1"),
         (old, "300"),
+        (sp.csr_array((300, 3)), "dense.*sparse"),
     ):
         with pytest.raises(ValueError, match=f"^align_to .*{rule}"):
             Mercat().fit(X[:300], align_to=wrong)

@@ -133,6 +133,7 @@ def test_models_of_distances_to_landmarks_are_saved_and_those_of_functions_refus
     [
         (lambda a, b: -1.0, "got -1"),
         (lambda a, b: np.nan, "got nan"),
+        (lambda a, b: 1e200 * abs(a[0] - b[0]), "below 1e150"),
         (lambda a, b: abs(a[0] - 2 * b[0]), "symmetric"),
         (lambda a, b: 1.0, "0 for equal rows"),
         ("chebyshev", "'euclidean'.*got 'chebyshev'"),

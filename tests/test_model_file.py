@@ -215,6 +215,7 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(change, tmp_path):
     [
         {"detail": 0.5},
         {"n_jobs": 1},
+        {"verbose": np.False_},
         {"max_iter": 7},
         {"n_spectral": 3},
         {"init": X[:9, :3].tolist()},

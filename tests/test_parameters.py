@@ -149,3 +149,9 @@ def test_algorithm1_runs_in_memory_and_its_maps_anywhere():
 @pytest.mark.parametrize("parameters", [{}, {"detail": 0.3}, {"metric": "precomputed"}, ALGORITHM1])
 def test_everything_runs_in_memory(parameters):
     require_supported(Mercat(**parameters), MEMORY, fitting=True)
+
+
+@pytest.mark.parametrize("init", [sp.eye_array(20, 3), "pca of mine", [["a"] * 3] * 20])
+def test_init_that_is_no_array_of_numbers_is_named(init):
+    with pytest.raises(ValueError, match=r"^init "):
+        Mercat(init=init).fit(np.random.default_rng(0).normal(size=(20, 4)))

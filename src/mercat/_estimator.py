@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._data.arrays import blocks, is_dask, to_numpy
-from ._data.checks import generator, warn_caller
+from ._data.checks import as_numbers, generator, warn_caller
 from ._data.open import open_source
 from ._data.source import RowSource
 from ._data.threads import Workers, n_threads
@@ -301,7 +301,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        points, onto = (np.asarray(to_numpy(P), dtype=np.float64) for P in (points, onto))
+        points, onto = (
+            as_numbers(name, to_numpy(P)) for name, P in (("points", points), ("onto", onto))
+        )
         if points.ndim != 2 or points.shape[1] != 3 or points.shape != onto.shape:
             raise ValueError(
                 f"points and onto must have the same shape (k, 3), got {points.shape} and {onto.shape}."
@@ -309,6 +311,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         for name, P in (("points", points), ("onto", onto)):
             if not np.isfinite(P).all():
                 raise ValueError(f"{name} must be finite, got NaN or infinity.")
+        # Units do not matter, but products of very large numbers would overflow.
+        points, onto = (np.ldexp(P, -np.frexp(np.abs(P).max(initial=0))[1]) for P in (points, onto))
         R = orthogonal_onto(points, onto)
         state = self.__dict__
         before = dict(state)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from ._data.checks import LEAST_POINTS, check_distances, check_unit
+from ._data.checks import LEAST_POINTS, as_numbers, check_distances, check_unit
 from ._data.sampling import sample_of
 from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
@@ -88,7 +88,7 @@ def check_init(init: Any, n: int) -> str | np.ndarray:
     """Validate `init` for n points: return unit vectors (n x 3), or the name of a method."""
     if isinstance(init, str):
         return init
-    given = np.asarray(init, dtype=np.float64)
+    given = as_numbers("init", init)
     if given.ndim != 2 or given.shape[1] != 3:
         raise ValueError(f"init must be {PARAMETERS['init'].rule}, got {given.shape}.")
     if not np.isfinite(given).all():
@@ -109,7 +109,7 @@ def check_init(init: Any, n: int) -> str | np.ndarray:
 
 def check_positions(align_to: Any, n: int) -> np.ndarray:
     """Validate positions on another map: return unit vectors (n x 3), NaN for points that are not on it."""
-    given = np.array(align_to, dtype=np.float64)
+    given = as_numbers("align_to", align_to).copy()
     if given.shape != (n, 3):
         raise ValueError(
             f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {given.shape}."

@@ -104,6 +104,16 @@ def as_floats(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64) if values.dtype.kind == "b" or values.itemsize > 8 else values
 
 
+def as_numbers(name: str, value: Any) -> np.ndarray:
+    """Convert a dense array to float64; raise ValueError with the parameter's name if that is impossible."""
+    if scipy.sparse.issparse(value):
+        raise ValueError(f"{name} must be dense, got a sparse matrix: pass .toarray().")
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+
+
 def check_distances(distances: np.ndarray, *, square: bool) -> None:
     """Raise ValueError for invalid distances from points to the training points, or to landmarks.
 
@@ -146,10 +156,7 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
     """Check unit vectors (n x 3), at least one if `some`, and return them normalized as float64."""
-    try:
-        vectors = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from error
+    vectors = as_numbers(name, value)
     if vectors.ndim != 2 or vectors.shape[1] != 3:
         raise ValueError(f"{name} must hold unit vectors of shape (n, 3), got {vectors.shape}.")
     if some and len(vectors) == 0:

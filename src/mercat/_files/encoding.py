@@ -25,6 +25,8 @@ class Arrays:
         """`value` as JSON; values of types that JSON lacks become dictionaries with one key."""
         if value is None or isinstance(value, bool | str):
             return value
+        if isinstance(value, np.bool):
+            return bool(value)
         if isinstance(value, int | np.integer):
             return int(value)
         if isinstance(value, float | np.floating):

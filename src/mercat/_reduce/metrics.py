@@ -118,6 +118,10 @@ def _check_function(distances: np.ndarray) -> None:
             f"{distances[~(np.isfinite(distances) & (distances >= 0))][0]}."
         )
     most = float(distances.max())
+    if not most < 1e150:
+        raise ValueError(
+            f"metric must be a function that returns numbers below 1e150, got {most:.3g}."
+        )
     for name, gap in (
         ("symmetric", np.abs(distances - distances.T).max()),
         ("0 for equal rows", np.abs(np.diag(distances)).max()),
