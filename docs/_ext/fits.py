@@ -19,12 +19,13 @@ def digits(**parameters: Any) -> tuple[Any, Mercat]:
 
 @functools.cache
 def blood_cells() -> Any:
-    """Scanpy's blood cells with a plain map."""
+    """Scanpy's blood cells with neighbours and a plain map."""
     import scanpy as sc
 
     import mercat
 
     adata = sc.datasets.pbmc68k_reduced().raw.to_adata()
     sc.pp.pca(adata, n_comps=30)
+    sc.pp.neighbors(adata)
     mercat.tl.mercat(adata)
     return adata
