@@ -17,24 +17,22 @@ from ._parameters import PARAMETERS
 from ._reduce.reducer import LINEAR
 from ._solve.anchors import LEAST_ANCHORS
 
-_MOST_WITH_DETAIL = 1_000_000  # rows of data that need not fit in memory
+_MAX_DETAIL_ROWS = 1_000_000  # rows of data that need not fit in memory
 
 
 def check_parameters(model: Any) -> None:
-    """Raise ValueError for a parameter that breaks its rule, or for two that exclude each other."""
-    for name, declared in PARAMETERS.items():
+    """Raise ValueError for a parameter that breaks its rule, or for two that contradict each other."""
+    for name, parameter in PARAMETERS.items():
         value = getattr(model, name)
         if not (name == "neighbors" and scipy.sparse.issparse(value)):
-            declared.check(name, value)
+            parameter.check(name, value)
     if model.solver == "algorithm1" and model.objective != "absolute":
         raise ValueError(
             "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
             f"got objective={model.objective!r}."
         )
     if model.solver == "algorithm1" and model.detail != 0:
-        raise ValueError(
-            f"solver='algorithm1' is the paper's and needs detail=0, got detail={model.detail!r}."
-        )
+        raise ValueError(f"solver='algorithm1' needs detail=0, got detail={model.detail!r}.")
 
 
 def require_supported(
@@ -43,8 +41,8 @@ def require_supported(
     """Raise an error if a parameter is not supported for the location or the kind of the rows."""
     if source.lazy and model.device is not None:
         raise ValueError(
-            f"device must be None for a Dask array, got {model.device!r}: its chunks are placed "
-            "wherever Dask runs."
+            f"device must be None for a Dask array, got {model.device!r}: its chunks are computed "
+            "where Dask runs."
         )
     where = "a Dask array" if source.lazy else f"X on the device {str(source.device)!r}"
     remedy = "X.compute()" if source.lazy else "X in host memory and device=None"
@@ -125,20 +123,20 @@ def check_positions(align_to: Any, n: int) -> np.ndarray:
 
 
 def rows_with_detail(model: Any, source: RowSource) -> np.ndarray | None:
-    """Rows that `detail` is applied to, or None for all of them."""
+    """Rows of the sample to which `detail` is applied, or None for all rows."""
     n, size = source.shape[0], model.n_detail
     if size is None:
-        size = _MOST_WITH_DETAIL if source.lazy or source.on_disk else n
+        size = _MAX_DETAIL_ROWS if source.lazy or source.on_disk else n
     if model.detail == 0 or n <= size:
         return None
-    given = None
+    constraint = None
     if model.metric == "precomputed":
-        given = "metric='precomputed'"
+        constraint = "metric='precomputed'"
     elif scipy.sparse.issparse(model.neighbors):
-        given = "a graph in neighbors"
-    if given is not None:
+        constraint = "a graph in neighbors"
+    if constraint is not None:
         raise ValueError(
-            f"n_detail must be at least the number of rows, {n}, with {given}, got {size}."
+            f"n_detail must be at least the number of rows, {n}, with {constraint}, got {size}."
         )
     return np.sort(sample_of(source, size).rows)
 

@@ -105,8 +105,8 @@ def uncertainty(
             "model must be fitted by solver='exact' or 'landmarks', got solver='algorithm1'."
         )
     rng = generator(random_state)
-    model = model._as_now()
-    with model._working() as (workers, progress):
+    model = model._snapshot()
+    with model._workers_and_progress() as (workers, progress):
         source = model._open(X, workers, fitting=False)
         n = source.shape[0]
         if (model.detail > 0) != isinstance(model._placer.against, DetailPlacer):
