@@ -22,7 +22,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from mercat import Mercat
 from mercat._data.columns import ColoredColumn
-from mercat._draw.colors import coloring
+from mercat._draw.colors import make_coloring
 from mercat._draw.palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._math.sphere import fibonacci_grid, geodesic
 from mercat.cli._outputs import color_column
@@ -897,7 +897,7 @@ def test_integers_with_few_values_may_be_classes(values, classes):
 def test_classes_have_the_colours_of_the_static_maps(n):
     names = [f"class {k}" for k in range(n)]
     colors = described(names, n)["colors"]
-    drawn = coloring(names, n).colors[:200]
+    drawn = make_coloring(names, n).colors[:200]
     np.testing.assert_allclose([to_rgb(color) for color in colors["light"][1:]], drawn[:, :3])
     assert colors["light"][0] == MISSING
     assert colors["dark"][0] == MISSING_ON_DARK
@@ -936,7 +936,7 @@ def test_only_six_digit_hexadecimal_colours_are_written(odd):
 def test_classes_come_in_the_order_of_the_static_maps(values):
     """They thus have the same colours."""
     (column,) = read_frame({"kind": values}, 4)
-    drawn = coloring(values, 4)
+    drawn = make_coloring(values, 4)
     assert column.labels == drawn.names
     np.testing.assert_array_equal(column.codes - 1, drawn.codes)
 

@@ -74,7 +74,7 @@ _DARKEST, _PALEST = 0.4, 0.88
 _DARKEST_ON_DARK, _LEAST_ON_DARK = 0.53, 0.55
 
 
-def seen(colors: Floats) -> Floats:
+def perceived(colors: Floats) -> Floats:
     """OKLab coordinates of sRGB colours in [0, 1] for each of the four visions, (4, n, 3)."""
     linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
     simulated = np.clip(np.einsum("vij,nj->vni", _VISIONS, linear), 0, 1)
@@ -97,16 +97,16 @@ def categorical(n: int) -> tuple[str, ...]:
 
     They repeat after `MOST_COLORS`.
     """
-    table = OKABE_ITO if n <= len(OKABE_ITO) else _chosen()
+    table = OKABE_ITO if n <= len(OKABE_ITO) else _all_colors()
     return tuple(islice(cycle(table), n))
 
 
 @lru_cache
-def _chosen() -> tuple[str, ...]:
+def _all_colors() -> tuple[str, ...]:
     """Okabe and Ito's colours and those after them."""
     levels = np.linspace(0, 1, 16)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
-    candidates = seen(grid)
+    candidates = perceived(grid)
     usable = (candidates[0, :, 0] > _DARKEST) & (candidates[0, :, 0] < _PALEST)
     grid, candidates = grid[usable], candidates[:, usable]
     chosen = list(OKABE_ITO)
@@ -123,21 +123,21 @@ def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
 
     The lightness of each is chosen to be farthest from all others and from the grey of missing values.
     """
-    lab = seen(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
+    lab = perceived(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
     dark = lab[:, 0] < _DARKEST_ON_DARK
-    shown = {k: colors[k] for k in np.flatnonzero(~dark).tolist()}
+    lightened = {k: colors[k] for k in np.flatnonzero(~dark).tolist()}
     for k in np.flatnonzero(dark).tolist():
         lighter = np.tile(lab[k], (32, 1))
         lighter[:, 0] = np.linspace(_LEAST_ON_DARK, _PALEST, 32)
         candidates = _from_lab(lighter)
-        nearest = _nearest(seen(candidates), (*set(shown.values()), MISSING_ON_DARK))
-        shown[k] = _to_hex(candidates[nearest.argmax()])
-    return tuple(shown[k] for k in range(len(colors)))
+        nearest = _nearest(perceived(candidates), (*set(lightened.values()), MISSING_ON_DARK))
+        lightened[k] = _to_hex(candidates[nearest.argmax()])
+    return tuple(lightened[k] for k in range(len(colors)))
 
 
 def _nearest(candidates: Floats, colors: Sequence[str]) -> Floats:
     """Distance of each candidate (4, n, 3) to the nearest colour, the smallest over the four visions."""
-    others = seen(np.array([to_rgb(color) for color in colors]))
+    others = perceived(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(candidates[:, :, None] - others[:, None], axis=-1)
     nearest: Floats = distance.min(axis=(0, 2))
     return nearest

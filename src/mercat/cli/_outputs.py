@@ -280,14 +280,14 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 def write_picture(embedded: Embedded, path: Path) -> None:
     """Draw the map with matplotlib."""
     from .._anndata.columns import stored_palette
-    from .._draw.colors import coloring
+    from .._draw.colors import make_coloring
     from .._draw.maps import Style, draw_map
 
     pyplot = quiet_pyplot()
     table = embedded.table
     color = None if embedded.color is None else as_shown(table.meta[embedded.color])
     palette = None if color is None else stored_palette(table.uns, color)
-    shades = coloring(color, len(embedded.Y), palette=palette)
+    shades = make_coloring(color, len(embedded.Y), palette=palette)
     figure: Any = draw_map(embedded.Y, shades, Style(advice="--html shows all")).figure
     try:
         figure.savefig(path, dpi=200, bbox_inches="tight")

@@ -128,7 +128,7 @@ def _pictures(done: list[Outcome], color: Any) -> str:
 
 
 def _picture(outcome: Outcome, color: Any) -> str:
-    from .._draw.colors import coloring
+    from .._draw.colors import make_coloring
     from .._draw.figure import grid
     from .._draw.maps import Style, draw_map, draw_plane
 
@@ -137,7 +137,7 @@ def _picture(outcome: Outcome, color: Any) -> str:
     (ax,), Y = grid(1), np.asarray(outcome.Y, dtype=np.float64)
     draw: Any = draw_plane if Y.shape[1] == 2 else draw_map
     style = Style(legend_location=None, advice="")  # the user cannot choose another map in a report
-    draw(Y, coloring(color, len(Y)), style, ax=ax)
+    draw(Y, make_coloring(color, len(Y)), style, ax=ax)
     ax.figure.savefig(stream, format="png", dpi=160)
     pyplot.close(ax.figure)
     content = base64.b64encode(stream.getvalue()).decode("ascii")
@@ -151,12 +151,12 @@ def _legend(color: Any) -> str:
     """A disc and a name for each class, or for five values of a scale, and for missing values."""
     from matplotlib.colors import to_hex
 
-    from .._draw.colors import Scale, coloring
+    from .._draw.colors import Scale, make_coloring
     from .._draw.legend import entries
 
     if color is None:
         return ""
-    shades = coloring(color, len(color))
+    shades = make_coloring(color, len(color))
     names, rest = entries(shades)
     if isinstance(shades, Scale):
         low, high = shades.limits

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._draw.chart import default_center
-from .._draw.window import ends, window
+from .._draw.window import choose_window, map_corners
 from ..projections import project
 
 MAPS = ("mercator", "equal_earth")
@@ -57,8 +57,8 @@ def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[f
 
 def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:
     """Zoom and centre of a map; a zoom of 1 shows the whole map."""
-    shown = window(projection, project(Y, projection, center=center))
-    zoom = np.min(np.ptp(ends(projection), axis=0) / shown.size)
+    shown = choose_window(projection, project(Y, projection, center=center))
+    zoom = np.min(np.ptp(map_corners(projection), axis=0) / shown.size)
     if shown.whole or zoom <= 1:
         return _WORLD
     middle = (shown.low + shown.high) / 2
