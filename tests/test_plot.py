@@ -37,7 +37,7 @@ from mercat._draw.palette import (  # noqa: E402
     OKABE_ITO,
     categorical,
     on_dark,
-    seen,
+    perceived,
     to_rgb,
 )
 from mercat._math.sphere import (  # noqa: E402
@@ -102,7 +102,7 @@ def test_palette_is_distinguishable_with_any_colour_vision(n, least):
 
 def closest(colors):
     """Smallest distance between two colours over all kinds of colour vision."""
-    lab = seen(np.array([to_rgb(color) for color in colors]))
+    lab = perceived(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(lab[:, :, None] - lab[:, None], axis=-1)
     distance[:, np.arange(len(colors)), np.arange(len(colors))] = np.inf
     return distance.min()
@@ -125,7 +125,7 @@ def test_colours_on_a_dark_background_keep_their_hue_and_are_not_darker():
         contrast = (luminance(shown) + 0.05) / (luminance("#192130") + 0.05)  # the globe's middle
         assert contrast > 2.5
         if shown != color:
-            before, after = seen(np.array([to_rgb(color), to_rgb(shown)]))[0]
+            before, after = perceived(np.array([to_rgb(color), to_rgb(shown)]))[0]
             assert after[0] > before[0]
             turn = np.arctan2(before[1], before[2]) - np.arctan2(after[1], after[2])
             assert color == "#000000" or np.cos(turn) > np.cos(np.radians(30))
@@ -135,11 +135,11 @@ def test_colours_on_a_dark_background_keep_their_hue_and_are_not_darker():
 
 def test_seen_colours_are_those_of_oklab():
     # White and black by definition of OKLab; greys are grey to everyone; red in Ottosson's table.
-    grey = seen(np.array([[1, 1, 1], [0, 0, 0], [0.5, 0.5, 0.5]], dtype=float))
+    grey = perceived(np.array([[1, 1, 1], [0, 0, 0], [0.5, 0.5, 0.5]], dtype=float))
     np.testing.assert_allclose(grey[:, 0], np.tile([1, 0, 0], (4, 1)), atol=1e-4)
     np.testing.assert_allclose(grey[:, 1], 0, atol=1e-6)
     np.testing.assert_allclose(grey[:, 2, 1:], 0, atol=1e-4)
-    red = seen(np.array([[1.0, 0, 0]]))[0, 0]
+    red = perceived(np.array([[1.0, 0, 0]]))[0, 0]
     np.testing.assert_allclose(red, [0.62796, 0.22486, 0.12585], atol=1e-4)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import viewer
-from ._anndata.columns import column, gene_matrix, masked_cells, painted, stored_palette
+from ._anndata.columns import column, gene_matrix, masked_cells, stored_palette, with_stored_colors
 from ._anndata.keys import (
     UNCERTAINTY_COLUMNS,
     embeddings,
@@ -352,7 +352,7 @@ def explore(
     for name in names:
         parameter = "color" if name == color else "labels" if name in labels else "keys"
         values = column(adata, name, name=parameter, **source)
-        columns[name] = painted(adata.uns, values)
+        columns[name] = with_stored_colors(adata.uns, values)
     options = {"color": color, "point_loss": loss, "uncertainty": uncertainty, **options}
     if isinstance(genes, int) and genes > MOST_GENES:
         raise ValueError(f"genes must be at most {MOST_GENES}, got {genes}.")

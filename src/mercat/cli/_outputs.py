@@ -262,13 +262,16 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
 
 def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
     """Write the explorer; the title defaults to the name of the input file."""
-    from .._anndata.columns import painted
+    from .._anndata.columns import with_stored_colors
     from ..viewer import to_html
 
     table = embedded.table
     to_html(
         embedded.Y,
-        {name: painted(table.uns, as_shown(column)) for name, column in table.meta.items()},
+        {
+            name: with_stored_colors(table.uns, as_shown(column))
+            for name, column in table.meta.items()
+        },
         path,
         title=title or well_formed(table.path.stem),
         color=embedded.color,

@@ -165,10 +165,10 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
 
 
 def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
-    from .._anndata.maps import about_model
+    from .._anndata.maps import describe_model
 
     prepared = {"prepared": str(preparation)} if preparation else {}
-    return about_model(model, use_rep=table.key or "X") | prepared
+    return describe_model(model, use_rep=table.key or "X") | prepared
 
 
 def _rank(model: Any) -> int:
