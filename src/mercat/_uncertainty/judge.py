@@ -21,7 +21,7 @@ from .._solve.pipeline import Plan, landmark_placer
 from .._solve.placement import LandmarkPlacer
 from .._solve.rotated import rotated
 from .._validation import check_init, neighbors_of
-from ..metrics._structure import FAR, N_TRUE
+from ..metrics._structure import FAR, N_NEIGHBORS
 from . import points
 from .maps import (
     N_PROBES,
@@ -180,7 +180,7 @@ def _prepared(
         inflation=inflation,
         legs=Legs(landmarks.X, landmarks.Y, line),
         reference=reference,
-        k=N_TRUE,
+        k=N_NEIGHBORS,
         far=FAR,
         null=null,
         loss=model.loss_,

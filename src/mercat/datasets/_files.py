@@ -21,8 +21,9 @@ from .._extras import require
 from .._files.containers import check_hdf5
 from .._files.untrusted import opened, reading
 
-Folder = str | os.PathLike[str] | None
+Folder = str | os.PathLike[str] | None  # None means the environment variable MERCAT_DATA
 
+# NumPy types by the third byte of an IDX file.
 IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 

@@ -43,8 +43,9 @@ from ._points import (
 from ._score import Report, Score
 from ._structure import torn_shares
 
-_FEW = 1000  # up to this many points, n_points="auto" uses each measure's default
-_EXACT = 300_000_000  # multiplications for all neighbours of all points, about half a second
+_SMALL_DATA = 1000  # up to this many points, n_points="auto" means each measure's default
+# Neighbours of all points are found if that takes at most this many multiplications, about half a second.
+_MAX_EXACT_COST = 300_000_000
 
 
 def default_k(n: int) -> int:
@@ -116,11 +117,11 @@ def report(
     """
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
-    half = (n - 1) // 2  # if all points were neighbours, any map would preserve them
+    max_k = (n - 1) // 2  # any map preserves neighbourhoods of all points
     k, k_density, k_ranks = (
         default_k(n) if k is None else k,
-        min(N_DENSITY, half),
-        min(N_RANKED, half),
+        min(N_DENSITY, max_k),
+        min(N_RANKED, max_k),
     )
     check_k(k, n)
     sizes = _sizes(n, data.coordinates.shape[1], n_points)
@@ -129,51 +130,59 @@ def report(
         progress.phase("measuring", 8 if labels is None else 10, "measure")
         scores = Report()
 
-        def put(name: str, score: Score) -> None:
+        def add_score(name: str, score: Score) -> None:
             scores[name] = score
             progress.advance()
 
-        put("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
-        put("distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs))
+        add_score("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
+        add_score(
+            "distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs)
+        )
         # Several measures share these neighbours.
         queries = sample_points(n, sizes.points, generator(random_state))
-        most = max(k, k_density, k_ranks)
-        in_data, in_embedding = (nearest(points, queries, most) for points in (data, embedding))
+        n_neighbors = max(k, k_density, k_ranks)
+        in_data, in_embedding = (
+            nearest(points, queries, n_neighbors) for points in (data, embedding)
+        )
         if n_spectral is None:
-            kept = shared_neighbors(in_data[:, :k], in_embedding[:, :k], n)
+            neighborhoods = shared_neighbors(in_data[:, :k], in_embedding[:, :k], n)
         else:
-            kept = neighborhood_preservation(
+            neighborhoods = neighborhood_preservation(
                 X, Y, k=k, n_spectral=n_spectral, n_points=sizes.points, **common
             )
-        put("neighborhood_preservation", kept)
+        add_score("neighborhood_preservation", neighborhoods)
         (data_density, data_ranks), (embedding_density, embedding_ranks) = (
             counts_and_ranks(
                 points,
                 queries,
-                mean_distance(points, queries, own[:, :k_density]),
-                others[:, :k_ranks],
+                mean_distance(points, queries, neighbors[:, :k_density]),
+                other_neighbors[:, :k_ranks],
             )
-            for points, own, others in (
+            for points, neighbors, other_neighbors in (
                 (data, in_data, in_embedding),
                 (embedding, in_embedding, in_data),
             )
         )
         densities = [counts.astype(np.float64) for counts in (data_density, embedding_density)]
-        put("density_preservation", pearson(densities[0], densities[1], n))
-        put("trustworthiness", excess_rank(data_ranks, n))
-        put("continuity", excess_rank(embedding_ranks, n))
-        put("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
+        add_score("density_preservation", pearson(densities[0], densities[1], n))
+        add_score("trustworthiness", excess_rank(data_ranks, n))
+        add_score("continuity", excess_rank(embedding_ranks, n))
+        add_score("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
         triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
-        put("random_triplet_accuracy", triplets)
+        add_score("random_triplet_accuracy", triplets)
         if labels is not None:
-            X, Y, labels = _labelled(X, Y, labels)
-            voters = min(N_VOTERS, (len(Y) - 1) // 2)
+            X, Y, labels = _rows_with_labels(X, Y, labels)
+            k_voters = min(N_VOTERS, (len(Y) - 1) // 2)
             if len(Y) == n:
-                accuracy = vote_accuracy(check_labels(labels, n), queries, in_embedding[:, :voters])
+                accuracy = vote_accuracy(
+                    check_labels(labels, n), queries, in_embedding[:, :k_voters]
+                )
             else:  # among the rows whose label is known
-                accuracy = knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common)
-            put("knn_accuracy", accuracy)
-            put("centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry))
+                accuracy = knn_accuracy(Y, labels, k=k_voters, n_points=sizes.points, **common)
+            add_score("knn_accuracy", accuracy)
+            add_score(
+                "centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry)
+            )
     return scores
 
 
@@ -187,27 +196,30 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
-    """Sample sizes; "auto" keeps measures exact that are so by default, and uses smaller samples for others.
+    """Sample sizes for n points of d columns.
 
-    Samples shrink with the number of columns d, so that the cost stays below that of a fit.
+    With "auto", samples of large data are so small that a report takes less time than a fit: their products
+    with d, and for neighbours also with n, are bounded.
     """
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
-    few = n <= _FEW
-    exact = n <= N_POINTS and n * n * d <= _EXACT
+    is_small = n <= _SMALL_DATA
+    is_exact = n <= N_POINTS and n * n * d <= _MAX_EXACT_COST
     return _Sizes(
-        N_POINTS if few or exact else _clamped(min(150_000 // d, 30_000_000 // n), 150, _FEW),
-        N_POINTS if few else _clamped(300_000 // d, 250, 400),
-        N_PAIRS if few else _clamped(20_000_000 // d, 5_000, 60_000),
-        N_TRIPLETS if few else _clamped(10_000_000 // d, 2_500, 50_000),
+        N_POINTS
+        if is_small or is_exact
+        else _clip(min(150_000 // d, 30_000_000 // n), 150, _SMALL_DATA),
+        N_POINTS if is_small else _clip(300_000 // d, 250, 400),
+        N_PAIRS if is_small else _clip(20_000_000 // d, 5_000, 60_000),
+        N_TRIPLETS if is_small else _clip(10_000_000 // d, 2_500, 50_000),
     )
 
 
-def _clamped(size: int, least: int, most: int) -> int:
-    return min(max(size, least), most)
+def _clip(size: int, low: int, high: int) -> int:
+    return min(max(size, low), high)
 
 
-def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
+def _rows_with_labels(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     """The rows whose label is known."""
     labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
     if labels.shape != (len(Y),):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._data.arrays import blocks
 from .._data.sparse import checked_csr
-from ..metrics._structure import most_nearer
+from ..metrics._structure import largest_near_rank
 
 _SAMPLE = 2000  # size of the sample from which reaches are estimated for larger data
 _BLOCK = 500
@@ -86,7 +86,7 @@ def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]
     [99]
     """
     n = len(points)
-    within = most_nearer(neighbors.most, n)
+    within = largest_near_rank(neighbors.most, n)
     others = np.arange(n)
     if n > _SAMPLE:
         others = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
