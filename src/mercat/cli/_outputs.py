@@ -140,7 +140,7 @@ def check_columns(
         )
     if html is not None:
         from ..viewer._encode import POINT_LOSS
-        from ..viewer._places import COLUMNS
+        from ..viewer._uncertainty import COLUMNS
 
         names += (POINT_LOSS,) * loss + COLUMNS * uncertainty
     taken = [name for name in table.meta.columns if name in names]

@@ -71,8 +71,8 @@ def _by_column(matrix: Any, n: int) -> Any:
 
 def _gaps(columns: Any) -> NDArray[Any]:
     gaps = np.diff(columns.indices.astype(np.int64), prepend=-1)
-    filled = columns.indptr[:-1][np.diff(columns.indptr) > 0]
-    gaps[filled] = columns.indices[filled].astype(np.int64) + 1
+    first_entries = columns.indptr[:-1][np.diff(columns.indptr) > 0]
+    gaps[first_entries] = columns.indices[first_entries].astype(np.int64) + 1
     return np.asarray(gaps, dtype=np.min_scalar_type(int(gaps.max(initial=0))))
 
 

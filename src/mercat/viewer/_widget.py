@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._embeddings import read_embeddings
 from ._encode import pack, prepare
-from ._home import start
+from ._home import initial_view
 from ._html import static, write_page
 from ._picture import png
 
@@ -139,7 +139,7 @@ class Explorer(anywidget.AnyWidget):
         self._n: int = header["n"]
         self._title = str(title)
         self._first_view = (read_embeddings(Y)[0], frame, header["options"]["color"], projection)
-        self._start = start(header["embeddings"], projection)
+        self._initial_view = initial_view(header["embeddings"], projection)
         still = f"mercat-{uuid.uuid4().hex}"
         super().__init__(_payload=pack(header, arrays), _still=still, height=height)
 
@@ -194,7 +194,7 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.default("view")
     def _home(self) -> dict[str, list[float]]:
-        return {key: list(value) for key, value in self._start.items()}
+        return {key: list(value) for key, value in self._initial_view.items()}
 
     @traitlets.validate("selection")
     def _check_selection(self, proposal: Any) -> NDArray[np.int64]:
@@ -212,13 +212,14 @@ class Explorer(anywidget.AnyWidget):
     @traitlets.validate("view")
     def _check_view(self, proposal: Any) -> dict[str, list[float]]:
         given = proposal["value"]
-        unknown = set(given) - set(self._start)
+        unknown = set(given) - set(self._initial_view)
         if unknown:
             raise ValueError(
-                f"view must have keys among {list(self._start)}, got {sorted(unknown)[0]!r}."
+                f"view must have keys among {list(self._initial_view)}, got {sorted(unknown)[0]!r}."
             )
         view = {
-            key: [float(x) for x in given.get(key, start)] for key, start in self._start.items()
+            key: [float(x) for x in given.get(key, initial)]
+            for key, initial in self._initial_view.items()
         }
         for key, values in view.items():
             if len(values) != 3 or not all(math.isfinite(value) for value in values):
