@@ -295,7 +295,7 @@ def test_far_points_and_poles_are_moved_into_the_margin_and_counted(adata):
     assert cells.uns["mercat"]["n_beyond_map"] == 7
     # Another map in the same coordinates.
     few = anndata.AnnData(np.zeros((20, 1)))
-    write_map(few, Y[:20], None, {}, like=cells.uns["mercat"]["map"])
+    write_map(few, Y[:20], None, {}, template=cells.uns["mercat"]["map"])
     np.testing.assert_array_equal(few.obsm["X_mercat"], flat[:20])
 
 
