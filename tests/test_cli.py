@@ -1029,13 +1029,13 @@ def test_a_broken_peer_is_not_reported_as_missing(tmp_path, monkeypatch):
     (tmp_path / "umap.py").write_text("import mercat_never_heard_of")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "umap", raising=False)
-    absent = _peers.attempt(METHODS["umap"], X, 0, 1).absent
+    absent = _peers.attempt(METHODS["umap"], X, 0, 1).failure
     assert absent == "cannot be imported: No module named 'mercat_never_heard_of'"
 
 
 @pytest.mark.parametrize(("name", "where"), [("trimap", "pip install trimap"), ("umap", "peers")])
 def test_a_missing_peer_is_reported_with_the_install_command(name, where):
-    absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).absent
+    absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).failure
     assert absent.startswith("not installed: ")
     assert where in absent
 
