@@ -50,7 +50,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         features=features,
         meta=pd.DataFrame({k: v for k, v in meta.items() if k not in options.drop}),
         ids=ids,
-        place=lambda row, column: (
+        locate=lambda row, column: (
             f"{path}, {key}, row {row} ({adata.obs_names[row]!r}), column "
             f"{column if features is None else repr(features[column])}"
         ),

@@ -35,7 +35,7 @@ class ReadOptions:
     faults: list[str] | None = None
 
     @property
-    def kept_apart(self) -> set[str]:
+    def metadata_names(self) -> set[str]:
         """Columns that the options declare as metadata."""
         return {*self.meta, *([self.label] if self.label else [])}
 

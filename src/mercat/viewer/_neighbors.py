@@ -84,7 +84,7 @@ def find_torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.b
     >>> import numpy as np
     >>> line = np.stack([np.arange(100.0), np.zeros(100)], axis=1)
     >>> to_next = read_neighbors(np.roll(np.arange(100), -1)[:, None], 100)
-    >>> np.flatnonzero(torn(line, to_next)).tolist()
+    >>> np.flatnonzero(find_torn(line, to_next)).tolist()
     [99]
     """
     n = len(points)
