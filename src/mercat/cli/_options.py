@@ -118,18 +118,24 @@ def label(help: str) -> Decorator:
     return click.option("--label", metavar="COLUMN", multiple=True, callback=_only_one, help=help)
 
 
+LABEL = label("Colour the map by this column, or gene of an AnnData file; it is not embedded.")
+
+
 def data(name: str = "data", metavar: str = "DATA") -> Decorator:
     """The path of a table."""
     return click.argument(name, type=PATH, metavar=metavar)
 
 
+# Options for reading a table, except --label, whose meaning depends on the command.
 READING: list[Decorator] = [
-    label("Colour the map by this column, or gene of an AnnData file; it is not embedded."),
     click.option(
         "--meta", metavar="COLUMN", multiple=True, help="Keep a numeric column as metadata."
     ),
     click.option(
-        "--feature", metavar="COLUMN", multiple=True, help="Embed a column that looks like an id."
+        "--feature",
+        metavar="COLUMN",
+        multiple=True,
+        help="Use a column that looks like an id as data.",
     ),
     click.option("--drop", metavar="COLUMN", multiple=True, help="Ignore a column."),
     click.option(
@@ -199,7 +205,8 @@ MODEL: dict[str, Decorator] = {
         "n_landmarks",
     )
 } | {
-    "random_state": seed(PARAMETERS["random_state"].help),
+    "n_detail": model_option("n_detail", show_default="all rows"),
+    "random_state": seed("Seed of the neighbour search in large data and of --uncertainty."),
     "n_jobs": model_option("n_jobs", type=int, callback=_nonzero),
 }
 METRIC = model_option(  # for commands that measure
@@ -211,7 +218,10 @@ NEIGHBORS = click.option(
     help="Number of neighbours. [default: 50, at most half of the points]",
 )
 EMBEDDING_KEY = click.option(
-    "--embedding-key", metavar="NAME", help="Array of EMBEDDING. [default: X_mercat]"
+    "--embedding-key",
+    metavar="NAME",
+    help="The map in EMBEDDING: an array of an .npz file, or a key of obsm of an AnnData file. [default: Y, "
+    "embedding or X_mercat]",
 )
 UNCERTAINTY = click.option(
     "--uncertainty",

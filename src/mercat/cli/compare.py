@@ -36,7 +36,11 @@ default methods come with
 """
 _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
 _DEFAULT_METHODS = [name for name, method in _PEERS.items() if method.is_default]
-_OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"}
+_OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"} | {
+    "random_state": _options.seed(
+        "Seed of the methods, the measures and the random sample of rows."
+    )
+}
 
 
 @command(
@@ -57,6 +61,9 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
     _options.NEIGHBORS,
     _options.METRIC,
     _options.FORCE,
+    _options.label(
+        "Colour the maps by this column, or gene of an AnnData file, and measure its classes."
+    ),
     *_options.READING,
     *_options.PREPARING,
     *_OPTIONS.values(),

@@ -36,6 +36,7 @@ metadata.
     _options.file_option("--save-model", "Write the model, for `mercat transform`."),
     _options.UNCERTAINTY,
     _options.FORCE,
+    _options.LABEL,
     *_options.READING,
     *_options.PREPARING,
     *_options.MODEL.values(),

@@ -41,6 +41,7 @@ numeric columns by another method, with the rows of DATA in the same order.
     ),
     _options.seed("Seed of the sample."),
     _options.METRIC,
+    _options.label("Column of DATA whose classes are measured; it is not compared."),
     *_options.READING,
     *_options.PREPARING,
     epilog=EPILOG,

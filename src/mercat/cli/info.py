@@ -46,6 +46,9 @@ _OPTIONAL = {
 
 @command(
     click.argument("path", type=_options.PATH, metavar="[FILE]", required=False),
+    _options.label(
+        "Column, or gene of an AnnData file, for the colours of a map; it is not embedded."
+    ),
     *_options.READING,
     epilog=EPILOG,
 )

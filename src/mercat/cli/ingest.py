@@ -54,7 +54,7 @@ _POOR_FIT = 0.01  # cells with a lower fit are unlike any cell of the reference
         type=click.IntRange(min=1),
         default=15,
         show_default=True,
-        help="Number of reference cells used for labels and fit.",
+        help="Number of nearest reference cells used for labels and fit.",
     ),
     epilog=EPILOG,
 )

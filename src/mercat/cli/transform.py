@@ -32,6 +32,7 @@ matched by name.
     _options.data(),
     *_options.MAP,
     _options.FORCE,
+    _options.LABEL,
     *_options.READING,
     _options.MODEL["n_jobs"],
     epilog=EPILOG,

@@ -31,7 +31,7 @@ EMBEDDING is a file written by `mercat embed` or `mercat transform`. Without
 @command(
     _options.data("embedding", "EMBEDDING"),
     _options.output("Write the page here instead of to a temporary file."),
-    _options.label("Column that colours the points at first."),
+    _options.label("Column that colours the points initially."),
     click.option("--title", help="Title of the page. [default: the file's name]"),
     click.option(
         "--open/--no-open",

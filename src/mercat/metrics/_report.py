@@ -96,7 +96,7 @@ def report(
     -------
     Report
         A dictionary of :class:`Score` by name, which prints as a table and has ``to_frame()`` for pandas.
-        ``torn_neighbors`` is the mean fraction of torn neighbours; lower is better.
+        ``torlargest_k`` is the mean fraction of torn neighbours; lower is better.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def report(
     density_preservation       0.744
     trustworthiness            0.873
     continuity                 0.953
-    torn_neighbors             0.395
+    torlargest_k             0.395
     random_triplet_accuracy    0.833 ± 0.001
     knn_accuracy               0.930
     centroid_preservation      nan
@@ -118,11 +118,8 @@ def report(
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
     max_k = (n - 1) // 2  # any map preserves neighbourhoods of all points
-    k, k_density, k_ranks = (
-        default_k(n) if k is None else k,
-        min(N_DENSITY, max_k),
-        min(N_RANKED, max_k),
-    )
+    k = default_k(n) if k is None else k
+    k_density, k_ranks = min(N_DENSITY, max_k), min(N_RANKED, max_k)
     check_k(k, n)
     sizes = _sizes(n, data.coordinates.shape[1], n_points)
     common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
@@ -130,19 +127,17 @@ def report(
         progress.phase("measuring", 8 if labels is None else 10, "measure")
         scores = Report()
 
-        def add_score(name: str, score: Score) -> None:
+        def add(name: str, score: Score) -> None:
             scores[name] = score
             progress.advance()
 
-        add_score("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
-        add_score(
-            "distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs)
-        )
+        add("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
+        add("distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs))
         # Several measures share these neighbours.
         queries = sample_points(n, sizes.points, generator(random_state))
-        n_neighbors = max(k, k_density, k_ranks)
+        largest_k = max(k, k_density, k_ranks)
         in_data, in_embedding = (
-            nearest(points, queries, n_neighbors) for points in (data, embedding)
+            nearest(points, queries, largest_k) for points in (data, embedding)
         )
         if n_spectral is None:
             neighborhoods = shared_neighbors(in_data[:, :k], in_embedding[:, :k], n)
@@ -150,7 +145,7 @@ def report(
             neighborhoods = neighborhood_preservation(
                 X, Y, k=k, n_spectral=n_spectral, n_points=sizes.points, **common
             )
-        add_score("neighborhood_preservation", neighborhoods)
+        add("neighborhood_preservation", neighborhoods)
         (data_density, data_ranks), (embedding_density, embedding_ranks) = (
             counts_and_ranks(
                 points,
@@ -164,12 +159,12 @@ def report(
             )
         )
         densities = [counts.astype(np.float64) for counts in (data_density, embedding_density)]
-        add_score("density_preservation", pearson(densities[0], densities[1], n))
-        add_score("trustworthiness", excess_rank(data_ranks, n))
-        add_score("continuity", excess_rank(embedding_ranks, n))
-        add_score("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
+        add("density_preservation", pearson(densities[0], densities[1], n))
+        add("trustworthiness", excess_rank(data_ranks, n))
+        add("continuity", excess_rank(embedding_ranks, n))
+        add("torlargest_k", mean(torn_shares(embedding_ranks, n), n))
         triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
-        add_score("random_triplet_accuracy", triplets)
+        add("random_triplet_accuracy", triplets)
         if labels is not None:
             X, Y, labels = _rows_with_labels(X, Y, labels)
             k_voters = min(N_VOTERS, (len(Y) - 1) // 2)
@@ -179,10 +174,8 @@ def report(
                 )
             else:  # among the rows whose label is known
                 accuracy = knn_accuracy(Y, labels, k=k_voters, n_points=sizes.points, **common)
-            add_score("knn_accuracy", accuracy)
-            add_score(
-                "centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry)
-            )
+            add("knn_accuracy", accuracy)
+            add("centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry))
     return scores
 
 
