@@ -96,7 +96,7 @@ def report(
     -------
     Report
         A dictionary of :class:`Score` by name, which prints as a table and has ``to_frame()`` for pandas.
-        ``torlargest_k`` is the mean fraction of torn neighbours; lower is better.
+        ``torn_neighbors`` is the mean fraction of torn neighbours; lower is better.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def report(
     density_preservation       0.744
     trustworthiness            0.873
     continuity                 0.953
-    torlargest_k             0.395
+    torn_neighbors             0.395
     random_triplet_accuracy    0.833 ± 0.001
     knn_accuracy               0.930
     centroid_preservation      nan
@@ -162,7 +162,7 @@ def report(
         add("density_preservation", pearson(densities[0], densities[1], n))
         add("trustworthiness", excess_rank(data_ranks, n))
         add("continuity", excess_rank(embedding_ranks, n))
-        add("torlargest_k", mean(torn_shares(embedding_ranks, n), n))
+        add("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
         triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
         add("random_triplet_accuracy", triplets)
         if labels is not None:
