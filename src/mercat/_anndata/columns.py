@@ -15,6 +15,7 @@ import scipy.sparse
 from .._data.checks import check_integer, warn_caller
 from .._data.columns import HEX, ColoredColumn
 from .._data.sparse import check_sparse
+from .keys import key_list
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -85,7 +86,9 @@ def masked_cells(adata: AnnData, mask: Any) -> np.ndarray | None:
 def _uses_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
     """Whether genes come from adata.raw."""
     if layer is not None and layer not in adata.layers:
-        raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
+        raise ValueError(
+            f"layer must be a key of adata.layers {key_list(adata.layers)}, got {layer!r}."
+        )
     if use_raw and (layer is not None or adata.raw is None):
         why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
         raise ValueError(f"use_raw must be False where {why}, got True.")

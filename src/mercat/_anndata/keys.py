@@ -47,9 +47,9 @@ def require_anndata(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}.")
 
 
-def embedding_keys(adata: AnnData) -> str:
-    """The keys of obsm in parentheses, for messages."""
-    return f"({', '.join(adata.obsm.keys()) or 'which has none'})"
+def key_list(field: Mapping[str, Any]) -> str:
+    """The keys of a field of an AnnData object in parentheses, for messages."""
+    return f"({', '.join(field) or 'which has none'})"
 
 
 def sphere_key(adata: AnnData, basis: str) -> str:
@@ -66,7 +66,7 @@ def sphere_key(adata: AnnData, basis: str) -> str:
                 f"{shape}, and there is no {sphere_of(key)!r}."
             )
     raise ValueError(
-        f"basis must name a key of adata.obsm {embedding_keys(adata)}, got {basis!r}: "
+        f"basis must name a key of adata.obsm {key_list(adata.obsm)}, got {basis!r}: "
         f"run mercat.tl.mercat(adata{'' if basis in (KEY, SHORT) else f', key_added={basis!r}'}) first."
     )
 

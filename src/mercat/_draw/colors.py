@@ -144,7 +144,8 @@ def make_coloring(
     if color is None or isinstance(color, str):
         if palette is not None:
             raise ValueError("palette needs a color with a value for each point.")
-        return Single(np.tile(rgba_of(color or OKABE_ITO[0], "color"), (n, 1)))
+        rule = "be a value for each point, or a colour that matplotlib knows"
+        return Single(np.tile(rgba_of(color or OKABE_ITO[0], rule=rule), (n, 1)))
     column = read_column(color, n, name)
     if isinstance(column, Categories):
         if limits is not None:
@@ -261,7 +262,9 @@ def _category_colors(column: Categories, palette: Any) -> Floats:
                 f"palette must have at least {len(names)} colours, one for each category, "
                 f"got {len(colors)}."
             )
-    return np.array([rgba_of(color, "palette") for color in colors[: len(names)]]).reshape(-1, 4)
+    return np.array(
+        [rgba_of(color, "each colour of palette") for color in colors[: len(names)]]
+    ).reshape(-1, 4)
 
 
 def _listed(palette: Any, n: int) -> list[Any]:
@@ -311,13 +314,13 @@ def _limits(values: Floats, limits: tuple[Any, Any] | None) -> tuple[float, floa
     return low, high
 
 
-def rgba_of(color: Any, name: str = "color") -> Floats:
-    """The four channels of a colour that matplotlib knows."""
+def rgba_of(
+    color: Any, name: str = "color", rule: str = "be a colour that matplotlib knows"
+) -> Floats:
+    """The four channels of a colour; a ValueError names the parameter and its rule."""
     from matplotlib.colors import to_rgba
 
     try:
         return np.array(to_rgba(color))
     except ValueError:
-        raise ValueError(
-            f"{name} must hold colours that matplotlib knows, got {color!r}."
-        ) from None
+        raise ValueError(f"{name} must {rule}, got {color!r}.") from None

@@ -191,20 +191,21 @@ class _Sizes(NamedTuple):
 def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
     """Sample sizes for n points of d columns.
 
-    With "auto", samples of large data are so small that a report takes less time than a fit: their products
-    with d, and for neighbours also with n, are bounded.
+    With "auto", small data have the default sizes. Samples of others shrink with d, and those of points whose
+    neighbours are compared also with n, so that a report takes less time than a fit.
     """
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
-    is_small = n <= _SMALL_DATA
-    is_exact = n <= N_POINTS and n * n * d <= _MAX_EXACT_COST
+    if n <= _SMALL_DATA:
+        return _Sizes(N_POINTS, N_POINTS, N_PAIRS, N_TRIPLETS)
+    points = N_POINTS
+    if n > N_POINTS or n * n * d > _MAX_EXACT_COST:
+        points = _clip(min(150_000 // d, 30_000_000 // n), 150, _SMALL_DATA)
     return _Sizes(
-        N_POINTS
-        if is_small or is_exact
-        else _clip(min(150_000 // d, 30_000_000 // n), 150, _SMALL_DATA),
-        N_POINTS if is_small else _clip(300_000 // d, 250, 400),
-        N_PAIRS if is_small else _clip(20_000_000 // d, 5_000, 60_000),
-        N_TRIPLETS if is_small else _clip(10_000_000 // d, 2_500, 50_000),
+        points,
+        angles=_clip(300_000 // d, 250, 400),
+        pairs=_clip(20_000_000 // d, 5_000, 60_000),
+        triplets=_clip(10_000_000 // d, 2_500, 50_000),
     )
 
 
