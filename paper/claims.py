@@ -53,22 +53,24 @@ def contests(results: Results, rivals: tuple[str, ...]) -> list[Contest]:
 
     `results` are by set, method and number of components given to the method.
     """
-    found = []
+    all_contests = []
     for name in SETS:
         if (name, "mercat", None) not in results:
             continue
-        field = [(k[1], v) for k, v in results.items() if k[0] == name and k[1] in rivals]
-        for measure in ("angle", "distance") if field else ():
-            rival, theirs = max(((m, v[measure]) for m, v in field), key=lambda pair: pair[1].mean)
+        rival_results = [(k[1], v) for k, v in results.items() if k[0] == name and k[1] in rivals]
+        for measure in ("angle", "distance") if rival_results else ():
+            rival, their_scores = max(
+                ((m, v[measure]) for m, v in rival_results), key=lambda pair: pair[1].mean
+            )
             ours = results[name, "mercat", None][measure]
-            found.append(Contest(name, measure, ours, rival, theirs))
-    return found
+            all_contests.append(Contest(name, measure, ours, rival, their_scores))
+    return all_contests
 
 
-def wins(found: list[Contest]) -> Wins:
-    sets = {c.name for c in found}
+def wins(all_contests: list[Contest]) -> Wins:
+    sets = {c.name for c in all_contests}
     angle, distance = (
-        {c.name for c in found if c.measure == m and c.won} for m in ("angle", "distance")
+        {c.name for c in all_contests if c.measure == m and c.won} for m in ("angle", "distance")
     )
     return Wins(len(angle), len(distance), len(angle & distance), len(sets))
 
@@ -90,7 +92,7 @@ def explanation(comparison: Comparison, others: Results, note: str) -> str:
     """Explain a number below the paper's, as far as the results allow."""
     name, measure = comparison.name, comparison.measure
     if note.startswith("stand-in"):
-        return "other data: the paper's were not to be had."
+        return "other data: the paper's are not available."
     reasons = []
     literal = others.get((name, "mercat-algorithm1", None))
     absolute = others.get((name, "mercat-absolute", None))
@@ -102,12 +104,12 @@ def explanation(comparison: Comparison, others: Results, note: str) -> str:
     elif literal is not None and absolute is not None and _as_low(absolute, comparison):
         reasons.append(
             f"the paper's own loss, minimised further than by Algorithm 1 ({literal[measure]}), gives "
-            f"{absolute[measure]}: it is the lower loss that has this price, not the calibration"
+            f"{absolute[measure]}: the cause is the lower loss, not the calibration"
         )
     elif literal is not None:
         reasons.append(
-            f"Algorithm 1 gives {literal[measure]} here: the calibrated objective gives this "
-            "up for angles and distances"
+            f"Algorithm 1 gives {literal[measure]} here: the calibrated objective trades this for "
+            "angles and distances"
         )
     if note:
         reasons.append(f"other data ({note})")
@@ -116,5 +118,5 @@ def explanation(comparison: Comparison, others: Results, note: str) -> str:
 
 def _as_low(absolute: Mapping[str, Number], comparison: Comparison) -> bool:
     """Whether the minimum of the paper's loss is closer to our number than to the paper's."""
-    found = absolute[comparison.measure].mean
-    return abs(found - comparison.ours.mean) < abs(found - comparison.paper.mean)
+    absolute_mean = absolute[comparison.measure].mean
+    return abs(absolute_mean - comparison.ours.mean) < abs(absolute_mean - comparison.paper.mean)

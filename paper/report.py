@@ -30,16 +30,17 @@ TABLES = (
 )
 
 
-def main(folder: Path = HERE, beside: Records | None = None) -> Path:
-    """Write the report of `folder`/results and of the rivals (`beside`), and return its path."""
+def main(folder: Path = HERE, rival_records: Records | None = None) -> Path:
+    """Write the report from the records in `folder`/results and those of the rivals, and return its path."""
     records = {name: store(name, folder).records for name in TABLES}
     path = folder / "REPORT.md"
-    found = rivals.read() if beside is None else beside
-    path.write_text(compose(records, folder, found), encoding="utf-8")
+    if rival_records is None:
+        rival_records = rivals.read()
+    path.write_text(compose(records, folder, rival_records), encoding="utf-8")
     return path
 
 
-def compose(records: Mapping[str, Records], folder: Path, beside: Records) -> str:
+def compose(records: Mapping[str, Records], folder: Path, rival_records: Records) -> str:
     """Return the report; parts without results say so."""
     results = {}
     for name in (synthetic.TABLE, real.TABLE):
@@ -54,7 +55,7 @@ def compose(records: Mapping[str, Records], folder: Path, beside: Records) -> st
         sections.picture(folder, "synthetic", "Synthetic data, coloured by cluster (first draw)."),
         sections.real_table(results[real.TABLE], notes),
         sections.picture(folder, "real", "Real data, coloured by their labels."),
-        rivals.section(beside),
+        rivals.section(rival_records),
         sections.loss_table(results),
         sections.scaling_table(records[scaling.TABLE]),
         sections.neighborhood_table(records[neighborhood.TABLE]),

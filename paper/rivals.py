@@ -73,19 +73,19 @@ Results = Mapping[tuple[str, str], Mapping[str, Score]]
 
 
 def read(path: Path = RESULTS) -> Records:
-    found: Records = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    return found
+    records: Records = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return records
 
 
 def collect(records: Records) -> dict[tuple[str, str], dict[str, Score]]:
     """The measures by set and variant."""
-    found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    scores_by_key: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for record in records.values():
         if record["status"] == "ok":
-            scores = found.setdefault((record["set"], record["variant"]), {})
+            scores = scores_by_key.setdefault((record["set"], record["variant"]), {})
             for name, value in {**record["measures"], "seconds": record["seconds"]["cpu"]}.items():
                 scores.setdefault(name, {})[record["seed"]] = value
-    return {key: {m: Score(v) for m, v in scores.items()} for key, scores in found.items()}
+    return {key: {m: Score(v) for m, v in scores.items()} for key, scores in scores_by_key.items()}
 
 
 def _sets(found: Results) -> list[str]:
@@ -172,24 +172,26 @@ class Loss(NamedTuple):
 
 def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
     """All losses: against the default in angles and distances, else against the best `detail`."""
-    lost = []
+    all_losses = []
     for measure in measures:
         for name in _sets(found):
-            here = {key[1]: n[measure] for key, n in found.items() if key[0] == name}
-            dial = {key: n for key, n in here.items() if key.startswith("mercat")}
-            if DEFAULT not in dial:
+            scores_on_set = {key[1]: n[measure] for key, n in found.items() if key[0] == name}
+            mercat_scores = {key: n for key, n in scores_on_set.items() if key.startswith("mercat")}
+            if DEFAULT not in mercat_scores:
                 continue
-            best = max(dial.items(), key=lambda item: item[1].mean)
-            bar = here[DEFAULT] if measure in CLAIMED else best[1]
+            best = max(mercat_scores.items(), key=lambda item: item[1].mean)
+            reference = scores_on_set[DEFAULT] if measure in CLAIMED else best[1]
             better = [
-                Better(key, score, score.minus(bar))
-                for key, score in here.items()
-                if key not in dial and score.over(bar).values and score.minus(bar).mean > 5e-5
+                Better(key, score, score.minus(reference))
+                for key, score in scores_on_set.items()
+                if key not in mercat_scores
+                and score.over(reference).values
+                and score.minus(reference).mean > 5e-5
             ]
             better.sort(key=lambda rival: -rival.by.mean)
             if better:
-                lost.append(Loss(name, measure, here[DEFAULT], best, better))
-    return lost
+                all_losses.append(Loss(name, measure, scores_on_set[DEFAULT], best, better))
+    return all_losses
 
 
 def losses_table(found: Results) -> str:
@@ -280,7 +282,7 @@ def not_run(records: Records) -> str:
 
 def versions(records: Records) -> str:
     """Packages of the methods, with versions."""
-    found: dict[str, set[str]] = {}
+    versions_by_package: dict[str, set[str]] = {}
     for record in records.values():
         for package, version in record.get("versions", {}).items():
             title = (
@@ -288,33 +290,33 @@ def versions(records: Records) -> str:
                 if (record["method"], package) == ("dreams", "openTSNE")
                 else package
             )
-            found.setdefault(title, set()).add(version)
-    each = (
+            versions_by_package.setdefault(title, set()).add(version)
+    entries = (
         f"{p} {' and '.join(sorted(v))}"
-        for p, v in sorted(found.items(), key=lambda i: i[0].lower())
+        for p, v in sorted(versions_by_package.items(), key=lambda i: i[0].lower())
     )
-    return f"Versions: {', '.join(each)}.\n"
+    return f"Versions: {', '.join(entries)}.\n"
 
 
 # ------------------------------------------------------------------ neighbourhoods against distances
 
 
-def curve(found: Results, name: str, method: str, beside: Score | None = None) -> np.ndarray:
+def curve(found: Results, name: str, method: str, seeds_of: Score | None = None) -> np.ndarray:
     """Neighbourhoods and distances (values, 2) of a method by setting, over all seeds or those of a score."""
     keys = (Variant(method, value).key for value in DIALS[method][1])
     scores = [found[name, key] for key in keys if (name, key) in found]
     points = [[s[m] for m in ("neighborhood", "distance")] for s in scores]
-    kept = [[s if beside is None else s.over(beside) for s in pair] for pair in points]
-    means = [[s.mean for s in pair] for pair in kept if all(s.values for s in pair)]
+    restricted = [[s if seeds_of is None else s.over(seeds_of) for s in pair] for pair in points]
+    means = [[s.mean for s in pair] for pair in restricted if all(s.values for s in pair)]
     return np.array(means).reshape(-1, 2)
 
 
 def above(line: np.ndarray, point: np.ndarray, by: float = 0.0) -> bool:
     """Whether no point of a polyline is as good in both coordinates as the point minus `by`."""
     steps = np.linspace(0, 1, 201)[:, None, None]
-    between = line[:-1] * (1 - steps) + line[1:] * steps
-    reached = np.vstack([between.reshape(-1, 2), line])
-    return not bool(np.any(np.all(reached >= point - by - 1e-9, axis=1)))
+    segments = line[:-1] * (1 - steps) + line[1:] * steps
+    points_on_line = np.vstack([segments.reshape(-1, 2), line])
+    return not bool(np.any(np.all(points_on_line >= point - by - 1e-9, axis=1)))
 
 
 def above_mercat(found: Results, by: float = 0.0) -> dict[str, list[str]]:
@@ -368,9 +370,9 @@ def main() -> Path | None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    drawn = figure(found)
-    drawn.savefig(FIGURE, dpi=100)
-    plt.close(drawn)
+    fig = figure(found)
+    fig.savefig(FIGURE, dpi=100)
+    plt.close(fig)
     return FIGURE
 
 
@@ -388,22 +390,22 @@ def figure(found: Results) -> Any:
     names = _sets(found)
     columns = 4
     rows = -(-(len(names) + 1) // columns)
-    drawn, axes = plt.subplots(
+    fig, axes = plt.subplots(
         rows, columns, figsize=(3.5 * columns, 3.1 * rows), layout="constrained", squeeze=False
     )
     others = [key for key in _variants(found) if key.split()[0] not in COLORS]
-    looks = {key: (_MARKERS[i % len(_MARKERS)], f"C{i}") for i, key in enumerate(others)}
-    known: dict[str, Any] = {}
+    marker_styles = {key: (_MARKERS[i % len(_MARKERS)], f"C{i}") for i, key in enumerate(others)}
+    handles: dict[str, Any] = {}
     for ax, name in zip(axes.flat, names, strict=False):
         curves = {method: curve(found, name, method) for method in COLORS}
-        here = {key: n for (owner, key), n in found.items() if owner == name}
-        top = max(n["distance"].mean for n in here.values())
-        least = min([top - 0.1, *(line[:, 1].min() for line in curves.values() if len(line))])
-        floor = least - 0.15 * (top - least)
-        for key, (marker, color) in looks.items():
-            if key in here:
-                x, y = here[key]["neighborhood"].mean, here[key]["distance"].mean
-                look: dict[str, Any] = {
+        scores_on_set = {key: n for (owner, key), n in found.items() if owner == name}
+        top = max(n["distance"].mean for n in scores_on_set.values())
+        lowest = min([top - 0.1, *(line[:, 1].min() for line in curves.values() if len(line))])
+        floor = lowest - 0.15 * (top - lowest)
+        for key, (marker, color) in marker_styles.items():
+            if key in scores_on_set:
+                x, y = scores_on_set[key]["neighborhood"].mean, scores_on_set[key]["distance"].mean
+                line_style: dict[str, Any] = {
                     "marker": marker,
                     "ls": "",
                     "ms": 6,
@@ -411,26 +413,28 @@ def figure(found: Results) -> Any:
                     "alpha": 0.8,
                 }
                 face = "none" if y < floor else color
-                ax.plot(x, max(y, floor), mfc=face, clip_on=False, **look)
-                known[TITLES[key]] = plt.Line2D([], [], mfc=color, **look)
+                ax.plot(x, max(y, floor), mfc=face, clip_on=False, **line_style)
+                handles[TITLES[key]] = plt.Line2D([], [], mfc=color, **line_style)
         for method, color in COLORS.items():
             line = curves[method]
             if len(line):
                 title = f"{methods.title(method)}, dial"
                 path = ax.plot(*line.T, "o-", color=color, ms=4, lw=2, label=title, zorder=3)
                 ax.plot(*line[0], "o", color=color, ms=8, mfc="white", mew=2, zorder=4)
-                known[title] = path[0]
+                handles[title] = path[0]
         ax.set_ylim(floor, top + 0.08 * (top - floor))
         ax.set_title(SETS[name].title, fontsize=11)
         ax.set(xlabel="neighbourhoods", ylabel="distances")
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes.flat[len(names) :]:
         ax.axis("off")
-    dials = [title for title in known if title.endswith(", dial")]
+    dials = [title for title in handles if title.endswith(", dial")]
     order = [*dials, *(TITLES[key] for key in others)]
-    room = axes.flat[len(names)]
-    room.legend([known[t] for t in order], order, loc="upper left", fontsize=8, frameon=False)
-    return drawn
+    legend_ax = axes.flat[len(names)]
+    legend_ax.legend(
+        [handles[t] for t in order], order, loc="upper left", fontsize=8, frameon=False
+    )
+    return fig
 
 
 # ------------------------------------------------------------------ which method for which question
@@ -446,21 +450,27 @@ def leaders_table(found: Results) -> str:
     rows = []
     for measure in COMPARED:
         ranks: dict[str, list[int]] = {}
-        near: dict[str, int] = {}
+        n_near_best: dict[str, int] = {}
         for name in names:
-            here = {
+            values_on_set = {
                 key[1]: n[measure].values[SEEDS[0]]
                 for key, n in found.items()
                 if key[0] == name and SEEDS[0] in n[measure].values
             }
-            for key, value in here.items():
-                ranks.setdefault(key, []).append(1 + sum(v > value + 5e-5 for v in here.values()))
-                near[key] = near.get(key, 0) + (value >= max(here.values()) - CLOSE)
+            for key, value in values_on_set.items():
+                ranks.setdefault(key, []).append(
+                    1 + sum(v > value + 5e-5 for v in values_on_set.values())
+                )
+                n_near_best[key] = n_near_best.get(key, 0) + (
+                    value >= max(values_on_set.values()) - CLOSE
+                )
         means = {key: float(np.mean(r)) for key, r in ranks.items() if len(r) == len(names)}
         ordered = sorted(means, key=lambda key: means[key])
         ours = [key for key in ordered if key.startswith("mercat")][:1]
         theirs = [key for key in ordered if not key.startswith("mercat")][:3]
-        cells = [f"{TITLES[key]} ({means[key]:.1f}, {near[key]})" for key in (*ours, *theirs)]
+        cells = [
+            f"{TITLES[key]} ({means[key]:.1f}, {n_near_best[key]})" for key in (*ours, *theirs)
+        ]
         rows.append([NAMES[measure], *cells, *["-"] * (4 - len(cells))])
     return markdown.table(["measure", "Mercat", "best rival", "second", "third"], rows, left=1)
 

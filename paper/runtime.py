@@ -41,19 +41,19 @@ def main(folder: str | None) -> None:
             results.put(name, stamp(set=name, status="no data", reason=str(error)))
             continue
         n, d = X.shape
-        about = {"set": name, "n": n, "d": d, "note": note, "status": "ok"}
+        fields = {"set": name, "n": n, "d": d, "note": note, "status": "ok"}
         load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-        results.put(name, stamp(**about, load_before=load, methods=_race(X)))
+        results.put(name, stamp(**fields, load_before=load, methods=_race(X)))
 
 
 def _race(X: np.ndarray) -> dict[str, Any]:
-    raced = peers.race(
+    outcomes_by_method = peers.race(
         METHODS,
         X,
         turns=1 if len(X) > ONE_TURN_BEYOND else TURNS,
         n_components=dict.fromkeys(PEERS, 50),
     )
-    outcomes = {method: outcome for method, (_, outcome) in raced.items()}
+    outcomes = {method: outcome for method, (_, outcome) in outcomes_by_method.items()}
     for outcome in outcomes.values():
         if outcome["status"] == "ok":
             first = outcome.pop("seconds")
@@ -62,7 +62,7 @@ def _race(X: np.ndarray) -> dict[str, Any]:
     return outcomes
 
 
-# ------------------------------------------------------------------ what the report says
+# ------------------------------------------------------------------ text and table of the report
 
 
 def _rank(times: Mapping[str, float]) -> int:
@@ -76,17 +76,17 @@ def _warm(record: dict[str, Any]) -> dict[str, float]:
 
 def in_short(records: Records) -> str:
     """Text on Mercat's ranks, and on its times compared with the paper's."""
-    timed = {n: _warm(r) for n, r in records.items() if r["status"] == "ok"}
-    if not timed:
+    times_by_set = {n: _warm(r) for n, r in records.items() if r["status"] == "ok"}
+    if not times_by_set:
         return "- **Run time**: no results yet."
-    ranks = {name: _rank(times) for name, times in timed.items() if "mercat" in times}
+    ranks = {name: _rank(times) for name, times in times_by_set.items() if "mercat" in times}
     ahead = sum(rank <= 2 for rank in ranks.values())
     text = f"- **Run time**: Mercat is first or second on {ahead} of {len(ranks)} sets"
-    behind = [f"{data.SETS[n].title} ({r}.)" for n, r in ranks.items() if r > 2]
-    text += f"; not on {', '.join(behind)}." if behind else "."
-    if "mnist_even" in timed:
+    others = [f"{data.SETS[n].title} ({r}.)" for n, r in ranks.items() if r > 2]
+    text += f"; not on {', '.join(others)}." if others else "."
+    if "mnist_even" in times_by_set:
         printed, paper = paper_runtimes()["mnist_even", "mercat"]
-        ours = timed["mnist_even"]["mercat"]
+        ours = times_by_set["mnist_even"]["mercat"]
         text += (
             f" On MNIST even it takes {seconds(ours)}, where the paper's implementation took "
             f"{printed} on a CPU: {paper / ours:,.0f} times as long."
@@ -114,15 +114,20 @@ def section(records: Records, real_records: Records, notes: Mapping[str, str]) -
             [data.SETS[name].title, f"{record['n']:,} x {record['d']:,}", *cells, place, faster]
         )
     head = ["set", "points x features", *map(title, METHODS)]
-    head += ["Mercat's place", "paper's CPU time / ours"]
+    head += ["Mercat's rank", "paper's CPU time / ours"]
     loads = [r["load_before"] for r in records.values() if r.get("load_before") is not None]
-    busy = f" Other work ran beside it (load {min(loads)} to {max(loads)} before)." if loads else ""
+    busy = ""
+    if loads:
+        busy = (
+            " The machine was shared with other work (load average before each set: "
+            f"{min(loads)} to {max(loads)})."
+        )
     return (
-        "## Run time\n\nWarm seconds (what is compiled at the first call is compiled), in brackets "
-        "cold: import, a first small call, and the call. In small print the paper's, on another "
-        "machine and, for stand-ins and subsets, on other data. All methods start from the raw "
-        "matrix, use all cores, and have the reduction to 50 components in their time. PCA, a "
-        f"projection, has no place.{busy}\n\n" + table(head, rows) + _literal(real_records)
+        "## Run time\n\nWarm times, after a first call that compiles code; in brackets cold times: import, "
+        "a small first call, and the call itself. In small print the paper's times, on another machine and, "
+        "for stand-ins and subsets, on other data. All methods start from the raw matrix and use all cores; "
+        "times include the reduction to 50 components. PCA, a projection, is not ranked."
+        f"{busy}\n\n" + table(head, rows) + _literal(real_records)
     )
 
 

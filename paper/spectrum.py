@@ -62,22 +62,23 @@ def main(folder: str | None) -> None:
         results.put("paul15", stamp(status="no data", reason=str(error)))
         return
     rows = np.sort(np.random.default_rng(1).choice(len(X), N_POINTS, replace=False))
-    found = {}
+    results_by_variant = {}
     for name, V in variants(X).items():
         values = singular_values(V[rows].astype(np.float64))
         ranks = effective_rank(values)
         quantiles = np.quantile(values[:, :N_SHOWN], QUANTILES, axis=0)
-        found[name] = {
+        results_by_variant[name] = {
             "mean_effective_rank": float(ranks.mean()),
             "effective_ranks": np.round(ranks, 3).tolist(),
             "singular_values": np.round(quantiles, 4).tolist(),
         }
     results.put(
-        "paul15", stamp(status="ok", seed=1, note=note, quantiles=QUANTILES, variants=found)
+        "paul15",
+        stamp(status="ok", seed=1, note=note, quantiles=QUANTILES, variants=results_by_variant),
     )
 
 
-# ------------------------------------------------------------------ what the report says
+# ------------------------------------------------------------------ text of the report
 
 
 def section(records: Records) -> str:
@@ -85,14 +86,14 @@ def section(records: Records) -> str:
     if record is None:
         return ""
     if record["status"] != "ok":
-        return f"## How many angles are there?\n\nNot run: {record['reason']}\n"
+        return f"## Effective rank of the angles\n\nNot run: {record['reason']}\n"
     ranks = ", ".join(
-        f"{shown(found['mean_effective_rank'], 1)} ({name})"
-        for name, found in record["variants"].items()
+        f"{shown(variant['mean_effective_rank'], 1)} ({name})"
+        for name, variant in record["variants"].items()
     )
     return (
-        f"## How many angles are there?\n\nAt each of {N_POINTS} random points of Paul15, the matrix of "
-        "the cosines of all angles has a low effective rank, which is why a few legs do for many. "
-        f"Mean effective rank: {ranks}; the paper: {PAPER_RANK}. It depends on what the angles are "
-        "taken in, which the paper does not say.\n"
+        f"## Effective rank of the angles\n\nAt each of {N_POINTS} random points of Paul15, the matrix of "
+        "the cosines of all angles has a low effective rank, so that a few legs can represent all. "
+        f"Mean effective rank: {ranks}; the paper: {PAPER_RANK}. It depends on the space in which "
+        "angles are computed, which the paper does not state.\n"
     )

@@ -334,7 +334,7 @@ def test_a_miss_is_explained_by_algorithm_1():
     better = {("unif5", "mercat-algorithm1", None): {"angle": Number(0.67)}}
     assert "not the objective" in claims.explanation(miss, same, "")
     solver = {**better, ("unif5", "mercat-absolute", None): {"angle": Number(0.52)}}
-    assert "it is the lower loss" in claims.explanation(miss, solver, "")
+    assert "the cause is the lower loss" in claims.explanation(miss, solver, "")
     calibration = {**better, ("unif5", "mercat-absolute", None): {"angle": Number(0.66)}}
     assert "calibrated objective" in claims.explanation(miss, calibration, "")
     assert "calibrated objective" in claims.explanation(miss, better, "")
