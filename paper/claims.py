@@ -81,8 +81,8 @@ def comparisons(results: Results, table: str, method: str = "mercat") -> list[Co
         Comparison(
             name, m, ours[m], paper[name, m, "mercat"], verdict(ours[m], paper[name, m, "mercat"])
         )
-        for (name, which, reduced), ours in results.items()
-        if which == method and reduced is None
+        for (name, run_method, n_components), ours in results.items()
+        if run_method == method and n_components is None
         for m in MEASURES
         if (name, m, "mercat") in paper
     ]

@@ -16,8 +16,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 2) -> 
 
 def best(numbers: Sequence[Number | None]) -> list[str]:
     """Numbers as text, the highest (as shown, with two decimals) in bold; None is a dash."""
-    present = [n.mean for n in numbers if n is not None]
-    top = shown(max(present)) if present else None
+    means = [n.mean for n in numbers if n is not None]
+    top = shown(max(means)) if means else None
     return ["-" if n is None else f"**{n}**" if shown(n.mean) == top else str(n) for n in numbers]
 
 

@@ -88,12 +88,12 @@ def collect(records: Records) -> dict[tuple[str, str], dict[str, Score]]:
     return {key: {m: Score(v) for m, v in scores.items()} for key, scores in scores_by_key.items()}
 
 
-def _sets(found: Results) -> list[str]:
-    return [name for name in SETS if any(key[0] == name for key in found)]
+def _sets(results: Results) -> list[str]:
+    return [name for name in SETS if any(key[0] == name for key in results)]
 
 
-def _variants(found: Results) -> list[str]:
-    return [variant.key for variant in VARIANTS if any(key[1] == variant.key for key in found)]
+def _variants(results: Results) -> list[str]:
+    return [variant.key for variant in VARIANTS if any(key[1] == variant.key for key in results)]
 
 
 def _cell(number: Score, *, spread: bool, digits: int = 3) -> str:
@@ -104,36 +104,36 @@ def _cell(number: Score, *, spread: bool, digits: int = 3) -> str:
 # ------------------------------------------------------------------ tables
 
 
-def table(found: Results, measure: str, *, spread: bool = False) -> str:
+def table(results: Results, measure: str, *, spread: bool = False) -> str:
     """A measure of every method on every set; the best per set in bold."""
-    names = _sets(found)
+    names = _sets(results)
     rows = []
-    for key in _variants(found):
+    for key in _variants(results):
         cells = []
         for name in names:
-            number = found.get((name, key), {}).get(measure)
+            number = results.get((name, key), {}).get(measure)
             if number is None:
                 cells.append("-")
             elif measure == "seconds":
                 cells.append(f"{number.mean:.2g}" if number.mean < 99.5 else f"{number.mean:.0f}")
             else:
                 text = _cell(number, spread=spread)
-                top = measure in COMPARED and number.mean >= _best(found, name, measure) - 5e-4
+                top = measure in COMPARED and number.mean >= _best(results, name, measure) - 5e-4
                 cells.append(f"**{text}**" if top else text)
         rows.append([TITLES[key], *cells])
     return markdown.table(["method", *(SETS[name].title for name in names)], rows, left=1)
 
 
-def _best(found: Results, name: str, measure: str) -> float:
-    return max(numbers[measure].mean for key, numbers in found.items() if key[0] == name)
+def _best(results: Results, name: str, measure: str) -> float:
+    return max(numbers[measure].mean for key, numbers in results.items() if key[0] == name)
 
 
-def structureless_table(found: Results) -> str:
+def structureless_table(results: Results) -> str:
     """Clumps on maps of data without clumps; 0 is correct."""
-    names = [name for name in STRUCTURELESS if any(key[0] == name for key in found)]
+    names = [name for name in STRUCTURELESS if any(key[0] == name for key in results)]
     rows = []
-    for key in _variants(found):
-        numbers = [found.get((name, key), {}).get("false structure") for name in names]
+    for key in _variants(results):
+        numbers = [results.get((name, key), {}).get("false structure") for name in names]
         if any(numbers):
             rows.append([TITLES[key], *("-" if n is None else shown(n.mean) for n in numbers)])
     return markdown.table(["method", *(STRUCTURELESS[n].title for n in names)], rows, left=1)
@@ -170,12 +170,12 @@ class Loss(NamedTuple):
     rivals: list[Better]  # the best first
 
 
-def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
+def losses(results: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
     """All losses: against the default in angles and distances, else against the best `detail`."""
     all_losses = []
     for measure in measures:
-        for name in _sets(found):
-            scores_on_set = {key[1]: n[measure] for key, n in found.items() if key[0] == name}
+        for name in _sets(results):
+            scores_on_set = {key[1]: n[measure] for key, n in results.items() if key[0] == name}
             mercat_scores = {key: n for key, n in scores_on_set.items() if key.startswith("mercat")}
             if DEFAULT not in mercat_scores:
                 continue
@@ -194,10 +194,10 @@ def losses(found: Results, measures: Sequence[str] = COMPARED) -> list[Loss]:
     return all_losses
 
 
-def losses_table(found: Results) -> str:
+def losses_table(results: Results) -> str:
     """Table of losses: the better methods, their margins, and whether these exceed the spread over draws."""
     rows = []
-    for loss in losses(found):
+    for loss in losses(results):
         best = f"{_cell(loss.best[1], spread=True)} at {loss.best[0].split()[1]}"
         ours = _cell(loss.ours, spread=True)
         rivals = ", ".join(map(str, loss.rivals))
@@ -206,13 +206,13 @@ def losses_table(found: Results) -> str:
     return markdown.table(head, rows) if rows else "No rival is better in any measure on any set.\n"
 
 
-def claims_text(found: Results, notes: Mapping[str, str], *, brief: bool = False) -> str:
+def claims_text(results: Results, notes: Mapping[str, str], *, brief: bool = False) -> str:
     """Text on where Mercat's default is best in angles and distances; without numbers if `brief`."""
-    names = [name for name in _sets(found) if (name, DEFAULT) in found]
+    names = [name for name in _sets(results) if (name, DEFAULT) in results]
     if not names:
         return "*Not measured yet.*\n"
-    lost = losses(found, CLAIMED)
-    angles, distances = ([loss for loss in lost if loss.measure == m] for m in CLAIMED)
+    claimed_losses = losses(results, CLAIMED)
+    angles, distances = ([loss for loss in claimed_losses if loss.measure == m] for m in CLAIMED)
     far = [loss for loss in distances if loss.rivals[0].by.mean > CLOSE]
     text = (
         f"Among all methods, Mercat with its defaults preserves angles best on {len(names) - len(angles)} "
@@ -301,10 +301,10 @@ def versions(records: Records) -> str:
 # ------------------------------------------------------------------ neighbourhoods against distances
 
 
-def curve(found: Results, name: str, method: str, seeds_of: Score | None = None) -> np.ndarray:
+def curve(results: Results, name: str, method: str, seeds_of: Score | None = None) -> np.ndarray:
     """Neighbourhoods and distances (values, 2) of a method by setting, over all seeds or those of a score."""
     keys = (Variant(method, value).key for value in DIALS[method][1])
-    scores = [found[name, key] for key in keys if (name, key) in found]
+    scores = [results[name, key] for key in keys if (name, key) in results]
     points = [[s[m] for m in ("neighborhood", "distance")] for s in scores]
     restricted = [[s if seeds_of is None else s.over(seeds_of) for s in pair] for pair in points]
     means = [[s.mean for s in pair] for pair in restricted if all(s.values for s in pair)]
@@ -319,39 +319,39 @@ def above(line: np.ndarray, point: np.ndarray, by: float = 0.0) -> bool:
     return not bool(np.any(np.all(points_on_line >= point - by - 1e-9, axis=1)))
 
 
-def above_mercat(found: Results, by: float = 0.0) -> dict[str, list[str]]:
+def above_mercat(results: Results, by: float = 0.0) -> dict[str, list[str]]:
     """For each set, the rivals' points above Mercat's curve by more than `by`."""
-    result: dict[str, list[str]] = {}
-    for name in _sets(found):
-        if (name, DEFAULT) not in found:
+    keys_above: dict[str, list[str]] = {}
+    for name in _sets(results):
+        if (name, DEFAULT) not in results:
             continue
-        result[name] = []
-        for (owner, key), n in found.items():
+        keys_above[name] = []
+        for (owner, key), n in results.items():
             if owner != name or key.startswith("mercat"):
                 continue
-            line = curve(found, name, "mercat", n["distance"])
+            line = curve(results, name, "mercat", n["distance"])
             point = np.array([n["neighborhood"].mean, n["distance"].mean])
             if len(line) and above(line, point, by):
-                result[name].append(key)
-    return result
+                keys_above[name].append(key)
+    return keys_above
 
 
-def tradeoff_text(found: Results) -> str:
+def tradeoff_text(results: Results) -> str:
     """Text on the number of sets without rivals above Mercat's curve, and on the rivals elsewhere."""
-    points = above_mercat(found)
+    points = above_mercat(results)
     if not points:
         return "*Not measured yet.*\n"
     order = list(TITLES)
-    clear = above_mercat(found, CLOSE)
+    clearly_above = above_mercat(results, CLOSE)
     text = (
         f"On {sum(not keys for keys in points.values())} of {len(points)} sets no point of another method "
-        f"lies above Mercat's curve, on {sum(not keys for keys in clear.values())} none by more than "
+        f"lies above Mercat's curve, on {sum(not keys for keys in clearly_above.values())} none by more than "
         f"{shown(CLOSE, 3)} in both."
     )
     each = "; ".join(
         f"{SETS[name].title}: "
         + ", ".join(
-            TITLES[key] + ("" if key in clear[name] else f" (by at most {shown(CLOSE, 3)})")
+            TITLES[key] + ("" if key in clearly_above[name] else f" (by at most {shown(CLOSE, 3)})")
             for key in sorted(keys, key=order.index)
         )
         for name, keys in points.items()
@@ -362,15 +362,15 @@ def tradeoff_text(found: Results) -> str:
 
 def main() -> Path | None:
     """Draw the figure, which the site also shows, and return its path."""
-    found = collect(read())
-    if not _sets(found):
+    results = collect(read())
+    if not _sets(results):
         return None
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    fig = figure(found)
+    fig = figure(results)
     fig.savefig(FIGURE, dpi=100)
     plt.close(fig)
     return FIGURE
@@ -380,25 +380,25 @@ COLORS = {"mercat": "#0072B2", "dreams": "#D55E00", "squad-hybrid": "#009E73"}
 _MARKERS = "s^vD<>pPXhd*"
 
 
-def figure(found: Results) -> Any:
+def figure(results: Results) -> Any:
     """Neighbourhoods against distances: methods with several settings as curves, others as points, per set.
 
     Methods with much worse distances than all curves are hollow, at the lower edge.
     """
     import matplotlib.pyplot as plt
 
-    names = _sets(found)
+    names = _sets(results)
     columns = 4
     rows = -(-(len(names) + 1) // columns)
     fig, axes = plt.subplots(
         rows, columns, figsize=(3.5 * columns, 3.1 * rows), layout="constrained", squeeze=False
     )
-    others = [key for key in _variants(found) if key.split()[0] not in COLORS]
+    others = [key for key in _variants(results) if key.split()[0] not in COLORS]
     marker_styles = {key: (_MARKERS[i % len(_MARKERS)], f"C{i}") for i, key in enumerate(others)}
     handles: dict[str, Any] = {}
     for ax, name in zip(axes.flat, names, strict=False):
-        curves = {method: curve(found, name, method) for method in COLORS}
-        scores_on_set = {key: n for (owner, key), n in found.items() if owner == name}
+        curves = {method: curve(results, name, method) for method in COLORS}
+        scores_on_set = {key: n for (owner, key), n in results.items() if owner == name}
         top = max(n["distance"].mean for n in scores_on_set.values())
         lowest = min([top - 0.1, *(line[:, 1].min() for line in curves.values() if len(line))])
         floor = lowest - 0.15 * (top - lowest)
@@ -440,13 +440,13 @@ def figure(found: Results) -> Any:
 # ------------------------------------------------------------------ which method for which question
 
 
-def leaders_table(found: Results) -> str:
+def leaders_table(results: Results) -> str:
     """For each measure, the settings of Mercat and of rivals with the best mean rank over the sets.
 
     Ranks are those of the first draw or seed, which all methods have. Only methods that were measured on
     all of Mercat's sets are ranked.
     """
-    names = [name for name in _sets(found) if (name, DEFAULT) in found]
+    names = [name for name in _sets(results) if (name, DEFAULT) in results]
     rows = []
     for measure in COMPARED:
         ranks: dict[str, list[int]] = {}
@@ -454,7 +454,7 @@ def leaders_table(found: Results) -> str:
         for name in names:
             values_on_set = {
                 key[1]: n[measure].values[SEEDS[0]]
-                for key, n in found.items()
+                for key, n in results.items()
                 if key[0] == name and SEEDS[0] in n[measure].values
             }
             for key, value in values_on_set.items():
@@ -480,8 +480,8 @@ def leaders_table(found: Results) -> str:
 
 def section(records: Records) -> str:
     """Section of the report, or nothing without results."""
-    found = collect(records)
-    if not _sets(found):
+    results = collect(records)
+    if not _sets(results):
         return ""
     parts = [
         "## Comparison with the strongest rivals\n",
@@ -493,25 +493,25 @@ def section(records: Records) -> str:
         "the first. The best is in bold, to three decimals. A rival is compared with Mercat on the draws "
         "that it was measured on.\n",
         notes_list(records),
-        claims_text(found, notes(records)),
+        claims_text(results, notes(records)),
         "### Losses\n",
         "Every rival that preserves angles or distances better than Mercat's default, or scores higher in "
         "another measure than all values of `detail`.\n",
-        losses_table(found),
+        losses_table(results),
     ]
     for measure, name in NAMES.items():
         parts += [
             f"### {name[0].upper()}{name[1:]}\n",
             _about(measure),
-            table(found, measure, spread=True),
+            table(results, measure, spread=True),
         ]
     parts += [
         "### False structure\n",
         "Clumps on maps of 2,000 points that have none: uniform in the ball of 5 dimensions, and Gaussian "
         "with the spectrum of MNIST. 0 is a smooth density; above are clumps, below an even spacing.\n",
-        structureless_table(found),
+        structureless_table(results),
         "### The trade between neighbourhoods and distances\n",
-        tradeoff_text(found),
+        tradeoff_text(results),
         f"![Neighbourhoods against distances, by set](../docs/images/{FIGURE.name})\n",
         versions(records),
         f"Did not run:\n\n{not_run(records)}" if not_run(records) else "Every method ran.\n",

@@ -71,13 +71,13 @@ def _wins(results: claims.Results, rivals: tuple[str, ...], rivals_named: str) -
             f" {close} of these {sum(c.won for c in contests)} leads are within two standard deviations, "
             "so the order may differ between draws."
         )
-    lost = [
+    not_best = [
         f"{SETS[c.name].title}, {c.measure}: {shown(c.ours.mean, 3)} against "
         f"{title(c.rival)}'s {shown(c.theirs.mean, 3)}"
         for c in contests
         if not c.won
     ]
-    return text + (f" Not best: {'; '.join(lost)}." if lost else "")
+    return text + (f" Not best: {'; '.join(not_best)}." if not_best else "")
 
 
 def _other_data(results: claims.Results, notes: Mapping[str, str]) -> str | None:
@@ -214,10 +214,10 @@ def _peers_against_paper(results: claims.Results, name: str) -> str:
     parts = []
     for method in PEERS:
         differences_by_measure: dict[str, list[float]] = {"angle": [], "distance": []}
-        for (set_name, which, reduced), ours in results.items():
+        for (set_name, run_method, n_components), ours in results.items():
             for measure, differences in differences_by_measure.items():
                 theirs = paper.get((set_name, measure, method))
-                if which == method and reduced is None and theirs is not None:
+                if run_method == method and n_components is None and theirs is not None:
                     differences.append(ours[measure].mean - theirs.mean)
         if differences_by_measure["angle"]:
             angle, distance = (f"{np.mean(v):+.2f}" for v in differences_by_measure.values())

@@ -155,7 +155,9 @@ def _theorem1(rows: Any, strength: Any) -> str:
     equal, _ = PROFILES
     by_strength = errors(strength, equal, "singular vectors")
     slope = exponent({s: error for s, error in by_strength.items() if s >= 4})
-    at_four = [[n, abs(lost - predicted)] for n, s, _, lost, predicted in rows if s == 4]
+    at_four = [
+        [n, abs(lost_fraction - predicted)] for n, s, _, lost_fraction, predicted in rows if s == 4
+    ]
     deviations = means(at_four, 0, 1)
     first, last = min(deviations), max(deviations)
     return (

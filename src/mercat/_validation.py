@@ -86,40 +86,42 @@ def check_init(init: Any, n: int) -> str | np.ndarray:
     """Validate `init` for n points: return unit vectors (n x 3), or the name of a method."""
     if isinstance(init, str):
         return init
-    given = np.asarray(init, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] != 3:
-        raise ValueError(f"init must be {PARAMETERS['init'].rule}, got {given.shape}.")
-    if not np.isfinite(given).all():
+    positions = np.asarray(init, dtype=np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 3:
+        raise ValueError(f"init must be {PARAMETERS['init'].rule}, got {positions.shape}.")
+    if not np.isfinite(positions).all():
         raise ValueError("init must be finite, got NaN or infinity.")
-    if not (np.abs(given).max(axis=1) > 0).all():
+    if not (np.abs(positions).max(axis=1) > 0).all():
         raise ValueError("init must have no row of zeros: a zero vector has no direction.")
-    directions = np.asarray(normalize(given))
-    rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(given))))
+    directions = np.asarray(normalize(positions))
+    rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(positions))))
     if rank < 3:
         raise ValueError(
             f"init must span three dimensions, got rank {rank}: points on one great circle "
             "cannot leave it."
         )
-    if len(given) != n:
-        raise ValueError(f"init must have a row for each of the {n} points of X, got {len(given)}.")
+    if len(positions) != n:
+        raise ValueError(
+            f"init must have a row for each of the {n} points of X, got {len(positions)}."
+        )
     return directions
 
 
 def check_positions(align_to: Any, n: int) -> np.ndarray:
     """Validate positions on another map: return unit vectors (n x 3), NaN for points that are not on it."""
-    given = np.array(align_to, dtype=np.float64)
-    if given.shape != (n, 3):
+    positions = np.array(align_to, dtype=np.float64)
+    if positions.shape != (n, 3):
         raise ValueError(
-            f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {given.shape}."
+            f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {positions.shape}."
         )
-    known = ~np.isnan(given).any(axis=1)
+    known = ~np.isnan(positions).any(axis=1)
     if known.sum() < LEAST_ANCHORS:
         raise ValueError(
             f"align_to must have positions of at least {LEAST_ANCHORS} points, got {known.sum()}."
         )
-    given[known] = check_unit("align_to", given[known])
-    given[~known] = np.nan
-    return given
+    positions[known] = check_unit("align_to", positions[known])
+    positions[~known] = np.nan
+    return positions
 
 
 def rows_with_detail(model: Any, source: RowSource) -> np.ndarray | None:

@@ -44,7 +44,7 @@ from ._draw.scanpy import (
     save_and_show,
 )
 from .viewer._columns import read_frame
-from .viewer._genes import MOST_GENES
+from .viewer._genes import MAX_GENES
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -354,8 +354,8 @@ def explore(
         values = column(adata, name, name=parameter, **source)
         columns[name] = with_stored_colors(adata.uns, values)
     options = {"color": color, "point_loss": loss, "uncertainty": uncertainty, **options}
-    if isinstance(genes, int) and genes > MOST_GENES:
-        raise ValueError(f"genes must be at most {MOST_GENES}, got {genes}.")
+    if isinstance(genes, int) and genes > MAX_GENES:
+        raise ValueError(f"genes must be at most {MAX_GENES}, got {genes}.")
     if genes is not None:
         options["genes"] = gene_matrix(adata, genes, **source)
     first = next(iter(Y.values()))

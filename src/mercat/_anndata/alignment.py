@@ -13,7 +13,7 @@ from .maps import stored_model
 if TYPE_CHECKING:
     from anndata import AnnData
 
-_LEAST_LABELS = 3
+_MIN_LABELS = 3
 
 
 def shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
@@ -55,9 +55,9 @@ def shared_labels(
     labels = np.intersect1d(
         labels_adata[adata.obs[column].notna()], labels_other[other.obs[column].notna()]
     )
-    if len(labels) < _LEAST_LABELS:
+    if len(labels) < _MIN_LABELS:
         raise ValueError(
-            f"align_on must name a column with at least {_LEAST_LABELS} labels in common, got "
+            f"align_on must name a column with at least {_MIN_LABELS} labels in common, got "
             f"{len(labels)} of {column!r}."
         )
     return _centers(Y, labels_adata, labels), _centers(Y_other, labels_other, labels)

@@ -144,20 +144,20 @@ def gene_matrix(
         )
     counts = Counter(shown_names)
     labels = [
-        shown if counts[shown] == 1 else f"{shown} ({gene})"
-        for shown, gene in zip(shown_names, gene_names, strict=True)
+        name if counts[name] == 1 else f"{name} ({gene})"
+        for name, gene in zip(shown_names, gene_names, strict=True)
     ]
     return values[:, indices], labels
 
 
-def _gene_indices(names: Any, var_names: Any, wanted: list[str]) -> list[int]:
+def _gene_indices(names: Any, var_names: Any, keys: list[str]) -> list[int]:
     indices = []
-    for key in wanted:
-        known = names if key in names or key not in var_names else var_names
-        if key not in known:
+    for key in keys:
+        index = names if key in names or key not in var_names else var_names
+        if key not in index:
             raise ValueError(f"genes must be names of genes, got {key!r}{_suggestion(key, names)}.")
-        _check_unique_name("genes", key, known, "a gene", "call adata.var_names_make_unique()")
-        indices.append(int(known.get_loc(key)))
+        _check_unique_name("genes", key, index, "a gene", "call adata.var_names_make_unique()")
+        indices.append(int(index.get_loc(key)))
     return indices
 
 
@@ -168,8 +168,8 @@ def _most_variable(var: Any, values: Any, n_genes: int) -> list[int]:
     variance = mean_squares - means * means
     if "highly_variable" in var:
         variance = np.where(np.asarray(var["highly_variable"], dtype=bool), variance, -np.inf)
-    chosen = np.argsort(-variance, kind="stable")[:n_genes]
-    return sorted(int(index) for index in chosen if variance[index] > -np.inf)
+    indices = np.argsort(-variance, kind="stable")[:n_genes]
+    return sorted(int(index) for index in indices if variance[index] > -np.inf)
 
 
 def _check_unique_name(name: str, key: str, names: Any, what: str, advice: str) -> None:

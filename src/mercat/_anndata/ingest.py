@@ -322,10 +322,10 @@ def transfer_labels(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
     np.add.at(counts, (np.arange(len(indices))[:, None], votes), weight)
     winner = counts.argmax(axis=1)
     fractions = (votes == winner[:, None]).mean(axis=1)
-    chosen = pd.Categorical.from_codes(
+    labels_of_query = pd.Categorical.from_codes(
         winner - 1, categories=categorical.categories, ordered=categorical.ordered
     )
-    return chosen, fractions
+    return labels_of_query, fractions
 
 
 def label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:

@@ -15,9 +15,9 @@ from .window import Window
 
 Floats = NDArray[np.float64]
 
-_LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
-_TEXT = "#5A6570"
-_SMALL = "x-small"
+_LINE_STYLE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
+_TEXT_COLOR = "#5A6570"
+_SMALL_FONT = "x-small"
 # Minimum distance of tick labels below a map, as a fraction of its width and in points.
 _LABEL_GAP, _LABEL_WIDTH = 0.08, 27
 # Labels of the scale of stretch, relative to the equator: the first row with three on the map is used.
@@ -90,7 +90,7 @@ def draw_frame(
         _label_parallels(ax, projection, center)
     if geometry.unbounded and stretch and not is_narrow(ax):
         _draw_stretch(ax, window.low[1], window.high[1])
-    ax.plot(*graticule(projection, center, window).T, solid_capstyle="butt", **_LINE)
+    ax.plot(*graticule(projection, center, window).T, solid_capstyle="butt", **_LINE_STYLE)
     _set_limits(ax, window)
     return notes
 
@@ -176,11 +176,11 @@ def _drop_close(
     positions: list[float], levels: list[float], min_gap: float
 ) -> tuple[list[float], list[float]]:
     """Leave out tick labels that would overlap the previous one, as near a rim, where lines are dense."""
-    kept: list[tuple[float, float]] = []
+    labels: list[tuple[float, float]] = []
     for position, level in sorted(zip(positions, levels, strict=True)):
-        if not kept or position - kept[-1][0] >= min_gap:
-            kept.append((position, level))
-    return [position for position, _ in kept], [level for _, level in kept]
+        if not labels or position - labels[-1][0] >= min_gap:
+            labels.append((position, level))
+    return [position for position, _ in labels], [level for _, level in labels]
 
 
 def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], list[float]]:
@@ -206,7 +206,7 @@ def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
     heights, names = max(rows, key=lambda row: min(len(set(row[1])), 3))
     right = ax.secondary_yaxis("right")
     right.set_yticks(heights, names)
-    right.set_ylabel("stretch", fontsize=_SMALL, color=_TEXT)
+    right.set_ylabel("stretch", fontsize=_SMALL_FONT, color=_TEXT_COLOR)
     _style_ticks(right)
 
 
@@ -234,9 +234,15 @@ def is_narrow(ax: Any) -> bool:
 
 
 def _style_ticks(ax: Any) -> None:
-    ax.tick_params(labelsize=_SMALL, labelcolor=_TEXT, color=_LINE["color"], length=2.5, width=0.5)
+    ax.tick_params(
+        labelsize=_SMALL_FONT,
+        labelcolor=_TEXT_COLOR,
+        color=_LINE_STYLE["color"],
+        length=2.5,
+        width=0.5,
+    )
     for spine in ax.spines.values():
-        spine.set(color=_LINE["color"], linewidth=0.6)
+        spine.set(color=color, linewidth=0.6)
 
 
 def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
@@ -274,8 +280,8 @@ def _label_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
             textcoords="offset points",
             ha="right",
             va="center",
-            fontsize=_SMALL,
-            color=_TEXT,
+            fontsize=_SMALL_FONT,
+            color=_TEXT_COLOR,
             annotation_clip=True,
         )
 
@@ -301,7 +307,7 @@ def write_note(ax: Any, sentences: Sequence[str]) -> None:
     if not sentences:
         return
     ax.apply_aspect()
-    label = ax.set_xlabel("", loc="left", fontsize=_SMALL, color=_TEXT, parse_math=False)
+    label = ax.set_xlabel("", loc="left", fontsize=_SMALL_FONT, color=_TEXT_COLOR, parse_math=False)
     # A letter is about half as wide as the font is high.
     letters = ax.bbox.width * 72 / ax.figure.dpi / (0.52 * label.get_fontsize())
     label.set_text(textwrap.fill(" ".join(sentences), max(int(letters), 24)))

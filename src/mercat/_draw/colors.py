@@ -68,8 +68,8 @@ class Categories:
         unknown = [name for name in groups if name not in self.names]
         if unknown:
             raise ValueError(f"groups must be among {self.names}, got {unknown[0]!r}.")
-        kept = np.isin(np.arange(len(self.names)), [self.names.index(name) for name in groups])
-        codes = np.where((self.codes >= 0) & kept[self.codes], self.codes, -1)
+        is_kept = np.isin(np.arange(len(self.names)), [self.names.index(name) for name in groups])
+        codes = np.where((self.codes >= 0) & is_kept[self.codes], self.codes, -1)
         return replace(self, codes=codes, missing_label="other")
 
 

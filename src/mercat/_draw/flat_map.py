@@ -58,11 +58,11 @@ class FlatMap:
     def positions(self, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Positions of unit vectors, and a mask of those moved inwards."""
         P = _mercator(Y, self.center)
-        kept = np.clip(P, self.low, self.high)
-        beyond = P - kept
+        clipped = np.clip(P, self.low, self.high)
+        excess = P - clipped
         with np.errstate(invalid="ignore"):
-            shift = np.sign(beyond) * self.margin * (1 - 1 / (1 + np.abs(beyond) / self.margin))
-        return kept + shift, (beyond != 0).any(axis=1)
+            shift = np.sign(excess) * self.margin * (1 - 1 / (1 + np.abs(excess) / self.margin))
+        return clipped + shift, (excess != 0).any(axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """The flat map as a dict that an h5ad file can store."""
@@ -75,10 +75,10 @@ class FlatMap:
         }
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> FlatMap:
+    def from_dict(cls, entry: Mapping[str, Any]) -> FlatMap:
         """The flat map of `to_dict`."""
-        low, high, margin = (np.asarray(kept[name], float) for name in ("low", "high", "margin"))
-        return cls(float(kept["center"]), low, high, margin)
+        low, high, margin = (np.asarray(entry[name], float) for name in ("low", "high", "margin"))
+        return cls(float(entry["center"]), low, high, margin)
 
 
 def _mercator(Y: Floats, center: float) -> Floats:

@@ -112,27 +112,27 @@ def _candidates(anchor: Floats, size: Floats, box: Floats) -> Floats:
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     # Beside its anchor, a name must be moved by half of its width.
     ring = ring * np.array([size[1] + size[0] / 2, size[1]])
-    around = (_DISTANCES[:, None, None] * ring).reshape(-1, 2)
+    offsets = (_DISTANCES[:, None, None] * ring).reshape(-1, 2)
     low = box[0] + size / 2
     high = np.maximum(box[1] - size / 2, low)
-    return np.unique(np.clip(anchor + around, low, high), axis=0)
+    return np.unique(np.clip(anchor + offsets, low, high), axis=0)
 
 
 def _crossings(anchor: Floats, places: Floats, centers: Floats, sizes: Floats) -> Any:
     """For each position, the number of boxes crossed by the line from there to the anchor."""
-    along = places[:, None] + np.linspace(0, 1, 12)[:, None] * (anchor - places)[:, None]
-    return np.sum(_any_within(along[:, None], centers[:, None], sizes[:, None]), axis=1)
+    points = places[:, None] + np.linspace(0, 1, 12)[:, None] * (anchor - places)[:, None]
+    return np.sum(_any_within(points[:, None], centers[:, None], sizes[:, None]), axis=1)
 
 
 def _crossings_of(anchors: Floats, centers: Floats, places: Floats, size: Floats) -> Any:
     """For each position, the number of lines from centres to anchors that cross a box there."""
-    along = centers[:, None] + np.linspace(0, 1, 12)[:, None] * (anchors - centers)[:, None]
-    return np.sum(_any_within(along, places[:, None, None], size), axis=1)
+    points = centers[:, None] + np.linspace(0, 1, 12)[:, None] * (anchors - centers)[:, None]
+    return np.sum(_any_within(points, places[:, None, None], size), axis=1)
 
 
-def _any_within(along: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bool_]:
+def _any_within(points: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bool_]:
     """Whether any of the positions along each line (the second to last axis) lies in a box."""
-    return np.asarray(np.any(np.all(np.abs(along - centers) < sizes / 2, axis=-1), axis=-1))
+    return np.asarray(np.any(np.all(np.abs(points - centers) < sizes / 2, axis=-1), axis=-1))
 
 
 def write(

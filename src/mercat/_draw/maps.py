@@ -169,9 +169,9 @@ def _write(
     }
     font = {name: value for name, value in font_options.items() if value is not None}
     options = {"faint": faint, "important": sizes, **font}
-    drawn, n_lost = labels.write(ax, anchors, names, points, **options)
+    artists, n_lost = labels.write(ax, anchors, names, points, **options)
     if n_lost:
-        for artist in drawn:
+        for artist in artists:
             artist.remove()
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
         legend.make_room(ax)  # the note needs room, too, and may displace another name
@@ -185,6 +185,6 @@ def _left_out(n: int, of: int) -> str:
     return f"{n:,} of {of:,} names {verb} left out for lack of space."
 
 
-def _count_note(which: NDArray[np.bool_], where: str) -> str:
-    verb = "is" if which.sum() == 1 else "are"
-    return f"{which.sum():,} of {len(which):,} points {verb} {where}."
+def _count_note(mask: NDArray[np.bool_], where: str) -> str:
+    verb = "is" if mask.sum() == 1 else "are"
+    return f"{mask.sum():,} of {len(mask):,} points {verb} {where}."

@@ -66,12 +66,13 @@ _TO_LAB = np.array(
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
-# Colours repeat after this many.
-MOST_COLORS = 200
+# Number of different colours; they repeat after these.
+N_COLORS = 200
 # Lightness in OKLab. Darker colours have no visible hue, paler ones no contrast to white.
 _DARKEST, _PALEST = 0.4, 0.88
-# On a dark background, darker colours are lightened at least to this (a contrast of 3 to the globe).
-_DARKEST_ON_DARK, _LEAST_ON_DARK = 0.53, 0.55
+# On a dark background, colours darker than the first are lightened at least to the second (a contrast of 3 to
+# the globe).
+_DARKEST_ON_DARK, _MIN_ON_DARK = 0.53, 0.55
 
 
 def perceived(colors: Floats) -> Floats:
@@ -95,7 +96,7 @@ def _to_hex(rgb: Floats) -> str:
 def categorical(n: int) -> tuple[str, ...]:
     """n colours, "#RRGGBB" each, for white paper; the first k of them are `categorical(k)`.
 
-    They repeat after `MOST_COLORS`.
+    They repeat after `N_COLORS`.
     """
     table = OKABE_ITO if n <= len(OKABE_ITO) else _all_colors()
     return tuple(islice(cycle(table), n))
@@ -109,12 +110,12 @@ def _all_colors() -> tuple[str, ...]:
     candidates = perceived(grid)
     usable = (candidates[0, :, 0] > _DARKEST) & (candidates[0, :, 0] < _PALEST)
     grid, candidates = grid[usable], candidates[:, usable]
-    chosen = list(OKABE_ITO)
+    colors = list(OKABE_ITO)
     nearest = _nearest(candidates, (*OKABE_ITO, MISSING, "#FFFFFF"))
-    while len(chosen) < MOST_COLORS:
-        chosen.append(_to_hex(grid[nearest.argmax()]))
-        nearest = np.minimum(nearest, _nearest(candidates, chosen[-1:]))
-    return tuple(chosen)
+    while len(colors) < N_COLORS:
+        colors.append(_to_hex(grid[nearest.argmax()]))
+        nearest = np.minimum(nearest, _nearest(candidates, colors[-1:]))
+    return tuple(colors)
 
 
 @lru_cache
@@ -128,7 +129,7 @@ def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
     lightened = {k: colors[k] for k in np.flatnonzero(~dark).tolist()}
     for k in np.flatnonzero(dark).tolist():
         lighter = np.tile(lab[k], (32, 1))
-        lighter[:, 0] = np.linspace(_LEAST_ON_DARK, _PALEST, 32)
+        lighter[:, 0] = np.linspace(_MIN_ON_DARK, _PALEST, 32)
         candidates = _from_lab(lighter)
         nearest = _nearest(perceived(candidates), (*set(lightened.values()), MISSING_ON_DARK))
         lightened[k] = _to_hex(candidates[nearest.argmax()])

@@ -226,7 +226,7 @@ def panels(
 
 
 def save_and_show(
-    drawn: list[Any],
+    axes: list[Any],
     basis: str,
     *,
     single: bool,
@@ -235,7 +235,7 @@ def save_and_show(
     return_fig: bool | None,
 ) -> Any:
     """Save and show the figure as requested; return figure, axes or None."""
-    figure = drawn[0].figure
+    figure = axes[0].figure
     if save:
         path = _path(basis.removeprefix("X_"), save)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -248,7 +248,7 @@ def save_and_show(
         return None
     if return_fig:
         return figure
-    return drawn[0] if single else np.array(drawn, dtype=object)
+    return axes[0] if single else np.array(axes, dtype=object)
 
 
 def _path(basis: str, save: bool | str | os.PathLike[str]) -> Path:

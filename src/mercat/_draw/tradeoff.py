@@ -29,13 +29,13 @@ def measure(X: Any, embeddings: Mapping[Any, Any], **options: Any) -> Points:
 def draw(axes: Sequence[Any], dial: Points, others: Points) -> None:
     """Draw values of `detail` as a labelled line, other methods as labelled points."""
     mercat_color, *colors = categorical(max(8, 1 + len(others)))
-    for ax, which, title in zip(axes, (1, 2), ("angle", "distance"), strict=True):
-        path = np.array([(p[0], p[which]) for p in dial.values()])
+    for ax, measure, title in zip(axes, (1, 2), ("angle", "distance"), strict=True):
+        path = np.array([(p[0], p[measure]) for p in dial.values()])
         ax.plot(*path.T, "-o", color=mercat_color, markersize=5, zorder=3)
-        labels = [(name, (p[0], p[which]), mercat_color) for name, p in dial.items()]
+        labels = [(name, (p[0], p[measure]), mercat_color) for name, p in dial.items()]
         for (name, p), color in zip(others.items(), colors, strict=False):
-            ax.plot(p[0], p[which], "D", color=color, markersize=6, zorder=2)
-            labels.append((name, (p[0], p[which]), color))
+            ax.plot(p[0], p[measure], "D", color=color, markersize=6, zorder=2)
+            labels.append((name, (p[0], p[measure]), color))
         for name, position, color in labels:
             ax.annotate(
                 name,

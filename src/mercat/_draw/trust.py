@@ -76,13 +76,13 @@ def draw_regions(
 ) -> str:
     """Draw the regions of points, and lines to their alternative positions; return the key to both."""
     n = len(Y)
-    many = n > _MAX_OUTLINES
-    if many:
+    has_haze = n > _MAX_OUTLINES
+    if has_haze:
         haze_rows = np.random.default_rng(0).permutation(n)[:_MAX_HAZE_POINTS]
         outlines = uncertainty.ellipses(level / 2, rows=np.sort(haze_rows))
         _draw_haze(ax, outlines, projection, center)
     if rows is None:
-        rows = _spread_out(Y, _N_OUTLINES) if many else np.arange(n)
+        rows = _spread_out(Y, _N_OUTLINES) if has_haze else np.arange(n)
     rows = check_rows(rows, n)
     if rows.size:
         outlines = uncertainty.ellipses(level, rows=rows)
@@ -93,20 +93,20 @@ def draw_regions(
         _draw_alternatives(ax, Y[rows[has_alternative]], other[has_alternative], projection, center)
     meanings = {
         f"ellipses: {level:.0%} regions": rows.size > 0,
-        f"haze: {level / 2:.0%} regions": many,
+        f"haze: {level / 2:.0%} regions": has_haze,
         "dashed: alternative positions": has_alternative.any(),
     }
-    return "; ".join(meaning for meaning, drawn in meanings.items() if drawn).capitalize()
+    return "; ".join(meaning for meaning, is_drawn in meanings.items() if is_drawn).capitalize()
 
 
 def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
     """k rows far from each other: the most central one, then each time the one farthest from those before."""
-    chosen = [int(np.argmax(Y @ Y.mean(axis=0)))]
-    nearest = np.sum((Y - Y[chosen[0]]) ** 2, axis=1)
-    while len(chosen) < min(k, len(Y)):
-        chosen.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, np.sum((Y - Y[chosen[-1]]) ** 2, axis=1))
-    return np.array(chosen)
+    rows = [int(np.argmax(Y @ Y.mean(axis=0)))]
+    nearest = np.sum((Y - Y[rows[0]]) ** 2, axis=1)
+    while len(rows) < min(k, len(Y)):
+        rows.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, np.sum((Y - Y[rows[-1]]) ** 2, axis=1))
+    return np.array(rows)
 
 
 def _draw_outlines(

@@ -59,7 +59,7 @@ def dominance_warning(X: Any, features: list[str] | None, metric: str) -> str | 
 
 def class_labels(table: Any, name: str | None, console: Console) -> Any:
     """Classes for the measures that need them, None for missing ones."""
-    from ..metrics._points import LEAST_FOR_ANGLES
+    from ..metrics._points import MIN_POINTS
 
     if name is None:
         return None
@@ -68,8 +68,8 @@ def class_labels(table: Any, name: str | None, console: Console) -> Any:
     if are_measurements(column[~missing].to_numpy()):
         console.note(f"{name!r} holds measurements, not classes: measures of classes are left out.")
         return None
-    if (~missing).sum() < LEAST_FOR_ANGLES:
-        raise BadInput(f"{table.path}: fewer than {LEAST_FOR_ANGLES} rows have a label {name!r}.")
+    if (~missing).sum() < MIN_POINTS:
+        raise BadInput(f"{table.path}: fewer than {MIN_POINTS} rows have a label {name!r}.")
     if missing.any():
         console.note(
             f"{missing.sum():,} of {pluralize(len(column), 'row')} have no label {name!r} and do not count "

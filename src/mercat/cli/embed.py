@@ -120,10 +120,10 @@ def _check_n_rows(table: Table) -> None:
 
 def _in_components(model: Any, summary: dict[str, Any]) -> str:
     """Number of principal components used for the angles, if not all columns."""
-    kept = summary["n_components"]
-    if model.n_spectral != "auto" and kept == summary["n_features"]:
+    n_components = summary["n_components"]
+    if model.n_spectral != "auto" and n_components == summary["n_features"]:
         return ""
-    return f" in the {pluralize(kept, 'principal component')} kept"
+    return f" in the {pluralize(n_components, 'principal component')} kept"
 
 
 def _fit(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, float]:

@@ -104,18 +104,18 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
     return np.array(rows), names, columns
 
 
-def read_columns(path: Path, *wanted: str) -> list[list[str]]:
+def read_columns(path: Path, *names: str) -> list[list[str]]:
     """Read columns of a text table by name."""
     with open_text(path) as file:
         content, delimiter = _delimited(file)
         lines = csv.DictReader(content, delimiter=delimiter)
-        missing = set(wanted) - set(lines.fieldnames or ())
+        missing = set(names) - set(lines.fieldnames or ())
         if missing:
             raise ValueError(
-                f"{path} must have the columns {', '.join(wanted)}, got {lines.fieldnames}."
+                f"{path} must have the columns {', '.join(names)}, got {lines.fieldnames}."
             )
         rows = list(lines)
-    return [[row[name] for row in rows] for name in wanted]
+    return [[row[name] for row in rows] for name in names]
 
 
 def _delimited(file: TextIO) -> tuple[Iterator[str], str]:

@@ -90,8 +90,8 @@ def angle_preservation(
     width = max(n_legs, data.coordinates.shape[1])
     size = max(1, BLOCK // (n_legs * width))
     with Workers(n_threads(-1) if data.on_host else 1) as workers:
-        drawn = _draw_legs(apices, n, n_legs, size, rng)
-        M = np.concatenate(list(workers.map(moments, drawn)))
+        apices_and_legs = _draw_legs(apices, n, n_legs, size, rng)
+        M = np.concatenate(list(workers.map(moments, apices_and_legs)))
     return _correlation(M, n)
 
 

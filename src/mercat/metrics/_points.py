@@ -26,7 +26,7 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
-LEAST_FOR_ANGLES = 3  # points: an apex and two legs
+MIN_POINTS = 3  # points: an apex and two legs
 N_POINTS = 5000  # default size of the sample of points
 
 
@@ -125,7 +125,7 @@ def _as_matrix(X: Any, name: str) -> Array:
             dtype=[np.float64, np.float32],
             input_name=name,
             ensure_all_finite=False,  # `check_finite` emits no warning for large values
-            ensure_min_samples=LEAST_FOR_ANGLES,
+            ensure_min_samples=MIN_POINTS,
             estimator=None,
         )
         check_finite(matrix, name, names=getattr(X, "columns", None))
@@ -134,9 +134,9 @@ def _as_matrix(X: Any, name: str) -> Array:
 
     X = check_tensor(X, name)
     check_finite_tensor(X, name)
-    if X.shape[0] < LEAST_FOR_ANGLES or X.shape[1] < 1:
+    if X.shape[0] < MIN_POINTS or X.shape[1] < 1:
         raise ValueError(
-            f"{name} must have at least {LEAST_FOR_ANGLES} rows and 1 column, got shape {tuple(X.shape)}."
+            f"{name} must have at least {MIN_POINTS} rows and 1 column, got shape {tuple(X.shape)}."
         )
     return X if X.dtype.is_floating_point else X.float()
 

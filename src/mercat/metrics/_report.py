@@ -32,7 +32,7 @@ from ._neighborhood import (
     vote_accuracy,
 )
 from ._points import (
-    LEAST_FOR_ANGLES,
+    MIN_POINTS,
     N_POINTS,
     Geometry,
     check_k,
@@ -221,8 +221,8 @@ def _rows_with_labels(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     known = np.flatnonzero(~is_missing(labels))
     if len(known) == len(labels):
         return X, Y, labels  # without a copy: X may be large, or on disk
-    if len(known) < LEAST_FOR_ANGLES:
+    if len(known) < MIN_POINTS:
         raise ValueError(
-            f"labels must not be missing for at least {LEAST_FOR_ANGLES} points, got {len(known)}."
+            f"labels must not be missing for at least {MIN_POINTS} points, got {len(known)}."
         )
     return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._data.checks import check_choice
 from .._data.columns import few_values, groups
 from .._data.text import check_text
-from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
+from .._draw.palette import MISSING, MISSING_ON_DARK, N_COLORS, categorical, on_dark
 from ._columns import Categories, Column, Dates, Numbers, read_frame
 from ._embeddings import Embedding, read_embeddings
 from ._genes import Genes, read_genes
@@ -262,7 +262,7 @@ def _column_entry(column: Column, arrays: _Arrays, *, is_color: bool) -> dict[st
             "kind": "category",
             "role": "id" if column.names_points and not is_color else None,
             "labels": column.labels,
-            "colors": _colors(column.colors or categorical(min(len(column.labels), MOST_COLORS))),
+            "colors": _colors(column.colors or categorical(min(len(column.labels), N_COLORS))),
             **arrays.add(codes),
         }
     if isinstance(column, Dates):

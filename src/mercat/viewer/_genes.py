@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._data.sparse import checked_csr
 
-MOST_GENES = 2000
+MAX_GENES = 2000
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def read_genes(genes: Any, n: int) -> Genes | None:
         raise ValueError(
             f"genes must have one name per column ({matrix.shape[1]}), got {len(names)} names."
         )
-    if len(names) > MOST_GENES:
+    if len(names) > MAX_GENES:
         raise ValueError(
-            f"genes must have at most {MOST_GENES} columns, got {len(names)}: choose those that matter, "
+            f"genes must have at most {MAX_GENES} columns, got {len(names)}: choose those that matter, "
             "such as the highly variable ones."
         )
     duplicate = _first_duplicate(names)
