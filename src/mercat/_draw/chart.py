@@ -234,12 +234,9 @@ def is_narrow(ax: Any) -> bool:
 
 
 def _style_ticks(ax: Any) -> None:
+    color = _LINE_STYLE["color"]
     ax.tick_params(
-        labelsize=_SMALL_FONT,
-        labelcolor=_TEXT_COLOR,
-        color=_LINE_STYLE["color"],
-        length=2.5,
-        width=0.5,
+        labelsize=_SMALL_FONT, labelcolor=_TEXT_COLOR, color=color, length=2.5, width=0.5
     )
     for spine in ax.spines.values():
         spine.set(color=color, linewidth=0.6)
