@@ -38,7 +38,7 @@ class FiniteNumber(_ParamType):
 
 
 class IntegerOr(_ParamType):
-    """An integer of at least `least`, or one of a few words."""
+    """An integer of at least `least`, or one of several strings, the values of which are in `words`."""
 
     name = "integer"
 
@@ -59,7 +59,7 @@ class IntegerOr(_ParamType):
         except ValueError:
             number = self.least - 1
         if number < self.least:
-            allowed = " or ".join([f"an integer of at least {self.least}", *self.words])
+            allowed = f"an integer of at least {self.least}, or {' or '.join(self.words)}"
             self.fail(f"must be {allowed}, got {value!r}.", param, ctx)
         return number
 

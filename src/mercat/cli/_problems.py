@@ -47,11 +47,11 @@ class Interrupted(Problem):
 
 @contextmanager
 def as_bad_input() -> Iterator[None]:
-    """Turn errors of the library about a file into problems with an exit code."""
+    """Turn ValueError and OSError of the library, whose messages name the file, into BadInput."""
     try:
         yield
     except UnicodeError:
-        raise  # names no file
+        raise  # its message does not name the file
     except ValueError as error:
         raise BadInput(str(error)) from error
     except OSError as error:
@@ -61,7 +61,7 @@ def as_bad_input() -> Iterator[None]:
 
 @contextmanager
 def any_error_as_bad_input(path: Path) -> Iterator[None]:
-    """Turn any exception of a library into a problem that names the file."""
+    """Turn any exception except problems, ImportError and MemoryError into BadInput that names the file."""
     try:
         with as_bad_input():
             yield

@@ -50,7 +50,7 @@ class TextFile:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the last line number and the cells of each row; raise BadInput for a malformed row."""
-        with opened(self.path, self.encoding) as file:
+        with open_text(self.path, self.encoding) as file:
             reader = csv.reader(file, strict=True, **dialect(self.delimiter))
             try:
                 for cells in reader:
@@ -97,7 +97,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
 
     file = detect_dialect(path, options, console)
     try:
-        with opened(path, file.encoding) as stream:
+        with open_text(path, file.encoding) as stream:
             for _ in range(file.n_header):
                 stream.readline()
             frame = pd.read_csv(
@@ -122,7 +122,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
 
 
 @contextmanager
-def opened(path: Path, encoding: str) -> Iterator[TextIO]:
+def open_text(path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a text file, gzipped or not; errors while reading name the line."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
@@ -178,7 +178,7 @@ def detect_dialect(path: Path, options: ReadOptions, console: Console) -> TextFi
         what, name = _BINARY[start]
         raise BadInput(f"{path} is {what}, not text. Name it {name}.")
     encoding = _ENCODINGS.get(start[:2], "utf-8-sig")
-    with opened(path, encoding) as stream:
+    with open_text(path, encoding) as stream:
         lines = _first_lines(stream)
     if not any(line.strip() for line in lines):
         raise BadInput(f"{path} is empty.")
