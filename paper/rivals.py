@@ -489,9 +489,9 @@ def section(records: Records) -> str:
         "defaults and, if it has a trade-off parameter, several values of it (`python -m "
         "benchmarks.rivals`). A method gets 50 principal components if the measures use these; therefore, "
         "and because of the subsets below, numbers differ from those of the tables above. Mean ± standard "
-        f"deviation over up to {len(SEEDS)} draws of synthetic data, or seeds; a number without one is of "
-        "the first. The best is in bold, to three decimals. A rival is compared with Mercat on the draws "
-        "that it was measured on.\n",
+        f"deviation over up to {len(SEEDS)} draws of synthetic data, or seeds; numbers without a deviation "
+        "are of the first only. The best is in bold, to three decimals. A rival is compared with Mercat on "
+        "the draws that it was measured on.\n",
         notes_list(records),
         claims_text(results, notes(records)),
         "### Losses\n",
@@ -510,7 +510,7 @@ def section(records: Records) -> str:
         "Clumps on maps of 2,000 points that have none: uniform in the ball of 5 dimensions, and Gaussian "
         "with the spectrum of MNIST. 0 is a smooth density; above are clumps, below an even spacing.\n",
         structureless_table(results),
-        "### The trade between neighbourhoods and distances\n",
+        "### The trade-off between neighbourhoods and distances\n",
         tradeoff_text(results),
         f"![Neighbourhoods against distances, by set](../docs/images/{FIGURE.name})\n",
         versions(records),
@@ -521,11 +521,11 @@ def section(records: Records) -> str:
 
 def _about(measure: str) -> str:
     return {
-        "recall": "With class-centroid recall and distances (Spearman) the protocol of DREAMS.\n",
-        "centroid recall": "Of the nearest 6 class centroids, or of half of the classes where these are "
-        "fewer than 12. Arcs of 36 degrees are the classes of Circle and Cell cycle.\n",
-        "clumps": "`metrics.false_structure` of the maps. Data with clusters have clumps, too: compare.\n",
-        "seconds": "Of a fit, after a first small call, on a machine shared with other work.\n",
+        "recall": "With class-centroid recall and distances (Spearman), this is the protocol of DREAMS.\n",
+        "centroid recall": "Recall of the 6 nearest class centroids, or of half of the classes if there are "
+        "fewer than 12. The classes of Circle and Cell cycle are arcs of 36 degrees.\n",
+        "clumps": "`metrics.false_structure` of the maps. Data with clusters have clumps, too, so compare methods.\n",
+        "seconds": "Processor time of a fit, after a first small call, on a machine shared with other work.\n",
     }.get(measure, "")
 
 
