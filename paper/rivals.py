@@ -524,8 +524,10 @@ def _about(measure: str) -> str:
         "recall": "With class-centroid recall and distances (Spearman), this is the protocol of DREAMS.\n",
         "centroid recall": "Recall of the 6 nearest class centroids, or of half of the classes if there are "
         "fewer than 12. The classes of Circle and Cell cycle are arcs of 36 degrees.\n",
-        "clumps": "`metrics.false_structure` of the maps. Data with clusters have clumps, too, so compare methods.\n",
-        "seconds": "Processor time of a fit, after a first small call, on a machine shared with other work.\n",
+        "clumps": "`metrics.false_structure` of the maps. Data with clusters have clumps, too, so compare "
+        "methods.\n",
+        "seconds": "Processor time of a fit, after a first small call, on a machine shared with other "
+        "work.\n",
     }.get(measure, "")
 
 
