@@ -378,6 +378,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return model
 
     def _fit_in_place(self, X: Any, align_to: Any) -> None:
+        """Fit this model, which no other thread may use."""
         check_parameters(self)
         rng = generator(self.random_state)
         with self._workers_and_progress() as (workers, progress):
@@ -488,7 +489,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[Any, Any]:
         """Positions and losses of all points, as lazy arrays if X is a Dask array."""
         fit, dtype = solved.fit, output_type(rows)
-        if len(fit.Y) < rows.shape[0]:  # a sample was placed
+        if len(fit.Y) < rows.shape[0]:  # only a sample has been placed so far
             losses_of = functools.partial(judge, rows.to_device(solved.placement))
             return self._place_all(rows, progress), rows.results(losses_of, (), "float64", progress)
         Y = rows.empty(fit.Y.shape, dtype)
