@@ -90,8 +90,8 @@ def _uses_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
             f"layer must be a key of adata.layers {key_list(adata.layers)}, got {layer!r}."
         )
     if use_raw and (layer is not None or adata.raw is None):
-        why = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
-        raise ValueError(f"use_raw must be False where {why}, got True.")
+        reason = "adata.raw is empty" if adata.raw is None else f"layer={layer!r} is given"
+        raise ValueError(f"use_raw must be False where {reason}, got True.")
     if use_raw is None:  # as in scanpy
         return layer is None and adata.raw is not None
     return use_raw

@@ -156,8 +156,8 @@ def handling_stdout_errors() -> Iterator[None]:
             raise
         # The rest of the buffer must not fail again at exit.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        why = error.strerror or error
-        raise BadOutput(f"The result cannot be written to stdout: {why}.") from error
+        reason = error.strerror or error
+        raise BadOutput(f"The result cannot be written to stdout: {reason}.") from error
 
 
 class _Safe:

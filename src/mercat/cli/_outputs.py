@@ -69,8 +69,8 @@ class Outputs:
         self.inputs = [file for path in inputs for file in files_read(path)]
         self._planned: dict[str, Path] = {}
 
-    def plan(self, what: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
-        """Raise unless a file can be written later; None plans nothing."""
+    def plan(self, name: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+        """Register an output file under a name, or raise if it cannot be written later; None is ignored."""
         if path is None:
             return
         if endings and ending(path) not in endings:
@@ -93,7 +93,7 @@ class Outputs:
             raise BadOutput(f"{path} exists. Use --force to replace it.")
         if not os.access(target.parent, os.W_OK):
             raise BadOutput(f"{path} cannot be written: the folder {target.parent} is read-only.")
-        self._planned[what] = path
+        self._planned[name] = path
 
     def write(self, **writers: Callable[[Path], Any]) -> dict[str, str]:
         """Write the planned files, each by a function of its path; if one fails, none is changed.
@@ -103,17 +103,17 @@ class Outputs:
         being_written = None
         try:
             with whole_files(list(self._planned.values())) as parts:
-                for part, (what, path) in zip(parts, self._planned.items(), strict=True):
+                for part, (name, path) in zip(parts, self._planned.items(), strict=True):
                     being_written = path
-                    writers[what](part)
+                    writers[name](part)
                 being_written = None
         except PartlyWritten as error:
             raise BadOutput(f"Only some of the outputs were written: {error}.") from error
         except OSError as error:
-            where = being_written or error.filename2 or error.filename
-            why = error.strerror or error
-            raise BadOutput(f"Nothing was written: {where}: {why}.") from error
-        return {what: str(path) for what, path in self._planned.items()}
+            location = being_written or error.filename2 or error.filename
+            reason = error.strerror or error
+            raise BadOutput(f"Nothing was written: {location}: {reason}.") from error
+        return {name: str(path) for name, path in self._planned.items()}
 
 
 def _is_same(path: Path, other: Path) -> bool:
@@ -246,7 +246,7 @@ def map_writers(embedded: Embedded) -> dict[str, Callable[[Path], None]]:
 
 def echo_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
     """Print what was written; if nothing was, print the map itself."""
-    lines = [*lines, *(f"{what:10} {printable(path)}" for what, path in files.items())]
+    lines = [*lines, *(f"{name:10} {printable(path)}" for name, path in files.items())]
     if files or console.as_json:
         if not files:
             console.note("The map itself was not written: use -o FILE.")

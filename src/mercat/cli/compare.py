@@ -149,18 +149,18 @@ def _run(
 def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
     successful = [o for o in outcomes if o.scores is not None]
     width = max(len(o.title) for o in outcomes)
-    names = list(successful[0].scores) if successful else []
-    headings = [MEANING[name][0] for name in names]
+    measures = list(successful[0].scores) if successful else []
+    headings = [MEANING[name][0] for name in measures]
     lines = (
         [" ".join([" " * width, "      time", *(f"{head:>10}" for head in headings)])]
         if successful
         else []
     )
     for outcome in successful:
-        scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in names)
+        scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in measures)
         lines.append(f"{outcome.title:{width}} {outcome.seconds:8.1f} s {scores}")
     lines += [f"{o.title:{width}} {printable(o.failure)}" for o in outcomes if o.failure]
-    return "\n".join([*lines, *(f"{what} {printable(path)}" for what, path in files.items())])
+    return "\n".join([*lines, *(f"{name} {printable(path)}" for name, path in files.items())])
 
 
 def _as_data(outcomes: list[Outcome], files: dict[str, str]) -> dict[str, Any]:
