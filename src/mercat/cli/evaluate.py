@@ -63,9 +63,9 @@ def evaluate(
     """
     options = _options.read_options(arguments)
     table = read_table(data, options, console)
-    embedding_ = read_embedding(embedding, embedding_key, console)
-    check_rows(table, embedding_)
-    k = resolve_k(k, len(embedding_.Y), console)
+    embedded = read_embedding(embedding, embedding_key, console)
+    check_rows(table, embedded)
+    k = resolve_k(k, len(embedded.Y), console)
     table = replace(table, X=table.dense())
     preparation = Preparation.fit(table, **arguments, metric=metric)
     from .. import metrics
@@ -75,13 +75,11 @@ def evaluate(
         console.warn(sentence)
     scores = metrics.report(
         to_metric(X, metric),
-        embedding_.Y,
+        embedded.Y,
         class_labels(table, options.label, console),
         k=k,
         n_points=n_points,
         random_state=random_state,
         verbose=console.progress,
     )
-    console.result(
-        repr(scores), {"n_points": len(embedding_.Y), "measures": scores_as_data(scores)}
-    )
+    console.result(repr(scores), {"n_points": len(embedded.Y), "measures": scores_as_data(scores)})

@@ -133,8 +133,8 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
     }
     from .._solve.diagnostics import SHARED
 
-    warnings_ = {} if faults else {m: dominance_warning(table.X, table.features, m) for m in SHARED}
-    sentences = {metric: sentence for metric, sentence in warnings_.items() if sentence}
+    dominance = {} if faults else {m: dominance_warning(table.X, table.features, m) for m in SHARED}
+    sentences = {metric: sentence for metric, sentence in dominance.items() if sentence}
     return {
         **({"dominating": sentences} if sentences else {}),
         "data": str(path),
