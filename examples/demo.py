@@ -1,4 +1,4 @@
-"""Embed the digits and the Smiley with and without detail, print measures, and write maps and explorers."""
+"""Embed the digits and the Smiley data with and without detail; write measures, maps and explorers."""
 
 from __future__ import annotations
 

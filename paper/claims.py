@@ -53,24 +53,22 @@ def contests(results: Results, rivals: tuple[str, ...]) -> list[Contest]:
 
     `results` are by set, method and number of components given to the method.
     """
-    all_contests = []
+    found = []
     for name in SETS:
         if (name, "mercat", None) not in results:
             continue
-        rival_results = [(k[1], v) for k, v in results.items() if k[0] == name and k[1] in rivals]
-        for measure in ("angle", "distance") if rival_results else ():
-            rival, their_scores = max(
-                ((m, v[measure]) for m, v in rival_results), key=lambda pair: pair[1].mean
-            )
+        field = [(k[1], v) for k, v in results.items() if k[0] == name and k[1] in rivals]
+        for measure in ("angle", "distance") if field else ():
+            rival, theirs = max(((m, v[measure]) for m, v in field), key=lambda pair: pair[1].mean)
             ours = results[name, "mercat", None][measure]
-            all_contests.append(Contest(name, measure, ours, rival, their_scores))
-    return all_contests
+            found.append(Contest(name, measure, ours, rival, theirs))
+    return found
 
 
-def wins(all_contests: list[Contest]) -> Wins:
-    sets = {c.name for c in all_contests}
+def wins(found: list[Contest]) -> Wins:
+    sets = {c.name for c in found}
     angle, distance = (
-        {c.name for c in all_contests if c.measure == m and c.won} for m in ("angle", "distance")
+        {c.name for c in found if c.measure == m and c.won} for m in ("angle", "distance")
     )
     return Wins(len(angle), len(distance), len(angle & distance), len(sets))
 
@@ -81,8 +79,8 @@ def comparisons(results: Results, table: str, method: str = "mercat") -> list[Co
         Comparison(
             name, m, ours[m], paper[name, m, "mercat"], verdict(ours[m], paper[name, m, "mercat"])
         )
-        for (name, run_method, n_components), ours in results.items()
-        if run_method == method and n_components is None
+        for (name, which, reduced), ours in results.items()
+        if which == method and reduced is None
         for m in MEASURES
         if (name, m, "mercat") in paper
     ]
@@ -92,31 +90,31 @@ def explanation(comparison: Comparison, others: Results, note: str) -> str:
     """Explain a number below the paper's, as far as the results allow."""
     name, measure = comparison.name, comparison.measure
     if note.startswith("stand-in"):
-        return "other data: the paper's are not available."
+        return "The data differ: the paper's are not available."
     reasons = []
     literal = others.get((name, "mercat-algorithm1", None))
     absolute = others.get((name, "mercat-absolute", None))
     if literal is not None and verdict(literal[measure], comparison.paper) == "miss":
         reasons.append(
-            f"Algorithm 1, as run here, gives {literal[measure]} too: the data, their preprocessing or "
-            "settings that the paper does not state differ, not the objective"
+            f"Algorithm 1 also gives only {literal[measure]} here, so the cause is not the objective, but "
+            "the data, their preprocessing, or settings that the paper does not state."
         )
     elif literal is not None and absolute is not None and _as_low(absolute, comparison):
         reasons.append(
-            f"the paper's own loss, minimised further than by Algorithm 1 ({literal[measure]}), gives "
-            f"{absolute[measure]}: the cause is the lower loss, not the calibration"
+            f"Algorithm 1 gives {literal[measure]}. Minimising the paper's loss further gives "
+            f"{absolute[measure]}, so the cause is the lower loss, not the calibration."
         )
     elif literal is not None:
         reasons.append(
-            f"Algorithm 1 gives {literal[measure]} here: the calibrated objective trades this for "
-            "angles and distances"
+            f"Algorithm 1 gives {literal[measure]} here; the calibrated objective preserves angles and "
+            "distances at the cost of this measure."
         )
     if note:
-        reasons.append(f"other data ({note})")
-    return "; ".join(reasons) + "." if reasons else "not explained."
+        reasons.append(f"The data differ, too ({note}).")
+    return " ".join(reasons) or "Not explained."
 
 
 def _as_low(absolute: Mapping[str, Number], comparison: Comparison) -> bool:
     """Whether the minimum of the paper's loss is closer to our number than to the paper's."""
-    absolute_mean = absolute[comparison.measure].mean
-    return abs(absolute_mean - comparison.ours.mean) < abs(absolute_mean - comparison.paper.mean)
+    found = absolute[comparison.measure].mean
+    return abs(found - comparison.ours.mean) < abs(found - comparison.paper.mean)

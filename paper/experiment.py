@@ -72,14 +72,14 @@ def reference(
 
 def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, dict[str, float]]:
     """The paper's four measures, with standard errors of sampled ones, and its loss."""
-    scores = {
+    found = {
         name: {"value": round(float(s), 5), "standard_error": round(s.standard_error, 6)}
         for name, s in measure.four_measures(ref, Y).items()
     }
     if Y.shape[1] == 3:
         loss = measure.paper_loss(denoise(ref.data.X, 50), Y, N_LOSS)
-        scores["loss"] = {"value": round(loss, 5), "standard_error": 0.0}
-    return scores
+        found["loss"] = {"value": round(loss, 5), "standard_error": 0.0}
+    return found
 
 
 def run(table: str, tasks: Iterable[Task], folder: str | None) -> None:
@@ -97,9 +97,9 @@ def run(table: str, tasks: Iterable[Task], folder: str | None) -> None:
 
 
 def _result(table: str, task: Task, folder: str | None, session: Any) -> dict[str, Any]:
-    data_seed = task.seed if data.SETS[task.name].drawn else 1
+    drawn = task.seed if data.SETS[task.name].drawn else 1
     try:
-        ref = reference(task.name, folder, data_seed, task.scaling)
+        ref = reference(task.name, folder, drawn, task.scaling)
     except FileNotFoundError as error:
         outcome = {"status": "no data", "reason": str(error)}
         return stamp(**_fields(task), **outcome)
@@ -111,13 +111,13 @@ def _result(table: str, task: Task, folder: str | None, session: Any) -> dict[st
         options=task.options,
     )
     n, d = ref.data.X.shape
-    fields = {"n": n, "d": d, "note": ref.data.note, "screenot_rank": ref.denoised.shape[1]}
+    about = {"n": n, "d": d, "note": ref.data.note, "screenot_rank": ref.denoised.shape[1]}
     if Y is not None:
         path = cached(table, task)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, Y.astype(np.float32), allow_pickle=False)
         outcome["measures"] = measures(ref, Y)
-    return stamp(**_fields(task), **fields, **outcome)
+    return stamp(**_fields(task), **about, **outcome)
 
 
 def _fields(task: Task) -> dict[str, Any]:
@@ -132,10 +132,10 @@ def embedding(table: str, task: Task, folder: str | None) -> np.ndarray | None:
     if not path.is_file():
         results = store(table)
         with peers.Session(task.method) as session:
-            result = _result(table, task, folder, session)
+            found = _result(table, task, folder, session)
         # A record stays if its method is not installed here.
         if path.is_file() or task.key not in results:
-            results.put(task.key, result)
+            results.put(task.key, found)
     return np.load(path, allow_pickle=False) if path.is_file() else None
 
 

@@ -20,7 +20,7 @@ from . import neighborhood, real, rivals, spectrum, synthetic, theory
 from .experiment import HERE, Task, embedding, reference, store
 
 FOLDER = HERE / "figures"
-METHODS = ("umap", "tsne", "ncvis", "densmap", "mercat")
+SHOWN = ("umap", "tsne", "ncvis", "densmap", "mercat")
 COLORS = {"singular vectors": "#0072B2", "components": "#E69F00", "naive": "#D55E00"}
 NAMES = {
     "singular vectors": "singular vectors (Theorem 1)",
@@ -35,7 +35,7 @@ def main(folder: str | None) -> list[Path]:
 
     matplotlib.use("Agg")
     FOLDER.mkdir(exist_ok=True)
-    paths = [
+    drawn = [
         _embeddings("toy", synthetic.TABLE, ("smiley", "mammoth", "circle"), folder, raw=True),
         _embeddings("synthetic", synthetic.TABLE, synthetic.NAMES[3:], folder),
         _embeddings("real", real.TABLE, real.NAMES, folder),
@@ -44,7 +44,7 @@ def main(folder: str | None) -> list[Path]:
         _theory(),
         rivals.main(),
     ]
-    return [path for path in paths if path is not None]
+    return [path for path in drawn if path is not None]
 
 
 def _save(figure: Any, name: str) -> Path:
@@ -74,15 +74,15 @@ def _embeddings(
     present = [s for s in sets if _has_data(s, folder)]
     if not present:
         return None
-    figure, axes = _grid(len(present), len(METHODS) + raw)
+    figure, axes = _grid(len(present), len(SHOWN) + raw)
     for i, (row, set_name) in enumerate(zip(axes, present, strict=True)):
         loaded = reference(set_name, folder, 1).data
         task = functools.partial(Task, seed=1) if table == "synthetic" else real.task
-        panels = {title(m): _flat(embedding(table, task(set_name, m), folder)) for m in METHODS}
+        panels = {title(m): _flat(embedding(table, task(set_name, m), folder)) for m in SHOWN}
         if raw:
             view = loaded.X[:, :2]  # the mammoth from its side
-            rotated = {k: None if Y is None else facing(Y, view) for k, Y in panels.items()}
-            panels = {"Data": view, **rotated}
+            turned = {k: None if Y is None else facing(Y, view) for k, Y in panels.items()}
+            panels = {"Data": view, **turned}
         for ax, (heading, Y) in zip(row, panels.items(), strict=True):
             _panel(ax, Y, loaded.labels, heading if i == 0 else "")
         note = " (stand-in)" if loaded.note.startswith("stand-in") else ""
@@ -146,15 +146,13 @@ def _spectrum() -> Path | None:
         return None
     figure, ((left, right),) = _grid(1, 2, 5.5, 3.6)
     colors = ["#0072B2", "#D55E00", "#009E73"]
-    for color, (name, variant) in zip(colors, record["variants"].items(), strict=True):
-        low, _, middle, _, high = np.array(variant["singular_values"])
+    for color, (name, found) in zip(colors, record["variants"].items(), strict=True):
+        low, _, middle, _, high = np.array(found["singular_values"])
         index = np.arange(1, len(middle) + 1)
         left.fill_between(index, low, high, color=color, alpha=0.2, linewidth=0)
         left.plot(index, middle, color=color, label=name)
         bins = np.geomspace(1, 100, 60)
-        right.hist(
-            variant["effective_ranks"], bins=bins, histtype="step", color=color, linewidth=1.5
-        )
+        right.hist(found["effective_ranks"], bins=bins, histtype="step", color=color, linewidth=1.5)
     left.set(xlabel="index", ylabel="singular value", title="Median and range over 500 points")
     left.set_yscale("symlog", linthresh=1)
     left.legend(fontsize=8)
@@ -191,26 +189,22 @@ def _plot_strength(ax: Any, rows: Any, profile: str) -> None:
 
 
 def _plot_limit(ax: Any, rows: Any) -> None:
-    rows_of_size = [row for row in rows if row[0] == theory.N]
-    ax.plot(
-        [row[1] for row in rows_of_size], [row[3] for row in rows_of_size], ".", label="simulated"
-    )
+    chosen = [row for row in rows if row[0] == theory.N]
+    ax.plot([row[1] for row in chosen], [row[3] for row in chosen], ".", label="simulated")
     x = np.geomspace(1.2, 64, 100)
     ax.plot(x, theory.limit(x, theory.N / theory.D), color="black", label="limit of Theorem 1")
-    ax.set(
-        xscale="log", yscale="log", xlabel="strength of the signal", ylabel="fraction of u uᵀ lost"
-    )
-    ax.set_title("Loss of the estimate")
+    ax.set(xscale="log", yscale="log", xlabel="strength of the signal", ylabel="lost of u uᵀ")
+    ax.set_title("What the estimate loses")
     ax.legend(fontsize=8)
 
 
 def _plot_legs(ax: Any, rows: Any) -> None:
     for name, style in (("gauss10", "--"), ("paul15", "-")):
-        rows_of_set = [row for row in rows if row[0] == name]
+        chosen = [row for row in rows if row[0] == name]
         for column, what, color in ((3, "loss", "#0072B2"), (4, "gradient", "#D55E00")):
-            x, y = zip(*theory.means(rows_of_set, 1, column).items(), strict=True)
+            x, y = zip(*theory.means(chosen, 1, column).items(), strict=True)
             label = f"{what}, {data.SETS[name].title}"
             ax.loglog(x, y, style, marker="o", markersize=3, color=color, label=label)
     ax.axvline(64, color="grey", linewidth=0.8)
-    ax.set(xlabel="legs per apex", ylabel="relative error", title="Subsampling (the paper: 64)")
+    ax.set(xlabel="legs an apex", ylabel="relative error", title="Subsampling (the paper: 64)")
     ax.legend(fontsize=8)

@@ -1,4 +1,4 @@
-"""Tables in Markdown."""
+"""Tables and lists in Markdown."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 2) -> 
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def listed(words: Sequence[str]) -> str:
+    """Words as text: "a", "a and b", or "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def best(numbers: Sequence[Number | None]) -> list[str]:
     """Numbers as text, the highest (as shown, with two decimals) in bold; None is a dash."""
-    means = [n.mean for n in numbers if n is not None]
-    top = shown(max(means)) if means else None
+    present = [n.mean for n in numbers if n is not None]
+    top = shown(max(present)) if present else None
     return ["-" if n is None else f"**{n}**" if shown(n.mean) == top else str(n) for n in numbers]
 
 

@@ -41,19 +41,19 @@ def main(folder: str | None) -> None:
             results.put(name, stamp(set=name, status="no data", reason=str(error)))
             continue
         n, d = X.shape
-        fields = {"set": name, "n": n, "d": d, "note": note, "status": "ok"}
+        about = {"set": name, "n": n, "d": d, "note": note, "status": "ok"}
         load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-        results.put(name, stamp(**fields, load_before=load, methods=_race(X)))
+        results.put(name, stamp(**about, load_before=load, methods=_race(X)))
 
 
 def _race(X: np.ndarray) -> dict[str, Any]:
-    outcomes_by_method = peers.race(
+    raced = peers.race(
         METHODS,
         X,
         turns=1 if len(X) > ONE_TURN_BEYOND else TURNS,
         n_components=dict.fromkeys(PEERS, 50),
     )
-    outcomes = {method: outcome for method, (_, outcome) in outcomes_by_method.items()}
+    outcomes = {method: outcome for method, (_, outcome) in raced.items()}
     for outcome in outcomes.values():
         if outcome["status"] == "ok":
             first = outcome.pop("seconds")
@@ -62,7 +62,7 @@ def _race(X: np.ndarray) -> dict[str, Any]:
     return outcomes
 
 
-# ------------------------------------------------------------------ text and table of the report
+# ------------------------------------------------------------------ what the report says
 
 
 def _rank(times: Mapping[str, float]) -> int:
@@ -76,20 +76,22 @@ def _warm(record: dict[str, Any]) -> dict[str, float]:
 
 def in_short(records: Records) -> str:
     """Text on Mercat's ranks, and on its times compared with the paper's."""
-    times_by_set = {n: _warm(r) for n, r in records.items() if r["status"] == "ok"}
-    if not times_by_set:
+    timed = {n: _warm(r) for n, r in records.items() if r["status"] == "ok"}
+    if not timed:
         return "- **Run time**: no results yet."
-    ranks = {name: _rank(times) for name, times in times_by_set.items() if "mercat" in times}
+    ranks = {name: _rank(times) for name, times in timed.items() if "mercat" in times}
     ahead = sum(rank <= 2 for rank in ranks.values())
-    text = f"- **Run time**: Mercat is first or second on {ahead} of {len(ranks)} sets"
-    others = [f"{data.SETS[n].title} ({r}.)" for n, r in ranks.items() if r > 2]
-    text += f"; not on {', '.join(others)}." if others else "."
-    if "mnist_even" in times_by_set:
+    text = (
+        f"- **Run time**: Mercat is the fastest or second fastest on {ahead} of {len(ranks)} sets"
+    )
+    behind = [f"{data.SETS[n].title} (rank {r})" for n, r in ranks.items() if r > 2]
+    text += f", but not on {', '.join(behind)}." if behind else "."
+    if "mnist_even" in timed:
         printed, paper = paper_runtimes()["mnist_even", "mercat"]
-        ours = times_by_set["mnist_even"]["mercat"]
+        ours = timed["mnist_even"]["mercat"]
         text += (
-            f" On MNIST even it takes {seconds(ours)}, where the paper's implementation took "
-            f"{printed} on a CPU: {paper / ours:,.0f} times as long."
+            f" On MNIST even, it takes {seconds(ours)}. The paper's implementation took {printed} on a CPU, "
+            f"{paper / ours:,.0f} times as long."
         )
     return text
 
@@ -109,25 +111,28 @@ def section(records: Records, real_records: Records, notes: Mapping[str, str]) -
         faster = ""
         if (name, "mercat") in paper and "mercat" in times and not notes.get(name):
             faster = f"{paper[name, 'mercat'][1] / times['mercat']:,.0f} x"
-        place = f"{_rank(times)}." if "mercat" in times else ""
+        place = str(_rank(times)) if "mercat" in times else ""
         rows.append(
             [data.SETS[name].title, f"{record['n']:,} x {record['d']:,}", *cells, place, faster]
         )
     head = ["set", "points x features", *map(title, METHODS)]
     head += ["Mercat's rank", "paper's CPU time / ours"]
     loads = [r["load_before"] for r in records.values() if r.get("load_before") is not None]
-    busy = ""
-    if loads:
-        busy = (
-            " The machine was shared with other work (load average before each set: "
-            f"{min(loads)} to {max(loads)})."
-        )
+    busy = (
+        f" Other programs were running (load average {min(loads)} to {max(loads)})."
+        if loads
+        else ""
+    )
     return (
-        "## Run time\n\nWarm times, after a first call that compiles code; in brackets cold times: import, "
-        "a small first call, and the call itself. In small print the paper's times, on another machine and, "
-        "for stand-ins and subsets, on other data. All methods start from the raw matrix and use all cores; "
-        "times include the reduction to 50 components. PCA, a projection, is not ranked."
-        f"{busy}\n\n" + table(head, rows) + _literal(real_records)
+        "## Run time\n\nThe table shows the time of a call "
+        "after a first one (which may include compilation). In "
+        "brackets is the time including import and a first "
+        "small call. The paper's times, in small print, are "
+        "from another machine and, where the table of data says "
+        "so, for other data. All methods start from the raw "
+        "matrix and use all cores; times include the reduction "
+        "to 50 components. PCA is not ranked, since it is a "
+        f"projection.{busy}\n\n" + table(head, rows) + _literal(real_records)
     )
 
 
@@ -145,4 +150,4 @@ def _literal(records: Records) -> str:
         for r in records.values()
         if r.get("method") == "mercat-algorithm1" and r["status"] == "ok"
     ]
-    return f"\nAlgorithm 1, as this library runs it: {', '.join(parts)}.\n" if parts else ""
+    return f"\nTimes of this library's Algorithm 1: {', '.join(parts)}.\n" if parts else ""

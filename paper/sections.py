@@ -26,19 +26,20 @@ SPELLED = {
 
 
 def opening() -> str:
-    return """# The paper, reproduced
+    return """# Reproduction of the paper
 
-Every table and figure of *Sailing in high-dimensional spaces: Low-dimensional embeddings through
-angle preservation* (Fischer and Ma, 2024), computed with this library and current versions of the
-other methods, next to the paper's numbers. All of our numbers are generated from recorded results.
-To run everything:
+This report reproduces the tables and figures of *Sailing in high-dimensional spaces: Low-dimensional
+embeddings through angle preservation* (Fischer and Ma, 2024) with this library and current versions of
+the other methods, and compares the results with the paper's. All numbers are generated from recorded
+results. To run everything:
 
     python -m paper --data DIR
 
-`DIR` has the real data (`docs/datasets.md` says what to download from where). Other methods run in
-the current Python environment, or with the interpreters that `MERCAT_PEERS_PYTHON` and
-`MERCAT_NCVIS_PYTHON` name. The section on the strongest rivals needs `python -m benchmarks.rivals`.
-Existing results are kept: to compute results again, delete their file in `paper/results`.
+`DIR` is the folder of the real data (`docs/datasets.md` says what to download). The other methods run in
+the same Python interpreter, unless the environment variables `MERCAT_PEERS_PYTHON` and
+`MERCAT_NCVIS_PYTHON` name others. Results that exist are not computed again; delete a file of
+`paper/results` to recompute it. The section on other strong methods contains the results of `python -m
+benchmarks.rivals`.
 """
 
 
@@ -55,51 +56,51 @@ def in_short(
     return "\n".join(line for line in lines if line is not None) + "\n"
 
 
-def _wins(results: claims.Results, rivals: tuple[str, ...], rivals_named: str) -> str:
-    contests = claims.contests(results, rivals)
-    if not contests:
-        return f"- **Against {rivals_named}**: no results yet."
-    won = claims.wins(contests)
+def _wins(results: claims.Results, rivals: tuple[str, ...], named: str) -> str:
+    found = claims.contests(results, rivals)
+    if not found:
+        return f"- **Compared with {named}**: no results yet."
+    won = claims.wins(found)
     text = (
-        f"- **Against {rivals_named}**, each on the better of two inputs: Mercat with its defaults "
-        f"preserves angles best on {won.angle} of {won.sets} sets, distances best on "
-        f"{won.distance}, both on {won.both}."
+        f"- **Compared with {named}**, each with the better of two inputs (the data or 50 principal "
+        f"components): Mercat with its defaults preserves angles best on {won.angle} of {won.sets} sets, "
+        f"distances best on {won.distance}, and both best on {won.both}."
     )
-    close = sum(c.won and verdict(c.ours, c.theirs) == "match" for c in contests)
+    close = sum(c.won and verdict(c.ours, c.theirs) == "match" for c in found)
     if close:
         text += (
-            f" {close} of these {sum(c.won for c in contests)} leads are within two standard deviations, "
-            "so the order may differ between draws."
+            f" Means over the draws are compared; {close} of the {sum(c.won for c in found)} differences are "
+            "within two standard deviations, so single draws may differ."
         )
-    not_best = [
+    lost = [
         f"{SETS[c.name].title}, {c.measure}: {shown(c.ours.mean, 3)} against "
         f"{title(c.rival)}'s {shown(c.theirs.mean, 3)}"
-        for c in contests
+        for c in found
         if not c.won
     ]
-    return text + (f" Not best: {'; '.join(not_best)}." if not_best else "")
+    return text + (f" Mercat is not best on: {'; '.join(lost)}." if lost else "")
 
 
 def _other_data(results: claims.Results, notes: Mapping[str, str]) -> str | None:
     names = sorted({key[0] for key in results}, key=list(SETS).index)
     if not names:
         return None
-    own_data = [SETS[name].title for name in names if not notes.get(name)]
+    own = [SETS[name].title for name in names if not notes.get(name)]
     return (
-        f"- **The paper's own data** among the {len(names)} real sets: {', '.join(own_data) or 'none'}. The "
-        "others are stand-ins or subsets (see the next table), so their numbers cannot be compared with "
+        f"- **Data**: of the {len(names)} real sets, only {', '.join(own) or 'none'} is exactly the paper's. "
+        "The others are similar data or subsets (see the next table), so their numbers need not agree with "
         "the paper's."
     )
 
 
 def _against_paper(results: claims.Results, name: str) -> str | None:
-    comparisons = claims.comparisons(results, name)
-    if not comparisons:
+    found = claims.comparisons(results, name)
+    if not found:
         return None
     parts = []
     for measures in (("angle", "distance"), ("neighborhood", "density")):
         counts = dict.fromkeys(("beat", "match", "miss"), 0)
-        for c in comparisons:
+        for c in found:
             if c.measure in measures:
                 counts[c.verdict] += 1
         what = " and ".join(SPELLED[m] for m in measures)
@@ -107,40 +108,42 @@ def _against_paper(results: claims.Results, name: str) -> str | None:
             f"{what}: {counts['beat']} above, {counts['match']} equal, {counts['miss']} below"
         )
     return (
-        f"- **Against the paper's own Mercat** on the {len({c.name for c in comparisons})} toy and "
-        f"synthetic sets (equal: within two standard deviations): {'; '.join(parts)}. "
-        "Numbers below the paper's are explained in their sections."
+        f"- **Compared with the paper's results for Mercat** on the {len({c.name for c in found})} toy and "
+        f"synthetic sets: {'; '.join(parts)}. (Numbers within two standard deviations count as equal.) The "
+        "section of the data explains each number that is below the paper's."
     )
 
 
 def data_sets(records: Mapping[str, Records]) -> str:
     """Data sets, and their differences from the paper's."""
-    record_of: dict[str, dict[str, Any]] = {}
+    seen: dict[str, dict[str, Any]] = {}
     for part in records.values():
         for record in part.values():
-            if "set" in record and (record["set"] not in record_of or "screenot_rank" in record):
-                record_of[record["set"]] = record
+            if "set" in record and (record["set"] not in seen or "screenot_rank" in record):
+                seen[record["set"]] = record
     rows = []
     for name, entry in SETS.items():
-        if name not in record_of:
+        if name not in seen:
             continue
-        record = record_of[name]
+        record = seen[name]
         if "n" not in record:
             rows.append([entry.title, entry.kind, "-", "-", f"**not run**: {record['reason']}"])
             continue
         rank = str(record.get("screenot_rank", "-"))
         shape = f"{record['n']:,} x {record['d']:,}"
-        source = "generated" if entry.drawn else "as in the paper"
-        note = f"**{record['note']}**" if record["note"] else source
+        drawn = "generated" if entry.drawn else "as in the paper"
+        note = f"**{record['note']}**" if record["note"] else drawn
         rows.append([entry.title, entry.kind, shape, rank, note])
-    head = ["set", "kind", "points x features", "ScreeNOT rank", "which data"]
+    head = ["set", "kind", "points x features", "ScreeNOT rank", "data"]
     return (
-        "## Data\n\n" + table(head, rows) + "\nMeasures are those of `mercat.metrics`: "
-        "with arcs and angles on the sphere for Mercat, in the plane for the others. Angles, distances "
-        "and densities are compared with the data, or with 50 principal components where the paper "
-        "says n = 50 (all real sets but blood); neighbourhoods with the data denoised by ScreeNOT, "
-        "to the rank in the table. With more than 5000 points, measures use a sample; their standard "
-        "errors, a few thousandths, are recorded with the results.\n"
+        "## Data\n\n"
+        + table(head, rows)
+        + "\nThe measures are those of `mercat.metrics`, on the sphere "
+        "for Mercat and in the plane for other methods. As in the paper, angles, distances and densities are "
+        "compared with those of the data, or of 50 principal components for all real sets except blood. "
+        "Neighbourhoods are compared with those of the data denoised by ScreeNOT (to the rank in the table). "
+        "For more than 5000 points, measures are estimated from a sample; their standard errors, a few "
+        "thousandths, are recorded with the results.\n"
     )
 
 
@@ -149,26 +152,26 @@ def data_sets(records: Mapping[str, Records]) -> str:
 
 def synthetic_table(results: claims.Results, notes: Mapping[str, str]) -> str:
     text = (
-        "## Toy and synthetic data\n\nMean ± standard deviation over three draws; in small print "
-        "the paper's number for the same method. The best of our numbers is in bold. Mammoth is a single "
-        "data set, embedded with three seeds; Algorithm 1 was run on one draw of Smiley and with one "
-        "seed on Mammoth.\n\n"
+        "## Toy and synthetic data\n\nThe table shows means and standard deviations over three random draws "
+        "of each data set, with the paper's number for the same method in small print. The best of the new "
+        "results is in bold. Mammoth is a single data set, on which methods run with three seeds. Algorithm "
+        "1 runs on one draw of Smiley and with one seed on Mammoth.\n\n"
     )
     return text + _main_table(results, "synthetic") + _verdicts(results, "synthetic", notes)
 
 
 def real_table(results: claims.Results, notes: Mapping[str, str]) -> str:
-    shortened = [n for n, s in real.SCHEDULES.items() if s["max_iter"] != real.PAPER_ITERATIONS[n]]
+    cut = [n for n, s in real.SCHEDULES.items() if s["max_iter"] != real.PAPER_ITERATIONS[n]]
     short = "; ".join(
         f"{SETS[n].title} for {real.SCHEDULES[n]['max_iter']} passes instead of the paper's "
         f"{real.PAPER_ITERATIONS[n]}"
-        for n in shortened
+        for n in cut
     )
     text = (
-        "## Real data\n\nOne seed, as in the paper; in small print the paper's numbers, which are "
-        "for other data where the table above says so. As in the paper, t-SNE gets 50 principal "
-        f"components and the other peers the data. Algorithm 1 ran on {short}; otherwise its "
-        "schedules are the paper's.\n\n"
+        "## Real data\n\nEach method runs with one seed, as in the paper. The paper's numbers, in small "
+        "print, are for other cells where the table of data says so. As in the paper, t-SNE is applied to 50 "
+        f"principal components, and the other methods to the data. Algorithm 1 ran on {short}; its other "
+        "settings are the paper's.\n\n"
     )
     text += _main_table(results, "real") + _verdicts(results, "real", notes)
     return text + _inputs_table(results)
@@ -194,16 +197,16 @@ def _main_table(results: claims.Results, name: str) -> str:
 
 
 def _verdicts(results: claims.Results, name: str, notes: Mapping[str, str]) -> str:
-    """Explain each number below the paper's Mercat, then compare the peers."""
-    comparisons = claims.comparisons(results, name)
-    below = [c for c in comparisons if c.verdict == "miss"]
-    if not comparisons:
+    """Explain each number below the paper's Mercat, then compare the other methods."""
+    found = claims.comparisons(results, name)
+    missed = [c for c in found if c.verdict == "miss"]
+    if not found:
         return "\nNo results yet.\n"
-    lines = [f"\n**Below the paper's Mercat**: {len(below)} of {len(comparisons)} numbers.\n"]
-    for c in below:
+    lines = [f"\n**Numbers below those of the paper's Mercat**: {len(missed)} of {len(found)}.\n"]
+    for c in missed:
         why = claims.explanation(c, results, notes.get(c.name, ""))
         where = f"{SETS[c.name].title}, {SPELLED[c.measure]}"
-        lines.append(f"- {where}: {c.ours} against {c.paper}. {why[0].upper()}{why[1:]}")
+        lines.append(f"- {where}: {c.ours} instead of {c.paper}. {why}")
     lines.append("")
     lines.append(_peers_against_paper(results, name))
     return "\n".join(lines) + "\n"
@@ -213,18 +216,18 @@ def _peers_against_paper(results: claims.Results, name: str) -> str:
     paper = paper_table(name)
     parts = []
     for method in PEERS:
-        differences_by_measure: dict[str, list[float]] = {"angle": [], "distance": []}
-        for (set_name, run_method, n_components), ours in results.items():
-            for measure, differences in differences_by_measure.items():
+        gaps: dict[str, list[float]] = {"angle": [], "distance": []}
+        for (set_name, which, reduced), ours in results.items():
+            for measure, found in gaps.items():
                 theirs = paper.get((set_name, measure, method))
-                if run_method == method and n_components is None and theirs is not None:
-                    differences.append(ours[measure].mean - theirs.mean)
-        if differences_by_measure["angle"]:
-            angle, distance = (f"{np.mean(v):+.2f}" for v in differences_by_measure.values())
+                if which == method and reduced is None and theirs is not None:
+                    found.append(ours[measure].mean - theirs.mean)
+        if gaps["angle"]:
+            angle, distance = (f"{np.mean(v):+.2f}" for v in gaps.values())
             parts.append(f"{title(method)} {angle} and {distance}")
     return (
-        "**The peers** in their current versions, against the paper's numbers for them: angle and "
-        f"distance preservation differ on average by {', '.join(parts)}.\n"
+        "**Other methods.** With their current versions, angle and distance preservation differ from the "
+        f"paper's numbers by, on average: {', '.join(parts)}.\n"
         if parts
         else ""
     )
@@ -233,26 +236,33 @@ def _peers_against_paper(results: claims.Results, name: str) -> str:
 def loss_table(results: Mapping[str, claims.Results]) -> str:
     """The paper's loss after Algorithm 1, and the effect of minimising it further."""
     together = {**results["synthetic"], **results["real"]}
-    methods = ("mercat-algorithm1", "mercat-absolute", "mercat")
+    ways = ("mercat-algorithm1", "mercat-absolute", "mercat")
     rows, lower, worse = [], 0, 0
     for name, entry in SETS.items():
-        scores = [together.get((name, way, None)) for way in methods]
-        if any(f is None or "loss" not in f for f in scores):
+        found = [together.get((name, way, None)) for way in ways]
+        if any(f is None or "loss" not in f for f in found):
             continue
-        literal, absolute, _ = scores
+        literal, absolute, _ = found
         lower += absolute["loss"].mean < literal["loss"].mean
         worse += absolute["angle"].mean < literal["angle"].mean
-        cells = [f"{shown(f['loss'].mean, 3)} ({shown(f['angle'].mean, 3)})" for f in scores]
+        cells = [f"{shown(f['loss'].mean, 3)} ({shown(f['angle'].mean, 3)})" for f in found]
         rows.append([entry.title, *cells])
     if not rows:
         return ""
     return (
-        "## The paper's loss\n\nRoot mean squared difference of cosines, over all triples of at "
-        f"most {N_LOSS} points, and in brackets the angle preservation. Against Algorithm 1, the "
-        f"solver of this library reaches a lower loss on {lower} of {len(rows)} sets, yet preserves "
-        f"angles worse on {worse}: in high dimensions, cosines concentrate around 1/2, and matching "
-        "their mean worsens their order. The calibrated objective, the default, ignores the mean.\n\n"
-        + table(["set", *(title(way) for way in methods)], rows)
+        "## The paper's loss\n\nThe table shows the "
+        "root mean squared difference of cosines, over "
+        f"all triples of at most {N_LOSS} points, and "
+        "in brackets the angle preservation. With the "
+        "paper's loss, the solver of this library "
+        "reaches a lower loss than Algorithm 1 on "
+        f"{lower} of {len(rows)} sets, but preserves "
+        f"angles worse on {worse}. The reason is that "
+        "cosines concentrate around 1/2 in many "
+        "dimensions: a map that matches their mean may "
+        "preserve their order less well. The "
+        "calibrated objective, the default, ignores "
+        "the mean.\n\n" + table(["set", *(title(way) for way in ways)], rows)
     )
 
 
@@ -268,12 +278,15 @@ def _inputs_table(results: claims.Results) -> str:
             cells.append(f"{_pair(raw)} → {_pair(reduced)}")
         if any(key[0] == name for key in results):
             rows.append([SETS[name].title, _pair(results.get((name, "mercat", None))), *cells])
-    text = "\n**Does the input matter?** Angle / distance with the data → with 50 components.\n\n"
+    text = (
+        "\n**Effect of the input.** Angle / distance preservation of methods applied to the data → to 50 "
+        "principal components.\n\n"
+    )
     return text + table(["set", "Mercat", *map(title, methods)], rows)
 
 
-def _pair(scores: Mapping[str, Number] | None) -> str:
-    return "-" if scores is None else f"{scores['angle']} / {scores['distance']}"
+def _pair(found: Mapping[str, Number] | None) -> str:
+    return "-" if found is None else f"{found['angle']} / {found['distance']}"
 
 
 # ------------------------------------------------------------------ the two studies
@@ -285,21 +298,17 @@ def scaling_table(records: Records) -> str:
         return ""
     paper = paper_table("real")
     rows = []
-    for (name, scaling_name, method), scores in results.items():
-        paper_numbers = [
-            paper[name, m, "mercat" if "mercat" in method else method] for m in MEASURES
-        ]
-        cells = [
-            f"{scores[m]} <sub>{t}</sub>" for m, t in zip(MEASURES, paper_numbers, strict=True)
-        ]
-        rows.append([SETS[name].title, scaling_name, title(method), *cells])
+    for (name, how, method), found in results.items():
+        theirs = [paper[name, m, "mercat" if "mercat" in method else method] for m in MEASURES]
+        cells = [f"{found[m]} <sub>{t}</sub>" for m, t in zip(MEASURES, theirs, strict=True)]
+        rows.append([SETS[name].title, how, title(method), *cells])
     order = [SETS[name].title for name in scaling.SCALED]
     rows.sort(key=lambda row: (order.index(row[0]), row[1]))
     head = ["set", "features", "method", *(SPELLED[m] for m in MEASURES)]
     return (
-        "## The scaling of the features\n\nThe paper does not state it, but it matters: each set "
-        "is embedded and measured under several scalings; in small print the paper's numbers.\n\n"
-        + table(head, rows)
+        "## Effect of the scaling of features\n\nThe paper does not say how features were scaled, but this "
+        "affects the measures. Here, each embedding is compared with the data scaled in the same way; the "
+        "paper's numbers are in small print.\n\n" + table(head, rows)
     )
 
 
@@ -309,20 +318,20 @@ def neighborhood_table(records: Records) -> str:
         return ""
     paper = paper_neighborhoods()
     parts = [
-        "## The neighbourhood study\n\nRows by method, columns by the size of its neighbourhood "
-        "(or perplexity); in small print the paper's numbers. The header of the paper's table has "
-        "the same sizes for all sets; for Paul15, those of its text are used. Mercat has no such "
-        "parameter.\n"
+        "## Effect of the number of neighbours\n\nEach column is a number of neighbours (for t-SNE, a "
+        "perplexity); the paper's numbers are in small print. The header of the paper's table has the same "
+        "sizes for all sets, but its text names others for Paul15, which are used here. Mercat has no such "
+        "parameter by default.\n"
     ]
     for name, sizes in neighborhood.SIZES.items():
         rows = []
         for method in neighborhood.METHODS:
             for measure in MEASURES:
-                numbers = [results.get((name, method, k), {}).get(measure) for k in sizes]
+                found = [results.get((name, method, k), {}).get(measure) for k in sizes]
                 theirs = [paper[name, measure, method, k] for k in sizes]
                 cells = [
-                    f"{our_number} <sub>{shown(t)}</sub>"
-                    for our_number, t in zip(best(numbers), theirs, strict=True)
+                    f"{mine} <sub>{shown(t)}</sub>"
+                    for mine, t in zip(best(found), theirs, strict=True)
                 ]
                 first = title(method) if measure == MEASURES[0] else ""
                 rows.append([first, SPELLED[measure], *cells])
@@ -346,21 +355,22 @@ def methods_and_versions(records: Mapping[str, Records]) -> str:
         for package, version in record.get("versions", {}).items():
             versions.setdefault(package, set()).add(version)
     machines = {
-        f"{m['cores']} cores of {m['cpu']}, {m['system']}"
+        f"{m['cores']} core{'s' * (m['cores'] != 1)} of {m['cpu']}, {m['system']}"
         for m in (r["machine"] for r in everything if "machine" in r)
     }
     used = ", ".join(f"{p} {' and '.join(sorted(v))}" for p, v in sorted(versions.items()))
     lines = [
         "## Methods, versions, machine",
         "",
-        "Settings are those of the paper's appendix (`benchmarks/harness/methods.py` has them in "
-        "full): UMAP with 15 neighbours; t-SNE with perplexity 30, 1000 iterations, learning rate "
-        "200; NCVis with 15 neighbours; densMAP with 30 neighbours and 750 epochs; PaCMAP and PCA, "
-        "which are not in the paper, with their defaults. t-SNE is openTSNE; the paper used an R "
-        "package. Mercat is run with its defaults (`Mercat()`), with the paper's loss "
-        '(`objective="absolute"`), and as the paper\'s Algorithm 1.',
+        "The settings are those of the paper's appendix (all of them are in "
+        "`benchmarks/harness/methods.py`): UMAP with 15 neighbours; t-SNE with perplexity 30, 1000 "
+        "iterations and learning rate 200; NCVis with 15 neighbours; densMAP with 30 neighbours and 750 "
+        "epochs. PaCMAP and PCA, which are not in the paper, have their defaults. t-SNE is openTSNE; the "
+        "paper used an R package. "
+        "Mercat is run with its defaults (`Mercat()`), with the paper's loss "
+        '(`objective="absolute"`), and with the paper\'s Algorithm 1.',
         "",
-        f"Versions: {used}. Machine: {'; '.join(sorted(machines))}, shared with other work.",
+        f"Versions: {used}. Machines, shared with other programs: {'; '.join(sorted(machines))}.",
         "",
         *_not_run(everything),
     ]
@@ -375,17 +385,17 @@ def _embeddings(records: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
 
 def _not_run(records: list[dict[str, Any]]) -> list[str]:
     """All methods that were not run, with the reason."""
-    sets_by_reason: dict[tuple[str, str], set[str]] = {}
+    failed: dict[tuple[str, str], set[str]] = {}
     for record in records:
         for method, r in ((record.get("method"), record), *record.get("methods", {}).items()):
             if r.get("status", "ok") != "ok":
                 what = title(method) if method in METHODS else "all methods"
                 reason = f"{r['status']} ({r['reason']})"
-                sets_by_reason.setdefault((what, reason), set()).add(record.get("set", ""))
-    if not sets_by_reason:
-        return ["Every method ran on every set."]
-    lines = ["Not run:", ""]
-    for (what, reason), names in sorted(sets_by_reason.items()):
+                failed.setdefault((what, reason), set()).add(record.get("set", ""))
+    if not failed:
+        return ["All methods ran on all sets."]
+    lines = ["These methods did not run:", ""]
+    for (what, reason), names in sorted(failed.items()):
         where = ", ".join(SETS[n].title for n in sorted(names) if n in SETS)
         lines.append(f"- {what}, on {where}: {reason}")
     return lines

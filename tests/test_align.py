@@ -254,7 +254,7 @@ def test_cells_are_matched_by_name():
     assert (
         median_angle(new[shared].obsm["X_mercat_sphere"], old[shared].obsm["X_mercat_sphere"]) < 2
     )
-    part = old[:300].copy()  # whose landmarks are unknown
+    part = old[:300].copy()  # the model does not say which of these cells are landmarks
     tl.mercat(new, align_to=part, random_state=1)
     assert tl.model(new).landmarks_.max() < 600
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +85,26 @@ def test_files_that_cannot_be_restored_are_reported_and_kept(tmp_path, monkeypat
     assert found.pop("b") == "old"
     assert "old" in found.values()  # the only copy of the old "a"
     assert all(name in str(caught.value) for name in found if name.startswith(".a"))
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_temporary_files_that_cannot_be_removed_do_not_change_the_outcome(
+    tmp_path, monkeypatch, broken
+):
+    targets = [tmp_path / name for name in "ab"]
+
+    def fails(*_, **__):
+        raise PermissionError("no")
+
+    monkeypatch.setattr(Path, "unlink", fails)
+    with contextlib.ExitStack() as stack:
+        if broken:
+            stack.enter_context(pytest.raises(RuntimeError, match="broken off"))
+        for part in stack.enter_context(whole_files(targets)):
+            part.write_text("new")
+        if broken:
+            raise RuntimeError("broken off")
+    assert [target.exists() for target in targets] == [not broken] * 2
 
 
 def test_several_files_are_replaced_together(tmp_path):

@@ -179,7 +179,7 @@ def test_options_have_the_limits_of_the_estimator(name):
         allowed = ", ".join(map(repr, kind.choices))
         assert refused(name, "?").startswith(f"{name} must be one of {allowed}, ")
     elif name == "n_jobs":
-        assert refused(name, 0)  # and nothing else, as in its callback
+        assert refused(name, 0)  # the only invalid number
         assert not refused(name, -1)
     else:
         least = getattr(kind, "least", getattr(kind, "min", 0))
@@ -388,7 +388,9 @@ def test_warnings_become_sentences_even_when_quiet(data, tmp_path, monkeypatch):
     monkeypatch.setattr(Mercat, "fit", doubtful)
     code, out, err = call("embed", data, "-o", tmp_path / "map.npy", "--quiet", "--json")
     assert (code, err) == (0, "warning: the fit stopped early\n")
-    assert json.loads(out)["notes"][1:] == ["the fit stopped early"]  # after that on metadata
+    assert json.loads(out)["notes"][1:] == [
+        "the fit stopped early"
+    ]  # the first note is about metadata
 
 
 def test_a_warning_is_printed_once(data, tmp_path):

@@ -573,7 +573,7 @@ def test_new_points_by_cells_match_an_exact_search(digits, monkeypatch):
     exact = model.transform(new)
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 100)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (20, 20))
-    by_cells = pickle.loads(pickle.dumps(model))  # which rebuilds its search
+    by_cells = pickle.loads(pickle.dumps(model))  # the copy rebuilds its search
     built = []
     monkeypatch.setattr(
         "mercat._detail.neighbors._chain", lambda centres: built.append(1) or _chain(centres)

@@ -129,7 +129,9 @@ def test_the_scale_increases_without_bound(kind):
     assert (np.diff(h[np.sort(d) > 0]) >= 0).all()
     largest, scale = pdist(X).max(), half_ranks(X)
     beyond = h_of(X, np.array([1.0, 2.0]) * 2 * largest)
-    assert np.diff(beyond) == pytest.approx(2 * largest / scale.deviation)  # ranks have ended
+    assert np.diff(beyond) == pytest.approx(
+        2 * largest / scale.deviation
+    )  # beyond the largest distance, ranks are constant
 
 
 def test_distances_that_differ_by_rounding_alone_have_one_rank():

@@ -216,7 +216,7 @@ def test_genes_neighbours_images_and_embeddings(watched, tmp_path):
         page.get_by_role("button", name="Save this list").click()
     for k in range(1, 4):
         page.get_by_label("Embedding").select_option(str(k))
-    pause(page, 600)  # the address follows
+    pause(page, 600)  # until the URL is updated
     for tag in (
         "iframe",
         "img",

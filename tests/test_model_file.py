@@ -312,6 +312,13 @@ def test_files_of_other_kinds_are_refused(saved, tmp_path):
         mercat.load(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"], ids=["null", "surrogate"])
+def test_invalid_file_names_are_escaped(name, tmp_path):
+    with pytest.raises(ValueError, match="cannot be read: a file cannot have this name") as caught:
+        mercat.load(f"{tmp_path}/{name}")
+    assert str(caught.value).isprintable()
+
+
 def test_bombs_are_refused_before_decompression(saved, tmp_path):
     path, parts, name = tmp_path / "m", saved[2], "state.embedding_.npy"
     zeros = parts | {name: npy(np.zeros((10**6, 3)))}

@@ -92,7 +92,7 @@ def test_genes_come_from_raw_layer_or_X_as_in_scanpy(embedded, calls):
     np.testing.assert_array_equal(values_of(calls), gene)
     pl.map(embedded, "gene3", layer="double")
     np.testing.assert_array_equal(values_of(calls), 2 * gene)
-    pl.map(embedded, "depth", layer="double")  # a column is a column
+    pl.map(embedded, "depth", layer="double")  # `layer` affects genes only
     np.testing.assert_array_equal(values_of(calls), embedded.obs["depth"])
     np.testing.assert_array_equal(calls[-1][0], embedded.obsm["X_mercat_sphere"])
 
@@ -145,14 +145,14 @@ def test_palettes_are_stored_as_in_scanpy(embedded):
     adata = embedded.copy()
     adata.uns.pop("kind_colors", None)
     first = legend(pl.map(adata, "kind"))
-    assert len(adata.uns["kind_colors"]) == 3  # of the category that does not occur, too
+    assert len(adata.uns["kind_colors"]) == 3  # one is for the category without cells
     assert [first["b"], first["a"]] == adata.uns["kind_colors"][:2]
     pl.map(adata, "kind", palette=["red", "lime", "blue"])
     assert adata.uns["kind_colors"] == ["#ff0000", "#00ff00", "#0000ff"]
     assert legend(pl.globe(adata, "kind")) == {"b": "#ff0000", "a": "#00ff00"}
     view = embedded[:30]
     pl.map(view, "kind", palette=["red", "lime", "blue"])
-    assert view.is_view  # which a palette would have copied
+    assert view.is_view  # writing the palette to it would have copied it
 
 
 def test_several_panels_have_separate_legends_and_one_stretch_scale(embedded, calls):
@@ -262,7 +262,7 @@ def test_colour_bars_are_left_out_on_request(embedded):
         len(pl.map(embedded, "gene3", colorbar_loc=loc).child_axes) for loc in ("right", None)
     )
     assert one == none + 1
-    assert legend(pl.map(embedded, "kind", colorbar_loc=None))  # which is no bar
+    assert legend(pl.map(embedded, "kind", colorbar_loc=None))  # None affects colour bars only
 
 
 def test_genes_are_found_by_their_symbols(embedded, calls, offered):
@@ -536,7 +536,7 @@ def test_invalid_stored_colours_warn_and_are_not_changed(embedded, offered, stor
         pl.explore(adata, "cells.html", keys=["kind"])
     assert {warning.filename for warning in (*of_map, *of_page)} == {__file__}
     assert offered["frame"]["kind"] is adata.obs["kind"]
-    pl.map(adata, "kind", palette=["red", "green", "blue"])  # then they are not requested
+    pl.map(adata, "kind", palette=["red", "green", "blue"])  # stored colours are then not read
     pl.map(adata, "batch")
 
 

@@ -122,7 +122,9 @@ def luminance(color):
 def test_colours_on_a_dark_background_keep_their_hue_and_are_not_darker():
     colors = categorical(200)
     for color, shown in zip(colors, on_dark(colors), strict=True):
-        contrast = (luminance(shown) + 0.05) / (luminance("#192130") + 0.05)  # the globe's middle
+        contrast = (luminance(shown) + 0.05) / (
+            luminance("#192130") + 0.05
+        )  # the colour of the globe at its centre
         assert contrast > 2.5
         if shown != color:
             before, after = perceived(np.array([to_rgb(color), to_rgb(shown)]))[0]
@@ -387,7 +389,7 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
 
 
 def test_clusters_of_far_points_are_inside_the_window():
-    """Ten of a thousand points together are a population; ten in all directions are outliers."""
+    """Ten of a thousand points are kept if they are close together, but not if they are scattered."""
     crowd = np.random.default_rng(0).uniform(-0.1, 0.1, size=(1000, 2))
     together = [0.02, 0.2] + np.random.default_rng(1).normal(size=(10, 2)) * 0.001
     too_far = together + np.array([0, 1])
@@ -791,7 +793,7 @@ def test_names_avoid_crowded_areas():
     crowd = np.random.default_rng(0).normal([50, 50], 6, size=(2000, 2))
     (moved,) = _labels.place(np.array([[50.0, 50.0]]), np.array([[20.0, 10.0]]), ROOM, crowd)
     hidden = (np.abs(crowd - moved) < [10, 5]).all(axis=1).mean()
-    assert hidden < 0.1  # of more than half, at its anchor
+    assert hidden < 0.1  # more than half at the anchor
     assert np.linalg.norm(moved - 50) < 30
 
 
@@ -864,7 +866,7 @@ def test_high_values_are_opaque_and_drawn_on_top():
     P, rgba = drawn(plot.map(Y, value, extent="world", center=(0, 0)))
     rows = rows_of(P, np.clip(project(Y), -np.pi, np.pi))
     assert np.isnan(value[rows[:5]]).all()
-    assert (np.diff(value[rows[5:595]]) > 0).mean() > 0.98  # but for those beyond the edge
+    assert (np.diff(value[rows[5:595]]) > 0).mean() > 0.98  # points beyond the edge are drawn last
     assert (rgba[:, 3] == 1).all()
     shuffled, _ = drawn(plot.map(Y, value, extent="world", center=(0, 0), sort_order=False))
     assert not np.array_equal(P, shuffled)
@@ -1276,7 +1278,7 @@ def test_names_of_any_length_leave_room_for_the_map(monkeypatch):
     names = np.array(["x" * 5000, "y" * 3000], dtype=object)[np.arange(60) % 2]
     ax = plot.map(places, pd.Series(names, name="kind" * 1000), labels=True)
     ax.figure.canvas.draw()
-    assert len(made) < 15  # and not one for each letter
+    assert len(made) < 15  # at most a few attempts, not one per letter
     assert ax.bbox.width > 0.5 * ax.figure.bbox.width
     longest = max(len(text.get_text()) for text in [*ax.texts, ax.get_legend().get_title()])
     assert longest <= 60

@@ -70,8 +70,8 @@ def test_agrees_with_proj(projection, center):
         definition = f"+proj={PROJ[projection]} +lon_0={longitude} +lat_0={latitude}"
         Y = Y[~far_side(Y, center=center)] if projection == "orthographic" else Y
     else:
-        # PROJ asks where the old north pole comes to lie on the new globe: 90° - latitude
-        # north of the centre. It takes no more than 90°, so go the other way round then.
+        # PROJ needs the latitude of the old north pole on the rotated globe. It must be at most 90°; for
+        # southern centres, the globe is rotated the other way.
         pole, turn = (90 - latitude, 0) if latitude >= 0 else (90 + latitude, 180)
         definition = (
             f"+proj=ob_tran +o_proj={PROJ[projection]} +o_lat_p={pole} +o_lon_p={turn} "

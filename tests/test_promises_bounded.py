@@ -12,7 +12,7 @@ from fingerprints import fingerprint
 from kernels import blas_threads
 from processes import python
 
-from mercat import Mercat, _estimator, embed
+from mercat import Mercat, _estimator, embed, uncertainty
 from mercat._data.threads import n_threads
 from mercat._solve import rotated as mercat_rotated
 
@@ -165,7 +165,7 @@ print(json.dumps(found))
 @linux
 def test_at_most_n_jobs_threads_are_used():
     one, two = python(COUNT, env={"OPENBLAS_NUM_THREADS": "4"})
-    assert one[0] == 0  # the caller's own is enough
+    assert one[0] == 0  # the fit runs on the thread of the caller
     assert two[0] == 2
     for _, others, spent in (one, two):
         assert others <= 0.1 * spent  # BLAS has threads, and they were idle
@@ -319,7 +319,27 @@ def test_a_model_is_consistent_while_it_is_refitted(digits):
     for Y in seen:
         np.testing.assert_array_equal(Y, before)
     assert model.n_features_in_ == 30
-    assert (model.verbose, model.tol, model.mine) == (False, 0.5, 4)  # what was set meanwhile stays
+    assert (model.verbose, model.tol, model.mine) == (
+        False,
+        0.5,
+        4,
+    )  # values set during the fit are kept
+
+
+def test_attributes_may_be_added_while_a_model_is_used(digits, tmp_path):
+    """As by `set_output` in another thread."""
+    model = Mercat(random_state=0).fit(digits[:100])
+
+    class Meanwhile(str):
+        def endswith(self, *_):
+            vars(model)[f"added {len(vars(model))}"] = 1
+            return False
+
+    vars(model)[Meanwhile("mine")] = 1
+    expected = model.embedding_.shape
+    assert model.transform(digits[:100]).shape == expected
+    assert model.score(digits[:100]) > 0
+    assert len(uncertainty(model, digits[:100], n_maps=4).spread) == 100
 
 
 def test_concurrent_fits_of_a_model_leave_the_state_of_one(digits):

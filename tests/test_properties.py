@@ -60,7 +60,7 @@ def descent_of_any_length():
 
 def fitted(X: np.ndarray, **parameters) -> Mercat:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence and of trust
+        warnings.simplefilter("ignore")  # ConvergenceWarning and TrustWarning
         return Mercat(**({"n_jobs": 1, "random_state": 0} | parameters)).fit(X)
 
 

@@ -234,7 +234,7 @@ def test_a_layer_is_embedded(adata):
     expected = Mercat(random_state=0).fit_transform(adata.X * 2)
     tl.mercat(adata, use_rep="counts")
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
-    adata.obsm["counts"] = adata.obsm["X_pca"]  # of the same name, and not meant
+    adata.obsm["counts"] = adata.obsm["X_pca"]  # has the name of the layer, but must not be used
     tl.mercat(adata, layer="counts")
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
     with pytest.raises(ValueError, match=r"^layer .*counts.*'raw'"):

@@ -180,7 +180,7 @@ def test_unfolding_a_near_view_ends_at_the_near_map(visit):
     np.testing.assert_allclose(bounds(page, "globe"), chart, atol=0.05)  # it begins as the map
     page.clock.run_for(500)
     low, high = bounds(page, "globe")
-    assert 0.4 < max(-low.min(), high.max()) < 0.95  # all of it, large, on the way
+    assert 0.4 < max(-low.min(), high.max()) < 0.95  # all points fit, and are large
     page.clock.run_for(1300)
     assert page.evaluate("mercat.view().globe") == [1, 0, 0]
     page.keyboard.press("2")
@@ -321,7 +321,7 @@ def test_colours_follow_any_column(visit):
     color_by(page, "note")
     missing = column(page, "note").locator("[role=option]", has_text="missing")
     assert missing.inner_text().split("\n")[-1] == "22"
-    page.get_by_role("button", name="Colour by note").click()  # again: by none
+    page.get_by_role("button", name="Colour by note").click()  # a second click removes the colours
     assert state(page)["colorBy"] == -1
     color_by(page, "rank")
     assert column(page, "rank").locator("[role=option]").count() == 3
@@ -359,7 +359,7 @@ def test_keys_meet_the_list_of_the_text_as_it_stands(page):
     page.locator(".found").get_by_role("option", name="west").wait_for()
     box.press("ArrowDown")
     box.press("ArrowDown")
-    page.evaluate(KEYS_AT_ONCE, ["north", "Enter"])  # the mark was on another list
+    page.evaluate(KEYS_AT_ONCE, ["north", "Enter"])  # the marked entry was in a previous list
     assert page.evaluate("mercat.selection()") == list(range(15, 20))
     page.evaluate(KEYS_AT_ONCE, ["o", "ArrowDown", "Enter"])  # "front", "north", ...
     assert page.evaluate("mercat.selection()") == list(range(5))
@@ -516,7 +516,7 @@ def test_reset_undoes_everything(page):
     assert page.evaluate("[mercat.view(), mercat.state(), mercat.selection()]") == first
     page.locator(".toast").get_by_role("button", name="Undo").click()
     undone = page.evaluate("[mercat.view(), mercat.state(), mercat.selection()]")
-    undone[1]["tool"] = "lasso"  # what the hand holds is no step
+    undone[1]["tool"] = "lasso"  # undo does not change the tool
     assert undone == changed
 
 
@@ -761,7 +761,9 @@ def test_a_hundred_thousand_points_load_small_and_stay_responsive(visit):
     page.keyboard.press("1")
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     drag(page, middle, (middle[0] + 80, middle[1]), steps=10)
-    assert page.evaluate("mercat.frames()") >= start + 3  # it drew along the way
+    assert (
+        page.evaluate("mercat.frames()") >= start + 3
+    )  # drawn while dragging, not only at the end
     assert page.evaluate("mercat.view().rotation[0]") < -0.2
     page.mouse.move(middle[0], middle[1] + 20)
     assert state(page)["hover"] is not None

@@ -672,7 +672,9 @@ def test_a_card_of_long_texts_stays_on_the_stage_and_shows_all_fields(visit):
     assert card["y"] + card["height"] <= stage["y"] + stage["height"]
     assert "east" in page.locator(".tooltip").inner_text()
     page.mouse.click(*spot(page, 7))
-    assert len(page.locator(".card dd").first.inner_text()) == 3000  # pinned, it is all there
+    assert (
+        len(page.locator(".card dd").first.inner_text()) == 3000
+    )  # the card of a pinned point shows the whole text
 
 
 def test_images_are_on_the_cards(visit):

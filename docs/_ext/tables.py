@@ -174,9 +174,8 @@ def wins(results: claims.Results, notes: Mapping[str, str] = MappingProxyType({}
         if not c.won
     ]
     text = (
-        "Of UMAP, t-SNE, NCVis, densMAP, PaCMAP and Mercat with its defaults, Mercat preserves angles best "
-        f"on {won.angle} of {won.sets} sets and distances best on {won.distance} of {won.sets} (means of "
-        "three draws of the synthetic sets)."
+        "Compared with UMAP, t-SNE, NCVis, densMAP and PaCMAP, Mercat with its defaults preserves "
+        f"angles best on {won.angle} of {won.sets} sets and distances best on {won.distance} of {won.sets}."
     )
     if lost:
         text += f" It is not best on: {'; '.join(lost)}."
@@ -186,15 +185,16 @@ def wins(results: claims.Results, notes: Mapping[str, str] = MappingProxyType({}
         for m in ("angle", "distance")
     }
     text += (
-        f" Principal components preserve distances better on {_counted(better['distance'])}, and angles on "
+        f" PCA preserves distances better than Mercat on {_counted(better['distance'])}, and angles on "
         f"{_counted(better['angle'])}."
     )
     names = {c.name for c in found}
-    return f"{text} {rivals.other_data([name for name in SETS if name in names], notes)}\n"
+    other = rivals.other_data([name for name in SETS if name in names], notes)
+    return f"{text} {other}".rstrip() + "\n"
 
 
 def _counted(names: Sequence[str]) -> str:
-    return f"{len(names)} of them ({', '.join(names)})" if names else "none of them"
+    return f"{len(names)} set{'s' * (len(names) != 1)} ({', '.join(names)})" if names else "none"
 
 
 def speed_table(core: Mapping[str, Any]) -> str:
@@ -254,7 +254,7 @@ def literal_table(core: Mapping[str, Any]) -> str:
                 shown(entry["loss"], 3),
             ]
         )
-    head = ["data", "time, as written", "time, here", "loss, as written", "loss, here"]
+    head = ["data", "time, published", "time, Mercat", "loss, published", "loss, Mercat"]
     return _table(head, rows)
 
 
@@ -274,13 +274,20 @@ def growth_table(scale: Mapping[str, Any]) -> str:
             entry = found.get(n)
             cells += ["", ""] if entry is None else [seconds(entry["seconds"]), _gib(entry)]
         rows.append(cells)
-    table = _table(["points", "time", "memory beyond the input", "with detail=0.3", "memory"], rows)
+    head = [
+        "points",
+        "time",
+        "memory beyond the input",
+        "time, `detail=0.3`",
+        "memory, `detail=0.3`",
+    ]
+    table = _table(head, rows)
     found = scale.get("million", {}).get("results", {})
     if "umap" not in found:
         return table
     return table + (
-        "\nOn the same million points, Mercat with `detail=0.3` took "
-        f"{seconds(found['mercat'])} (finding {found['recall of neighbours']:.1%} of the neighbours) "
+        "\nIn another run on the same million points, one method after the other, Mercat with `detail=0.3` "
+        f"took {seconds(found['mercat'])} (finding {found['recall of neighbours']:.1%} of the neighbours) "
         f"and UMAP {seconds(found['umap'])}.\n"
     )
 
@@ -295,11 +302,11 @@ def cluster_text(scale: Mapping[str, Any]) -> str:
     if not found:
         return NOT_YET
     return (
-        f"{found['points']:,} points, {found['GB on disk']:.0f} GB on disk, on two worker processes of one "
-        f"core and 1 GB each, one of which is killed during the fit (`python -m benchmarks.scale dask`): "
-        f"{found['seconds in all']:.0f} seconds, at most {found['GiB of peak of a worker']:.2g} GiB in a "
-        f"worker and {found['GiB of peak of the client']:.2g} in the client, {found['tasks a chunk']:.0f} "
-        "tasks per chunk, and the same bits as in memory.\n"
+        f"{found['points']:,} points ({found['GB on disk']:.0f} GB on disk) were fitted by two worker "
+        "processes with one core and 1 GB each, one of which was killed during the fit (`python -m "
+        f"benchmarks.scale dask`). The fit took {found['seconds in all']:.0f} seconds and gave the same bits "
+        f"as in memory. A worker used at most {found['GiB of peak of a worker']:.2g} GiB, the client "
+        f"{found['GiB of peak of the client']:.2g} GiB.\n"
     )
 
 
@@ -313,7 +320,7 @@ def torchdr_table(found: Mapping[str, Any]) -> str:
         title = method if method.startswith("Mercat") else f"TorchDR: {method}"
         cells = [""] * 4
         if "failed" not in entry:
-            cells = [f"{entry['seconds']:.2g} s", *(shown(entry[m], 3) for m in MEASURES[:3])]
+            cells = [seconds(entry["seconds"]), *(shown(entry[m], 3) for m in MEASURES[:3])]
         rows.append([f"{int(points):,}", title, *cells])
     return _table(["points", "method", "time", "angles", "distances", "neighbourhoods"], rows)
 
@@ -328,12 +335,12 @@ def billion_text(scale: Mapping[str, Any], gpu: Mapping[str, Any]) -> str:
     each = plain[most]["seconds"] / most * scale["cpu"]["machine"]["cores"]
     points, took = streamed["points"], streamed["seconds"]
     return (
-        f"- **One GPU.** {points:,} points took {took:.3g} seconds from host memory, so a billion takes "
-        f"about {1e9 / points * took:.0f} seconds; from a disk, as long as reading 400 GB takes: 80 seconds "
-        "at 5 GB/s, 400 at 1 GB/s.\n"
-        f"- **A cluster.** {most:,} points take {1e6 * each:.0f} core-microseconds per point: a billion "
-        f"takes {1e9 * each / 3600:.0f} core-hours, or {seconds(1e9 * each / 256)} on 16 machines "
-        "with 16 cores, if each reads its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
+        f"- **One GPU.** {points:,} points in host memory took {took:.3g} seconds, so a billion would take "
+        f"about {1e9 / points * took:.0f} seconds. From a disk, the fit would take at least as long as "
+        f"reading the 200 GB twice: 80 seconds at 5 GB/s, 400 seconds at 1 GB/s.\n- **A cluster.** {most:,} "
+        f"points take {1e6 * each:.0f} µs of one core per point, so a billion would take "
+        f"{1e9 * each / 3600:.0f} core-hours, or {seconds(1e9 * each / 256)} on 16 machines with 16 cores "
+        "each, if each machine can read its 12.5 GB twice in that time. A worker needs less than 1 GB.\n"
     )
 
 
@@ -348,7 +355,7 @@ def cores_table(found: Mapping[str, Any]) -> str:
         setting = f"`detail={result['detail']:g}`" if result["detail"] else "plain"
         times = [f"{result['seconds'][str(t)]:.3g} s" for t in threads]
         rows.append([f"{result['points']:,} points, {setting}", *times])
-    return _table(["", "1 thread", *(f"{t} threads" for t in threads[1:])], rows)
+    return _table(["data", "1 thread", *(f"{t} threads" for t in threads[1:])], rows)
 
 
 def device_table(found: Mapping[str, Any]) -> str:
@@ -365,7 +372,15 @@ def device_table(found: Mapping[str, Any]) -> str:
         rest = [f"{sharp['recall']:.2f}", f"{sharp['GiB']:.2g} GiB"]
         measured = [f"{sharp[m]:.2f}" for m in ("angle", "distance")]
         rows.append([f"{int(points):,} points, {kind}", *times, *rest, *measured])
-    head = ["", "plain", "`detail=0.3`", "recall", "GPU memory", "angles", "distances"]
+    head = [
+        "data",
+        "time, plain",
+        "time, `detail=0.3`",
+        "recall",
+        "GPU memory",
+        "angles",
+        "distances",
+    ]
     return _table(head, rows)
 
 
@@ -457,7 +472,7 @@ def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
-    """The value of `detail` whose smallest margin is largest, and its margins, for each set and peer."""
+    """For each set and peer, the value of `detail` with the largest smallest margin, and its margins."""
     rows, close, better = [], [], []
     for key, entry in summarize(found).items():
         name, method = key.split("/")
@@ -466,7 +481,7 @@ def peers_table(found: Mapping[str, Any]) -> str:
         close.append(entry["good"])
         better.append(min(entry["margins"].values()) >= 0)
     table = _table(["data", "compared with", "detail", *NAMES.values()], rows)
-    counts = f"In {sum(close)} of {len(close)} comparisons, no margin is below -{shown(CLOSE)}"
+    counts = f"In {sum(close)} of {len(close)} comparisons, no difference is below -{shown(CLOSE)}"
     return table + f"\n{counts}; in {sum(better)}, none is negative.\n"
 
 
@@ -480,8 +495,9 @@ _STAND_IN_TITLES = {
 
 def ingest_table(found: Mapping[str, Any]) -> str:
     """Held-out cells placed by `tl.ingest` and by scanpy: all cells, and those of one label."""
-    head = ["reference", "query", "labels", "scanpy's", "angles", "detail 0.3", "scanpy's"]
-    head += ["labels on the map", "detail 0.3", "scanpy's"]
+    head = ["reference", "query", "labels: Mercat", "scanpy"]
+    head += ["angles: Mercat", "`detail=0.3`", "scanpy"]
+    head += ["labels on the map: Mercat", "`detail=0.3`", "scanpy"]
     rows = []
     for record in found.values():
         if record["method"] != "mercat":
@@ -503,11 +519,11 @@ def align_table(found: Mapping[str, Any]) -> str:
         "data",
         "points",
         "`detail`",
-        "moved by a fresh map",
-        "by `align_to`, a model",
+        "movement: new",
+        "model",
         "positions",
     ]
-    head += ["angles, fresh", "model", "positions", "neighbourhoods, fresh", "model", "positions"]
+    head += ["angles: new", "model", "positions", "neighbourhoods: new", "model", "positions"]
     rows = []
     for record in found.values():
         name = record["set"]
@@ -578,7 +594,7 @@ def uncertainty_table(found: Mapping[str, Any]) -> str:
         ]
         for record in found.values()
     ]
-    return _table(["data", "fit", "20 maps / fit"], rows)
+    return _table(["data", "time of a fit", "time of 20 maps / time of a fit"], rows)
 
 
 _STABILITY_METHODS = {
@@ -607,10 +623,10 @@ def stability_table(found: Mapping[str, Any]) -> str:
 
 def pseudotime_table(found: Mapping[str, Any]) -> str:
     """Pseudotime of cells against their positions on maps."""
-    names = {"mercat": "Mercat", "detail 0.3": "detail 0.3", "umap": "UMAP"}
+    names = {"mercat": "Mercat", "detail 0.3": "`detail=0.3`", "umap": "UMAP"}
     head = ["data", "cells", "root among"]
-    head += [f"order, {name}" if i == 0 else name for i, name in enumerate(names.values())]
-    head += [f"explained, {name}" if i == 0 else name for i, name in enumerate(names.values())]
+    head += [f"order: {name}" if i == 0 else name for i, name in enumerate(names.values())]
+    head += [f"explained: {name}" if i == 0 else name for i, name in enumerate(names.values())]
     rows = []
     for name, record in found.items():
         row = [_STAND_IN_TITLES.get(name, SETS[name].title), f"{record['n']:,}", record["root"]]
@@ -639,7 +655,7 @@ def structureless_table(found: Mapping[str, Any]) -> str:
     if not rows:
         return NOT_YET
     chance = {r["n"]: r["dense_by_chance"] for r in measured}
-    shares = ", ".join(f"{share:.1%} of {n:,}" for n, share in sorted(chance.items()))
+    shares = ", ".join(f"{share:.1%} of {n:,} points" for n, share in sorted(chance.items()))
     plain = [r for r in measured if r["method"] == "mercat" and r["detail"] == 0]
     highest, of_errors = (
         max(values)
@@ -648,16 +664,23 @@ def structureless_table(found: Mapping[str, Any]) -> str:
     least = min(r["roundness"] for r in plain)
     return (
         _table(head, rows)
-        + f"\nBy chance alone, {shares} points are dense. On plain maps the excess is at most "
-        f"{highest:.2f} and at most {of_errors:.1f} standard errors; the roundness is at least "
-        f"{least:.3f}.\n"
+        + f"\nOn plain maps (`detail=0`), the excess is at most {highest:.2f} and at most {of_errors:.1f} "
+        f"standard errors, and the roundness is at least {least:.3f}. By chance alone, {shares} would be "
+        "dense.\n"
     )
 
 
 def viewer_table(found: Mapping[str, Any]) -> str:
     """Size and speed of a page of the explorer, by number of points."""
-    head = ["points", "file", "written in", "loaded in", "memory", "frame of all points"]
-    head += ["frame while moving", "points in it", "step of a filter"]
+    head = [
+        "points",
+        "file size",
+        "time to write",
+        "time to load",
+        "memory",
+        "time to draw all points",
+    ]
+    head += ["time to draw a frame while moving", "points in that frame", "time to update a filter"]
     rows = []
     for record in sorted(found.values(), key=lambda one: one["n"]):
         m = record["measures"]
@@ -684,7 +707,7 @@ def parameters_table() -> str:
             default += f": {declared.none}"
         rule = declared.rule.replace("<", "\\<")  # not an HTML tag
         rows.append([f"`{name}`", default, rule, declared.help])
-    return _table(["parameter", "default", "allowed values", "meaning"], rows)
+    return markdown.table(["parameter", "default", "allowed values", "meaning"], rows, left=4)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -2,8 +2,8 @@
 A map, a globe, and trust
 =========================
 
-One embedding in three views: as a Mercator map with the names of its classes, as a globe, and
-coloured by how well the angles at each point are preserved.
+This example shows an embedding in three ways: as a Mercator map with the names of its classes, as a globe,
+and coloured by how well the angles at each point are preserved.
 """
 
 from sklearn.datasets import load_digits
@@ -20,6 +20,6 @@ ax = plot.map(model.embedding_, color=digit, labels=True, legend=False)
 ax = plot.globe(model.embedding_, color=digit)
 
 # %%
-# Angles at dark points are preserved worst:
+# The loss of each point shows where the map can be trusted. Angles at dark points are preserved worst:
 
 ax = plot.trust(model)

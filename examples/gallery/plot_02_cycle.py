@@ -2,8 +2,8 @@
 A closed cycle
 ==============
 
-A cycle, such as the phases of a dividing cell, has no beginning. Here, a noisy closed curve lies in 40
-dimensions; on the map, it is also closed and in the order of its phase.
+Some data, such as the phases of a dividing cell, form a closed cycle. Here, points lie on a noisy closed
+curve in 40 dimensions. On the map, the curve is closed, too, and the points are in the order of their phase.
 """
 
 import numpy as np
@@ -19,6 +19,6 @@ Y = Mercat(random_state=0).fit_transform(X)
 ax = plot.map(Y, color=phase, palette="twilight")
 
 # %%
-# Angle preservation; 1 is perfect:
+# Because of the noise, angles cannot be preserved exactly (1 would be perfect):
 
 print(metrics.angle_preservation(X, Y))

@@ -2,11 +2,12 @@
 Which way a branch leads
 ========================
 
-Cells that develop follow paths that fork. Five branches of a tree grow here in 60 dimensions: two at the end
-of the first, two more at the end of the second. The map preserves the forks, and the order along each branch.
+Developing cells follow paths that fork. Here, the data are a tree with five branches in 60 dimensions: two
+start at the end of the first, and two more at the end of the second. The map preserves the forks and the
+order along each branch.
 
-Angles alone hardly determine the *spacing* along a thin path; the distance term of the default objective
-improves it.
+Angles alone hardly determine the *spacing* along a thin path. The default objective also includes distances,
+which improves the spacing.
 """
 
 import numpy as np
@@ -35,7 +36,7 @@ ax = plot.map(Y, color=branch)
 ax = plot.map(Y, color=np.concatenate(depth))
 
 # %%
-# The paper's objective has angles only. Order and directions are the same, but the branch in the middle has
-# a gap that the data do not have:
+# The paper's objective includes angles only. Its map shows the same order and directions, but branch 2 has a
+# gap that is not in the data:
 
 ax = plot.map(Mercat(objective="absolute", random_state=0).fit_transform(X), color=branch)

@@ -2,8 +2,9 @@
 Five ways to flatten a globe
 ============================
 
-No flat map preserves both angles and areas. Mercator preserves angles; Lambert, Equal Earth and Mollweide
-preserve areas, and so show true density; orthographic is the view of a globe from space.
+No flat map of a sphere preserves both angles and areas. The Mercator projection preserves angles. Lambert,
+Equal Earth and Mollweide preserve areas, and therefore show densities correctly. The orthographic projection
+is the view of a globe from space.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ Y = Mercat(random_state=0).fit_transform(X)
 ax = plot.map(Y, color=digit, projection="mollweide", legend=False)
 
 # %%
-# All five:
+# All five projections:
 
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
 for ax, name in zip(axes.flat, projections.NAMES, strict=False):

@@ -2,8 +2,8 @@
 Side by side, with numbers
 ==========================
 
-Embeddings of the same points with one legend and the same measures. t-SNE preserves neighbourhoods; Mercat
-preserves angles and distances, and `detail` adds neighbourhoods.
+This example compares embeddings of the same points, in one figure and by the same measures. t-SNE preserves
+neighbourhoods. Mercat preserves angles and distances; with `detail`, it also preserves neighbourhoods.
 """
 
 from sklearn.datasets import load_digits
@@ -26,7 +26,7 @@ embeddings = {
 axes = plot.compare(embeddings, color=digit)
 
 # %%
-# The paper's four measures; 1 is perfect.
+# The four measures of the paper (1 is perfect):
 
 measures = (
     "angle_preservation",

@@ -2,8 +2,8 @@
 Blood cells, with scanpy
 ========================
 
-From an AnnData object to maps coloured by cell type and by gene. The cells are a data set of scanpy;
-`mercat.tl.mercat` embeds their principal components.
+This example embeds an AnnData object, and colours the map by cell type and by gene. The cells are a data set
+of scanpy; `mercat.tl.mercat` embeds their principal components.
 """
 
 import scanpy as sc
@@ -16,6 +16,6 @@ mercat.tl.mercat(adata)
 ax = mercat.pl.map(adata, color="bulk_labels", legend_loc="on data")
 
 # %%
-# Genes that mark monocytes, killer cells and B cells, and the loss of each cell:
+# Genes that mark monocytes (CST3), killer cells (NKG7) and B cells (CD79A), and the loss of each cell:
 
 axes = mercat.pl.map(adata, color=["CST3", "NKG7", "CD79A", "mercat_loss"], ncols=2)

@@ -497,6 +497,10 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rows.store(rotated(fit.Y[block], self._rotation, dtype), Y, block)
         return rows.like_input(Y), rows.like_input(fit.angle_fit.point_loss)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # By default, scikit-learn iterates over the attributes, which other threads may be adding to.
+        return "embedding_" in vars(self)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric != "precomputed"

@@ -56,7 +56,8 @@ def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]
         _replace_all(parts, targets)
     finally:
         for part in parts:
-            remove(part)
+            with suppress(OSError):  # the outcome, or the error, is what matters
+                remove(part)
 
 
 def remove(path: Path) -> None:

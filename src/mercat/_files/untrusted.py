@@ -60,7 +60,10 @@ def check_file(path: str | os.PathLike[str], *, folder: bool = False) -> None:
     Pipes and devices have no size that could be checked, and opening one can block forever. Raises ValueError
     with the path and its kind, and OSError for absent files and circular links.
     """
-    kind = kind_of_file(path)
+    try:
+        kind = kind_of_file(path)
+    except ValueError as error:  # text that is not Unicode, or a null character
+        raise ValueError(f"{str(path)!r} cannot be read: a file cannot have this name.") from error
     if kind == "absent":
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if kind == "a folder" and not folder:
@@ -78,8 +81,8 @@ def reading(
     Checks the path first: see `check_file`. Errors about absent or unreadable files stay OSErrors, and
     MemoryErrors are unchanged.
     """
+    check_file(path, folder=folder)
     try:
-        check_file(path, folder=folder)
         yield
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) or (error.name or "mercat").startswith("mercat"):

@@ -285,9 +285,12 @@ def _leading_components(
 def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues of a symmetric matrix, clipped at 0, and eigenvectors in columns."""
     size = len(matrix)
+    # The LAPACK routine for a subset fails for some matrices, or finds too few of many equal eigenvalues.
     try:
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - k, size - 1))
-    except np.linalg.LinAlgError:  # the LAPACK routine for a subset fails for some matrices
+    except np.linalg.LinAlgError:
+        values = vectors = np.empty(0)
+    if len(values) < k:
         values, vectors = (found[..., size - k :] for found in np.linalg.eigh(matrix))
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
