@@ -45,13 +45,13 @@ class KernelsHook(BuildHookInterface):
         if self.target_name != "wheel":
             return
         build = _builder(Path(self.root))
-        wanted = os.environ.get(VARIABLE)
+        platform_tag = os.environ.get(VARIABLE)
         try:
-            if wanted:
-                target = CROSS[wanted]
+            if platform_tag:
+                target = CROSS[platform_tag]
                 path = build.library(system=target.system)
                 zig = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig]
-                built = build.build(self._scratch() / path.name, zig, machine=target.machine)
+                library = build.build(self._scratch() / path.name, zig, machine=target.machine)
             elif version == "editable":
                 path = build.library()
                 if not path.exists():
@@ -59,17 +59,17 @@ class KernelsHook(BuildHookInterface):
                 return
             else:
                 path = build.library()
-                built = build.build(self._scratch() / path.name)
+                library = build.build(self._scratch() / path.name)
         except build.CannotBuild as error:
-            if wanted:
+            if platform_tag:
                 raise
             self.app.display_warning(
                 f"Mercat's compiled kernels are left out, and NumPy is used instead: {error}."
             )
             return
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{wanted or _platform()}"
-        build_data["force_include"][str(built)] = f"mercat/_kernels/{path.name}"
+        build_data["tag"] = f"py3-none-{platform_tag or _platform()}"
+        build_data["force_include"][str(library)] = f"mercat/_kernels/{path.name}"
 
     def _scratch(self) -> Path:
         self._folder = tempfile.TemporaryDirectory()

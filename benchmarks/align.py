@@ -29,7 +29,7 @@ def movement(Y: np.ndarray, old: np.ndarray) -> float:
     return round(float(np.median(np.degrees(np.arccos(cosine)))), 3)
 
 
-def compared(X: np.ndarray, detail: float) -> dict[str, dict[str, float]]:
+def compare_maps(X: np.ndarray, detail: float) -> dict[str, dict[str, float]]:
     """Movement of old points, and angle and neighbourhood preservation, as the data grow by a fifth."""
     m = len(X) * 5 // 6
     old = Mercat(random_state=0, detail=detail).fit(X[:m])
@@ -58,10 +58,10 @@ def run(name: str, folder: str, store: Store) -> None:
     X = data.load(name, folder).X
     X = X[np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]]
     for detail in DETAILS:
-        found = compared(X, detail)
-        about = {"set": name, "n": len(X), "detail": detail}
-        store.put(f"{name}/{detail:g}", stamp(**about, measures=found))
-        print(name, detail, found, flush=True)
+        measures = compare_maps(X, detail)
+        fields = {"set": name, "n": len(X), "detail": detail}
+        store.put(f"{name}/{detail:g}", stamp(**fields, measures=measures))
+        print(name, detail, measures, flush=True)
 
 
 if __name__ == "__main__":

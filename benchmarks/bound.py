@@ -60,39 +60,40 @@ class Evaluations:
 
 
 def products(
-    X: np.ndarray, r: int, compared: int, counts: Counter[tuple[int, int, str]]
+    X: np.ndarray, r: int, n_landmarks: int, counts: Counter[tuple[int, int, str]]
 ) -> list[Callable[[], Any]]:
     """Return each matrix product of the fit as a function without arguments."""
     n, d = X.shape
     rng = np.random.default_rng(0)
 
-    def some(*shape: int, dtype: str = "float32") -> np.ndarray:
+    def random_array(*shape: int, dtype: str = "float32") -> np.ndarray:
         return rng.standard_normal(shape).astype(dtype)
 
-    found: list[Callable[[], Any]] = []
+    tasks: list[Callable[[], Any]] = []
     for rows in blocks(n, rows_to_sum(d, False)):
-        found.append(lambda rows=rows: X[rows].T @ X[rows])
-    components, landmarks, P = some(d, r), some(compared, r), some(2, r, compared)
-    screened = min(compared, N_SCREEN)
-    C = some(screened, placement._N_GRID + placement._N_TAKEN)
-    K = some(TILE, screened)
+        tasks.append(lambda rows=rows: X[rows].T @ X[rows])
+    components, landmarks = random_array(d, r), random_array(n_landmarks, r)
+    P = random_array(2, r, n_landmarks)
+    n_screened = min(n_landmarks, N_SCREEN)
+    C = random_array(n_screened, placement._N_GRID + placement._N_TAKEN)
+    kernel_rows = random_array(TILE, n_screened)
 
     def place(rows: slice) -> None:
         X_hat = X[rows] @ components
         X_hat @ landmarks.T
         X_hat @ P
-        K[: len(X_hat)] @ C
-        K[: len(X_hat)] @ C
+        kernel_rows[: len(X_hat)] @ C
+        kernel_rows[: len(X_hat)] @ C
 
-    found += [lambda rows=rows: place(rows) for rows in blocks(n, TILE)]
+    tasks += [lambda rows=rows: place(rows) for rows in blocks(n, TILE)]
     for (m, width, dtype), count in counts.items():
-        weights, legs = some(2 * m, m, dtype=dtype), some(m, width + 1, dtype=dtype)
-        sums = some(2 * m, width + 1, dtype=dtype)
+        weights, legs = random_array(2 * m, m, dtype=dtype), random_array(m, width + 1, dtype=dtype)
+        sums = random_array(2 * m, width + 1, dtype=dtype)
         size = max(16, min(256, (1 << 17) // m))
         for rows in blocks(2 * m, 2 * size) * count:
-            found.append(lambda rows=rows, w=weights, x=legs: w[rows] @ x)
-            found.append(lambda rows=rows, s=sums, x=legs: s[rows] @ x.T)
-    return found
+            tasks.append(lambda rows=rows, w=weights, x=legs: w[rows] @ x)
+            tasks.append(lambda rows=rows, s=sums, x=legs: s[rows] @ x.T)
+    return tasks
 
 
 def seconds_of(turns: int, function: Callable[[], Any]) -> float:
@@ -117,18 +118,20 @@ def main() -> None:
     with Evaluations() as counts:
         model.fit(X)
     fit = seconds_of(arguments.turns, lambda: model.fit(X))
-    compared, r = model._placer.against.X.shape
-    tasks = products(X, r, compared, counts)
+    n_landmarks, r = model._placer.against.X.shape
+    tasks = products(X, r, n_landmarks, counts)
     with Workers(n_threads(arguments.n_jobs)) as workers:
-        alone = seconds_of(arguments.turns, lambda: list(workers.map(lambda f: f() is None, tasks)))
+        products_alone = seconds_of(
+            arguments.turns, lambda: list(workers.map(lambda f: f() is None, tasks))
+        )
     results = {
         "points": arguments.points,
         "columns": arguments.columns,
         "threads": n_threads(arguments.n_jobs),
         "kernels": _kernels.describe(),
         "seconds": fit,
-        "seconds of the products alone": alone,
-        "times the products": fit / alone,
+        "seconds of the products alone": products_alone,
+        "times the products": fit / products_alone,
     }
     print(json.dumps(results), flush=True)
     key = f"{arguments.points} x {arguments.columns}, {results['threads']} threads"

@@ -28,8 +28,8 @@ from mercat._math.orientation import orthogonal_onto
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-N_FRESH, N_DRAWN = 8, 2  # number of other maps per data set, and of data sets per distribution
-POINTS = 500  # maximum number of points compared on other maps
+N_OTHER_MAPS, N_DATA_SETS = 8, 2  # other maps per data set, and data sets per distribution
+MAX_POINTS = 500  # maximum number of points compared on other maps
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
     "exact": (400, {}),
     "landmarks": (3000, {"n_landmarks": 300}),
@@ -50,10 +50,10 @@ def clusters(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def branches(n: int, rng: np.random.Generator) -> np.ndarray:
-    ways = np.random.default_rng(6).normal(size=(4, 15))
-    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
-    along = 4 * rng.random((n, 1))
-    return along * ways[rng.integers(4, size=n)] + 0.25 * rng.normal(size=(n, 15))
+    directions = np.random.default_rng(6).normal(size=(4, 15))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    distances = 4 * rng.random((n, 1))
+    return distances * directions[rng.integers(4, size=n)] + 0.25 * rng.normal(size=(n, 15))
 
 
 def cube(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -81,33 +81,35 @@ DISTRIBUTIONS: dict[str, Draw] = {
 }
 
 
-def coverage(bars: Any, places: np.ndarray, fresh: np.ndarray) -> list[float]:
+def coverage(result: Any, places: np.ndarray, fresh: np.ndarray) -> list[float]:
     """Fraction of points in their regions, by level, on a map rotated onto another."""
     m = len(fresh)
-    turned = fresh @ orthogonal_onto(fresh, places[:m]).T
-    turned = np.concatenate([turned, places[m:]])
-    return [round(float(np.mean(bars.contains(turned, level)[:m])), 4) for level in LEVELS]
+    rotated = fresh @ orthogonal_onto(fresh, places[:m]).T
+    rotated = np.concatenate([rotated, places[m:]])
+    return [round(float(np.mean(result.contains(rotated, level)[:m])), 4) for level in LEVELS]
 
 
 def run(name: str, setting: str, store: Store) -> None:
     """Measure one distribution with one kind of map and store the result."""
     draw, (n, options) = DISTRIBUTIONS[name], SETTINGS[setting]
-    found: dict[str, list[list[float]]] = {"draws": [], "landmarks": []}
-    for k in range(N_DRAWN):
+    coverages: dict[str, list[list[float]]] = {"draws": [], "landmarks": []}
+    for k in range(N_DATA_SETS):
         rng = np.random.default_rng([7, k, n])
         X = draw(n, rng)
         model = Mercat(random_state=100 + k, **options).fit(X)
-        bars = uncertainty(model, X, random_state=k)
-        places = np.asarray(model.embedding_, dtype=np.float64)
-        for seed in range(1000, 1000 + N_FRESH):
+        result = uncertainty(model, X, random_state=k)
+        Y = np.asarray(model.embedding_, dtype=np.float64)
+        for seed in range(1000, 1000 + N_OTHER_MAPS):
             other = Mercat(random_state=seed, **options).fit(draw(n, rng))
-            found["draws"].append(coverage(bars, places, other.transform(X[:POINTS])))
+            coverages["draws"].append(coverage(result, Y, other.transform(X[:MAX_POINTS])))
             if setting != "exact":  # all points are solved
                 other = Mercat(random_state=seed, **options).fit(X * (1 + seed / 1e4))
-                found["landmarks"].append(coverage(bars, places, other.embedding_[:POINTS]))
-    covered = {kind: shares for kind, shares in found.items() if shares}
+                coverages["landmarks"].append(coverage(result, Y, other.embedding_[:MAX_POINTS]))
+    covered = {kind: fractions for kind, fractions in coverages.items() if fractions}
     store.put(f"{setting}/{name}", stamp(distribution=name, setting=setting, n=n, coverage=covered))
-    means = {kind: np.mean(shares, axis=0).round(3).tolist() for kind, shares in covered.items()}
+    means = {
+        kind: np.mean(fractions, axis=0).round(3).tolist() for kind, fractions in covered.items()
+    }
     print(setting, name, means, flush=True)
 
 

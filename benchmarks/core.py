@@ -39,44 +39,44 @@ def race(name: str, folder: str, turns: int) -> dict[str, Any]:
     """
     X, labels, _ = data.load(name, folder)
     X_hat = denoise(X, 50)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for method, (Y, outcome) in peers.race((*OURS, *PEERS), X, turns=turns).items():
-        found[method] = outcome
+        results[method] = outcome
         if Y is not None:
-            kept = {
+            scores = {
                 "angle": metrics.angle_preservation(X_hat, Y, random_state=0),
                 "distance": metrics.distance_preservation(X_hat, Y, random_state=0),
                 "neighborhood": metrics.neighborhood_preservation(X_hat, Y, random_state=0),
             }
             if labels.dtype.kind != "f":  # classes
-                kept["label accuracy"] = metrics.knn_accuracy(Y, labels)
-            found[method] |= {measure: float(value) for measure, value in kept.items()}
-        print(method, json.dumps(found[method]), flush=True)
-    times = {m: statistics.median(f["turns"]) for m, f in found.items() if f["turns"]}
+                scores["label accuracy"] = metrics.knn_accuracy(Y, labels)
+            results[method] |= {measure: float(value) for measure, value in scores.items()}
+        print(method, json.dumps(results[method]), flush=True)
+    times = {m: statistics.median(f["turns"]) for m, f in results.items() if f["turns"]}
     for method, seconds in times.items():
-        found[method]["seconds"]["fit"] = seconds
+        results[method]["seconds"]["fit"] = seconds
     fastest = min((m for m in times if m in PEERS), key=times.__getitem__)
-    found["fastest peer"] = methods.title(fastest)
-    found["times faster than the fastest peer"] = {
+    results["fastest peer"] = methods.title(fastest)
+    results["times faster than the fastest peer"] = {
         method: times[fastest] / times[method] for method in OURS
     }
-    print(found["fastest peer"], found["times faster than the fastest peer"], flush=True)
-    return found
+    print(results["fastest peer"], results["times faster than the fastest peer"], flush=True)
+    return results
 
 
-def against_peers(folder: str) -> dict[str, Any]:
+def race_peers(folder: str) -> dict[str, Any]:
     """The even digits of MNIST, raw pixels."""
     return race("mnist_even", folder, TURNS)
 
 
-def on_small_sets(folder: str) -> dict[str, Any]:
+def race_on_small_sets(folder: str) -> dict[str, Any]:
     """The paper's small sets."""
     return {name: race(name, folder, 2 * TURNS + 1) for name in SMALL}
 
 
-def against_the_literal_form(folder: str) -> dict[str, Any]:
+def compare_with_literal_form(folder: str) -> dict[str, Any]:
     """Loss and time of objective="absolute" against Algorithm 1 with the paper's 1000 iterations."""
-    found = {}
+    results = {}
     for name in ("circle", "smiley", "gauss5", "gauss10", "unif5", "mammoth"):
         X = np.asarray(data.load(name, folder)[0], dtype=np.float64)
         X_hat = denoise(X, 50)
@@ -88,18 +88,18 @@ def against_the_literal_form(folder: str) -> dict[str, Any]:
         seconds = statistics.median(turns)
         paper = Mercat(objective="absolute", solver="algorithm1", random_state=0).fit(X)
         literal = 1000 * seconds_per_step(X_hat, steps=3)
-        found[name] = {
+        results[name] = {
             "loss": paper_loss(X_hat, ours.embedding_, N_LOSS),
             "loss of Algorithm 1": paper_loss(X_hat, paper.embedding_, N_LOSS),
             "seconds": seconds,
             "seconds of the literal form": literal,
             "times faster": literal / seconds,
         }
-        print(name, json.dumps(found[name]), flush=True)
-    return found
+        print(name, json.dumps(results[name]), flush=True)
+    return results
 
 
-def imports(_: str) -> dict[str, Any]:
+def time_imports(_: str) -> dict[str, Any]:
     """Shortest of five import times in fresh processes."""
 
     def seconds(statement: str) -> float:
@@ -114,21 +114,22 @@ def imports(_: str) -> dict[str, Any]:
         ]
         return min(runs)
 
-    found = {
+    seconds_by_statement = {
         s: seconds(s) for s in ("import mercat", "import sklearn.base", "from mercat import Mercat")
     }
-    found["Mercat beyond sklearn.base"] = (
-        found["from mercat import Mercat"] - found["import sklearn.base"]
+    seconds_by_statement["Mercat beyond sklearn.base"] = (
+        seconds_by_statement["from mercat import Mercat"]
+        - seconds_by_statement["import sklearn.base"]
     )
-    print(json.dumps(found), flush=True)
-    return found
+    print(json.dumps(seconds_by_statement), flush=True)
+    return seconds_by_statement
 
 
 SECTIONS = {
-    "peers": against_peers,
-    "small": on_small_sets,
-    "literal": against_the_literal_form,
-    "imports": imports,
+    "peers": race_peers,
+    "small": race_on_small_sets,
+    "literal": compare_with_literal_form,
+    "imports": time_imports,
 }
 
 

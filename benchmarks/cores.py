@@ -52,11 +52,11 @@ def by_threads(n: int, detail: float, threads: list[int], turns: int) -> dict[st
             output = subprocess.run(
                 [*command, str(t)], capture_output=True, text=True, check=True
             ).stdout
-            found = json.loads(output)
-            seconds[t].append(found["seconds"])
-            bits.add(found["bits"])
-            kernels = found["kernels"]
-            print(n, detail, t, json.dumps(found), flush=True)
+            fit = json.loads(output)
+            seconds[t].append(fit["seconds"])
+            bits.add(fit["bits"])
+            kernels = fit["kernels"]
+            print(n, detail, t, json.dumps(fit), flush=True)
     median = {t: statistics.median(s) for t, s in seconds.items()}
     return {
         "points": n,

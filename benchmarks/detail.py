@@ -32,7 +32,7 @@ RESULTS = Path(__file__).parent / "results" / "detail.json"
 SETS = ("blood", "pancreas", "paul15", "mammoth", "mnist_even")
 PEERS = ("ncvis", "pacmap", "umap", "tsne", "densmap")
 DIAL = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
-CLOSE = 0.01
+CLOSE = 0.01  # largest deficit in a measure that is tolerated
 WHOLE, SIZES = "mnist_even", (500, 2000, 8000)
 SHORT_DIAL = (0.0, 0.03, 0.1, 0.3, 1.0)
 BY_SEED, N_SEEDS = ("umap", "tsne"), 5
@@ -66,7 +66,7 @@ def embed_all(
     *,
     anew: bool,
 ) -> None:
-    """Embed every set without a record by every method, one method at a time, so that each compiles once."""
+    """Compute missing embeddings, one method at a time, so that each compiles once."""
     for method in by:
         with peers.Session(method) as session:
             for name, value in itertools.product(
@@ -81,11 +81,11 @@ def embed_all(
                 # Peers that do not denoise would be at a disadvantage with thousands of genes.
                 k = None if method == "mercat" else data.SETS[name].n_components
                 Y, outcome = session.run(X, seed=SEED, options=options, n_components=k)
-                found = {} if Y is None else measures(ref, Y)
+                scores = {} if Y is None else measures(ref, Y)
                 outcome.pop("seconds", None)
-                about = {"set": name, "method": method, "n": len(X), "note": note, **options}
-                store.put(key, stamp(**about, measures=found, **outcome))
-                print(key, json.dumps(found or outcome), flush=True)
+                fields = {"set": name, "method": method, "n": len(X), "note": note, **options}
+                store.put(key, stamp(**fields, measures=scores, **outcome))
+                print(key, json.dumps(scores or outcome), flush=True)
 
 
 def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
@@ -93,7 +93,7 @@ def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
     for method, (name, ref) in itertools.product(BY_SEED, references.items()):
         if f"seeds/{name}/{method}" in store:
             continue
-        found: dict[str, list[float]] = {}
+        scores: dict[str, list[float]] = {}
         with peers.Session(method) as session:
             for seed in range(N_SEEDS):
                 n_components = data.SETS[name].n_components
@@ -102,38 +102,41 @@ def vary_seeds(store: Store, references: dict[str, measure.Reference]) -> None:
                     print(name, method, outcome["reason"], flush=True)
                     break
                 for key, value in measures(ref, Y).items():
-                    found.setdefault(key, []).append(value)
-        if found:
-            about = {"set": "seeds", "data": name, "method": method, "n": len(ref.data.X)}
-            store.put(f"seeds/{name}/{method}", stamp(**about, measures={}, by_seed=found))
-            print(name, method, json.dumps(found), flush=True)
+                    scores.setdefault(key, []).append(value)
+        if scores:
+            fields = {"set": "seeds", "data": name, "method": method, "n": len(ref.data.X)}
+            store.put(f"seeds/{name}/{method}", stamp(**fields, measures={}, by_seed=scores))
+            print(name, method, json.dumps(scores), flush=True)
 
 
-def against(ours: dict[float, dict[str, float]], theirs: dict[str, float], wanted: Any) -> Any:
+def best_detail(
+    ours: dict[float, dict[str, float]], theirs: dict[str, float], names: Any
+) -> tuple[float, dict[str, float]]:
     """The value of `detail` whose smallest margin over the measures is largest, and its margins."""
     margins = {
-        value: {m: round(found[m] - theirs[m], 4) for m in wanted} for value, found in ours.items()
+        detail: {name: round(scores[name] - theirs[name], 4) for name in names}
+        for detail, scores in ours.items()
     }
-    best = max(margins, key=lambda value: min(margins[value].values()))
+    best = max(margins, key=lambda detail: min(margins[detail].values()))
     return best, margins[best]
 
 
 def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The best value of `detail` for each set and peer, its margins, and whether it is good enough."""
+    """The best value of `detail` for each set and peer, its margins, and whether none is below -`CLOSE`."""
     table: dict[str, Any] = {}
     for name in SETS:
         records = [r for r in results.values() if r.get("set") == name and r["measures"]]
-        ours = {r["detail"]: r["measures"] for r in records if r["method"] == "mercat"}
+        scores_by_detail = {r["detail"]: r["measures"] for r in records if r["method"] == "mercat"}
         for record in records:
-            if record["method"] == "mercat" or not ours:
+            if record["method"] == "mercat" or not scores_by_detail:
                 continue
-            wanted = MEASURES[:3] if record["method"] == "densmap" else MEASURES
-            value, margins = against(ours, record["measures"], wanted)
+            names = MEASURES[:3] if record["method"] == "densmap" else MEASURES
+            detail, margins = best_detail(scores_by_detail, record["measures"], names)
             table[f"{name}/{record['method']}"] = {
-                "detail": value,
+                "detail": detail,
                 "margins": margins,
                 "good": min(margins.values()) >= -CLOSE,
-                "class connectivity": ours[value]["class connectivity"]
+                "class connectivity": scores_by_detail[detail]["class connectivity"]
                 - record["measures"]["class connectivity"],
             }
     return table
@@ -142,10 +145,10 @@ def summarize(results: Mapping[str, Any]) -> dict[str, Any]:
 def compare_times(folder: str) -> dict[str, Any]:
     """Median of three warm wall times on MNIST even (raw pixels), including PCA and neighbour graph."""
     X, _, _ = data.load("mnist_even", folder)
-    raced = peers.race(
+    outcomes = peers.race(
         ("mercat", "pacmap", "ncvis", "umap"), X, turns=3, options={"mercat": {"detail": 0.3}}
     )
-    turns = {method: outcome["turns"] for method, (_, outcome) in raced.items()}
+    turns = {method: outcome["turns"] for method, (_, outcome) in outcomes.items()}
     seconds = {method: statistics.median(each) for method, each in turns.items() if each}
     print(json.dumps(seconds), flush=True)
     return {"set": "times", "method": "all", "measures": {}, "seconds": seconds, "turns": turns}

@@ -28,35 +28,37 @@ TOP = np.pi  # limit of Mercator maps, a latitude of 85.05 degrees
 MARGIN = 0.05  # matplotlib's margin on each side, relative to the extent of all points
 
 
-def crowd(P: np.ndarray) -> np.ndarray:
+def central_extent(P: np.ndarray) -> np.ndarray:
     """Width and height of the box between the 1 % and 99 % quantiles along each axis."""
     low, high = np.quantile(P, [0.01, 0.99], axis=0)
     return np.asarray(high - low)
 
 
-def drawn(P: np.ndarray) -> np.ndarray:
+def filled_in_default_axes(P: np.ndarray) -> np.ndarray:
     """Fraction of matplotlib's default axes filled by the crowd."""
-    return crowd(P) / (np.ptp(P, axis=0) * (1 + 2 * MARGIN))
+    return central_extent(P) / (np.ptp(P, axis=0) * (1 + 2 * MARGIN))
 
 
-def filled(Y: np.ndarray) -> dict[str, Any]:
+def filled_fractions(Y: np.ndarray) -> dict[str, Any]:
     """Fraction filled by the crowd on each of the three kinds of maps."""
     import matplotlib.pyplot as plt
 
     ax = plot.map(Y)
-    shown = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())])
+    extent = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())])
     n_edge = sum(len(points.get_offsets()) for points in ax.collections[1:])
     plt.close(ax.figure)
     flat_map = FlatMap.of(Y)
-    flat, drawn_in = flat_map.positions(Y)
+    flat, moved = flat_map.positions(Y)
     mercator = project(Y, center=(flat_map.center, 0))
-    found = {
-        "all points": drawn(np.clip(mercator, -TOP, TOP)),
-        "plot.map": crowd(mercator) / shown,
-        "X_mercat": drawn(flat),
+    parts_by_map = {
+        "all points": filled_in_default_axes(np.clip(mercator, -TOP, TOP)),
+        "plot.map": central_extent(mercator) / extent,
+        "X_mercat": filled_in_default_axes(flat),
     }
-    fractions = {name: [round(float(part), 3) for part in parts] for name, parts in found.items()}
-    return {"filled": fractions, "at the edge": n_edge, "drawn in": int(drawn_in.sum())}
+    fractions = {
+        name: [round(float(part), 3) for part in parts] for name, parts in parts_by_map.items()
+    }
+    return {"filled": fractions, "at the edge": n_edge, "drawn in": int(moved.sum())}
 
 
 def main() -> None:
@@ -73,7 +75,7 @@ def main() -> None:
         X = load(name, options.data, options.size)
         for detail in DETAILS:
             Y = Mercat(detail=detail, random_state=0).fit_transform(X).astype(np.float64)
-            record = filled(Y)
+            record = filled_fractions(Y)
             store.put(f"{name}/{detail:g}", stamp(set=name, detail=detail, n=len(X), **record))
             parts = "   ".join(f"{key} {w:.2f} {h:.2f}" for key, (w, h) in record["filled"].items())
             print(

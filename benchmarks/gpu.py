@@ -5,7 +5,7 @@
 Sections: `first` (the first call of a process, with empty caches, with those on disk, and without Triton),
 `fits` (warm fits, plain and with detail), `host` (rows streamed from host memory), `cpu` (measures on the
 CPU and on the GPU) and `torchdr` (methods of TorchDR, if it is installed). Results go to
-benchmarks/results/gpu.json. Data are made on the GPU, in 50 dimensions and single precision: "iso", 20
+benchmarks/results/gpu.json. Data are generated on the GPU, in 50 dimensions and single precision: "iso", 20
 Gaussian clusters, is the hardest case for the neighbour search; "low" has 100 clusters of 10 dimensions
 each, and noise.
 """
@@ -41,25 +41,25 @@ def clusters(n: int, kind: str, seed: int = 0) -> Any:
     """n points on the GPU."""
     import torch
 
-    make = torch.Generator(device="cuda").manual_seed(seed)
+    generator = torch.Generator(device="cuda").manual_seed(seed)
 
     def normal(*shape: int) -> Any:
-        return torch.randn(shape, generator=make, device="cuda")
+        return torch.randn(shape, generator=generator, device="cuda")
 
-    number = 20 if kind == "iso" else 100
-    centres = 3 * normal(number, DIMENSIONS)
-    label = torch.randint(number, (n,), generator=make, device="cuda")
-    X = centres[label]
+    n_clusters = 20 if kind == "iso" else 100
+    centers = 3 * normal(n_clusters, DIMENSIONS)
+    label = torch.randint(n_clusters, (n,), generator=generator, device="cuda")
+    X = centers[label]
     if kind == "iso":
         return X.add_(normal(n, DIMENSIONS))
     X.add_(0.1 * normal(n, DIMENSIONS))
-    for k in range(number):
+    for k in range(n_clusters):
         rows = torch.nonzero(label == k)[:, 0]
         X[rows] += normal(len(rows), 10) @ normal(10, DIMENSIONS) / 10**0.5
     return X
 
 
-def time_when_done() -> float:
+def synchronized_time() -> float:
     """Synchronize with the GPU and return the time."""
     import torch
 
@@ -84,13 +84,14 @@ def recall(X: Any, k: int = 30) -> tuple[float, float]:
 
     from mercat._detail import tiles
 
-    start = time_when_done()
-    found = tiles.nearest(X, k, np.random.default_rng(0)).indices
-    seconds = time_when_done() - start
-    make = torch.Generator(device=X.device).manual_seed(0)
-    rows = torch.randint(len(X), (N_RECALL,), generator=make, device=X.device)
-    true = tiles.nearest_to(X, X[rows], k + 1)[0][:, 1:]
-    return float((found[rows][:, :, None] == true[:, None, :]).any(1).float().mean()), seconds
+    start = synchronized_time()
+    indices = tiles.nearest(X, k, np.random.default_rng(0)).indices
+    seconds = synchronized_time() - start
+    generator = torch.Generator(device=X.device).manual_seed(0)
+    rows = torch.randint(len(X), (N_RECALL,), generator=generator, device=X.device)
+    true_indices = tiles.nearest_to(X, X[rows], k + 1)[0][:, 1:]
+    is_found = (indices[rows][:, :, None] == true_indices[:, None, :]).any(1)
+    return float(is_found.float().mean()), seconds
 
 
 def fit_once(kind: str, n: int, detail: float) -> dict[str, Any]:
@@ -104,13 +105,13 @@ def fit_once(kind: str, n: int, detail: float) -> dict[str, Any]:
     Mercat(random_state=0, detail=detail).fit(X[:1_000_000])
     for _ in range(2 if n <= 1_000_000 else 1):
         torch.cuda.reset_peak_memory_stats()
-        start = time_when_done()
+        start = synchronized_time()
         model = Mercat(random_state=0, detail=detail).fit(X)
-        seconds.append(time_when_done() - start)
-    found = {"seconds": min(seconds), "GiB": torch.cuda.max_memory_allocated() / 2**30}
+        seconds.append(synchronized_time() - start)
+    results = {"seconds": min(seconds), "GiB": torch.cuda.max_memory_allocated() / 2**30}
     if detail:
-        found["recall"], found["seconds of the search"] = recall(X)
-    return found | measures(X[:1_000_000], model.embedding_[:1_000_000])
+        results["recall"], results["seconds of the search"] = recall(X)
+    return results | measures(X[:1_000_000], model.embedding_[:1_000_000])
 
 
 def first_call(detail: float) -> dict[str, float]:
@@ -118,11 +119,11 @@ def first_call(detail: float) -> dict[str, float]:
     from mercat import Mercat
 
     X = clusters(1_000_000, "iso")
-    start = time_when_done()
+    start = synchronized_time()
     Mercat(random_state=0, detail=detail).fit(X)
-    middle = time_when_done()
+    middle = synchronized_time()
     Mercat(random_state=0, detail=detail, n_landmarks=300).fit(X[:900_001])
-    return {"first": middle - start, "other rows and landmarks": time_when_done() - middle}
+    return {"first": middle - start, "other rows and landmarks": synchronized_time() - middle}
 
 
 def compare_with_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
@@ -130,12 +131,12 @@ def compare_with_cpu(kind: str, n: int, detail: float) -> dict[str, Any]:
     from mercat import Mercat
 
     X = clusters(n, kind)
-    found = {}
-    for where, data in {"gpu": X, "cpu": X.cpu().numpy()}.items():
-        start = time_when_done()
+    results = {}
+    for device, data in {"gpu": X, "cpu": X.cpu().numpy()}.items():
+        start = synchronized_time()
         Y = Mercat(random_state=0, detail=detail).fit_transform(data)
-        found[where] = {"seconds": time_when_done() - start} | measures(X, Y)
-    return found
+        results[device] = {"seconds": synchronized_time() - start} | measures(X, Y)
+    return results
 
 
 def from_host(n: int) -> dict[str, float]:
@@ -143,13 +144,13 @@ def from_host(n: int) -> dict[str, float]:
     from mercat import Mercat
 
     X = np.empty((n, DIMENSIONS), dtype=np.float32)
-    few = clusters(n // 100, "low").cpu().numpy()
-    for start in range(0, n, len(few)):
-        X[start : start + len(few)] = few
+    block = clusters(n // 100, "low").cpu().numpy()
+    for start in range(0, n, len(block)):
+        X[start : start + len(block)] = block
     Mercat(random_state=0, device="cuda").fit(X[:1_000_000])
-    start = time_when_done()
+    start = synchronized_time()
     model = Mercat(random_state=0, device="cuda").fit(X)
-    seconds = time_when_done() - start
+    seconds = synchronized_time() - start
     return {
         "points": n,
         "seconds": seconds,
@@ -168,11 +169,11 @@ def torchdr_once(name: str, n: int) -> dict[str, Any]:
         torchdr.distance.base.pairwise_distances_faiss = functools.partial(_exact_search, searches)
     for rows in (X[:10_000], X):
         searches.clear()
-        start = time_when_done()
+        start = synchronized_time()
         Y = getattr(torchdr, name)(n_components=2).fit_transform(rows)
-        seconds = time_when_done() - start
-    found = {"seconds": seconds, "seconds of the exact search": sum(searches)}
-    return found | measures(X, Y.double())
+        seconds = synchronized_time() - start
+    results = {"seconds": seconds, "seconds of the exact search": sum(searches)}
+    return results | measures(X, Y.double())
 
 
 def _exact_search(
@@ -182,17 +183,17 @@ def _exact_search(
     import torch
 
     assert exclude_diag
-    start, distances, indices = time_when_done(), [], []
+    start, distances, indices = synchronized_time(), [], []
     squares = (X * X).sum(1)
     for first in range(0, len(X), 4096):
         rows = torch.arange(first, min(first + 4096, len(X)), device=X.device)
-        apart = torch.addmm(squares, X[rows], X.T, alpha=-2)
-        apart[rows - first, rows] = torch.inf
-        nearest, index = apart.topk(int(k), dim=1, largest=False)
+        squared = torch.addmm(squares, X[rows], X.T, alpha=-2)
+        squared[rows - first, rows] = torch.inf
+        nearest, index = squared.topk(int(k), dim=1, largest=False)
         nearest = (nearest + squares[rows, None]).clip(0)
         distances.append(nearest if metric == "sqeuclidean" else nearest.sqrt())
         indices.append(index)
-    seconds.append(time_when_done() - start)
+    seconds.append(synchronized_time() - start)
     return torch.cat(distances), torch.cat(indices)
 
 
@@ -208,19 +209,19 @@ JOBS = {
 def run_in_new_process(job: str, *arguments: Any, **environment: str) -> dict[str, Any]:
     """Run a job in its own process."""
     command = [sys.executable, "-m", "benchmarks.gpu", "--job", json.dumps([job, *arguments])]
-    done = subprocess.run(
+    process = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1][-300:]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(job, *arguments, found, flush=True)
-    return found
+    if process.returncode:
+        return {"failed": process.stderr.strip().splitlines()[-1][-300:]}
+    results: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    print(job, *arguments, results, flush=True)
+    return results
 
 
-def rounded(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: rounded(v) for key, v in value.items()}
+        return {key: round_floats(v) for key, v in value.items()}
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
@@ -271,20 +272,20 @@ def main() -> None:
         parser.error(f"unknown section: {', '.join(sorted(unknown))}")
     if arguments.job:
         warnings.simplefilter("ignore")
-        job, *given = json.loads(arguments.job)
-        print(json.dumps(rounded(JOBS[job](*given))))
+        job, *job_arguments = json.loads(arguments.job)
+        print(json.dumps(round_floats(JOBS[job](*job_arguments))))
         return
     import torch
 
-    found = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
+    records = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
     for section in arguments.sections:
         device = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
         sizes = arguments.sizes or (PEER_SIZES if section == "torchdr" else SIZES)
         results: dict[str, Any] = {}
         for name, result in run(section, sizes):
             results[name] = result
-            found[section] = record.stamp(results=results, **device)
-            arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+            records[section] = record.stamp(results=results, **device)
+            arguments.out.write_text(json.dumps(records, indent=1) + "\n")
 
 
 if __name__ == "__main__":

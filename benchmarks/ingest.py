@@ -80,15 +80,15 @@ def by_scanpy(reference: anndata.AnnData, query: anndata.AnnData) -> tuple[Any, 
 METHODS = {"mercat": by_mercat, "detail": by_detail, "scanpy": by_scanpy}
 
 
-def measured(reference: Any, query: Any, components: Any, outcome: tuple) -> dict[str, Any]:
+def measure(reference: Any, query: Any, components: Any, outcome: tuple) -> dict[str, Any]:
     """Accuracy of the labels, and angle preservation."""
-    there, here, predicted, seconds = outcome
+    Y_reference, Y_query, predicted, seconds = outcome
     truth = query.obs["label"].astype(str).to_numpy()
-    judge = KNeighborsClassifier(15).fit(there, reference.obs["label"].astype(str))
+    classifier = KNeighborsClassifier(15).fit(Y_reference, reference.obs["label"].astype(str))
     return {
         "labels": round(float(np.mean(predicted.astype(str).to_numpy() == truth)), 4),
-        "labels on the map": round(float(judge.score(here, truth)), 4),
-        "angles": round(float(metrics.angle_preservation(components, here)), 4),
+        "labels on the map": round(float(classifier.score(Y_query, truth)), 4),
+        "angles": round(float(metrics.angle_preservation(components, Y_query)), 4),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
     }
 
@@ -97,19 +97,21 @@ def run(name: str, folder: str, store: Store) -> None:
     """Measure one data set by both methods, with the whole query and with one label of it."""
     reference, query = halves(name, folder)
     tl.mercat(reference)
-    everyone = query.copy()
-    tl.ingest(everyone, reference)
-    common = query.obs["label"].value_counts().index[0]
-    parts = {"all": query, "few": query[query.obs["label"] == common].copy()}
+    all_query = query.copy()
+    tl.ingest(all_query, reference)
+    most_frequent = query.obs["label"].value_counts().index[0]
+    parts = {"all": query, "few": query[query.obs["label"] == most_frequent].copy()}
     for part, cells in parts.items():
         rows = query.obs_names.get_indexer(cells.obs_names)
-        components = everyone.obsm["X_pca"][rows]
+        components = all_query.obsm["X_pca"][rows]
         for method, place in METHODS.items():
-            ours, theirs = reference.copy(), cells.copy()
-            found = measured(ours, theirs, components, place(ours, theirs))
-            about = {"set": name, "part": part, "method": method, "n": len(rows)}
-            store.put(f"{name}/{part}/{method}", stamp(**about, measures=found))
-            print(name, part, method, found, flush=True)
+            reference_copy, query_copy = reference.copy(), cells.copy()
+            measures = measure(
+                reference_copy, query_copy, components, place(reference_copy, query_copy)
+            )
+            fields = {"set": name, "part": part, "method": method, "n": len(rows)}
+            store.put(f"{name}/{part}/{method}", stamp(**fields, measures=measures))
+            print(name, part, method, measures, flush=True)
 
 
 if __name__ == "__main__":

@@ -43,17 +43,17 @@ def rare_populations(draw: int, n: int = 10_000) -> np.ndarray:
 def run(name: str, X: np.ndarray, store: Store) -> None:
     """Fit with other landmarks each time, and measure against the data in 50 components."""
     X_hat = denoise(X, 50) if X.shape[1] > 50 else X
-    found: dict[str, list[float]] = {measure: [] for measure in MEASURES}
+    scores: dict[str, list[float]] = {measure: [] for measure in MEASURES}
     for k in range(N_FITS):
         Y = Mercat(random_state=0).fit_transform((1 + k / 1000) * X)
         for measure, function in MEASURES.items():
-            found[measure].append(float(function(X_hat, Y, geometry="sphere")))
+            scores[measure].append(float(function(X_hat, Y, geometry="sphere")))
     summary = {
         measure: {
             "mean": round(float(np.mean(values)), 4),
             "deviation": round(float(np.std(values, ddof=1)), 4),
         }
-        for measure, values in found.items()
+        for measure, values in scores.items()
     }
     store.put(name, stamp(set=name, n=len(X), fits=N_FITS, measures=summary))
     print(name, summary, flush=True)

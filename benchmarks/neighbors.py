@@ -104,53 +104,53 @@ SEARCHES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, bool]] = {
 }
 
 
-def truth(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def true_neighbors(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Indices of the exact nearest points of some rows, computed in double precision."""
-    found, X = [], X.astype(np.float64)
+    indices, X = [], X.astype(np.float64)
     for row in rows:
         squares = np.sum((X - X[row]) ** 2, axis=1)
         squares[row] = np.inf
-        found.append(np.argpartition(squares, K)[:K])
-    return np.array(found)
+        indices.append(np.argpartition(squares, K)[:K])
+    return np.array(indices)
 
 
-def recall(found: np.ndarray, rows: np.ndarray, true: np.ndarray) -> float:
+def recall(indices: np.ndarray, rows: np.ndarray, true_indices: np.ndarray) -> float:
     """Fraction of the true neighbours found, excluding the point itself."""
-    hits = [
-        len(set(true[i]) & set([j for j in found[row] if j != row][:K]))
+    n_found = [
+        len(set(true_indices[i]) & set([j for j in indices[row] if j != row][:K]))
         for i, row in enumerate(rows)
     ]
-    return float(np.mean(hits) / K)
+    return float(np.mean(n_found) / K)
 
 
 def compare(X: np.ndarray) -> dict[str, dict[str, object]]:
     """Seconds, recall and version of each search."""
     rows = np.sort(np.random.default_rng(0).choice(len(X), min(N_RECALL, len(X)), replace=False))
-    true = truth(X, rows)
-    found: dict[str, dict[str, object]] = {}
+    true_indices = true_neighbors(X, rows)
+    results: dict[str, dict[str, object]] = {}
     turns: dict[str, list[float]] = {}
-    for name, (search, package, all_with_all) in SEARCHES.items():
-        if all_with_all and len(X) > MAX_EXHAUSTIVE:
+    for name, (search, package, is_exhaustive) in SEARCHES.items():
+        if is_exhaustive and len(X) > MAX_EXHAUSTIVE:
             continue
         try:
-            found[name] = {"version": version(package)}
+            results[name] = {"version": version(package)}
             start = time.perf_counter()
             search(X[:N_WARM_UP])
-            found[name]["first call"] = time.perf_counter() - start
+            results[name]["first call"] = time.perf_counter() - start
             turns[name] = []
         except (ImportError, PackageNotFoundError) as error:
-            found[name] = {"status": "not installed", "reason": str(error)}
+            results[name] = {"status": "not installed", "reason": str(error)}
     for turn in range(TURNS):
         for name, seconds in turns.items():
             start = time.perf_counter()
             indices = SEARCHES[name][0](X)
             seconds.append(time.perf_counter() - start)
             if turn == 0:
-                found[name]["recall"] = recall(indices, rows, true)
+                results[name]["recall"] = recall(indices, rows, true_indices)
             print(f"{len(X):,}: {name} {seconds[-1]:.2f} s", file=sys.stderr, flush=True)
     for name, seconds in turns.items():
-        found[name] |= {"turns": seconds, "seconds": statistics.median(seconds)}
-    return found
+        results[name] |= {"turns": seconds, "seconds": statistics.median(seconds)}
+    return results
 
 
 def main() -> None:

@@ -63,13 +63,13 @@ def degrees_apart(A: np.ndarray, B: np.ndarray) -> float:
     return float(np.rad2deg(np.median(np.arccos(np.clip(np.sum(A * B, axis=1), -1, 1)))))
 
 
-def aligned(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def align(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Rotate and mirror A onto B."""
     U, _, V = np.linalg.svd(A.T @ B)
     return np.asarray(A @ U @ V)
 
 
-def fitted(X: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
+def fit_map(X: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
     """The map as returned, and rotated only to the equator."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -81,40 +81,41 @@ def fitted(X: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def compare(X: np.ndarray, detail: float) -> list[dict[str, Any]]:
     """Compare each run with the first."""
-    first, first_turned = fitted(X, detail=detail, random_state=0)
-    found = []
+    first, first_to_equator = fit_map(X, detail=detail, random_state=0)
+    records = []
     for kind, parameters, rows in runs(len(X)):
-        Y, turned = fitted(X[rows], detail=detail, **parameters)
-        apart = {
+        Y, Y_to_equator = fit_map(X[rows], detail=detail, **parameters)
+        angles = {
             "delivered": degrees_apart(Y, first[rows]),
-            "equator": degrees_apart(turned, first_turned[rows]),
-            "aligned": degrees_apart(aligned(Y, first[rows]), first[rows]),
+            "equator": degrees_apart(Y_to_equator, first_to_equator[rows]),
+            "aligned": degrees_apart(align(Y, first[rows]), first[rows]),
         }
-        found.append({"kind": kind, **{name: round(d, 2) for name, d in apart.items()}})
-    return found
+        records.append({"kind": kind, **{name: round(d, 2) for name, d in angles.items()}})
+    return records
 
 
 def table(store: Store) -> str:
     """Medians over the runs of each kind, and how many maps that agree after alignment agree as returned."""
     lines = [f"{'':20} {'':10} {'equator':>8} {'delivered':>10} {'aligned':>8}   degrees, median"]
-    every = []
+    all_runs = []
     for key, record in store.records.items():
-        every += record["runs"]
+        all_runs += record["runs"]
         for kind in ("seed", "landmarks", "subsample"):
-            some = [run for run in record["runs"] if run["kind"] == kind]
-            mid = {
-                name: np.median([run[name] for run in some])
+            runs_of_kind = [run for run in record["runs"] if run["kind"] == kind]
+            medians = {
+                name: np.median([run[name] for run in runs_of_kind])
                 for name in ("equator", "delivered", "aligned")
             }
             lines.append(
-                f"{key:20} {kind:10} {mid['equator']:8.1f} {mid['delivered']:10.1f} {mid['aligned']:8.1f}"
+                f"{key:20} {kind:10} {medians['equator']:8.1f} {medians['delivered']:10.1f} "
+                f"{medians['aligned']:8.1f}"
             )
-    agree = [run for run in every if run["aligned"] <= AGREE]
-    kept = sum(run["delivered"] <= AGREE for run in agree)
-    before = sum(run["equator"] <= AGREE for run in agree)
+    agree = [run for run in all_runs if run["aligned"] <= AGREE]
+    n_as_returned = sum(run["delivered"] <= AGREE for run in agree)
+    n_by_equator = sum(run["equator"] <= AGREE for run in agree)
     lines.append(
-        f"{len(agree)} of {len(every)} maps agree within {AGREE:g} degrees once aligned; of these {kept} as "
-        f"delivered, {before} by the equator alone."
+        f"{len(agree)} of {len(all_runs)} maps agree within {AGREE:g} degrees once aligned; of these, "
+        f"{n_as_returned} as delivered, {n_by_equator} by the equator alone."
     )
     return "\n".join(lines)
 

@@ -30,7 +30,7 @@ ROOTS = {"pancreas": "Ductal", "paul15": "Multipotent progenitors"}
 N_ROOTS, N_NEAREST, SEED, SEEDS = 5, 15, 0, range(5)
 
 
-def prepared(X: np.ndarray, labels: np.ndarray) -> anndata.AnnData:
+def prepare(X: np.ndarray, labels: np.ndarray) -> anndata.AnnData:
     """Components, graph, diffusion map."""
     adata = anndata.AnnData(np.asarray(X, dtype=np.float32))
     adata.obs["label"] = labels.astype(str)
@@ -49,54 +49,56 @@ def maps(adata: anndata.AnnData, seed: int) -> dict[str, np.ndarray]:
     return {name: np.asarray(adata.obsm[key], dtype=np.float64) for name, key in keys.items()}
 
 
-def from_root(Y: np.ndarray, root: int) -> np.ndarray:
+def distances_from_root(Y: np.ndarray, root: int) -> np.ndarray:
     """Distances from the root: arcs on the sphere, straight lines in the plane."""
     if Y.shape[1] == 3:
         return np.arccos(np.clip(Y @ Y[root], -1, 1))
     return np.linalg.norm(Y - Y[root], axis=1)
 
 
-def explained(Y: np.ndarray, time: np.ndarray) -> float:
+def explained_variance(Y: np.ndarray, time: np.ndarray) -> float:
     """Fraction of the variance of the ranks explained by the nearest neighbours on the map.
 
     The cell itself is excluded.
     """
     ranks = rankdata(time)
-    near = NearestNeighbors(n_neighbors=N_NEAREST).fit(Y)
-    found = near.kneighbors(return_distance=False)
-    return float(1 - np.mean((ranks - ranks[found].mean(axis=1)) ** 2) / ranks.var())
+    search = NearestNeighbors(n_neighbors=N_NEAREST).fit(Y)
+    indices = search.kneighbors(return_distance=False)
+    return float(1 - np.mean((ranks - ranks[indices].mean(axis=1)) ** 2) / ranks.var())
 
 
-def measured(adata: anndata.AnnData, first: str) -> dict[str, Any]:
+def measure(adata: anndata.AnnData, first: str) -> dict[str, Any]:
     """Both measures of each map, over several roots and seeds."""
-    drawn = [maps(adata, seed) for seed in SEEDS]
-    start = np.flatnonzero(adata.obs["label"] == first)
-    rows: dict[str, list[tuple[float, float]]] = {name: [] for name in drawn[0]}
-    for root in np.random.default_rng(SEED).choice(start, N_ROOTS, replace=False):
+    maps_by_seed = [maps(adata, seed) for seed in SEEDS]
+    candidates = np.flatnonzero(adata.obs["label"] == first)
+    rows: dict[str, list[tuple[float, float]]] = {name: [] for name in maps_by_seed[0]}
+    for root in np.random.default_rng(SEED).choice(candidates, N_ROOTS, replace=False):
         adata.uns["iroot"] = int(root)
         sc.tl.dpt(adata)
         time = adata.obs["dpt_pseudotime"].to_numpy()
-        known = np.isfinite(time)
-        for of_seed in drawn:
-            for name, Y in of_seed.items():
-                order = spearmanr(from_root(Y, int(root))[known], time[known]).statistic
-                rows[name].append((float(order), explained(Y[known], time[known])))
+        is_finite = np.isfinite(time)
+        for maps_of_seed in maps_by_seed:
+            for name, Y in maps_of_seed.items():
+                order = spearmanr(
+                    distances_from_root(Y, int(root))[is_finite], time[is_finite]
+                ).statistic
+                rows[name].append((float(order), explained_variance(Y[is_finite], time[is_finite])))
     return {
         name: {
-            measure: {"mean": round(float(v.mean()), 4), "sd": round(float(v.std()), 4)}
-            for measure, v in zip(("order", "explained"), np.array(found).T, strict=True)
+            key: {"mean": round(float(values.mean()), 4), "sd": round(float(values.std()), 4)}
+            for key, values in zip(("order", "explained"), np.array(pairs).T, strict=True)
         }
-        for name, found in rows.items()
+        for name, pairs in rows.items()
     }
 
 
 def run(name: str, folder: str, store: Store) -> None:
     """Measure one data set and store the result."""
     X, labels, _ = data.load(name, folder)
-    adata = prepared(X, labels)
-    found = measured(adata, ROOTS[name])
-    store.put(name, stamp(set=name, n=adata.n_obs, root=ROOTS[name], measures=found))
-    print(name, found, flush=True)
+    adata = prepare(X, labels)
+    measures = measure(adata, ROOTS[name])
+    store.put(name, stamp(set=name, n=adata.n_obs, root=ROOTS[name], measures=measures))
+    print(name, measures, flush=True)
 
 
 if __name__ == "__main__":

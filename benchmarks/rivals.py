@@ -42,8 +42,8 @@ from mercat import metrics
 
 RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SEEDS = (1, 2, 3)
-MOST = 2000  # maximum number of points per set
-ROWS_SEED = 0  # which draws them
+MAX_ROWS = 2000  # maximum number of points per set
+ROWS_SEED = 0  # seed of their choice
 NEIGHBORS = 10  # of the DREAMS protocol
 ARCS = 10  # classes of points whose label is an angle
 
@@ -61,7 +61,7 @@ class Variant(NamedTuple):
     def options(self, n: int) -> dict[str, Any]:
         """Keyword arguments of the method for n points."""
         options: dict[str, Any] = {}
-        if self.method in INTERPOLATED and n > FEW:
+        if self.method in CAN_INTERPOLATE and n > FAST_FROM:
             options["negative_gradient_method"] = "fft"
         return options if self.value is None else {**options, DIALS[self.method][0]: self.value}
 
@@ -76,16 +76,17 @@ DIALS: dict[str, tuple[str, tuple[float, ...]]] = {
     "dreams": ("reg_lambda", (0.05, 0.1, 0.3)),
     "squad-hybrid": ("tsne_lr_multiplier", (0.1, 0.5, 2.0)),
 }
-# Interpolated forces, openTSNE's default beyond 10,000 points, are faster from here on.
-INTERPOLATED, FEW = ("tsne", "dreams"), 1000
+# Methods whose forces can be interpolated (openTSNE's default beyond 10,000 points), and the number of points
+# from which on that is faster.
+CAN_INTERPOLATE, FAST_FROM = ("tsne", "dreams"), 1000
 RIVALS = (
     *("pcc", "squad-mds", "mds", "pca", "isomap", "pymde-distances"),
     *("squad-hybrid", "dreams", "pcc-clusters", "trimap", "phate"),
     *("tsne", "umap", "densmap", "ncvis", "pacmap", "localmap", "pymde-neighbors"),
     *("umap-sphere", "torchdr"),
 )
-# Code is compiled in a small first call that is not timed.
-COMPILED = {
+# Methods that compile code, which is done in a small first call that is not timed.
+COMPILES = {
     "umap",
     "densmap",
     "umap-sphere",
@@ -136,14 +137,15 @@ def load(name: str, folder: str, seed: int) -> data.Data:
     X, labels, note = loaded
     if labels.dtype.kind == "f":
         labels = (labels % (2 * np.pi) / (2 * np.pi) * ARCS).astype(int)
-    if len(X) > MOST:
-        rows = np.sort(np.random.default_rng(ROWS_SEED).permutation(len(X))[:MOST])
-        part = f"{MOST:,} of {len(X):,} points (seed {ROWS_SEED})"
-        X, labels, note = X[rows], labels[rows], f"{note}; {part}" if note else f"subset: {part}"
+    if len(X) > MAX_ROWS:
+        rows = np.sort(np.random.default_rng(ROWS_SEED).permutation(len(X))[:MAX_ROWS])
+        description = f"{MAX_ROWS:,} of {len(X):,} points (seed {ROWS_SEED})"
+        X, labels = X[rows], labels[rows]
+        note = f"{note}; {description}" if note else f"subset: {description}"
     return data.Data(X, labels, note)
 
 
-def draw(name: str, seed: int) -> int:
+def seed_of_data(name: str, seed: int) -> int:
     """Seed of the data: that of the method for synthetic sets."""
     return seed if SETS[name].drawn else 1
 
@@ -164,7 +166,7 @@ def embed(
     for method, group in itertools.groupby(variants, key=lambda variant: variant.method):
         todo = []
         for seed, name, variant in itertools.product(seeds, names, list(group)):
-            X = load(name, folder, draw(name, seed)).X
+            X = load(name, folder, seed_of_data(name, seed)).X
             if anew or positions.outcome(name, variant.key, seed, fingerprint(X)) is None:
                 todo.append((seed, name, variant))
         while todo:  # continue in a new process after a crash
@@ -177,7 +179,7 @@ def _embed_in(
 ) -> list[tuple[int, str, Variant]]:
     """Compute embeddings in one process until it ends, and return those that remain."""
     for i, (seed, name, variant) in enumerate(todo):
-        X, _, note = load(name, folder, draw(name, seed))
+        X, _, note = load(name, folder, seed_of_data(name, seed))
         # Mercat reduces the data itself; other methods are given the reference data.
         k = None if variant.method == "mercat" else SETS[name].n_components
         Y, outcome = session.run(
@@ -185,15 +187,15 @@ def _embed_in(
             seed=seed,
             n_components=k,
             options=variant.options(len(X)),
-            warm=i == 0 and variant.method in COMPILED,
+            warm=i == 0 and variant.method in COMPILES,
             paper=False,
         )
         if outcome.get("code") == -signal.SIGTERM:
             raise SystemExit(f"{name}, {variant.key}: {outcome['reason']}")  # stopped by the user
-        about = {"n": len(X), "d": X.shape[1], "note": note}
-        positions.put(name, variant.key, seed, fingerprint(X), Y, stamp(**about, **outcome))
-        took = outcome.get("seconds", {}).get("cpu", outcome.get("reason"))
-        print(f"{name}, {variant.key}, seed {seed}: {took}", flush=True)
+        fields = {"n": len(X), "d": X.shape[1], "note": note}
+        positions.put(name, variant.key, seed, fingerprint(X), Y, stamp(**fields, **outcome))
+        duration = outcome.get("seconds", {}).get("cpu", outcome.get("reason"))
+        print(f"{name}, {variant.key}, seed {seed}: {duration}", flush=True)
         if outcome["status"] == "not installed":
             return []
         if "code" in outcome:
@@ -214,9 +216,9 @@ def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
     labels = ref.data.labels
     geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
     if len(np.unique(labels)) < 2:
-        found = {"false structure": metrics.false_structure(Y, geometry=geometry)}
-        return {name: round(float(score), 4) for name, score in found.items()}
-    found = {
+        scores = {"false structure": metrics.false_structure(Y, geometry=geometry)}
+        return {name: round(float(score), 4) for name, score in scores.items()}
+    scores = {
         **measure.four_measures(ref, Y),
         "accuracy": metrics.knn_accuracy(Y, labels, geometry=geometry),
         "connectivity": metrics.class_connectivity(Y, labels, geometry=geometry),
@@ -225,7 +227,7 @@ def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
         "recall": recall(ref.X, Y, NEIGHBORS),
         "centroid recall": centroid_recall(ref.X, Y, labels),
     }
-    return {name: round(float(score), 4) for name, score in found.items()}
+    return {name: round(float(score), 4) for name, score in scores.items()}
 
 
 def recall(X: np.ndarray, Y: np.ndarray, k: int) -> float:
@@ -235,12 +237,12 @@ def recall(X: np.ndarray, Y: np.ndarray, k: int) -> float:
     """
     from sklearn.neighbors import NearestNeighbors
 
-    near, shown = (
+    neighbors, map_neighbors = (
         NearestNeighbors(n_neighbors=k).fit(points).kneighbors(return_distance=False)
         for points in (X, Y)
     )
-    both = np.sort(np.hstack([near, shown]), axis=1)
-    return float(np.count_nonzero(both[:, 1:] == both[:, :-1]) / near.size)
+    merged = np.sort(np.hstack([neighbors, map_neighbors]), axis=1)
+    return float(np.count_nonzero(merged[:, 1:] == merged[:, :-1]) / neighbors.size)
 
 
 def centroid_recall(X: np.ndarray, Y: np.ndarray, labels: np.ndarray) -> float:
@@ -270,15 +272,15 @@ def score(
 ) -> None:
     """Measure the embeddings without a record, or with an older one, one set at a time."""
     for name, seed in itertools.product(names, seeds):
-        data_seed = draw(name, seed)
+        data_seed = seed_of_data(name, seed)
         data_print = fingerprint(load(name, folder, data_seed).X)
         for variant in variants:
             outcome = positions.outcome(name, variant.key, seed, data_print)
             key = f"{name}/{variant.key}/{seed}"
-            known = store.records.get(key)
-            if outcome is None or (known and known["time"] == outcome["time"] and not anew):
+            existing = store.records.get(key)
+            if outcome is None or (existing and existing["time"] == outcome["time"] and not anew):
                 continue
-            about: dict[str, Any] = {
+            fields: dict[str, Any] = {
                 "set": name,
                 "variant": variant.key,
                 "method": variant.method,
@@ -287,9 +289,9 @@ def score(
             }
             if outcome["status"] == "ok":
                 Y = positions.embedding(name, variant.key, seed)
-                about["measures"] = measures(reference(name, folder, data_seed), Y)
-            store.put(key, {**about, **outcome})
-            print(key, json.dumps(about.get("measures", outcome.get("reason"))), flush=True)
+                fields["measures"] = measures(reference(name, folder, data_seed), Y)
+            store.put(key, {**fields, **outcome})
+            print(key, json.dumps(fields.get("measures", outcome.get("reason"))), flush=True)
 
 
 def main() -> None:
@@ -314,12 +316,12 @@ def main() -> None:
         parser.error(f"sets must be of {', '.join(SETS)}, got {', '.join(sorted(unknown))}.")
     warnings.simplefilter("ignore")
     variants = [v for v in VARIANTS if given.method is None or v.method in given.method]
-    chosen = (variants, given.seed or list(SEEDS), given.sets or list(SETS))
+    selection = (variants, given.seed or list(SEEDS), given.sets or list(SETS))
     positions = Positions(given.positions)
     if given.stage == "embed":
-        embed(positions, given.data, *chosen, anew=given.anew)
+        embed(positions, given.data, *selection, anew=given.anew)
     else:
-        score(positions, given.data, Store(given.results), *chosen, anew=given.anew)
+        score(positions, given.data, Store(given.results), *selection, anew=given.anew)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ PEERS = ("umap", "tsne", "pacmap")
 DIMENSIONS, CLUSTERS = 50, 20
 DETAIL = 0.3
 # Bytes of freed memory that workers keep; by default, Dask trims it: docs/howto/large-data.md.
-KEEP = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
+ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
 def clusters(n: int, seed: int = 0) -> np.ndarray:
@@ -92,31 +92,31 @@ def fit_in_new_process(n: int, detail: float = 0.0) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.scale", "--fit-once", str(n)]
     command += ["--detail", str(detail)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found: dict[str, float] = json.loads(output)
-    print(n, json.dumps(found), flush=True)
-    return found
+    results: dict[str, float] = json.loads(output)
+    print(n, json.dumps(results), flush=True)
+    return results
 
 
 def _fits(sizes: list[int], detail: float) -> dict[str, Any]:
-    found: dict[str, Any] = {str(n): fit_in_new_process(n, detail) for n in sizes}
-    found["exponent of the time"] = exponent({n: found[str(n)]["seconds"] for n in sizes})
-    return found
+    results: dict[str, Any] = {str(n): fit_in_new_process(n, detail) for n in sizes}
+    results["exponent of the time"] = exponent({n: results[str(n)]["seconds"] for n in sizes})
+    return results
 
 
 def peers(_: argparse.Namespace) -> dict[str, Any]:
     """Warm times of peers on the same data, up to sizes that take a reasonable time."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for method in PEERS:
         seconds = {}
         for n in PEER_SIZES:
-            took = _seconds_of_peer(method, n)
-            if took is None:
+            seconds_of_fit = _seconds_of_peer(method, n)
+            if seconds_of_fit is None:
                 break
-            seconds[n] = took
-        found[method] = {str(n): s for n, s in seconds.items()}
+            seconds[n] = seconds_of_fit
+        results[method] = {str(n): s for n, s in seconds.items()}
         if len(seconds) > 1:
-            found[method]["exponent of the time"] = exponent(seconds)
-    return found
+            results[method]["exponent of the time"] = exponent(seconds)
+    return results
 
 
 def _seconds_of_peer(method: str, n: int) -> float | None:
@@ -130,25 +130,25 @@ def _seconds_of_peer(method: str, n: int) -> float | None:
     return seconds
 
 
-def recall_of_search(X: np.ndarray, judged: int = 200) -> float:
+def recall_of_search(X: np.ndarray, n_rows: int = 200) -> float:
     """Fraction of the true nearest neighbours of some points that Mercat's search finds."""
     from benchmarks import neighbors
 
-    rows = np.sort(np.random.default_rng(0).choice(len(X), judged, replace=False))
-    return neighbors.recall(neighbors.mercat(X), rows, neighbors.truth(X, rows))
+    rows = np.sort(np.random.default_rng(0).choice(len(X), n_rows, replace=False))
+    return neighbors.recall(neighbors.mercat(X), rows, neighbors.true_neighbors(X, rows))
 
 
 def million(_: argparse.Namespace) -> dict[str, Any]:
     """A million points with detail, and UMAP on the same, one after the other."""
     n = 1_000_000
     fitted = fit_in_new_process(n, DETAIL)
-    found = {"mercat": fitted["seconds"], "recall of neighbours": recall_of_search(clusters(n))}
+    results = {"mercat": fitted["seconds"], "recall of neighbours": recall_of_search(clusters(n))}
     umap = _seconds_of_peer("umap", n)
     if umap is None:
-        return found
-    found |= {"umap": umap, "times of UMAP": found["mercat"] / umap}
-    print(json.dumps(found), flush=True)
-    return found
+        return results
+    results |= {"umap": umap, "times of UMAP": results["mercat"] / umap}
+    print(json.dumps(results), flush=True)
+    return results
 
 
 # ------------------------------------------------------------------ a cluster, data on disk
@@ -176,7 +176,9 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from mercat import Mercat
 
-    set_dask({f"distributed.nanny.pre-spawn-environ.{name}": size for name, size in KEEP.items()})
+    set_dask(
+        {f"distributed.nanny.pre-spawn-environ.{name}": size for name, size in ALLOCATOR.items()}
+    )
     n, rows = arguments.rows, min(200_000, arguments.rows // 10)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "X.npy"
@@ -218,10 +220,10 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
                 future.release()
             seconds = time.perf_counter() - start
             peaks += client.run(memory.peak).values()
-            of_client = memory.peak()  # before the file is read, since its pages would count
-        some = np.array(np.load(path, mmap_mode="r")[:: max(1, n // 2000)])
-        same = np.abs(model.transform(some) - Y[:: max(1, n // 2000)]).max()
-        found = {
+            client_peak = memory.peak()  # before the file is read, since its pages would count
+        rows_read = np.array(np.load(path, mmap_mode="r")[:: max(1, n // 2000)])
+        difference = np.abs(model.transform(rows_read) - Y[:: max(1, n // 2000)]).max()
+        results = {
             "points": n,
             **(detail if arguments.detail else {}),
             "GB on disk": n * DIMENSIONS * 4 / 1e9,
@@ -229,12 +231,12 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             "seconds in all": seconds,
             "a worker was killed": killed,
             "GiB of peak of a worker": max(peaks) / 2**30,
-            "GiB of peak of the client": of_client / 2**30,
-            "largest difference from placing in memory": float(same),
+            "GiB of peak of the client": client_peak / 2**30,
+            "largest difference from placing in memory": float(difference),
             "tasks a chunk": len(dict(model.embedding_.__dask_graph__())) / len(row_chunks),
         }
-    print(json.dumps(found), flush=True)
-    return found
+    print(json.dumps(results), flush=True)
+    return results
 
 
 # ------------------------------------------------------------------ figure
@@ -264,16 +266,16 @@ def figure(_: argparse.Namespace) -> dict[str, Any]:
     if "detail" in records:
         draw(records["detail"]["results"], f"the same, detail={DETAIL}", color="C0", linestyle="--")
     if gpu.RESULTS.is_file():
-        on_gpu = json.loads(gpu.RESULTS.read_text())["fits"]
-        fits = {tuple(key.split(", ")): fit for key, fit in on_gpu["results"].items()}
+        gpu_records = json.loads(gpu.RESULTS.read_text())["fits"]
+        fits = {tuple(key.split(", ")): fit for key, fit in gpu_records["results"].items()}
         plain = {
             n: r for (kind, n, detail), r in fits.items() if (kind, detail) == ("iso", "detail 0")
         }
-        draw(plain, f"Mercat, {on_gpu['gpu']}", color="C2", linewidth=2)
-    at_a_million = records.get("million", {}).get("results", {})
+        draw(plain, f"Mercat, {gpu_records['gpu']}", color="C2", linewidth=2)
+    million_results = records.get("million", {}).get("results", {})
     for k, (method, results) in enumerate(records.get("peers", {}).get("results", {}).items()):
-        if method in at_a_million:
-            results = results | {"1000000": at_a_million[method]}
+        if method in million_results:
+            results = results | {"1000000": million_results[method]}
         draw(results, title(method), linewidth=1, color=f"C{4 + k}")
     ax.set(xscale="log", yscale="log", xlabel="points", ylabel="seconds")
     ax.grid(alpha=0.3)

@@ -66,37 +66,40 @@ def run(name: str, folder: str, store: Store) -> None:
     for title, (method, options) in METHODS.items():
         if f"{name}/{title}" in store:
             continue
-        measured = {}
+        displacements = {}
         with Session(method) as session:
             for kind in ("seeds", "subsamples"):
                 maps = []
                 for seed, rows in draws(len(X), kind):
-                    kept = COMPONENTS if X.shape[1] > COMPONENTS and method != "mercat" else None
-                    Y, outcome = session.run(X[rows], seed=seed, options=options, n_components=kept)
+                    # Mercat reduces the data itself.
+                    k = None if method == "mercat" else COMPONENTS
+                    Y, outcome = session.run(X[rows], seed=seed, options=options, n_components=k)
                     if Y is None:
                         print(name, title, outcome["reason"], flush=True)
                         break
-                    whole = np.full((len(X), Y.shape[1]), np.nan)
-                    whole[rows] = Y
-                    maps.append(whole)
+                    positions = np.full((len(X), Y.shape[1]), np.nan)
+                    positions[rows] = Y
+                    maps.append(positions)
                 else:
-                    measured[kind] = between(maps)
-        if measured:
+                    displacements[kind] = displacements_from_first(maps)
+        if displacements:
             versions = outcome["versions"]
             store.put(
                 f"{name}/{title}",
-                stamp(set=name, method=title, n=len(X), versions=versions, displacement=measured),
+                stamp(
+                    set=name, method=title, n=len(X), versions=versions, displacement=displacements
+                ),
             )
-            print(name, title, measured, flush=True)
+            print(name, title, displacements, flush=True)
 
 
-def between(maps: list[np.ndarray]) -> list[float]:
+def displacements_from_first(maps: list[np.ndarray]) -> list[float]:
     """Displacements between the first map and each of the others."""
-    found = []
+    displacements = []
     for other in maps[1:]:
         shared = np.isfinite(other[:, 0]) & np.isfinite(maps[0][:, 0])
-        found.append(round(displacement(other[shared], maps[0][shared]), 4))
-    return found
+        displacements.append(round(displacement(other[shared], maps[0][shared]), 4))
+    return displacements
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ from mercat import Mercat, metrics
 
 RESULTS = Path(__file__).parent / "results" / "structureless.json"
 SIZES = (300, 900, 3000, 30_000, 300_000)
-FEW, SHEETS = 900, (900, 3000)  # maximum number of points for several draws; sizes of the sheet
+FEW_POINTS = 900  # maximum number of points for several draws
+SHEET_SIZES = (900, 3000)  # numbers of points of the maps drawn by --sheet
 DETAILS = (0.0, 0.03, 0.1, 0.3, 1.0)
 PEERS = ("pca", "umap", "tsne", "pacmap")
 DENSE = 2.5  # threshold of dense points, relative to the expected number of points nearby
@@ -94,17 +95,17 @@ def measures(Y: np.ndarray) -> dict[str, float]:
     excess = metrics.false_structure(Y, k=k)
     # Chords on the sphere: the area of a cap is proportional to the squared chord.
     tree = cKDTree(Y)
-    some = Y[np.random.default_rng(0).permutation(n)[:SAMPLE]]
-    distance, near = tree.query(some, max(k, NEAREST) + 1)
-    inner = tree.query_ball_point(some, distance[:, k] * np.sqrt(INNER), return_length=True) - 1
-    most = DENSE * INNER * (k - 1)
-    arms = Y[near[:, 1 : NEAREST + 1]] - some[:, None, :]
-    variances = np.linalg.eigvalsh(np.einsum("nka,nkb->nab", arms, arms))
+    sample = Y[np.random.default_rng(0).permutation(n)[:SAMPLE]]
+    distance, near = tree.query(sample, max(k, NEAREST) + 1)
+    inner = tree.query_ball_point(sample, distance[:, k] * np.sqrt(INNER), return_length=True) - 1
+    threshold = DENSE * INNER * (k - 1)
+    differences = Y[near[:, 1 : NEAREST + 1]] - sample[:, None, :]
+    variances = np.linalg.eigvalsh(np.einsum("nka,nkb->nab", differences, differences))
     return {
         "excess": float(excess),
         "error": excess.standard_error,
-        "dense": float(np.mean(inner > most)),
-        "dense_by_chance": float(binom.sf(np.floor(most), k - 1, INNER)),
+        "dense": float(np.mean(inner > threshold)),
+        "dense_by_chance": float(binom.sf(np.floor(threshold), k - 1, INNER)),
         "roundness": float(np.mean(variances[:, -2] / np.maximum(variances[:, -1], 1e-300))),
     }
 
@@ -117,43 +118,43 @@ def session_of(method: str) -> Any:
     return session
 
 
-def embedded(method: str, X: np.ndarray, detail: float) -> tuple[np.ndarray | None, dict[str, Any]]:
+def embed(method: str, X: np.ndarray, detail: float) -> tuple[np.ndarray | None, dict[str, Any]]:
     """A map of X (or None), and its status or the reason of a failure."""
     if method != "mercat":
         return session_of(method).run(X, seed=0)
     return Mercat(detail=detail, random_state=0).fit_transform(X), {"status": "ok"}
 
 
-def runs(most: int, most_of_peers: int) -> Iterator[tuple[str, int, str, float]]:
+def runs(max_points: int, max_points_of_peers: int) -> Iterator[tuple[str, int, str, float]]:
     """Set, size, method and detail of every map, Mercat's first and the smallest first."""
-    for n in (n for n in SIZES if n <= most):
+    for n in (n for n in SIZES if n <= max_points):
         for detail in DETAILS if n < SIZES[-1] else DETAILS[:1]:
             for name in SETS:
                 yield name, n, "mercat", detail
     for n in SIZES:
         for method in PEERS:
             for name in SETS:
-                if n <= most_of_peers or (method == "pca" and n <= most):
+                if n <= max_points_of_peers or (method == "pca" and n <= max_points):
                     yield name, n, method, 0.0
 
 
 def key_of(name: str, n: int, method: str, detail: float) -> str:
-    """Of a record."""
+    """Key of a record."""
     return f"{name}/{n}/{method}" + (f"/{detail:g}" if method == "mercat" else "")
 
 
 def measure(name: str, n: int, method: str, detail: float, draws: int) -> dict[str, Any]:
-    """Return a record of means over the draws, with their standard errors."""
-    found = []
-    for seed in range(draws if n <= FEW else 1):
-        Y, outcome = embedded(method, draw(name, n, seed), detail)
+    """Return a record of means over the draws, and the standard error of "excess"."""
+    scores = []
+    for seed in range(draws if n <= FEW_POINTS else 1):
+        Y, outcome = embed(method, draw(name, n, seed), detail)
         if Y is None:
             return stamp(set=name, n=n, method=method, **outcome)
-        found.append(measures(Y))
-    means = {key: round(float(np.mean([f[key] for f in found])), 4) for key in found[0]}
-    means["error"] = round(means["error"] / len(found) ** 0.5, 4)
-    about = {"detail": detail} if method == "mercat" else {"versions": outcome["versions"]}
-    return stamp(set=name, n=n, method=method, status="ok", draws=len(found), **means, **about)
+        scores.append(measures(Y))
+    means = {key: round(float(np.mean([f[key] for f in scores])), 4) for key in scores[0]}
+    means["error"] = round(means["error"] / len(scores) ** 0.5, 4)
+    fields = {"detail": detail} if method == "mercat" else {"versions": outcome["versions"]}
+    return stamp(set=name, n=n, method=method, status="ok", draws=len(scores), **means, **fields)
 
 
 def sheet(n: int, folder: Path) -> Path:
@@ -171,15 +172,15 @@ def sheet(n: int, folder: Path) -> Path:
     for row, name in zip(axes, SETS, strict=True):
         X = draw(name, n, 0)
         for ax, (method, detail) in zip(row, maps, strict=True):
-            Y, outcome = embedded(method, X, detail)
+            Y, outcome = embed(method, X, detail)
             ax.set(xticks=[], yticks=[], aspect="equal")
             if Y is None:
                 ax.set_title(outcome["status"])
                 continue
             P = project(Y, "lambert") if method == "mercat" else Y
             ax.scatter(*P.T, s=900 / n, c="black", linewidths=0)
-            named = f"detail {detail:g}" if method == "mercat" else title(method)
-            ax.set_title(f"{name}, {named}" if ax is row[0] else named, fontsize=8)
+            map_title = f"detail {detail:g}" if method == "mercat" else title(method)
+            ax.set_title(f"{name}, {map_title}" if ax is row[0] else map_title, fontsize=8)
     path = folder / f"structureless_{n}.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -211,20 +212,20 @@ def main() -> None:
         "--mercat-up-to", type=int, default=SIZES[-1], help="maximum number of points for Mercat"
     )
     parser.add_argument(
-        "--draws", type=int, default=3, help=f"number of draws of up to {FEW} points"
+        "--draws", type=int, default=3, help=f"number of draws of up to {FEW_POINTS} points"
     )
     parser.add_argument("--sheet", type=Path, help="draw the maps into this folder, and stop")
     parser.add_argument("--anew", action="store_true", help="repeat all records")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.sheet is not None:
-        for n in SHEETS:
+        for n in SHEET_SIZES:
             print(sheet(n, options.sheet))
         return
     store = Store(RESULTS)
     for run in runs(options.mercat_up_to, options.peers_up_to):
         key = key_of(*run)
-        draws = options.draws if run[1] <= FEW else 1
+        draws = options.draws if run[1] <= FEW_POINTS else 1
         if key not in store or store[key].get("draws", draws) < draws or options.anew:
             store.put(key, measure(*run, options.draws))
             print(key, flush=True)

@@ -47,16 +47,16 @@ def run(data: Callable[[int], np.ndarray], n: int, store: Store) -> None:
     """Time fit and uncertainty of n points alternately and store the result."""
     name, X = data.__name__, data(n)
     Mercat(random_state=0).fit(X[:2000])  # compile and load code
-    fits, judged = [], []
+    fits, uncertainties = [], []
     for turn in range(TURNS):
         start = time.process_time()
         model = Mercat(random_state=turn).fit(X)
         fits.append(time.process_time() - start)
         start = time.process_time()
         uncertainty(model, X, random_state=turn)
-        judged.append(time.process_time() - start)
-    ratio = float(np.median(judged) / np.median(fits))
-    times = {"fit": fits, "uncertainty": judged, "ratio": round(ratio, 2)}
+        uncertainties.append(time.process_time() - start)
+    ratio = float(np.median(uncertainties) / np.median(fits))
+    times = {"fit": fits, "uncertainty": uncertainties, "ratio": round(ratio, 2)}
     store.put(f"{name}/{n}", stamp(data=name, n=n, n_maps=20, **times))
     print(name, n, f"fit {np.median(fits):.1f} s, ratio {ratio:.1f}", flush=True)
 

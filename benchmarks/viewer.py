@@ -142,12 +142,12 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="draw with the machine's graphics card")
     options = parser.parse_args()
     flags = GPU_FLAGS if options.gpu else FLAGS
-    how = "gpu" if options.gpu else "software"
+    drawing = "gpu" if options.gpu else "software"
     store = Store(RESULTS)
     for n in options.sizes:
-        found = measure(n, options.chromium, flags)
-        store.put(f"{how}/{n}", stamp(n=n, drawing=how, measures=found))
-        print(n, found, flush=True)
+        measures = measure(n, options.chromium, flags)
+        store.put(f"{drawing}/{n}", stamp(n=n, drawing=drawing, measures=measures))
+        print(n, measures, flush=True)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,8 @@ def draw_detail(folder: Path) -> None:
     """The digits for several values of `detail`, and its effect on the measures."""
     X, digit = load_digits(return_X_y=True)
     dial = {d: digits_at(d) for d in DIAL}
-    shown = {f"detail = {d:g}": dial[d] for d in (0.0, 0.1, 0.3, 1.0)}
-    axes = plot.compare(shown, digit, projection="lambert", labels=True, legend=False, size=5)
+    embeddings = {f"detail = {d:g}": dial[d] for d in (0.0, 0.1, 0.3, 1.0)}
+    axes = plot.compare(embeddings, digit, projection="lambert", labels=True, legend=False, size=5)
     figure = axes[0].figure
     figure.set_size_inches(9.4, 8.6)
     save(figure, folder / "detail.png", dpi=110)

@@ -74,7 +74,7 @@ def use_table(table):
 
     n = min(3, table.X.shape[0])
     if n:
-        some = table.rows(np.arange(n))
+        some = table.select_rows(np.arange(n))
         color_column(some, None)
         embedding_frame(Embedded(some, np.eye(3)[:n], None, None)).to_csv(io.StringIO())
         if some.is_sparse:

@@ -313,15 +313,17 @@ def test_dates_have_a_continuous_scale_on_pages_pictures_and_reports(data, tmp_p
     frame = pd.read_csv(data)
     days = pd.date_range("2024-01-01", periods=len(frame))
     frame.assign(day=days.strftime("%Y-%m-%d")).to_csv(data, index=False)
-    shades, colored = [], colors.coloring
+    colorings, make_coloring = [], colors.make_coloring
     monkeypatch.setattr(
-        colors, "coloring", lambda *a, **k: shades.append(colored(*a, **k)) or shades[-1]
+        colors,
+        "make_coloring",
+        lambda *a, **k: colorings.append(make_coloring(*a, **k)) or colorings[-1],
     )
     html, png, report = (tmp_path / name for name in ("map.html", "map.png", "report.html"))
     succeed(
         "embed", data, "--label", "day", "--html", html, "--png", png, "-o", tmp_path / "map.csv"
     )
-    assert all(isinstance(shade, colors.Scale) and shade.dates for shade in shades)
+    assert all(isinstance(shade, colors.Scale) and shade.dates for shade in colorings)
     page = html.read_text(encoding="utf-8")
     packed = zlib.decompress(base64.b64decode(re.search(r'-payload">([^<]*)<', page)[1]))
     header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
@@ -336,13 +338,13 @@ def test_dates_have_a_continuous_scale_on_pages_pictures_and_reports(data, tmp_p
 @pytest.fixture
 def drawn(monkeypatch):
     """Labels of `kind` with their colours as passed to pages (which are not written) and pictures."""
-    found, colored = [], colors.coloring
+    found, make_coloring = [], colors.make_coloring
 
     def coloring(color, n, *, palette):
         found.append(palette and {k: c[:7] for k, c in palette.items()})
-        return colored(color, n, palette=palette)
+        return make_coloring(color, n, palette=palette)
 
-    monkeypatch.setattr(colors, "coloring", coloring)
+    monkeypatch.setattr(colors, "make_coloring", coloring)
     monkeypatch.setattr(
         "mercat.viewer.to_html",
         lambda Y, frame, path, **_: found.append(getattr(frame["kind"], "colors", None)),
@@ -1029,13 +1031,13 @@ def test_a_broken_peer_is_not_reported_as_missing(tmp_path, monkeypatch):
     (tmp_path / "umap.py").write_text("import mercat_never_heard_of")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "umap", raising=False)
-    absent = _peers.attempt(METHODS["umap"], X, 0, 1).absent
+    absent = _peers.attempt(METHODS["umap"], X, 0, 1).failure
     assert absent == "cannot be imported: No module named 'mercat_never_heard_of'"
 
 
 @pytest.mark.parametrize(("name", "where"), [("trimap", "pip install trimap"), ("umap", "peers")])
 def test_a_missing_peer_is_reported_with_the_install_command(name, where):
-    absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).absent
+    absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).failure
     assert absent.startswith("not installed: ")
     assert where in absent
 

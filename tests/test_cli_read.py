@@ -14,7 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from mercat.cli._columns import as_shown
+from mercat.cli._columns import parse_dates
 from mercat.cli._console import Console
 from mercat.cli._embedding import read_embedding
 from mercat.cli._problems import BadInput
@@ -400,7 +400,7 @@ def test_dates_large_integers_and_lists_in_columns(read):
 )
 def test_text_columns_of_dates_are_shown_as_dates(texts, times):
     column = pd.Series(texts)
-    shown = as_shown(column)
+    shown = parse_dates(column)
     if times is None:
         assert shown is column
     else:

@@ -298,7 +298,7 @@ def test_detail_applies_to_a_sample_and_other_points_are_placed(kind, tmp_path, 
     if kind == "array":
         parameters["n_detail"] = 600
     else:  # data that may exceed memory are sampled by default
-        monkeypatch.setattr("mercat._validation._MOST_WITH_DETAIL", 600)
+        monkeypatch.setattr("mercat._validation._MAX_DETAIL_ROWS", 600)
     model = mercat(**parameters).fit(rows)
     np.testing.assert_array_equal(model.embedding_, expected.embedding_)
     assert model._placer.against.X.shape[0] == 600

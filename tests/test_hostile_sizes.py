@@ -20,7 +20,7 @@ from mercat._files.containers import check_hdf5, check_zarr
 from mercat.cli._console import Console
 from mercat.cli._read import read_table
 from mercat.cli._table import ReadOptions
-from mercat.cli._text import sniffed
+from mercat.cli._text import detect_dialect
 from mercat.metrics._points import Points
 
 anndata, h5py, numcodecs, pd, zarr = map(
@@ -279,9 +279,9 @@ def test_wide_tables_are_read(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("1," * 199_999 + "1\n" + "0," * 199_999 + "1\n")
     lines = path.read_text().splitlines()
-    assert sniffed(path, ReadOptions(), CONSOLE).names[-1] == "c200000"
+    assert detect_dialect(path, ReadOptions(), CONSOLE).names[-1] == "c200000"
     path.write_text("\n".join([lines[0], "", *lines]))
-    assert len(sniffed(path, ReadOptions(), CONSOLE).names) == 200_000
+    assert len(detect_dialect(path, ReadOptions(), CONSOLE).names) == 200_000
 
 
 ONES = np.ones(8, int)

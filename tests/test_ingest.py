@@ -126,7 +126,7 @@ def test_labels_are_those_of_scikit_learn_s_classifier(reference):
 def test_labels_by_hand():
     labels = pd.Categorical(["a", "b", "b", None, "a"])
     near = np.array([[0, 1, 2], [0, 1, 3], [3, 3, 0], [1, 0, 3]])
-    chosen, share = tl.transferred(labels, near)
+    chosen, share = tl.transfer_labels(labels, near)
     assert list(chosen)[:2] == ["b", "a"]  # the nearer one of two equally frequent labels
     assert pd.isna(chosen[2])
     assert chosen[3] == "b"

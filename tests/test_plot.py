@@ -30,14 +30,14 @@ from mercat._draw import legend as _legend  # noqa: E402
 from mercat._draw import marks as _marks  # noqa: E402
 from mercat._draw import trust as _trust  # noqa: E402
 from mercat._draw import window as _window  # noqa: E402
-from mercat._draw.colors import Categories, Scale, read  # noqa: E402
+from mercat._draw.colors import Categories, Scale, read_column  # noqa: E402
 from mercat._draw.palette import (  # noqa: E402
     MISSING,
     MISSING_ON_DARK,
     OKABE_ITO,
     categorical,
     on_dark,
-    seen,
+    perceived,
     to_rgb,
 )
 from mercat._math.sphere import (  # noqa: E402
@@ -102,7 +102,7 @@ def test_palette_is_distinguishable_with_any_colour_vision(n, least):
 
 def closest(colors):
     """Smallest distance between two colours over all kinds of colour vision."""
-    lab = seen(np.array([to_rgb(color) for color in colors]))
+    lab = perceived(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(lab[:, :, None] - lab[:, None], axis=-1)
     distance[:, np.arange(len(colors)), np.arange(len(colors))] = np.inf
     return distance.min()
@@ -127,7 +127,7 @@ def test_colours_on_a_dark_background_keep_their_hue_and_are_not_darker():
         )  # the colour of the globe at its centre
         assert contrast > 2.5
         if shown != color:
-            before, after = seen(np.array([to_rgb(color), to_rgb(shown)]))[0]
+            before, after = perceived(np.array([to_rgb(color), to_rgb(shown)]))[0]
             assert after[0] > before[0]
             turn = np.arctan2(before[1], before[2]) - np.arctan2(after[1], after[2])
             assert color == "#000000" or np.cos(turn) > np.cos(np.radians(30))
@@ -137,11 +137,11 @@ def test_colours_on_a_dark_background_keep_their_hue_and_are_not_darker():
 
 def test_seen_colours_are_those_of_oklab():
     # White and black by definition of OKLab; greys are grey to everyone; red in Ottosson's table.
-    grey = seen(np.array([[1, 1, 1], [0, 0, 0], [0.5, 0.5, 0.5]], dtype=float))
+    grey = perceived(np.array([[1, 1, 1], [0, 0, 0], [0.5, 0.5, 0.5]], dtype=float))
     np.testing.assert_allclose(grey[:, 0], np.tile([1, 0, 0], (4, 1)), atol=1e-4)
     np.testing.assert_allclose(grey[:, 1], 0, atol=1e-6)
     np.testing.assert_allclose(grey[:, 2, 1:], 0, atol=1e-4)
-    red = seen(np.array([[1.0, 0, 0]]))[0, 0]
+    red = perceived(np.array([[1.0, 0, 0]]))[0, 0]
     np.testing.assert_allclose(red, [0.62796, 0.22486, 0.12585], atol=1e-4)
 
 
@@ -169,10 +169,10 @@ def test_seen_colours_are_those_of_oklab():
     ],
 )
 def test_names_are_read_as_categories(column, codes, names):
-    read_column = read(column, 3)
-    assert isinstance(read_column, Categories)
-    assert read_column.codes.tolist() == codes
-    assert read_column.names == names
+    categories = read_column(column, 3)
+    assert isinstance(categories, Categories)
+    assert categories.codes.tolist() == codes
+    assert categories.names == names
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_names_are_read_as_categories(column, codes, names):
     ],
 )
 def test_numbers_are_read_as_a_scale(column):
-    scale = read(column, 3)
+    scale = read_column(column, 3)
     assert isinstance(scale, Scale)
     np.testing.assert_array_equal(scale.values, [1.5, np.nan, 3])
 
 
 def test_many_integers_are_numbers():
-    assert isinstance(read(np.arange(20), 20), Categories)
-    assert isinstance(read(np.arange(21), 21), Scale)
+    assert isinstance(read_column(np.arange(20), 20), Categories)
+    assert isinstance(read_column(np.arange(21), 21), Scale)
 
 
 @pytest.mark.parametrize(
@@ -300,12 +300,12 @@ def test_drawing_order_is_random_and_deterministic():
 
 def test_style_by_hand():
     # 1000 points that share 40,000 points squared: half of it, over 1000, is 20.
-    assert _marks.style(1000, 40_000) == (20.0, 0.9)
-    assert _marks.style(100, 40_000)[0] == 36
-    size, alpha = _marks.style(1_000_000, 40_000)
+    assert _marks.marker_style(1000, 40_000) == (20.0, 0.9)
+    assert _marks.marker_style(100, 40_000)[0] == 36
+    size, alpha = _marks.marker_style(1_000_000, 40_000)
     assert size == 0.25
     np.testing.assert_allclose(alpha, 0.9 * 0.08**0.4)
-    alphas = [_marks.style(10**k, 40_000)[1] for k in range(2, 9)]
+    alphas = [_marks.marker_style(10**k, 40_000)[1] for k in range(2, 9)]
     assert alphas == sorted(alphas, reverse=True)
     assert alphas[-1] == 0.1
 
@@ -397,7 +397,7 @@ def test_clusters_of_far_points_are_inside_the_window():
 
     def outside(far):
         P = np.concatenate([crowd, far])
-        shown = _window.window("mercator", P)
+        shown = _window.choose_window("mercator", P)
         assert (shown.filled(P) >= 0.39).all()
         return shown.beyond(P).sum()
 
@@ -490,7 +490,7 @@ def test_crossings_by_hand():
 @pytest.mark.parametrize("projection", NAMES)
 def test_graticule_has_no_line_across_the_map(projection):
     for center in [(0, 0), (50, 35), (10, 90)]:
-        shown = _window.window(projection, np.zeros((1, 2)), "world")
+        shown = _window.choose_window(projection, np.zeros((1, 2)), "world")
         steps = np.diff(_chart.graticule(projection, center, shown), axis=0)
         length = np.linalg.norm(steps, axis=1)
         assert np.isnan(length).any()
@@ -910,7 +910,7 @@ def test_limits_of_dates_are_dates():
 
 
 def test_durations_are_numbers_of_days():
-    shades = read(np.arange(600) * np.timedelta64(12, "h"), 600)
+    shades = read_column(np.arange(600) * np.timedelta64(12, "h"), 600)
     np.testing.assert_allclose(shades.values, np.arange(600) / 2)
     assert shades.title == "time (days)"
 
@@ -920,7 +920,7 @@ def test_object_arrays_are_read_by_their_values():
     from enum import Enum
 
     Kind = Enum("Kind", ["A", "B"])
-    numbers = read(np.array([Decimal("1.5"), 2, None, np.float32(3)], dtype=object), 4)
+    numbers = read_column(np.array([Decimal("1.5"), 2, None, np.float32(3)], dtype=object), 4)
     np.testing.assert_array_equal(numbers.values, [1.5, 2, np.nan, 3])
     for values, names in (
         (np.array(["b", 1, None, True], dtype=object), ["1", "True", "b"]),
@@ -930,7 +930,7 @@ def test_object_arrays_are_read_by_their_values():
             [f"2024-0{k}" for k in range(1, 5)],
         ),
     ):
-        assert read(values, 4).names == names
+        assert read_column(values, 4).names == names
     nested = np.empty(2, dtype=object)
     nested[:] = [[1], [2]]
     with pytest.raises(ValueError, match=r"^color .*list"):

@@ -188,7 +188,7 @@ def test_displayed_matrices_are_not_changed():
     for matrix in (graph, genes):
         matrix.data[:5] = 0
     before = [matrix.copy() for matrix in (graph, genes)]
-    assert read_neighbors(graph, 60).most == 1
+    assert read_neighbors(graph, 60).max_count == 1
     assert len(read_genes((genes, list("abcdefgh")), 60).gaps) == genes.nnz - 5
     for matrix, expected in zip((graph, genes), before, strict=True):
         for part in ("data", "indices", "indptr"):

@@ -153,7 +153,7 @@ def test_centroids_on_the_sphere_are_directions():
 
 
 def test_large_sets_are_sampled_and_marked(monkeypatch):
-    monkeypatch.setattr(bench, "MOST", 100)
+    monkeypatch.setattr(bench, "MAX_ROWS", 100)
     bench.load.cache_clear()
     part = bench.load("unif5", "", 1)
     assert len(part.X) == len(part.labels) == 100

@@ -72,7 +72,7 @@ def test_grid_search_finds_the_number_of_components(data):
         ("min_dist", "detail="),
         ("perplexity", "detail="),
         ("n_epochs", "max_iter="),
-        ("learning_rate", "Nothing"),
+        ("learning_rate", "no equivalent"),
         ("n_landmark", "n_landmarks="),
         ("foo", "n_spectral"),
     ],

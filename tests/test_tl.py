@@ -237,7 +237,7 @@ def test_a_layer_is_embedded(adata):
     adata.obsm["counts"] = adata.obsm["X_pca"]  # has the name of the layer, but must not be used
     tl.mercat(adata, layer="counts")
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
-    with pytest.raises(ValueError, match=r"^layer .*'counts'.*'raw'"):
+    with pytest.raises(ValueError, match=r"^layer .*counts.*'raw'"):
         tl.mercat(adata, layer="raw")
     with pytest.raises(ValueError, match=r"^layer .*use_rep"):
         tl.mercat(adata, layer="counts", use_rep="X")
@@ -295,7 +295,7 @@ def test_far_points_and_poles_are_moved_into_the_margin_and_counted(adata):
     assert cells.uns["mercat"]["n_beyond_map"] == 7
     # Another map in the same coordinates.
     few = anndata.AnnData(np.zeros((20, 1)))
-    write_map(few, Y[:20], None, {}, like=cells.uns["mercat"]["map"])
+    write_map(few, Y[:20], None, {}, template=cells.uns["mercat"]["map"])
     np.testing.assert_array_equal(few.obsm["X_mercat"], flat[:20])
 
 

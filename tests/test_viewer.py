@@ -22,7 +22,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from mercat import Mercat
 from mercat._data.columns import ColoredColumn
-from mercat._draw.colors import coloring
+from mercat._draw.colors import make_coloring
 from mercat._draw.palette import MISSING, MISSING_ON_DARK, on_dark, to_rgb
 from mercat._math.sphere import fibonacci_grid, geodesic
 from mercat.cli._outputs import color_column
@@ -34,7 +34,7 @@ from mercat.viewer._columns import Categories, Numbers, read_frame
 from mercat.viewer._embeddings import to_octahedral
 from mercat.viewer._encode import encode, pack, prepare
 from mercat.viewer._home import home
-from mercat.viewer._neighbors import read_neighbors, shares, torn
+from mercat.viewer._neighbors import find_torn, read_neighbors, torn_fractions
 
 Y = fibonacci_grid(5, np)
 
@@ -461,7 +461,7 @@ def test_torn_neighbours_are_outside_the_nearest_five_per_cent():
     points = fibonacci_grid(300, np)
     rows = rng.integers(0, 300, (300, 4))
     neighbors = read_neighbors(rows, 300)
-    flags = torn(points, neighbors)
+    flags = find_torn(points, neighbors)
     angle = np.arccos(np.clip(points @ points.T, -1, 1))
     np.fill_diagonal(angle, np.inf)
     rank = angle.argsort(axis=1).argsort(axis=1)  # 0 is the nearest
@@ -474,14 +474,14 @@ def test_torn_neighbours_are_outside_the_nearest_five_per_cent():
                 assert flags[k] == (rank[i, j] >= 15), (i, j)
             k += 1
     assert k == len(flags)
-    share = shares(flags, neighbors)
+    share = torn_fractions(flags, neighbors)
     assert share[7] == flags[neighbors.starts[7] : neighbors.starts[8]].mean()
 
 
 def test_at_least_k_points_are_near():
     points = fibonacci_grid(20, np)
     nearest = np.argsort(-(points @ points.T), axis=1)[:, 1:6]
-    assert not torn(points, read_neighbors(nearest, 20)).any()  # 5 % would be one point
+    assert not find_torn(points, read_neighbors(nearest, 20)).any()  # 5 % would be one point
 
 
 @pytest.mark.parametrize("n", [90, 399, 1999])
@@ -493,7 +493,7 @@ def test_torn_neighbours_are_those_of_the_measure(n):
     nearest = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
     graph = read_neighbors(nearest, n)
     measured = torn_neighbors(X, points, k=k)
-    np.testing.assert_allclose(shares(torn(points, graph), graph), measured)
+    np.testing.assert_allclose(torn_fractions(find_torn(points, graph), graph), measured)
     assert 0.02 < measured.mean() < 0.9
 
 
@@ -501,7 +501,7 @@ def test_torn_neighbours_of_a_large_set_are_estimated_from_a_sample():
     points = fibonacci_grid(6000, np)
     near, far = np.roll(np.arange(6000), -21), 5999 - np.arange(6000)
     neighbors = read_neighbors(np.stack([near, far], axis=1), 6000)
-    flags = torn(points, neighbors).reshape(-1, 2)
+    flags = find_torn(points, neighbors).reshape(-1, 2)
     cosine = (points[:, None] * points[np.stack([near, far], axis=1)]).sum(axis=2)
     share = (1 - cosine) / 2  # of the sphere that is nearer
     np.testing.assert_array_equal(flags[share < 0.03], False)
@@ -897,7 +897,7 @@ def test_integers_with_few_values_may_be_classes(values, classes):
 def test_classes_have_the_colours_of_the_static_maps(n):
     names = [f"class {k}" for k in range(n)]
     colors = described(names, n)["colors"]
-    drawn = coloring(names, n).colors[:200]
+    drawn = make_coloring(names, n).colors[:200]
     np.testing.assert_allclose([to_rgb(color) for color in colors["light"][1:]], drawn[:, :3])
     assert colors["light"][0] == MISSING
     assert colors["dark"][0] == MISSING_ON_DARK
@@ -936,7 +936,7 @@ def test_only_six_digit_hexadecimal_colours_are_written(odd):
 def test_classes_come_in_the_order_of_the_static_maps(values):
     """They thus have the same colours."""
     (column,) = read_frame({"kind": values}, 4)
-    drawn = coloring(values, 4)
+    drawn = make_coloring(values, 4)
     assert column.labels == drawn.names
     np.testing.assert_array_equal(column.codes - 1, drawn.codes)
 

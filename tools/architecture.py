@@ -21,33 +21,33 @@ WIDTH, ROW, BOX, HEIGHT = 860, 62, 106, 26
 
 def modules() -> dict[str, Path]:
     """Paths of all modules by dotted name relative to `mercat`."""
-    found = {}
+    paths = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
     """Modules imported by a file: those of Mercat with a leading dot, others by package."""
     tree, known = ast.parse(path.read_text()), modules()
     package = path.relative_to(PACKAGE).parts[:-1]
-    found = set()
+    imported = set()
     for node in _at_import(tree) if only_at_import else ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            imported |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             absolute = (node.module or "").split(".")
             if node.level == 0 and absolute[0] != "mercat":
-                found.add(absolute[0])
+                imported.add(absolute[0])
                 continue
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = [*base, *(absolute[1:] if not node.level else (node.module or "").split("."))]
             name = ".".join(part for part in module if part)
             for alias in node.names:
                 inner = f"{name}.{alias.name}".lstrip(".")
-                found.add("." + (inner if inner in known else name))
-    return found
+                imported.add("." + (inner if inner in known else name))
+    return imported
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:
@@ -61,44 +61,44 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 def graph() -> dict[str, set[str]]:
     """Imports between the top-level folders and files of the package."""
-    found: dict[str, set[str]] = {}
+    imported: dict[str, set[str]] = {}
     for name, path in modules().items():
         top = name.split(".")[0]
         if not top:
             continue
-        others = {i[1:].split(".")[0] for i in imports(path) if i.startswith(".")}
+        others = {module[1:].split(".")[0] for module in imports(path) if module.startswith(".")}
         if "" in others:  # from the package itself: the estimator, or the version
             others = others - {""} | (
                 {"_estimator"} if "import Mercat" in path.read_text() else set()
             )
-        found.setdefault(top, set()).update(others - {top})
-    return found
+        imported.setdefault(top, set()).update(others - {top})
+    return imported
 
 
 def drawing(imported: dict[str, set[str]]) -> str:
     """Draw an acyclic graph as SVG."""
 
     @functools.cache
-    def behind(name: str) -> frozenset[str]:
-        return frozenset().union(*({other} | behind(other) for other in imported[name]))
+    def reachable(name: str) -> frozenset[str]:
+        return frozenset().union(*({other} | reachable(other) for other in imported[name]))
 
     @functools.cache
     def height(name: str) -> int:
         return 1 + max((height(other) for other in imported[name]), default=-1)
 
     arrows = {
-        name: sorted(o for o in others if not any(o in behind(p) for p in others))
+        name: sorted(o for o in others if not any(o in reachable(p) for p in others))
         for name, others in imported.items()
     }
     rows = [
         sorted(n for n in imported if height(n) == k) for k in range(1 + max(map(height, imported)))
     ]
-    place: dict[str, tuple[float, float]] = {}
+    position: dict[str, tuple[float, float]] = {}
     for k, row in enumerate(rows):  # above the centre of their imports, if there is space
-        wanted = {n: sum(place[o][0] for o in arrows[n]) / max(len(arrows[n]), 1) for n in row}
-        for i, name in enumerate(sorted(row, key=lambda n: (wanted[n], n))):
+        target_x = {n: sum(position[o][0] for o in arrows[n]) / max(len(arrows[n]), 1) for n in row}
+        for i, name in enumerate(sorted(row, key=lambda n: (target_x[n], n))):
             x = WIDTH * (i + 0.5) / len(row)
-            place[name] = (round(x, 1), ROW * (len(rows) - 1 - k) + ROW / 2)
+            position[name] = (round(x, 1), ROW * (len(rows) - 1 - k) + ROW / 2)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ROW * len(rows)}" '
         'font-family="sans-serif" font-size="12">',
@@ -108,14 +108,14 @@ def drawing(imported: dict[str, set[str]]) -> str:
         f'<rect width="{WIDTH}" height="{ROW * len(rows)}" fill="white"/>',
     ]
     for name, others in sorted(arrows.items()):
-        (x, y), half = place[name], HEIGHT / 2
-        for u, v in (place[other] for other in others):
-            bend = (y + v) / 2
+        (x, y), half = position[name], HEIGHT / 2
+        for u, v in (position[other] for other in others):
+            middle = (y + v) / 2
             lines.append(
-                f'<path d="M{x},{y + half}C{x},{bend} {u},{bend} {u},{v - half}" fill="none" '
+                f'<path d="M{x},{y + half}C{x},{middle} {u},{middle} {u},{v - half}" fill="none" '
                 'stroke="#8a949e" marker-end="url(#tip)"/>'
             )
-    for name, (x, y) in sorted(place.items()):
+    for name, (x, y) in sorted(position.items()):
         fill = "#eef3f8" if name.startswith("_") else "#fdf0d5"  # private, public
         lines.append(
             f'<rect x="{x - BOX / 2:g}" y="{y - HEIGHT / 2:g}" width="{BOX}" height="{HEIGHT}" rx="5" '

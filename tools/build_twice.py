@@ -42,12 +42,12 @@ def main() -> None:
     if unknown := set(platforms) - set(CROSS):
         sys.exit(f"A platform must be one of {', '.join(CROSS)}, got {', '.join(unknown)}.")
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        built, again = (build(Path(folder), platforms) for folder in (first, second))
-        if built != again:
-            sys.exit(f"Two builds differ: {built} and {again}.")
+        first_build, second_build = (build(Path(folder), platforms) for folder in (first, second))
+        if first_build != second_build:
+            sys.exit(f"Two builds differ: {first_build} and {second_build}.")
         dist = ROOT / "dist"
         dist.mkdir(exist_ok=True)
-        for name, digest in built.items():
+        for name, digest in first_build.items():
             shutil.copy(Path(first) / name, dist / name)
             print(f"{digest}  dist/{name}")
 

@@ -45,7 +45,7 @@ def main() -> int:
         return subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode
 
 
-def tests_on(library: Path) -> int:
+def run_tests(library: Path) -> int:
     """Run the tests, except those of building, in this process, without capturing output."""
     import pytest
 
@@ -61,4 +61,4 @@ def tests_on(library: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(tests_on(Path(sys.argv[1])) if len(sys.argv) > 1 else main())
+    sys.exit(run_tests(Path(sys.argv[1])) if len(sys.argv) > 1 else main())

@@ -44,7 +44,7 @@ def load(name: str, folder: Folder = None, seed: int = 1) -> Data:
     return SETS[name].load(folder, seed)
 
 
-def _generated(generator: Callable[..., datasets.Dataset]) -> Callable[[Folder, int], Data]:
+def _from_generator(generator: Callable[..., datasets.Dataset]) -> Callable[[Folder, int], Data]:
     def load(folder: Folder, seed: int) -> Data:
         X, labels = generator(random_state=seed)
         return Data(X, labels, "")
@@ -52,7 +52,7 @@ def _generated(generator: Callable[..., datasets.Dataset]) -> Callable[[Folder, 
     return load
 
 
-def _stored(loader: Callable[..., datasets.Dataset]) -> Callable[[Folder, int], Data]:
+def _from_loader(loader: Callable[..., datasets.Dataset]) -> Callable[[Folder, int], Data]:
     def load(folder: Folder, seed: int) -> Data:
         X, labels = loader(folder)
         return Data(X, labels, "")
@@ -71,7 +71,7 @@ def _paul15(folder: Folder, seed: int) -> Data:
     return Data(_dense(X), labels, note)
 
 
-def _or_instead(
+def _or_substitute(
     loader: Callable[..., datasets.Dataset], file: str, note: str, labels: str = "labels"
 ) -> Callable[[Folder, int], Data]:
     """The paper's own set if the folder has it, otherwise a prepared file and a note."""
@@ -91,18 +91,18 @@ def _or_instead(
 
 
 SETS = {
-    "smiley": Entry("Smiley", "toy", _generated(datasets.smiley), True),
-    "mammoth": Entry("Mammoth", "toy", _stored(datasets.mammoth), False),
-    "circle": Entry("Circle", "toy", _generated(datasets.circle), True),
-    "unif5": Entry("Unif5", "synthetic", _generated(datasets.unif5), True),
-    "gauss5": Entry("Gauss5", "synthetic", _generated(datasets.gauss5), True),
-    "gauss10": Entry("Gauss10", "synthetic", _generated(datasets.gauss10), True),
-    "gauss5_s": Entry("Gauss5-S", "synthetic", _generated(datasets.gauss5_s), True),
-    "gauss5_d": Entry("Gauss5-D", "synthetic", _generated(datasets.gauss5_d), True),
+    "smiley": Entry("Smiley", "toy", _from_generator(datasets.smiley), True),
+    "mammoth": Entry("Mammoth", "toy", _from_loader(datasets.mammoth), False),
+    "circle": Entry("Circle", "toy", _from_generator(datasets.circle), True),
+    "unif5": Entry("Unif5", "synthetic", _from_generator(datasets.unif5), True),
+    "gauss5": Entry("Gauss5", "synthetic", _from_generator(datasets.gauss5), True),
+    "gauss10": Entry("Gauss10", "synthetic", _from_generator(datasets.gauss10), True),
+    "gauss5_s": Entry("Gauss5-S", "synthetic", _from_generator(datasets.gauss5_s), True),
+    "gauss5_d": Entry("Gauss5-D", "synthetic", _from_generator(datasets.gauss5_d), True),
     "blood": Entry(
         "Tab. Sap. blood",
         "real",
-        _or_instead(
+        _or_substitute(
             datasets.tabula_sapiens_blood,
             "pbmc68k_reduced.npz",
             "stand-in: PBMC 68k reduced, 700 blood cells, 765 genes",
@@ -112,7 +112,7 @@ SETS = {
     "pancreas": Entry(
         "Murine pancreas",
         "real",
-        _or_instead(
+        _or_substitute(
             datasets.pancreas,
             "pancreas_e15.npz",
             "subset: 1751 cells of day 15.5, 4000 variable genes",
@@ -121,11 +121,11 @@ SETS = {
         50,
     ),
     "paul15": Entry("Paul15", "real", _paul15, False, 50),
-    "mnist_even": Entry("MNIST even", "real", _stored(datasets.mnist_even), False, 50),
+    "mnist_even": Entry("MNIST even", "real", _from_loader(datasets.mnist_even), False, 50),
     "cell_cycle": Entry(
         "Cell cycle",
         "real",
-        _or_instead(
+        _or_substitute(
             datasets.hela_cell_cycle,
             "fucci_ipsc.npz",
             "stand-in: FUCCI iPSC, 888 cells, 101 cyclic genes, not HeLa",

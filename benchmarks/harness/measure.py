@@ -30,8 +30,8 @@ def reference(data: Data, n_components: int | None) -> Reference:
     """Reference of a data set: its first `n_components` principal components if it has more columns.
 
     If `n_components` is None, all columns are used."""
-    few = n_components is None or data.X.shape[1] <= n_components
-    X = data.X if few else methods.principal_components(data.X, n_components)
+    has_few_columns = n_components is None or data.X.shape[1] <= n_components
+    X = data.X if has_few_columns else methods.principal_components(data.X, n_components)
     return Reference(data, X, denoise(data.X, "auto"))
 
 

@@ -83,7 +83,7 @@ class Session:
         X : array (n, d)
             The raw data.
         seed : int or None
-            None leaves UMAP free to use all cores.
+            None lets UMAP use all cores.
         neighbors : int or None
             Neighbourhood or perplexity; None for the paper's choice.
         n_components : int or None
@@ -107,7 +107,7 @@ class Session:
         """
         if self._process is None:
             reason = f"there is no interpreter {interpreter(self.method)}."
-            return None, _without("not installed", reason)
+            return None, _no_embedding("not installed", reason)
         job = {
             "method": self.method,
             "seed": seed,
@@ -121,16 +121,16 @@ class Session:
             folder = Path(name)
             np.save(folder / "X.npy", np.ascontiguousarray(X), allow_pickle=False)
             (folder / "job.json").write_text(json.dumps(job))
-            if not self._done(name):
-                code, words = self._last_words()
-                reason = f"the process ended with code {code}: {words}"
-                return None, {**_without("failed", reason), "code": code}
+            if not self._work_is_done(name):
+                code, last_line = self._exit_reason()
+                reason = f"the process ended with code {code}: {last_line}"
+                return None, {**_no_embedding("failed", reason), "code": code}
             outcome = json.loads((folder / "outcome.json").read_text())
             if outcome["status"] != "ok":
                 return None, outcome
             return np.load(folder / "Y.npy", allow_pickle=False), outcome
 
-    def _done(self, folder):
+    def _work_is_done(self, folder):
         try:
             self._process.stdin.write(folder + "\n")
             self._process.stdin.flush()
@@ -138,10 +138,10 @@ class Session:
             return False
         return self._process.stdout.readline() == "done\n"
 
-    def _last_words(self):
+    def _exit_reason(self):
         code = self._process.wait()
         self._stderr.seek(0)
-        lines = self._stderr.read().strip().splitlines() or ["it said nothing"]
+        lines = self._stderr.read().strip().splitlines() or ["there is no error output"]
         return code, lines[-1]
 
 
@@ -169,12 +169,12 @@ def race(methods, X, *, turns, n_components=None, options=None):
         seconds of all turns as "turns".
     """
     n_components, options = n_components or {}, options or {}
-    found = {}
+    results = {}
     with contextlib.ExitStack() as stack:
         sessions = {m: stack.enter_context(Session(m)) for m in methods}
         for turn in range(turns):
             for method, session in sessions.items():
-                if turn > 0 and found[method][0] is None:
+                if turn > 0 and results[method][0] is None:
                     continue
                 Y, outcome = session.run(
                     X,
@@ -184,21 +184,21 @@ def race(methods, X, *, turns, n_components=None, options=None):
                     warm=turn == 0,
                 )
                 if turn == 0:
-                    found[method] = Y, {**outcome, "turns": []}
+                    results[method] = Y, {**outcome, "turns": []}
                 if Y is not None:
-                    found[method][1]["turns"].append(outcome["seconds"]["fit"])
+                    results[method][1]["turns"].append(outcome["seconds"]["fit"])
                 print(f"{method}: {outcome.get('seconds', outcome)}", file=sys.stderr, flush=True)
-    return found
+    return results
 
 
-def _without(status, reason):
+def _no_embedding(status, reason):
     return {"status": status, "reason": reason}
 
 
 # ------------------------------------------------------------------ in the other process
 
 
-class _Heard(logging.Handler):
+class _WarningCollector(logging.Handler):
     """Collect warnings logged by a method: some lower a parameter and continue."""
 
     def __init__(self):
@@ -223,23 +223,23 @@ def work(folder):
     """Run the job in a folder: the worker's part of `Session.run`."""
     job = json.loads((folder / "job.json").read_text())
     X = np.load(folder / "X.npy", allow_pickle=False)
-    heard = _Heard()
-    logging.getLogger().addHandler(heard)
+    collector = _WarningCollector()
+    logging.getLogger().addHandler(collector)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             embedding, outcome = _embed(job, X)
         except ImportError as error:
-            known = methods.METHODS[job["method"]]
+            method = methods.METHODS[job["method"]]
             reason = (
-                f"{known.distribution}: {error} ({known.source})" if known.source else str(error)
+                f"{method.distribution}: {error} ({method.source})" if method.source else str(error)
             )
-            outcome = _without("not installed", reason)
+            outcome = _no_embedding("not installed", reason)
         except Exception as error:
-            outcome = _without("failed", f"{type(error).__name__}: {error}")
-    logging.getLogger().removeHandler(heard)
-    said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
-    outcome["warnings"] = sorted({line.strip() for line in said + heard.lines})
+            outcome = _no_embedding("failed", f"{type(error).__name__}: {error}")
+    logging.getLogger().removeHandler(collector)
+    messages = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
+    outcome["warnings"] = sorted({line.strip() for line in messages + collector.lines})
     if outcome["status"] == "ok":
         np.save(folder / "Y.npy", embedding, allow_pickle=False)
     (folder / "outcome.json").write_text(json.dumps(outcome))

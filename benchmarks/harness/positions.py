@@ -42,13 +42,13 @@ class Positions:
         path = self._path(name, method, seed, ".json")
         if not path.is_file():
             return None
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return found if found["data"] == data else None
+        outcome: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return outcome if outcome["data"] == data else None
 
     def embedding(self, name: str, method: str, seed: int) -> np.ndarray:
         """The positions (n, 2 or 3)."""
-        found: np.ndarray = np.load(self._path(name, method, seed, ".npy"), allow_pickle=False)
-        return found
+        embedding: np.ndarray = np.load(self._path(name, method, seed, ".npy"), allow_pickle=False)
+        return embedding
 
     def put(
         self,

@@ -18,13 +18,13 @@ import { count } from "./ui/format.js";
 import { zoomBy } from "./ui/keyboard.js";
 
 const FRONT = [1, 0, 0];
-const NEAREST = 30; // times the zoom that shows all
-const FILLED = 0.55; // of the large view, by what one turns to
+const MAX_ZOOM = 30; // relative to the zoom that shows all points
+const FILLED = 0.55; // fraction of the large view that centred rows fill
 
 export function createActions(dataset, store, model, motion, parts) {
   const { stage, history } = parts;
   const largePane = () => stage.panesNow()[0];
-  const round = dataset.embeddings.filter(({ kind }) => kind === "sphere");
+  const spheres = dataset.embeddings.filter(({ kind }) => kind === "sphere");
   const at = (row) => [0, 1, 2].map((c) => model.positions[3 * row + c]);
 
   /** The rotation that brings a direction of the data to the front. */
@@ -33,7 +33,7 @@ export function createActions(dataset, store, model, motion, parts) {
     return normalize(multiply(between(apply(rotation, direction), FRONT), rotation));
   };
 
-  /** Centre the view on a position; zoom: of the large view, by default unchanged. */
+  /** Centre the view on a position; zoom: of the large view, unchanged by default. */
   function centerOn(place, zoom) {
     const pane = largePane();
     if (pane.projection === FLAT) {
@@ -50,8 +50,8 @@ export function createActions(dataset, store, model, motion, parts) {
   function zoomFor(rows, place) {
     const pane = largePane();
     const flat = pane.projection === FLAT;
-    const there = { ...pane, zoom: 1, x: flat ? place[0] : 0, y: flat ? place[1] : 0, rotation: flat ? pane.rotation : facing(place) };
-    const project = createProjector(there, model.positions);
+    const centeredPane = { ...pane, zoom: 1, x: flat ? place[0] : 0, y: flat ? place[1] : 0, rotation: flat ? pane.rotation : facing(place) };
+    const project = createProjector(centeredPane, model.positions);
     const { x, y, width, height } = pane.rect;
     const stride = Math.max(1, Math.floor(rows.length / 5000));
     const reach = [];
@@ -62,7 +62,7 @@ export function createActions(dataset, store, model, motion, parts) {
     reach.sort((a, b) => a - b);
     const most = reach[Math.floor(0.97 * (reach.length - 1))] ?? 1;
     const all = stage.homeZoom(pane);
-    return Math.max(all, Math.min(NEAREST * all, FILLED / Math.max(most, 1e-9)));
+    return Math.max(all, Math.min(MAX_ZOOM * all, FILLED / Math.max(most, 1e-9)));
   }
 
   /** Show all of an embedding on the sphere. */
@@ -102,7 +102,7 @@ export function createActions(dataset, store, model, motion, parts) {
       if (embedding === from) return;
       motion.finish();
       const state = store.get();
-      const home = round.some((one) => isHome(toView(state), one.home, state.projection));
+      const home = spheres.some((one) => isHome(toView(state), one.home, state.projection));
       store.set({ embedding, hover: null, lasso: null });
       motion.morphFrom(from);
       if (home && model.embedding.kind === "sphere") goHome(model.embedding.home);
@@ -170,7 +170,7 @@ export function createActions(dataset, store, model, motion, parts) {
       motion.finish();
       history.redo();
     },
-    letGo: () => store.set({ selection: NOTHING, lasso: null, hover: null }),
+    clearSelection: () => store.set({ selection: NOTHING, lasso: null, hover: null }),
     toggleTheme: () => store.set({ theme: store.get().theme === "dark" ? "light" : "dark" }),
     setProjection(projection) {
       const { home } = model.embedding.kind === "sphere" ? model.embedding : { home: sphereHome(dataset) };

@@ -6,11 +6,11 @@ import { toView } from "./state/view.js";
 import { readAddress, writeAddress } from "./state/address.js";
 import { mount } from "./viewer.js";
 
-const WAIT = 400; // milliseconds after the last change
-const UNTOLD = new Set(["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"]);
+const ADDRESS_DELAY = 400; // milliseconds after the last change of the state
+const NOT_IN_ADDRESS = new Set(["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"]);
 
 /** Read-only interface of the page, for users and tests. */
-function windowOn(viewer) {
+function createInterface(viewer) {
   const { store, dataset, stage, actions, model } = viewer;
   return Object.freeze({
     view: () => toView(store.get()),
@@ -40,7 +40,7 @@ function linkTo(text) {
 }
 
 /** Apply the theme and the state in the address, which an embedding page or a link may set. */
-function followAddress({ store, dataset, model }) {
+function applyAddress({ store, dataset, model }) {
   const theme = inAddress("theme");
   if (["dark", "light", "auto"].includes(theme)) store.set({ theme: resolveTheme(theme) });
   const text = inAddress("view");
@@ -49,18 +49,18 @@ function followAddress({ store, dataset, model }) {
 }
 
 /** Write the state to the address, so that the page can be reloaded or linked to at any time. */
-function keepAddress({ store, dataset, model }) {
+function updateAddress({ store, dataset, model }) {
   let timer = 0;
   store.subscribe((state, changed) => {
-    if ([...changed].every((key) => UNTOLD.has(key))) return;
+    if ([...changed].every((key) => NOT_IN_ADDRESS.has(key))) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
       try {
         history.replaceState(null, "", linkTo(writeAddress(store.get(), dataset, model.column).text));
       } catch {
-        // some browsers do not let files change their address; the button still copies a link
+        // Some browsers do not let files change their address; the button still copies a link.
       }
-    }, WAIT);
+    }, ADDRESS_DELAY);
   });
 }
 
@@ -69,12 +69,12 @@ export async function boot() {
   try {
     const payload = document.getElementById("mercat-payload");
     const bytes = fromBase64(payload.textContent);
-    payload.remove(); // the text is as large as all points together
+    payload.remove(); // frees its memory
     const viewer = mount(root, await decode(bytes), { linkTo });
-    followAddress(viewer);
-    addEventListener("hashchange", () => followAddress(viewer));
-    keepAddress(viewer);
-    globalThis.mercat = windowOn(viewer);
+    applyAddress(viewer);
+    addEventListener("hashchange", () => applyAddress(viewer));
+    updateAddress(viewer);
+    globalThis.mercat = createInterface(viewer);
     document.documentElement.dataset.ready = "true";
   } catch (error) {
     root.append(h("p", { class: "failure", role: "alert", text: `The page cannot be shown: ${error.message}` }));

@@ -3,9 +3,9 @@
 import { createActions } from "./actions.js";
 import { createContours } from "./draw/contours.js";
 import { createLinks } from "./draw/links.js";
-import { createPlaceMarks } from "./draw/places.js";
 import { createStage } from "./draw/stage.js";
 import { resolveTheme } from "./draw/theme.js";
+import { createUncertaintyMarks } from "./draw/uncertainty.js";
 import { toPlane } from "./geometry/camera.js";
 import { rowsInside } from "./geometry/lasso.js";
 import { createMotion } from "./geometry/motion.js";
@@ -38,7 +38,7 @@ const NARROW = 720;
 const WIDE = 1700;
 const REACH = { mouse: 9, touch: 22 };
 
-const wantsCalm = () => globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+const prefersReducedMotion = () => globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
 
 /**
  * Show a dataset (decode.js) in an element. embedded: inside a page that scrolls; linkTo(text): the address of a page
@@ -47,11 +47,11 @@ const wantsCalm = () => globalThis.matchMedia?.("(prefers-reduced-motion: reduce
 export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
   const store = createStore(initialState(dataset, resolveTheme(dataset.options.theme)));
   const model = createModel(dataset, store);
-  const motion = createMotion(store, { calm: wantsCalm, wake: () => stage.request() });
+  const motion = createMotion(store, { calm: prefersReducedMotion, wake: () => stage.request() });
   const notes = createNotes(store, model);
   const contours = createContours(store, model);
   const stage = createStage(dataset, store, model, motion, {
-    onrest: rest, onnames: notes.setNamesLeft, extras: [contours.extra, createPlaceMarks(dataset, model), createLinks(dataset, model)],
+    onrest: rest, onnames: notes.setNamesLeft, extras: [contours.extra, createUncertaintyMarks(dataset, model), createLinks(dataset, model)],
   });
   const history = createHistory(store, { onchange: ({ canUndo }) => header.setUndo(canUndo) });
   const search = createSearchBox(dataset, { onfind: find, ongene: (gene) => actions.showGene(gene) });
@@ -95,7 +95,7 @@ export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
   }
 
   let restTimer = 0;
-  function restSoon() {
+  function scheduleRest() {
     clearTimeout(restTimer);
     restTimer = setTimeout(rest, 40);
   }
@@ -158,7 +158,7 @@ export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
     if (any("scheme", "shown", "selection", "spotlight")) stage.repaint();
     for (const part of [...rail, ...drawer, tools, key]) part.update(state, changed);
     if (any("shown", "railOpen", "embedding")) header.update(state, model.shownCount);
-    if (any("shown", "layout", "projection", "embedding", "morph", "contours")) restSoon();
+    if (any("shown", "layout", "projection", "embedding", "morph", "contours")) scheduleRest();
     if (any("layout", "inset", "insetAt", "embedding")) inset.update();
     if (any("theme")) root.dataset.theme = state.theme;
     if (any("tool")) stage.element.dataset.tool = state.tool;
@@ -172,7 +172,7 @@ export function mount(root, dataset, { embedded = false, linkTo = null } = {}) {
     root.classList.toggle("wide", contentRect.width >= WIDE);
     root.classList.toggle("low", contentRect.height < 480);
     inset.update();
-    restSoon();
+    scheduleRest();
   });
   update(store.get(), null);
   stage.start();

@@ -4,7 +4,7 @@ import { effectOf, geneEffect, membership, sizesOf } from "../src/data/effects.j
 import { createGenes, findGenes } from "../src/data/genes.js";
 import { adjusted, probability } from "../src/data/tests.js";
 import { toTable } from "../src/panels/compare.js";
-import { outstanding, placesOf } from "../src/panels/volcano.js";
+import { outstanding, positionsOf } from "../src/panels/volcano.js";
 import { dropped, freeName, fromNamedRows, kept, renamed, toNamedRows } from "../src/state/sets.js";
 import { fromRows } from "../src/state/selection.js";
 
@@ -115,7 +115,7 @@ test("the picture has every entry, and names the outstanding ones of both sides"
     { name: "up", effect: 0.9, score: 30 }, { name: "down", effect: -0.8, score: 20 },
     { name: "weak", effect: 0.05, score: 9 }, { name: "by chance", effect: 0.5, score: 0.4 },
   ];
-  const places = placesOf(entries);
+  const places = positionsOf(entries);
   assert.ok(places[0][0] > places[3][0] && places[3][0] > places[2][0] && places[2][0] > places[1][0]);
   assert.ok(places[0][1] < places[1][1] && places[1][1] < places[2][1] && places[2][1] < places[3][1]); // upwards is smaller
   assert.deepEqual(outstanding(entries), [0, 1]);

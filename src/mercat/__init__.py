@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOME = {
+# Module that defines each public name.
+_DEFINED_IN = {
     "Mercat": "mercat._estimator",
     "embed": "mercat._estimator",
     "load": "mercat._files.model",
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _DEFINED_IN:
+        return getattr(importlib.import_module(_DEFINED_IN[name]), name)
     if name in _MODULES:
         return importlib.import_module(f"mercat.{name}")
     raise AttributeError(f"module 'mercat' has no attribute {name!r}")

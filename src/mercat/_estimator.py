@@ -21,7 +21,7 @@ from ._kernels import device as device_kernels
 from ._math.angles import ABSOLUTE
 from ._math.orientation import orthogonal_onto
 from ._math.sphere import geodesic
-from ._parameters import DEFAULTS, explained
+from ._parameters import DEFAULTS, reject_unknown_parameters
 from ._progress import Progress
 from ._reduce.components import ComponentReducer
 from ._reduce.reducer import Reducer, fit_reducer, full_rows
@@ -42,9 +42,10 @@ from ._validation import (
     rows_with_detail,
 )
 
-_COMPARED = 200  # rows that must be near their positions on another map, ...
-_NOT_THE_SAME = 0.5  # ... nearer than this fraction of the distance between two rows
-_SCORED, _SCORED_AT = 2000, 1000  # rows that `score` uses, and the number of them used as apices
+# To check that a model is a map of the first rows of X, this many of them are placed on it. Their median
+# distance to the training points must be at most this fraction of the median distance of unrelated points.
+_N_COMPARED, _MAX_RELATIVE_SHIFT = 200, 0.5
+_SCORE_ROWS, _SCORE_APICES = 2000, 1000  # largest samples of rows and of apices in `score`
 
 
 class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -178,7 +179,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (5, 3)
     """
 
-    @explained
+    @reject_unknown_parameters
     def __init__(
         self,
         *,
@@ -270,9 +271,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Unit vectors.
         """
         check_is_fitted(self)
-        model = self._as_now()  # other threads may refit the model meanwhile
-        with model._working() as (workers, progress):
-            return model._placed(model._open(X, workers, fitting=False), progress)
+        model = self._snapshot()  # other threads may refit the model meanwhile
+        with model._workers_and_progress() as (workers, progress):
+            return model._place_all(model._open(X, workers, fitting=False), progress)
 
     def turn(self, points: Any, onto: Any) -> Mercat:
         """Rotate or mirror the fitted map so that given points come close to given positions.
@@ -318,11 +319,11 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         before = dict(state)
         Y = before["embedding_"]
         dtype = "float32" if str(Y.dtype).endswith("float32") else "float64"
-        turned = (
+        Y_rotated = (
             Y.map_blocks(rotated, R, dtype, dtype=dtype) if is_dask(Y) else rotated(Y, R, dtype)
         )
         # One update, since other threads may be reading. A fit that ended meanwhile has replaced the dict.
-        state.update({"embedding_": turned, "_rotation": R @ before["_rotation"]})
+        state.update({"embedding_": Y_rotated, "_rotation": R @ before["_rotation"]})
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -345,70 +346,71 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         from .metrics import angle_preservation
 
         check_is_fitted(self)
-        model = self._as_now()
-        with model._working() as (workers, _):
+        model = self._snapshot()
+        with model._workers_and_progress() as (workers, _):
             source = model._open(X, workers, fitting=False)
             n = source.shape[0]
             if n < 3:
                 raise ValueError(f"X must have at least 3 rows to be scored, got {n}.")
-            chosen = np.random.default_rng(0).permutation(n)[:_SCORED]
-            rows = source.take(np.sort(chosen))
+            sample = np.random.default_rng(0).permutation(n)[:_SCORE_ROWS]
+            rows = source.take(np.sort(sample))
             placer = source.to_device(model._placer)
             Y = to_numpy(place(placer, model._rotation, "float64", rows, 0))
-            in_data = to_numpy(full_rows(placer.spectral, rows))
-        return float(angle_preservation(in_data, Y, n_points=_SCORED_AT, random_state=0))
+            X_sample = to_numpy(full_rows(placer.spectral, rows))
+        return float(angle_preservation(X_sample, Y, n_points=_SCORE_APICES, random_state=0))
 
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, align_to: Any = None) -> Mercat:
-        """Fit a new model with the same parameters, take over its fitted attributes, and return it.
+        """Fit a new model with the same parameters, copy its fitted attributes, and return it.
 
         A fit that fails or is interrupted leaves this model unchanged, and other threads see the model before
-        or after the fit, never in between. Attributes set meanwhile are kept, except those of other fits.
+        or after the fit, never in between. Attributes set meanwhile are kept, unless this fit sets them, too.
         """
         model = object.__new__(type(self))
         model.__dict__ = {k: v for k, v in dict(vars(self)).items() if k in DEFAULTS}
-        model._fit_here(X, align_to)
-        learned = {k: v for k, v in vars(model).items() if k not in DEFAULTS}
-        kept = {k: v for k, v in dict(vars(self)).items() if k != "feature_names_in_"}
-        self.__dict__ = kept | learned
+        model._fit_in_place(X, align_to)
+        fitted = {k: v for k, v in vars(model).items() if k not in DEFAULTS}
+        others = {k: v for k, v in dict(vars(self)).items() if k != "feature_names_in_"}
+        self.__dict__ = others | fitted
         return model
 
-    def _as_now(self) -> Mercat:
+    def _snapshot(self) -> Mercat:
         """Shallow copy of the model, which shares its arrays."""
         model = object.__new__(type(self))
         model.__dict__ = dict(vars(self))
         return model
 
-    def _fit_here(self, X: Any, align_to: Any) -> None:
+    def _fit_in_place(self, X: Any, align_to: Any) -> None:
+        """Fit this model, which no other thread may use."""
         check_parameters(self)
         rng = generator(self.random_state)
-        with self._working() as (workers, progress):
+        with self._workers_and_progress() as (workers, progress):
             source = self._open(X, workers, fitting=True, align_to=align_to)
             device_kernels.prepare(source.device, detail=self.detail > 0)
             init = check_init(self.init, source.shape[0])
             anchors = anchors_of(align_to, source)
             progress.phase("denoising", None, "")
             reducer = fit_reducer(source, self.n_spectral, metric=self.metric)
-            part, chosen = source, rows_with_detail(self, source)
+            fit_source, fit_rows = source, rows_with_detail(self, source)
             if self.detail > 0:
-                part = source.part(chosen)
-            if chosen is not None:
-                init = init if isinstance(init, str) else init[chosen]
-                anchors = None if anchors is None else anchors.of_rows(chosen)
-            plan = self._plan(part, reducer, rng, progress)._replace(
+                fit_source = source.part(fit_rows)
+            if fit_rows is not None:
+                init = init if isinstance(init, str) else init[fit_rows]
+                anchors = None if anchors is None else anchors.of_rows(fit_rows)
+            plan = self._plan(fit_source, reducer, rng, progress)._replace(
                 init=init,
                 callback=self.callback,
-                neighbors=neighbors_of(self, part.shape[0]),
+                neighbors=neighbors_of(self, fit_source.shape[0]),
                 anchors=anchors,
             )
             solved = solve(plan)
             if self.detail > 0:
-                with part.advising():
+                with fit_source.advising():
                     solved = add_detail(solved, plan)
-            if chosen is not None:
-                solved = solved._replace(landmarks=chosen[solved.landmarks])
-            self._keep(source, reducer, solved, anchors, progress)
+            if fit_rows is not None:
+                solved = solved._replace(landmarks=fit_rows[solved.landmarks])
+            self._set_fitted_attributes(source, reducer, solved, anchors, progress)
         self._warn(solved.diagnostics)
 
     def _plan(
@@ -438,7 +440,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_data(self, X, source, fitting=fitting)
         return source
 
-    def _keep(
+    def _set_fitted_attributes(
         self,
         source: RowSource,
         reducer: Reducer,
@@ -453,7 +455,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.explained_variance_ = reducer.explained_variance
         fit, self.landmarks_ = solved.fit, solved.landmarks
         self._placer, self._rotation = solved.placement.placer, rotation_of(solved, anchors)
-        self.embedding_, self.point_loss_ = self._outcome(source, solved, progress)
+        self.embedding_, self.point_loss_ = self._positions_and_losses(source, solved, progress)
         self._n_features_out = 3
         self.loss_ = float(fit.angle_fit.loss)
         self.correlation_ = float(fit.angle_fit.correlation)
@@ -465,8 +467,8 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _warn(self, diagnostics: Diagnostics) -> None:
         """Warn about everything that makes the map less trustworthy."""
         if self.status_ is Status.MAX_ITER:
-            given = "by default" if self.max_iter is None else f"now {self.max_iter}"
-            advice = f"Raise max_iter ({given}) or tol ({self.tol})."
+            current = "by default" if self.max_iter is None else f"now {self.max_iter}"
+            advice = f"Raise max_iter ({current}) or tol ({self.tol})."
             warn_caller(f"{self.status_} {advice}", ConvergenceWarning)
         if self.neighbors is not None and self.detail == 0:
             warn_caller("neighbors has no effect at detail=0: raise detail.", UserWarning)
@@ -474,28 +476,30 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             warn_caller(sentence, TrustWarning)
 
     @contextmanager
-    def _working(self) -> Iterator[tuple[Workers, Progress]]:
-        """Context with threads and progress bars for a computation."""
+    def _workers_and_progress(self) -> Iterator[tuple[Workers, Progress]]:
+        """Open the worker threads and the progress bars of a computation."""
         progress = Progress(self.verbose)
         with progress, Workers(n_threads(self.n_jobs), progress.pulse) as workers:
             yield workers, progress
 
-    def _placed(self, rows: RowSource, progress: Progress) -> Any:
+    def _place_all(self, rows: RowSource, progress: Progress) -> Any:
         """Positions of all rows on the rotated map."""
         placer, dtype = rows.to_device(self._placer), output_type(rows)
-        placed = functools.partial(place, placer, self._rotation, dtype)
-        return rows.results(placed, (3,), dtype, progress)
+        place_rows = functools.partial(place, placer, self._rotation, dtype)
+        return rows.results(place_rows, (3,), dtype, progress)
 
-    def _outcome(self, rows: RowSource, solved: Solved, progress: Progress) -> tuple[Any, Any]:
-        """Positions and losses of all points; lazy if the rows are."""
+    def _positions_and_losses(
+        self, rows: RowSource, solved: Solved, progress: Progress
+    ) -> tuple[Any, Any]:
+        """Positions and losses of all points, as lazy arrays if X is a Dask array."""
         fit, dtype = solved.fit, output_type(rows)
-        if len(fit.Y) < rows.shape[0]:  # a sample was placed
-            judged = functools.partial(judge, rows.to_device(solved.placement))
-            return self._placed(rows, progress), rows.results(judged, (), "float64", progress)
-        turned = rows.empty(fit.Y.shape, dtype)
-        for block in blocks(len(turned), rows.block):
-            rows.store(rotated(fit.Y[block], self._rotation, dtype), turned, block)
-        return rows.like_input(turned), rows.like_input(fit.angle_fit.point_loss)
+        if len(fit.Y) < rows.shape[0]:  # only a sample has been placed so far
+            losses_of = functools.partial(judge, rows.to_device(solved.placement))
+            return self._place_all(rows, progress), rows.results(losses_of, (), "float64", progress)
+        Y = rows.empty(fit.Y.shape, dtype)
+        for block in blocks(len(Y), rows.block):
+            rows.store(rotated(fit.Y[block], self._rotation, dtype), Y, block)
+        return rows.like_input(Y), rows.like_input(fit.angle_fit.point_loss)
 
     def __sklearn_is_fitted__(self) -> bool:
         # By default, scikit-learn iterates over the attributes, which other threads may be adding to.
@@ -537,14 +541,14 @@ def embed(X: Any, **parameters: Any) -> Any:
 
 
 def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
-    """Validate `align_to`, and return the positions of points on the other map."""
+    """Validate `align_to`, and return the positions of points on the other map, if any."""
     if align_to is None or isinstance(align_to, Anchors):
         return align_to
     n = source.shape[0]
     if not isinstance(align_to, Mercat):
         return Anchors(check_positions(align_to, n))
     check_is_fitted(align_to)
-    align_to = align_to._as_now()  # other threads may refit it meanwhile
+    align_to = align_to._snapshot()  # other threads may refit it meanwhile
     m = len(align_to.embedding_)
     if m > n:
         raise ValueError(
@@ -552,16 +556,16 @@ def anchors_of(align_to: Any, source: RowSource) -> Anchors | None:
         )
     Y = to_numpy(align_to.embedding_).astype(np.float64)
     if source.shape[1] == align_to.n_features_in_:
-        some = np.linspace(0, m - 1, min(m, _COMPARED)).astype(int)
-        placed = to_numpy(
-            place(align_to._placer, align_to._rotation, "float64", source.take(some), 0)
+        rows = np.linspace(0, m - 1, min(m, _N_COMPARED)).astype(int)
+        Y_placed = to_numpy(
+            place(align_to._placer, align_to._rotation, "float64", source.take(rows), 0)
         )
-        apart = float(np.median(geodesic(placed, Y[some])))
-        others = np.roll(Y[some], len(some) // 2, axis=0)
-        if apart > _NOT_THE_SAME * float(np.median(geodesic(Y[some], others))) + 1e-6:
+        shift = float(np.median(geodesic(Y_placed, Y[rows])))
+        Y_rolled = np.roll(Y[rows], len(rows) // 2, axis=0)
+        if shift > _MAX_RELATIVE_SHIFT * float(np.median(geodesic(Y[rows], Y_rolled))) + 1e-6:
             raise ValueError(
                 "align_to must be a map of the first rows of X, got a model that places these at a median "
-                f"of {np.degrees(apart):.0f} degrees from its training points: pass unit vectors, with NaN "
+                f"of {np.degrees(shift):.0f} degrees from its training points: pass unit vectors, with NaN "
                 "for points that are not on its map."
             )
     positions = np.full((n, 3), np.nan)

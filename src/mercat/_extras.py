@@ -10,15 +10,15 @@ class MissingExtra(ImportError):
     """An optional package is not installed."""
 
 
-def require(module: str, what: str, extra: str, instead: str = "") -> Any:
-    """Import a module, or raise MissingExtra, which says what needs it and how to install it."""
+def require(module: str, feature: str, extra: str, alternative: str = "") -> Any:
+    """Import a module, or raise MissingExtra, which says which feature needs it and how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:  # the module is installed, but one of its own imports is not
             raise
-        message = f"{what} needs {module}, which is {not_installed(extra)}"
-        raise MissingExtra(f"{message}, or {instead}" if instead else message) from error
+        message = f"{feature} needs {module}, which is {not_installed(extra)}"
+        raise MissingExtra(f"{message}, or {alternative}" if alternative else message) from error
 
 
 def not_installed(extra: str) -> str:

@@ -18,7 +18,11 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """Default, rule and help of a parameter; `none` is the meaning of None, if None is allowed."""
+    """Default, rule and help of a parameter.
+
+    `rule` completes the error message "<name> must be ..."; `none` says what None means, and is empty if None
+    is not allowed.
+    """
 
     default: Any = None
     help: str = ""
@@ -40,7 +44,7 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Parameter):
-    """One of a few words."""
+    """One of several strings."""
 
     choices: tuple[str, ...]
 
@@ -54,7 +58,7 @@ class Choice(Parameter):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceOrArray(Choice):
-    """One of a few words, or an array that is checked where it is used."""
+    """One of several strings, or an array that is checked where it is used."""
 
     def allows(self, value: Any) -> bool:
         return not isinstance(value, str) or value in self.choices
@@ -62,7 +66,7 @@ class ChoiceOrArray(Choice):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceOrFunction(Choice):
-    """One of a few words, or a function."""
+    """One of several strings, or a function."""
 
     def __post_init__(self) -> None:
         words = ", ".join(repr(word) for word in self.choices)
@@ -74,7 +78,7 @@ class ChoiceOrFunction(Choice):
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Parameter):
-    """An integer of at least `least`, or one of a few words."""
+    """An integer of at least `least`, or one of several strings."""
 
     least: int
     words: tuple[str, ...] = ()
@@ -240,49 +244,54 @@ PARAMETERS: dict[str, Parameter] = {
 DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMETERS.items()}
 
 
-# Parameters of other libraries: what to use instead, or why there is no equivalent.
-_NOTHING = "nothing: "
-_ELSEWHERE = {
+# What to use instead of parameters of other libraries, ...
+_EQUIVALENTS = {
     "n_neighbors": "neighbors=, with detail= above 0; without detail there are no neighbourhoods",
     "perplexity": "detail=, and neighbors= for the number of neighbours",
-    "n_components": f"{_NOTHING}the map is always on the sphere; n_spectral= is the number of principal "
-    "components of the data that are kept",
     "n_pcs": "n_spectral=, the number of principal components of the data that are kept",
     "min_dist": "detail=, which draws neighbours together; points are not drawn together otherwise",
     "spread": "detail=, which draws neighbours together; points are not drawn together otherwise",
     "early_exaggeration": "detail=, whose schedule is fixed",
     "n_epochs": "max_iter= and tol=",
     "n_iter": "max_iter= and tol=",
-    "learning_rate": f"{_NOTHING}step lengths are found by a line search",
-    "dens_map": f"{_NOTHING}density has no term of its own",
-    "densmap": f"{_NOTHING}density has no term of its own",
-    "low_memory": f"{_NOTHING}memory is bounded",
     "seed": "random_state=",
     "dist": "metric=",
     "affinity": "metric=",
+}
+# ... and why others have no equivalent.
+_NO_EQUIVALENTS = {
+    "n_components": "the map is always on the sphere; n_spectral= is the number of principal components of "
+    "the data that are kept",
+    "learning_rate": "step lengths are found by a line search",
+    "dens_map": "density has no term of its own",
+    "densmap": "density has no term of its own",
+    "low_memory": "memory is bounded",
 }
 
 
 def unknown_parameter(name: str) -> str:
     """Sentence that says what to use instead of a parameter that does not exist."""
-    if name in _ELSEWHERE:
-        found = _ELSEWHERE[name]
-        reason = found.removeprefix(_NOTHING)
-        return f"Nothing takes its place: {reason}." if found != reason else f"Use {found}."
+    if name in _EQUIVALENTS:
+        return f"Use {_EQUIVALENTS[name]}."
+    if name in _NO_EQUIVALENTS:
+        return f"It has no equivalent: {_NO_EQUIVALENTS[name]}."
     close = difflib.get_close_matches(name, PARAMETERS, n=1)
     return f"Did you mean {close[0]}=?" if close else f"Parameters are {', '.join(PARAMETERS)}."
 
 
-def explained(init: Callable[..., None]) -> Callable[..., None]:
-    """Make `__init__` say what to use instead of an unknown parameter; its signature stays the same."""
+def reject_unknown_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorator of `__init__`: TypeErrors for unknown parameters say what to use instead.
+
+    The signature stays the same.
+    """
 
     @functools.wraps(init)
-    def checked(self: Any, *arguments: Any, **parameters: Any) -> None:
-        for name in parameters:
+    def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
             if name not in PARAMETERS:
                 raise TypeError(
                     f"{type(self).__name__} has no parameter {name!r}. {unknown_parameter(name)}"
                 )
-        init(self, *arguments, **parameters)
+        init(self, *args, **kwargs)
 
-    return checked
+    return checked_init

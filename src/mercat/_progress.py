@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-Report = Callable[[int, float, Any], bool]  # of iteration, loss and positions; whether to stop
+# Called with iteration, loss and positions; returns whether to stop.
+Report = Callable[[int, float, Any], bool]
 _SECONDS_PER_PULSE = 0.5
 
 
@@ -22,7 +23,7 @@ class Progress:
     def __init__(self, verbose: bool) -> None:
         self._verbose = verbose
         self._bar: Any = None
-        self._shown = 0.0
+        self._last_refresh = 0.0
 
     def __enter__(self) -> Progress:
         return self
@@ -31,14 +32,14 @@ class Progress:
         self._close()
 
     def phase(self, name: str, total: int | None, unit: str) -> None:
-        """Close the bar of the last phase and start another; without a unit, it only shows a clock."""
+        """Close the bar of the last phase and start another; if `unit` is empty, it only shows a clock."""
         self._close()
         if self._verbose:
             from tqdm.auto import tqdm
 
-            form = None if unit else "{desc} [{elapsed}]"
+            bar_format = None if unit else "{desc} [{elapsed}]"
             # miniters=1 shows every step; by default, tqdm would skip slow steps after fast ones.
-            self._bar = tqdm(total=total, desc=name, unit=unit, miniters=1, bar_format=form)
+            self._bar = tqdm(total=total, desc=name, unit=unit, miniters=1, bar_format=bar_format)
 
     def advance(self, n: int = 1, loss: float | None = None) -> None:
         """Advance the bar by n and show the loss, if given."""
@@ -49,8 +50,8 @@ class Progress:
 
     def pulse(self) -> None:
         """Update the clock of the bar, at most twice a second."""
-        if self._bar is not None and time.monotonic() - self._shown > _SECONDS_PER_PULSE:
-            self._shown = time.monotonic()
+        if self._bar is not None and time.monotonic() - self._last_refresh > _SECONDS_PER_PULSE:
+            self._last_refresh = time.monotonic()
             self._bar.refresh()
 
     def _close(self) -> None:

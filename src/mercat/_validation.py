@@ -17,24 +17,22 @@ from ._parameters import PARAMETERS
 from ._reduce.reducer import LINEAR
 from ._solve.anchors import LEAST_ANCHORS
 
-_MOST_WITH_DETAIL = 1_000_000  # rows of data that need not fit in memory
+_MAX_DETAIL_ROWS = 1_000_000  # rows of data that need not fit in memory
 
 
 def check_parameters(model: Any) -> None:
-    """Raise ValueError for a parameter that breaks its rule, or for two that exclude each other."""
-    for name, declared in PARAMETERS.items():
+    """Raise ValueError for a parameter that breaks its rule, or for two that contradict each other."""
+    for name, parameter in PARAMETERS.items():
         value = getattr(model, name)
         if not (name == "neighbors" and scipy.sparse.issparse(value)):
-            declared.check(name, value)
+            parameter.check(name, value)
     if model.solver == "algorithm1" and model.objective != "absolute":
         raise ValueError(
             "solver='algorithm1' minimises the paper's loss and needs objective='absolute', "
             f"got objective={model.objective!r}."
         )
     if model.solver == "algorithm1" and model.detail != 0:
-        raise ValueError(
-            f"solver='algorithm1' is the paper's and needs detail=0, got detail={model.detail!r}."
-        )
+        raise ValueError(f"solver='algorithm1' needs detail=0, got detail={model.detail!r}.")
 
 
 def require_supported(
@@ -43,8 +41,8 @@ def require_supported(
     """Raise an error if a parameter is not supported for the location or the kind of the rows."""
     if source.lazy and model.device is not None:
         raise ValueError(
-            f"device must be None for a Dask array, got {model.device!r}: its chunks are placed "
-            "wherever Dask runs."
+            f"device must be None for a Dask array, got {model.device!r}: its chunks are computed "
+            "where Dask runs."
         )
     where = "a Dask array" if source.lazy else f"X on the device {str(source.device)!r}"
     remedy = "X.compute()" if source.lazy else "X in host memory and device=None"
@@ -88,57 +86,59 @@ def check_init(init: Any, n: int) -> str | np.ndarray:
     """Validate `init` for n points: return unit vectors (n x 3), or the name of a method."""
     if isinstance(init, str):
         return init
-    given = as_numbers("init", init)
-    if given.ndim != 2 or given.shape[1] != 3:
-        raise ValueError(f"init must be {PARAMETERS['init'].rule}, got {given.shape}.")
-    if not np.isfinite(given).all():
+    positions = as_numbers("init", init)
+    if positions.ndim != 2 or positions.shape[1] != 3:
+        raise ValueError(f"init must be {PARAMETERS['init'].rule}, got {positions.shape}.")
+    if not np.isfinite(positions).all():
         raise ValueError("init must be finite, got NaN or infinity.")
-    if not (np.abs(given).max(axis=1) > 0).all():
+    if not (np.abs(positions).max(axis=1) > 0).all():
         raise ValueError("init must have no row of zeros: a zero vector has no direction.")
-    directions = np.asarray(normalize(given))
-    rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(given))))
+    directions = np.asarray(normalize(positions))
+    rank = int(np.linalg.matrix_rank(directions, tol=1e-6 * np.sqrt(len(positions))))
     if rank < 3:
         raise ValueError(
             f"init must span three dimensions, got rank {rank}: points on one great circle "
             "cannot leave it."
         )
-    if len(given) != n:
-        raise ValueError(f"init must have a row for each of the {n} points of X, got {len(given)}.")
+    if len(positions) != n:
+        raise ValueError(
+            f"init must have a row for each of the {n} points of X, got {len(positions)}."
+        )
     return directions
 
 
 def check_positions(align_to: Any, n: int) -> np.ndarray:
     """Validate positions on another map: return unit vectors (n x 3), NaN for points that are not on it."""
-    given = as_numbers("align_to", align_to).copy()
-    if given.shape != (n, 3):
+    positions = as_numbers("align_to", align_to).copy()
+    if positions.shape != (n, 3):
         raise ValueError(
-            f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {given.shape}."
+            f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {positions.shape}."
         )
-    known = ~np.isnan(given).any(axis=1)
+    known = ~np.isnan(positions).any(axis=1)
     if known.sum() < LEAST_ANCHORS:
         raise ValueError(
             f"align_to must have positions of at least {LEAST_ANCHORS} points, got {known.sum()}."
         )
-    given[known] = check_unit("align_to", given[known])
-    given[~known] = np.nan
-    return given
+    positions[known] = check_unit("align_to", positions[known])
+    positions[~known] = np.nan
+    return positions
 
 
 def rows_with_detail(model: Any, source: RowSource) -> np.ndarray | None:
-    """Rows that `detail` is applied to, or None for all of them."""
+    """Rows of the sample to which `detail` is applied, or None for all rows."""
     n, size = source.shape[0], model.n_detail
     if size is None:
-        size = _MOST_WITH_DETAIL if source.lazy or source.on_disk else n
+        size = _MAX_DETAIL_ROWS if source.lazy or source.on_disk else n
     if model.detail == 0 or n <= size:
         return None
-    given = None
+    constraint = None
     if model.metric == "precomputed":
-        given = "metric='precomputed'"
+        constraint = "metric='precomputed'"
     elif scipy.sparse.issparse(model.neighbors):
-        given = "a graph in neighbors"
-    if given is not None:
+        constraint = "a graph in neighbors"
+    if constraint is not None:
         raise ValueError(
-            f"n_detail must be at least the number of rows, {n}, with {given}, got {size}."
+            f"n_detail must be at least the number of rows, {n}, with {constraint}, got {size}."
         )
     return np.sort(sample_of(source, size).rows)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import viewer
-from ._anndata.columns import column, gene_matrix, masked_cells, painted, stored_palette
+from ._anndata.columns import column, gene_matrix, masked_cells, stored_palette, with_stored_colors
 from ._anndata.keys import (
     UNCERTAINTY_COLUMNS,
     embeddings,
@@ -29,22 +29,22 @@ from ._anndata.keys import (
     sphere_of,
 )
 from ._anndata.maps import read_uncertainty
-from ._draw.colors import Categories, Coloring, read
+from ._draw.colors import Categories, Coloring, read_column
 from ._draw.figure import require_matplotlib
 from ._draw.legend import shortened
 from ._draw.maps import draw_map
 from ._draw.scanpy import (
     ColorOptions,
     ScanpyStyle,
-    each_of,
-    each_of_all,
-    either,
-    finish,
-    keys_of_panels,
+    all_per_panel,
+    panel_keys,
     panels,
+    per_panel,
+    resolve_alias,
+    save_and_show,
 )
 from .viewer._columns import read_frame
-from .viewer._genes import MOST_GENES
+from .viewer._genes import MAX_GENES
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -195,13 +195,15 @@ def map(
     """
     require_anndata(adata)
     _check_components(components)
-    keys, single = keys_of_panels(color, ax)
+    keys, single = panel_keys(color, ax)
     n = len(keys)
     groups = [groups] if isinstance(groups, str) else groups
-    paint = ColorOptions(either(cmap=cmap, color_map=color_map), palette, groups, na_color)
-    look = ScanpyStyle(
+    color_options = ColorOptions(
+        resolve_alias(cmap=cmap, color_map=color_map), palette, groups, na_color
+    )
+    panel_style = ScanpyStyle(
         n_cells=adata.n_obs,
-        size=either(size=size, s=s),
+        size=resolve_alias(size=size, s=s),
         alpha=alpha,
         sort_order=sort_order,
         outline=add_outline,
@@ -214,17 +216,19 @@ def map(
     )
     titles = shortened([key or "" for key in keys])
     if title is not None:
-        titles = each_of("title", title, n, whole=True)
-    scales = {"vmin": vmin, "vmax": vmax, "vcenter": vcenter}
-    genes = {"layer": layer, "use_raw": [use_raw] * n, "gene_symbols": [gene_symbols] * n}
+        titles = per_panel("title", title, n, whole=True)
+    limits = {"vmin": vmin, "vmax": vmax, "vcenter": vcenter}
+    sources = {"layer": layer, "use_raw": [use_raw] * n, "gene_symbols": [gene_symbols] * n}
     Y = np.asarray(adata.obsm[sphere_key(adata, basis)], dtype=np.float64)
     require_matplotlib()
-    shades = _colored_panels(adata, keys, genes, scales, paint, mask_obs)
-    named = [_named(adata, labels, shade) for shade in shades]
+    colorings = _colored_panels(adata, keys, sources, limits, color_options, mask_obs)
+    label_groups = [_groups_to_label(adata, labels, coloring) for coloring in colorings]
     axes = panels(n, ncols=ncols, wspace=wspace, ax=ax, single=single)
     view = {"projection": projection, "center": center, "extent": extent}
-    drawn = _drawn(Y, shades, named, titles, axes, look, view)
-    return finish(drawn, basis, single=single, show=show, save=save, return_fig=return_fig)
+    drawn_axes = _draw_panels(Y, colorings, label_groups, titles, axes, panel_style, view)
+    return save_and_show(
+        drawn_axes, basis, single=single, show=show, save=save, return_fig=return_fig
+    )
 
 
 def globe(
@@ -308,7 +312,7 @@ def explore(
     Returns
     -------
     explorer : Explorer or Path
-        The file written, or the widget. ``adata[explorer.selection]`` are the selected cells, and
+        The path of the file, or the widget. ``adata[explorer.selection]`` are the selected cells, and
         ``explorer.sets`` maps the names of saved sets to their rows.
 
     Examples
@@ -330,44 +334,44 @@ def explore(
     require_anndata(adata)
     Y = embeddings(adata, {basis: basis} if isinstance(basis, str) else basis)
     shown_map = _first_map(adata, basis)
-    bars, apart, loss = options.pop("uncertainty", None), set(), None
+    uncertainty, elsewhere, loss = options.pop("uncertainty", None), set(), None
     if shown_map is not None:
-        lost = loss_column(shown_map)
-        loss, apart = adata.obs.get(lost), {lost}
-        if bars is None and isinstance(basis, str):
-            bars = read_uncertainty(adata, shown_map)
-        if bars is not None:
-            apart |= {f"{short_of(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
-    names = _showable(adata, apart) if keys is None else list(dict.fromkeys(keys))
+        loss_name = loss_column(shown_map)
+        loss, elsewhere = adata.obs.get(loss_name), {loss_name}
+        if uncertainty is None and isinstance(basis, str):
+            uncertainty = read_uncertainty(adata, shown_map)
+        if uncertainty is not None:
+            elsewhere |= {f"{short_of(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
+    names = _showable_columns(adata, elsewhere) if keys is None else list(dict.fromkeys(keys))
     labels = options.get("labels") or []
     labels = [labels] if isinstance(labels, str) else list(labels)
-    wanted = [name for name in (color, *labels) if name is not None and name not in names]
-    names = [*dict.fromkeys(wanted), *names]
+    extra = [name for name in (color, *labels) if name is not None and name not in names]
+    names = [*dict.fromkeys(extra), *names]
     source: dict[str, Any] = {"layer": layer, "use_raw": use_raw, "gene_symbols": gene_symbols}
-    frame = _cell_names(adata) if keys is None else {}
+    columns = _cell_names(adata) if keys is None else {}
     for name in names:
-        asked = "color" if name == color else "labels" if name in labels else "keys"
-        values = column(adata, name, name=asked, **source)
-        frame[name] = painted(adata.uns, values)
-    options = {"color": color, "point_loss": loss, "uncertainty": bars, **options}
-    if isinstance(genes, int) and genes > MOST_GENES:
-        raise ValueError(f"genes must be at most {MOST_GENES}, got {genes}.")
+        parameter = "color" if name == color else "labels" if name in labels else "keys"
+        values = column(adata, name, name=parameter, **source)
+        columns[name] = with_stored_colors(adata.uns, values)
+    options = {"color": color, "point_loss": loss, "uncertainty": uncertainty, **options}
+    if isinstance(genes, int) and genes > MAX_GENES:
+        raise ValueError(f"genes must be at most {MAX_GENES}, got {genes}.")
     if genes is not None:
         options["genes"] = gene_matrix(adata, genes, **source)
-    only = next(iter(Y.values()))
-    shown: Any = only if isinstance(basis, str) and only.shape[1] == 3 else Y
+    first = next(iter(Y.values()))
+    Y_shown: Any = first if isinstance(basis, str) and first.shape[1] == 3 else Y
     if path is None:
-        return viewer.Explorer(shown, frame, **options)
-    return viewer.to_html(shown, frame, path, **options)
+        return viewer.Explorer(Y_shown, columns, **options)
+    return viewer.to_html(Y_shown, columns, path, **options)
 
 
-def _drawn(
+def _draw_panels(
     Y: np.ndarray,
-    shades: Sequence[Coloring],
-    named: Sequence[Categories | None],
+    colorings: Sequence[Coloring],
+    label_groups: Sequence[Categories | None],
     titles: Sequence[str],
     axes: Sequence[Any],
-    look: ScanpyStyle,
+    panel_style: ScanpyStyle,
     view: Mapping[str, Any],
 ) -> list[Any]:
     """Draw all panels; only the last one has the scale of stretch."""
@@ -375,21 +379,21 @@ def _drawn(
     return [
         draw_map(
             Y,
-            shades[k],
-            look.style(last=k == last),
+            colorings[k],
+            panel_style.style(last=k == last),
             **view,
-            groups=named[k],
-            ax=own,
+            groups=label_groups[k],
+            ax=panel_ax,
             title=titles[k],
         )
-        for k, own in enumerate(axes)
+        for k, panel_ax in enumerate(axes)
     ]
 
 
 def _first_map(adata: AnnData, basis: Any) -> str | None:
-    """The key of the first map by Mercat."""
-    given = [basis] if isinstance(basis, str) else basis
-    for name in given.values() if isinstance(given, Mapping) else given:
+    """Key of the first map by Mercat in `basis`; None if there is none."""
+    bases = [basis] if isinstance(basis, str) else basis
+    for name in bases.values() if isinstance(bases, Mapping) else bases:
         for key in (name, f"X_{name}"):
             if sphere_of(key) in adata.obsm or loss_column(key) in adata.obs:
                 return map_of(adata, sphere_key(adata, name))
@@ -407,17 +411,21 @@ def _check_components(components: Any) -> None:
 def _colored_panels(
     adata: AnnData,
     keys: Sequence[str | None],
-    genes: Mapping[str, Any],
-    scales: Mapping[str, Any],
-    paint: ColorOptions,
+    sources: Mapping[str, Any],
+    limits: Mapping[str, Any],
+    color_options: ColorOptions,
     mask_obs: Any,
 ) -> list[Coloring]:
-    """Colours of all panels; values of `genes` and `scales` are for all panels, or lists of one per panel."""
+    """Colours of all panels; `sources` and `limits` hold values for all panels, or lists of one per panel."""
     n, masked = len(keys), masked_cells(adata, mask_obs)
-    paints = [replace(paint, **ends) for ends in each_of_all(scales, n)]
+    per_panel_options = [
+        replace(color_options, **panel_limits) for panel_limits in all_per_panel(limits, n)
+    ]
     return [
-        _colored(adata, key, source, own, masked)
-        for key, source, own in zip(keys, each_of_all(genes, n), paints, strict=True)
+        _colored(adata, key, panel_source, panel_options, masked)
+        for key, panel_source, panel_options in zip(
+            keys, all_per_panel(sources, n), per_panel_options, strict=True
+        )
     ]
 
 
@@ -425,32 +433,32 @@ def _colored(
     adata: AnnData,
     key: str | None,
     source: dict[str, Any],
-    paint: ColorOptions,
+    color_options: ColorOptions,
     masked: np.ndarray | None,
 ) -> Coloring:
     """Colours of a panel; new colours of a categorical column are stored in `uns`, as scanpy does."""
     if key is None:
-        return paint.of(None, masked, adata.n_obs, None)
+        return color_options.apply(None, masked, adata.n_obs, None)
     values = column(adata, key, **source)
-    stored = stored_palette(adata.uns, values) if paint.palette is None else None
-    shades = paint.of(values, masked, adata.n_obs, stored)
+    stored = stored_palette(adata.uns, values) if color_options.palette is None else None
+    coloring = color_options.apply(values, masked, adata.n_obs, stored)
     name = f"{key}_colors"
-    new = hasattr(values, "cat") and (paint.palette is not None or name not in adata.uns)
-    if new and isinstance(shades, Categories) and not adata.is_view:
-        adata.uns[name] = shades.hexes()
-    return shades
+    new = hasattr(values, "cat") and (color_options.palette is not None or name not in adata.uns)
+    if new and isinstance(coloring, Categories) and not adata.is_view:
+        adata.uns[name] = coloring.hexes()
+    return coloring
 
 
-def _named(adata: AnnData, labels: str | bool, shades: Any) -> Categories | None:
+def _groups_to_label(adata: AnnData, labels: str | bool, coloring: Any) -> Categories | None:
     """The groups whose names are written on the map."""
     if isinstance(labels, str):
-        found = read(
+        groups = read_column(
             column(adata, labels, layer=None, use_raw=None, name="labels"), adata.n_obs, "labels"
         )
-        if not isinstance(found, Categories):
+        if not isinstance(groups, Categories):
             raise ValueError(f"labels must be a column of categories, got {labels!r}.")
-        return found
-    return shades if labels and isinstance(shades, Categories) else None
+        return groups
+    return coloring if labels and isinstance(coloring, Categories) else None
 
 
 def _cell_names(adata: AnnData) -> dict[str, Any]:
@@ -458,21 +466,21 @@ def _cell_names(adata: AnnData) -> dict[str, Any]:
     names = adata.obs_names
     if list(names) == [str(row) for row in range(adata.n_obs)]:
         return {}
-    own = [str(names.name)] if names.name is not None else []
-    free = [name for name in (*own, "cell", "name of the cell") if name not in adata.obs]
+    own_name = [str(names.name)] if names.name is not None else []
+    free = [name for name in (*own_name, "cell", "name of the cell") if name not in adata.obs]
     return {free[0]: names.to_numpy(dtype=str)} if free else {}
 
 
-def _showable(adata: AnnData, apart: set[str]) -> list[str]:
-    """Columns of obs that the explorer can show, except those in `apart`, which it shows elsewhere."""
-    names = [str(name) for name in adata.obs.columns if name not in apart]
-    others = []
+def _showable_columns(adata: AnnData, elsewhere: set[str]) -> list[str]:
+    """Columns of obs that the explorer can show, except those in `elsewhere`, which it shows separately."""
+    names = [str(name) for name in adata.obs.columns if name not in elsewhere]
+    left_out = []
     for name in names:
         values = column(adata, name, layer=None, use_raw=False, name="keys")
         try:
             read_frame({name: values}, adata.n_obs)
         except (TypeError, ValueError):  # time spans, text mixed with numbers, and the like
-            others.append(name)
-    if others:
-        logger.warning("Columns that cannot be shown are left out: %s.", ", ".join(others))
-    return [name for name in names if name not in others]
+            left_out.append(name)
+    if left_out:
+        logger.warning("Columns that cannot be shown are left out: %s.", ", ".join(left_out))
+    return [name for name in names if name not in left_out]

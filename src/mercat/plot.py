@@ -24,7 +24,7 @@ from ._draw import legend as _legend
 from ._draw import tradeoff as _tradeoff
 from ._draw import trust as _trust
 from ._draw.chart import default_center
-from ._draw.colors import Categories, Coloring, Scale, coloring, read
+from ._draw.colors import Categories, Coloring, Scale, make_coloring, read_column
 from ._draw.figure import grid, require_matplotlib
 from ._draw.maps import BESIDE, Style, check_axes, draw_map, draw_plane
 
@@ -116,10 +116,10 @@ def map(
     """
     require_matplotlib()
     points = _points(Y)
-    shades = coloring(color, len(points), palette=palette, limits=limits)
+    coloring = make_coloring(color, len(points), palette=palette, limits=limits)
     return _draw(
         points,
-        shades,
+        coloring,
         projection=projection,
         center=center,
         extent=extent,
@@ -225,11 +225,11 @@ def trust(
     >>> fitted = SimpleNamespace(embedding_=[[1, 0, 0], [0, 1, 0]], point_loss_=[0.1, 0.4])
     >>> ax = plot.trust(fitted)
     """
-    absent = [name for name in ("embedding_", "point_loss_") if not hasattr(model, name)]
-    if absent:
+    missing = [name for name in ("embedding_", "point_loss_") if not hasattr(model, name)]
+    if missing:
         raise ValueError(
             "model must be fitted and have embedding_ and point_loss_, "
-            f"got {type(model).__name__} without {' and '.join(absent)}."
+            f"got {type(model).__name__} without {' and '.join(missing)}."
         )
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
@@ -238,15 +238,15 @@ def trust(
     values, title = _trust.values_and_title(model, uncertainty, by)
     if limits is None and title is not None:
         limits = _trust.limits_of(values)
-    shades = coloring(
+    coloring = make_coloring(
         values, len(points), palette=palette, limits=limits, name=title or "model.point_loss_"
     )
-    shades.title = title or "angle loss of the point"
+    coloring.title = title or "angle loss of the point"
     center = default_center(points, projection) if center is None else center
-    ax = _draw(points, shades, projection=projection, center=center, ax=ax, **options)
+    ax = _draw(points, coloring, projection=projection, center=center, ax=ax, **options)
     if uncertainty is not None:
-        note = _trust.draw_regions(ax, points, uncertainty, rows, level, projection, center)
-        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), note])))
+        meaning = _trust.draw_regions(ax, points, uncertainty, rows, level, projection, center)
+        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), meaning])))
     return ax
 
 
@@ -302,9 +302,9 @@ def compare(
     if not panels or len(set(lengths.values())) > 1:
         raise ValueError(f"embeddings must have the same number of points, got {lengths}.")
     n = next(iter(lengths.values()))
-    shades = coloring(color, n, palette=palette, limits=limits)
-    groups = _groups(labels, shades, n)
-    created = axes is None
+    coloring = make_coloring(color, n, palette=palette, limits=limits)
+    groups = _groups(labels, coloring, n)
+    new_figure = axes is None
     axes = grid(len(panels)) if axes is None else np.ravel(np.array(axes, dtype=object))
     if len(axes) != len(panels):
         raise ValueError(f"axes must be {len(panels)}, one for each embedding, got {len(axes)}.")
@@ -313,14 +313,14 @@ def compare(
         ax.set_title(well_formed(name), parse_math=False)
         style = Style(size, alpha, sort_order, stretch=k == last, legend_location=None)
         if P.shape[1] == 2:
-            draw_plane(P, shades, style, ax, groups)
+            draw_plane(P, coloring, style, ax, groups)
         else:
-            frame: dict[str, Any] = {"projection": projection, "center": center, "extent": extent}
-            draw_map(P, shades, style, groups=groups, ax=ax, **frame)
+            view: dict[str, Any] = {"projection": projection, "center": center, "extent": extent}
+            draw_map(P, coloring, style, groups=groups, ax=ax, **view)
     if legend:
-        _legend.draw(axes[-1], shades, new=created, whole_figure=created)
-        if not created:
-            _legend.settle(axes[-1])
+        _legend.draw(axes[-1], coloring, new=new_figure, whole_figure=new_figure)
+        if not new_figure:
+            _legend.make_room(axes[-1])
     return np.asarray(axes)
 
 
@@ -367,14 +367,14 @@ def tradeoff(
     axes = grid(2) if axes is None else np.ravel(np.array(axes, dtype=object))
     if len(axes) != 2:
         raise ValueError(f"axes must be 2, for angles and for distances, got {len(axes)}.")
-    found = (_tradeoff.measure(X, some or {}, **options) for some in (dial, others))
-    _tradeoff.draw([check_axes(ax) for ax in axes], *found)
+    measured = (_tradeoff.measure(X, embeddings or {}, **options) for embeddings in (dial, others))
+    _tradeoff.draw([check_axes(ax) for ax in axes], *measured)
     return np.asarray(axes)
 
 
 def _draw(
     Y: Floats,
-    shades: Coloring,
+    coloring: Coloring,
     *,
     labels: Any = False,
     size: float | None = None,
@@ -384,9 +384,9 @@ def _draw(
     **frame: Any,
 ) -> Axes:
     """Draw a map with or without a legend."""
-    groups = _groups(labels, shades, len(Y))
+    groups = _groups(labels, coloring, len(Y))
     style = Style(size, alpha, sort_order, legend_location=BESIDE if legend else None)
-    return draw_map(Y, shades, style, groups=groups, **frame)
+    return draw_map(Y, coloring, style, groups=groups, **frame)
 
 
 def _points(Y: Any) -> Floats:
@@ -398,15 +398,15 @@ def _points(Y: Any) -> Floats:
     return check_unit("Y", Y, some=True)
 
 
-def _groups(labels: Any, shades: Coloring, n: int) -> Categories | None:
+def _groups(labels: Any, coloring: Coloring, n: int) -> Categories | None:
     """The categories to write on the map."""
     if labels is False or labels is None:
         return None
     if labels is True:
-        if not isinstance(shades, Categories):
+        if not isinstance(coloring, Categories):
             raise ValueError("labels=True needs a categorical color; pass the labels instead.")
-        return shades
-    groups = read(labels, n, "labels")
+        return coloring
+    groups = read_column(labels, n, "labels")
     if isinstance(groups, Scale):
         raise ValueError("labels must be names of groups, got numbers.")
     return groups

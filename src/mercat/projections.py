@@ -99,24 +99,24 @@ class _Lambert(_Projection):
     rim_is_point = True
 
     def forward(self, W: Floats) -> Floats:
-        away = np.hypot(W[:, 1], W[:, 2])
+        sine = np.hypot(W[:, 1], W[:, 2])
         # 1 + x cancels on the far half and 1 - x on the near one: each has its own formula.
         near = np.sqrt(2 / (1 + np.maximum(W[:, 0], 0)))
-        far = np.sqrt(2 * (1 - np.minimum(W[:, 0], 0))) / np.where(away > 0, away, 1)
+        far = np.sqrt(2 * (1 - np.minimum(W[:, 0], 0))) / np.where(sine > 0, sine, 1)
         P = np.where(W[:, 0] >= 0, near, far)[:, None] * W[:, 1:]
-        P[(W[:, 0] < 0) & (away == 0)] = [2.0, 0.0]
+        P[(W[:, 0] < 0) & (sine == 0)] = [2.0, 0.0]
         return P
 
     def backward(self, P: Floats) -> Floats:
         quarter = np.sum(P * P, axis=1) / 4
-        off = quarter > 1 + _RIM_TOLERANCE
+        outside = quarter > 1 + _RIM_TOLERANCE
         k = np.sqrt(np.clip(1 - quarter, 0, None))
-        return _with_nan(np.column_stack([1 - 2 * quarter, k * P[:, 0], k * P[:, 1]]), off)
+        return _with_nan(np.column_stack([1 - 2 * quarter, k * P[:, 0], k * P[:, 1]]), outside)
 
     def stretch(self, W: Floats) -> Floats:
         with np.errstate(divide="ignore"):
-            along = np.sqrt(2 / (1 + W[:, 0]))
-        return np.column_stack([along, 1 / along])
+            radial = np.sqrt(2 / (1 + W[:, 0]))
+        return np.column_stack([radial, 1 / radial])
 
     def rim(self) -> Floats:
         return 2 * _circle()
@@ -192,10 +192,11 @@ class _EqualEarth(_PseudoCylinder):
 
     def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         t = np.arcsin(np.sqrt(0.75) * np.clip(W[:, 2], -1, 1))
-        height, slope, bend = self._polynomial(t)
+        height, slope, second_derivative = self._polynomial(t)
         width = np.cos(t) / (np.sqrt(0.75) * slope)
         rate = np.sqrt(0.75) * np.hypot(W[:, 0], W[:, 1]) / np.cos(t)  # dt / dlatitude
-        dwidth = -(np.sin(t) * slope + np.cos(t) * bend) / (np.sqrt(0.75) * slope**2) * rate
+        numerator = np.sin(t) * slope + np.cos(t) * second_derivative
+        dwidth = -numerator / (np.sqrt(0.75) * slope**2) * rate
         return width, height, dwidth, slope * rate
 
     def backward(self, P: Floats) -> Floats:
@@ -208,8 +209,8 @@ class _EqualEarth(_PseudoCylinder):
         slope = self._polynomial(t)[1]
         longitude = np.sqrt(0.75) * u * slope / np.cos(t)
         latitude = np.arcsin(np.clip(np.sin(t) / np.sqrt(0.75), -1, 1))
-        off = (np.abs(v) > top + _RIM_TOLERANCE) | (np.abs(longitude) > np.pi + _RIM_TOLERANCE)
-        return _with_nan(from_lonlat(longitude, latitude), off)
+        outside = (np.abs(v) > top + _RIM_TOLERANCE) | (np.abs(longitude) > np.pi + _RIM_TOLERANCE)
+        return _with_nan(from_lonlat(longitude, latitude), outside)
 
 
 class _Mollweide(_PseudoCylinder):
@@ -217,17 +218,22 @@ class _Mollweide(_PseudoCylinder):
 
     def _along_meridian(self, W: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         cosine = np.hypot(W[:, 0], W[:, 1])
-        # In e = pi - 2 |t|, the distance from the pole, the equation is e - sin e = gap.
-        gap = np.pi * cosine**2 / (1 + np.abs(W[:, 2]))
-        e = np.cbrt(6 * gap)
+        # In e = pi - 2 |t|, the distance from the pole, the equation is e - sin e = target.
+        target = np.pi * cosine**2 / (1 + np.abs(W[:, 2]))
+        e = np.cbrt(6 * target)
         # Convex, so from the second on, Newton's iterates decrease towards the root.
         for _ in range(8):
             slope = 2 * np.sin(e / 2) ** 2
-            e = np.where(slope > 0, e - (e - np.sin(e) - gap) / np.where(slope > 0, slope, 1), e)
+            e = np.where(slope > 0, e - (e - np.sin(e) - target) / np.where(slope > 0, slope, 1), e)
         cos_t, sin_t = np.sin(e / 2), np.copysign(np.cos(e / 2), W[:, 2])
         rate = np.pi * cosine / (4 * np.where(cos_t > 0, cos_t, 1) ** 2)  # dt / dlatitude
-        across = 2 * np.sqrt(2) / np.pi
-        return across * cos_t, np.sqrt(2) * sin_t, -across * sin_t * rate, np.sqrt(2) * cos_t * rate
+        width_factor = 2 * np.sqrt(2) / np.pi
+        return (
+            width_factor * cos_t,
+            np.sqrt(2) * sin_t,
+            -width_factor * sin_t * rate,
+            np.sqrt(2) * cos_t * rate,
+        )
 
     def backward(self, P: Floats) -> Floats:
         u, v = P.T
@@ -239,8 +245,8 @@ class _Mollweide(_PseudoCylinder):
         latitude = np.copysign(np.arctan2(1 - missing_sine, cosine), v)
         # At a pole every longitude is the same point.
         longitude = np.pi * u / (2 * np.sqrt(2) * np.where(cos_t > 0, cos_t, 1))
-        off = np.hypot(u / 2, v) > np.sqrt(2) + _RIM_TOLERANCE
-        return _with_nan(from_lonlat(np.clip(longitude, -np.pi, np.pi), latitude), off)
+        outside = np.hypot(u / 2, v) > np.sqrt(2) + _RIM_TOLERANCE
+        return _with_nan(from_lonlat(np.clip(longitude, -np.pi, np.pi), latitude), outside)
 
 
 _PROJECTIONS: dict[str, _Projection] = {
@@ -408,6 +414,6 @@ def _circle() -> Floats:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def _with_nan(W: Floats, off: NDArray[np.bool_]) -> Floats:
-    W[off] = np.nan
+def _with_nan(W: Floats, outside: NDArray[np.bool_]) -> Floats:
+    W[outside] = np.nan
     return W

@@ -18,10 +18,10 @@ from ._anndata.ingest import (
     neighborhoods,
     query_rows,
     reference_rows,
-    transferred,
+    transfer_labels,
 )
-from ._anndata.keys import KEY, checked_key, map_of, require_anndata, short_of, sphere_key
-from ._anndata.maps import about_model, kept_model, kept_params, write_map, write_uncertainty
+from ._anndata.keys import KEY, check_key, map_of, require_anndata, short_of, sphere_key
+from ._anndata.maps import describe_model, stored_model, stored_params, write_map, write_uncertainty
 from ._anndata.neighbors import neighbors_graph
 from ._anndata.representation import check_finite_cells, rows_to_embed
 from ._data.checks import check_integer
@@ -126,7 +126,7 @@ def mercat(
     """
     require_anndata(adata)
     Mercat(**parameters)  # raises for unknown parameters before the data are read
-    name = KEY if key_added is None else checked_key(key_added, adata)
+    name = KEY if key_added is None else check_key(key_added, adata)
     _check_copy("adata", adata, copy)
     if neighbors_key is not None and (not detail or "neighbors" in parameters):
         raise ValueError(
@@ -137,35 +137,35 @@ def mercat(
         raise ValueError(f"align_on must be None without align_to, got {align_on!r}.")
     source, X = rows_to_embed(adata, use_rep, layer, n_pcs)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
-    found = None
+    graph = None
     if detail and "neighbors" not in parameters:
-        found = _neighbors(adata, X, source, parameters.get("metric", "euclidean"), neighbors_key)
-    if found is not None:
-        parameters["neighbors"] = found[1]
+        graph = _neighbors(adata, X, source, parameters.get("metric", "euclidean"), neighbors_key)
+    if graph is not None:
+        parameters["neighbors"] = graph[1]
     parameters = {
         "n_spectral": n_spectral,
         "detail": detail,
         "random_state": random_state,
         **parameters,
     }
-    are_genes = X.shape[1] == adata.n_vars and source not in adata.obsm
+    is_expression = X.shape[1] == adata.n_vars and source not in adata.obsm
     anchors = None if align_to is None or align_on else shared_cells(adata, align_to, name)
-    with column_names([str(name) for name in adata.var_names] if are_genes else None):
+    with column_names([str(name) for name in adata.var_names] if is_expression else None):
         fitted = Mercat(**parameters).fit(X, **({} if anchors is None else {"align_to": anchors}))
     if align_to is not None and align_on:
         fitted.turn(*shared_labels(fitted.embedding_, adata, align_to, align_on, name))
     target = adata.copy() if copy else adata
-    about = about_model(
+    entry = describe_model(
         fitted,
         use_rep=source,
         **({} if layer is None else {"layer": layer}),
         **({} if not n_pcs else {"n_pcs": n_pcs}),
-        **({} if found is None else {"neighbors": found[0]}),
+        **({} if graph is None else {"neighbors": graph[0]}),
     )
     if not callable(fitted.metric):  # which no file can store
-        about["model"] = pack(fitted)
-    flat_map = None if align_to is None else align_to.uns[short_of(name)].get("map")
-    _write(target, fitted.embedding_, fitted.point_loss_, about, name, like=flat_map)
+        entry["model"] = pack(fitted)
+    template = None if align_to is None else align_to.uns[short_of(name)].get("map")
+    _write(target, fitted.embedding_, fitted.point_loss_, entry, name, template=template)
     return target if copy else None
 
 
@@ -199,7 +199,7 @@ def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
     (2, 3)
     """
     require_anndata(adata)
-    return kept_model(adata, map_of(adata, sphere_key(adata, basis)), "adata")
+    return stored_model(adata, map_of(adata, sphere_key(adata, basis)), "adata")
 
 
 def uncertainty(
@@ -260,13 +260,13 @@ def uncertainty(
     require_anndata(adata)
     _check_copy("adata", adata, copy)
     key = map_of(adata, sphere_key(adata, basis))
-    fitted = kept_model(adata, key, "adata")
-    params = kept_params(adata, key, "adata")
-    found = _uncertainty(
+    fitted = stored_model(adata, key, "adata")
+    params = stored_params(adata, key, "adata")
+    result = _uncertainty(
         fitted, reference_rows(adata, params), n_maps=n_maps, random_state=random_state
     )
     target = adata.copy() if copy else adata
-    write_uncertainty(target, found, key)
+    write_uncertainty(target, result, key)
     return target if copy else None
 
 
@@ -343,41 +343,41 @@ def ingest(
     >>> float((query.obs["predicted"] == query.obs["kind"]).mean())
     1.0
     """
-    for cells in (query, reference):
-        require_anndata(cells)
+    require_anndata(query)
+    require_anndata(reference)
     _check_copy("query", query, copy)
     check_integer("n_neighbors", n_neighbors, 1)
     columns = label_columns(obs, query, reference)
     key = map_of(reference, sphere_key(reference, basis))
-    fitted = kept_model(reference, key, "reference")
-    params = kept_params(reference, key, "reference")
+    fitted = stored_model(reference, key, "reference")
+    params = stored_params(reference, key, "reference")
     if key not in query.obsm:
-        checked_key(key, query)
-    rows = query_rows(query, reference, params)
-    check_finite_cells("query's representation", rows.X, query)
-    Y = fitted.transform(rows.X)
-    near = neighborhoods(fitted, reference_rows(reference, params), rows.X, n_neighbors)
-    losses = angle_losses(fitted, rows.X, Y)
+        check_key(key, query)
+    cells = query_rows(query, reference, params)
+    check_finite_cells("query's representation", cells.X, query)
+    Y = fitted.transform(cells.X)
+    neighbors = neighborhoods(fitted, reference_rows(reference, params), cells.X, n_neighbors)
+    losses = angle_losses(fitted, cells.X, Y)
     target = query.copy() if copy else query
     if params["use_rep"] == PCA:
-        target.obsm[PCA] = rows.components
-    about = {
+        target.obsm[PCA] = cells.components
+    entry = {
         "params": dict(params),
         "calibration": np.array(fitted.calibration_),
         "reference": {
             "n_obs": reference.n_obs,
-            "n_neighbors": near.indices.shape[1],
-            "missing_genes": np.array(rows.missing, dtype=str),
+            "n_neighbors": neighbors.indices.shape[1],
+            "missing_genes": np.array(cells.missing, dtype=str),
         },
     }
-    _write(target, Y, losses, about, key, reference.uns[short_of(key)].get("map"))
-    target.obs[f"{short_of(key)}_fit"] = near.fit
-    for name, new in columns.items():
-        target.obs[new], target.obs[f"{new}_confidence"] = transferred(
-            reference.obs[name], near.indices
+    _write(target, Y, losses, entry, key, reference.uns[short_of(key)].get("map"))
+    target.obs[f"{short_of(key)}_fit"] = neighbors.fit
+    for name, new_name in columns.items():
+        target.obs[new_name], target.obs[f"{new_name}_confidence"] = transfer_labels(
+            reference.obs[name], neighbors.indices
         )
         if f"{name}_colors" in reference.uns:
-            target.uns[f"{new}_colors"] = reference.uns[f"{name}_colors"]
+            target.uns[f"{new_name}_colors"] = reference.uns[f"{name}_colors"]
     return target if copy else None
 
 
@@ -390,12 +390,12 @@ def _write(
     adata: AnnData,
     Y: np.ndarray,
     loss: np.ndarray,
-    about: dict[str, Any],
+    entry: dict[str, Any],
     key: str,
-    like: Mapping[str, Any] | None = None,
+    template: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a map, flat in the coordinates of the map `like`, and log how many points are in its margin."""
-    n_beyond = write_map(adata, Y, loss, about, key=key, like=like)
+    """Write a map and log how many points are in its margin; `template` is as in `write_map`."""
+    n_beyond = write_map(adata, Y, loss, entry, key=key, template=template)
     if n_beyond:
         logger.info("%d distant points are in the margin of obsm[%r].", n_beyond, key)
 
@@ -404,21 +404,21 @@ def _neighbors(
     adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
 ) -> tuple[str, Any] | None:
     """Key and matrix of scanpy's graph if it fits the embedded representation, else None."""
-    found = neighbors_graph(adata, X, source, metric, neighbors_key)
-    if found is None:
+    graph = neighbors_graph(adata, X, source, metric, neighbors_key)
+    if graph is None:
         return None
-    where = f"adata.obsp[{found.key!r}]"
-    if not found.misfit:
+    where = f"adata.obsp[{graph.key!r}]"
+    if not graph.misfit:
         logger.info("Using the neighbours of %s.", where)
-        return where, found.matrix
+        return where, graph.matrix
     advice = f"run sc.pp.neighbors again, or pass neighbors={where} to use it anyway"
     if neighbors_key is not None:
         raise ValueError(
             f"neighbors_key must name neighbours in the embedded data, got {neighbors_key!r}: those of "
-            f"{where} {found.misfit}. To use a graph, {advice}."
+            f"{where} {graph.misfit}. To use a graph, {advice}."
         )
     logger.warning(
         "The neighbours of %s %s: searching for others. To use a graph, %s.",
-        where, found.misfit, advice,
+        where, graph.misfit, advice,
     )  # fmt: skip
     return None

@@ -6,7 +6,7 @@ import { hex } from "../draw/color.js";
 import { createGenes } from "./genes.js";
 import { createImages } from "./images.js";
 import { createNeighbors } from "./neighbors.js";
-import { createPlaces } from "./places.js";
+import { createUncertainty } from "./uncertainty.js";
 
 const VERSION = 3;
 const ARRAYS = {
@@ -84,10 +84,10 @@ function readNeighbors(neighbors, read) {
   return createNeighbors({ starts: read(starts), rows: read(rows), torn: torn.map(read) });
 }
 
-function readPlaces(places, read) {
-  if (!places) return null;
-  const codes = read(places.alternative);
-  return createPlaces({ axes: read(places.axes), alternative: unfoldOctahedron(codes), codes });
+function readUncertainty(entry, read) {
+  if (!entry) return null;
+  const codes = read(entry.alternative);
+  return createUncertainty({ axes: read(entry.axes), alternative: unfoldOctahedron(codes), codes });
 }
 
 function readColumn(column, read) {
@@ -99,7 +99,7 @@ function readColumn(column, read) {
 }
 
 /**
- * An inflated payload as { n, title, options, embeddings, labels, columns, genes, neighbors, places,
+ * An inflated payload as { n, title, options, embeddings, labels, columns, genes, neighbors, uncertainty,
  * images, column(index) }. labels: indices of the columns whose classes are named on the map, or null.
  */
 function parse(buffer) {
@@ -121,7 +121,7 @@ function parse(buffer) {
     columns,
     genes,
     neighbors: readNeighbors(header.neighbors, read),
-    places: readPlaces(header.places, read),
+    uncertainty: readUncertainty(header.places, read),
     images: header.images && createImages({ ...header.images, pixels: read(header.images.pixels) }),
     /** Column by index; those after the last column are genes. */
     column: (index) => columns[index] ?? (genes && index >= columns.length ? genes.column(index - columns.length) : undefined),

@@ -67,7 +67,7 @@ export function countScore(first, second) {
 export function adjusted(scores) {
   const order = [...scores.keys()].sort((i, j) => scores[j] - scores[i]);
   const out = new Float64Array(scores.length);
-  let least = 0; // from the least surprising one on, rates do not rise
+  let least = 0; // makes the corrected scores monotonic
   for (let k = order.length - 1; k >= 0; k--) {
     least = Math.max(least, scores[order[k]] - Math.log10(order.length / (k + 1)));
     out[order[k]] = least;

@@ -6,11 +6,11 @@ import { apply } from "../geometry/rotation.js";
 import { FONT } from "./theme.js";
 
 const LINE = 15; // pixels
-const LONGEST = 22; // letters a line, of two
+const MAX_LETTERS = 22; // per line, of at most two lines
 const SIZES = [14, 12, 11]; // pixels, by level
-const SMALLEST = 24; // pixels that what has a name of a finer level reaches ...
-const LARGEST = 0.9; // ... and, of the shorter side of the pane, what one is not within
-const APART = 230; // pixels between two places of one class, for both to have its name
+const MIN_PIXELS = 24; // minimum reach of a region named at a finer level, in pixels
+const MAX_FRACTION = 0.9; // maximum reach of a region named at a coarser level, relative to the shorter side of the pane
+const MIN_DISTANCE = 230; // minimum distance between two names of one class, in pixels
 
 function cut(text, letters) {
   return text.length <= letters ? text : `${text.slice(0, letters - 1).trimEnd()}…`;
@@ -18,10 +18,10 @@ function cut(text, letters) {
 
 /** A name in one or two lines. */
 export function wrapped(text) {
-  if (text.length <= LONGEST) return [text];
-  const space = text.lastIndexOf(" ", LONGEST);
-  const first = space > 5 ? text.slice(0, space) : text.slice(0, LONGEST);
-  return [first, cut(text.slice(first.length).trim(), LONGEST)];
+  if (text.length <= MAX_LETTERS) return [text];
+  const space = text.lastIndexOf(" ", MAX_LETTERS);
+  const first = space > 5 ? text.slice(0, space) : text.slice(0, MAX_LETTERS);
+  return [first, cut(text.slice(first.length).trim(), MAX_LETTERS)];
 }
 
 function locate(pane, at) {
@@ -40,7 +40,7 @@ export function suits({ level, reach }, pane, finest) {
   if (level === undefined) return true;
   const pixels = reach * pixelsPerUnit(pane);
   const { width, height } = pane.rect;
-  return (level === 0 || pixels >= SMALLEST) && (level === finest || pixels <= LARGEST * Math.min(width, height));
+  return (level === 0 || pixels >= MIN_PIXELS) && (level === finest || pixels <= MAX_FRACTION * Math.min(width, height));
 }
 
 /** Write names ({ at, home, text, level, reach }); returns { written, left }: their texts, and the number without room. */
@@ -59,7 +59,7 @@ export function writeNames(context, pane, names, { ink, halo }, busy) {
     if (spot === null) continue;
     context.font = `600 ${SIZES[level ?? 1] ?? SIZES.at(-1)}px ${FONT}`;
     const other = home && locate(pane, home);
-    if (other && Math.hypot(spot[0] - other[0], spot[1] - other[1]) < APART) continue;
+    if (other && Math.hypot(spot[0] - other[0], spot[1] - other[1]) < MIN_DISTANCE) continue;
     const lines = wrapped(text);
     const half = Math.max(...lines.map((line) => context.measureText(line).width)) / 2 + 5;
     const tall = (lines.length * LINE) / 2 + 2;

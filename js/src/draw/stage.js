@@ -10,7 +10,7 @@ import { touched } from "../state/store.js";
 import { createWorkload } from "./workload.js";
 
 const MOVES = ["rotation", "globe", "map", "flat", "unfold", "morph", "filters", "spotlight"];
-const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "active", "names", "railOpen", "tableOpen", "contours", "lines", "genes", "sets"]);
+const OVERLAY_ONLY = new Set(["hover", "lasso", "pins", "tool", "names", "railOpen", "tableOpen", "contours", "lines", "genes", "sets"]);
 const CONTEXT = { alpha: false, antialias: false, depth: false, powerPreference: "high-performance" };
 
 /** extras: see overlay.js. onrest() is called when motion ends; onnames(count) with the number of names without room. */

@@ -1,7 +1,7 @@
 // Number of points to draw while the view moves, so that motion is smooth on slow machines.
 // The first points in drawing order are a random sample; at rest, all points are drawn.
 
-const TARGET = 28; // milliseconds a frame
+const TARGET = 28; // milliseconds per frame
 const LEAST = 20000;
 
 export function createWorkload(n) {

@@ -3,10 +3,10 @@
 const SAMPLE = 1500;
 const STARTS = 30;
 const STEPS = 6;
-const WIDEST = { sphere: 0.44, plane: 0.2 }; // how far from the current guess, as a straight line, at most ...
-const PART = 0.5; // ... and of the spread of all points, so that a small map has parts, too
-const MOST_PLACES = 4;
-const LEAST_SHARE = 0.12; // of the class, for a further place
+const MAX_REACH = { sphere: 0.44, plane: 0.2 }; // maximum radius of a dense region, as a straight line, ...
+const REACH_PER_SPREAD = 0.5; // ... also relative to the spread of all points, so that small maps have several regions
+const MAX_CENTERS = 4;
+const MIN_SHARE = 0.12; // minimum fraction of the class in a further region
 
 function mean(rows, positions, round, about, reach) {
   let [x, y, z, count] = [0, 0, 0, 0];
@@ -23,16 +23,16 @@ function mean(rows, positions, round, about, reach) {
 }
 
 /** Radius of a dense region. */
-function windowOf({ kind, positions }) {
+function regionReach({ kind, positions }) {
   const stride = Math.max(1, Math.floor(positions.length / 3 / SAMPLE));
   const rows = Array.from({ length: Math.floor(positions.length / 3 / stride) }, (_, i) => i * stride);
   const center = mean(rows, positions, false);
   const spread = center ? reachOf(rows, center, positions, Infinity) : 0;
-  return Math.min(WIDEST[kind], Math.max(PART * spread, 0.01));
+  return Math.min(MAX_REACH[kind], Math.max(REACH_PER_SPREAD * spread, 0.01));
 }
 
 /** Number of rows within reach of a position. */
-function crowd(rows, positions, [x, y, z], reach) {
+function countWithin(rows, positions, [x, y, z], reach) {
   let count = 0;
   for (const row of rows) {
     if ((positions[3 * row] - x) ** 2 + (positions[3 * row + 1] - y) ** 2 + (positions[3 * row + 2] - z) ** 2 <= reach * reach) count++;
@@ -47,7 +47,7 @@ function densest(rows, { kind, positions }, reach) {
   const starts = rows.filter((_, i) => i % stride === 0).map((row) => [positions[3 * row], positions[3 * row + 1], positions[3 * row + 2]]);
   let best = { center: null, near: -1 };
   for (const center of [mean(rows, positions, round), ...starts]) {
-    const near = center ? crowd(rows, positions, center, reach) : -1;
+    const near = center ? countWithin(rows, positions, center, reach) : -1;
     if (near > best.near) best = { center, near };
   }
   let { center } = best;
@@ -58,7 +58,7 @@ function densest(rows, { kind, positions }, reach) {
 /** Centre of some rows of an embedding. */
 export function centerOf(rows, embedding) {
   const stride = Math.max(1, Math.floor(rows.length / SAMPLE));
-  return densest(rows.filter((_, i) => i % stride === 0), embedding, windowOf(embedding));
+  return densest(rows.filter((_, i) => i % stride === 0), embedding, regionReach(embedding));
 }
 
 /** Root mean square distance of rows from a position. */
@@ -74,22 +74,22 @@ function reachOf(rows, [x, y, z], positions, within) {
 }
 
 /** Centres of the dense regions of some rows: [{ at, reach }]. */
-function places(rows, embedding, reach) {
+function denseCenters(rows, embedding, reach) {
   const { positions } = embedding;
-  const found = [];
+  const centers = [];
   let rest = rows;
-  while (rest.length > 0 && found.length < MOST_PLACES) {
+  while (rest.length > 0 && centers.length < MAX_CENTERS) {
     const at = densest(rest, embedding, reach);
     const outside = rest.filter((row) =>
       (positions[3 * row] - at[0]) ** 2 + (positions[3 * row + 1] - at[1]) ** 2 + (positions[3 * row + 2] - at[2]) ** 2 > reach * reach,
     );
     const share = (rest.length - outside.length) / rows.length;
-    if (found.length > 0 && share < LEAST_SHARE) break;
-    found.push({ at, reach: reachOf(rest, at, positions, reach) });
+    if (centers.length > 0 && share < MIN_SHARE) break;
+    centers.push({ at, reach: reachOf(rest, at, positions, reach) });
     if (outside.length === rest.length) break;
     rest = outside;
   }
-  return found;
+  return centers;
 }
 
 /**
@@ -102,13 +102,13 @@ export function classNames({ codes, counts }, embedding, order) {
     const sample = samples[codes[row]];
     if (sample.length < SAMPLE) sample.push(row);
   }
-  const reach = windowOf(embedding);
+  const reach = regionReach(embedding);
   const classes = samples
     .map((rows, code) => ({ code, rows }))
     .filter(({ code, rows }) => code > 0 && rows.length > 0)
     .sort((a, b) => counts[b.code] - counts[a.code])
-    .map(({ code, rows }) => ({ code, places: places(rows, embedding, reach) }));
-  const first = classes.map(({ code, places: [place] }) => ({ code, ...place, home: null }));
-  const further = classes.flatMap(({ code, places: [home, ...others] }) => others.map((place) => ({ code, ...place, home: home.at })));
+    .map(({ code, rows }) => ({ code, centers: denseCenters(rows, embedding, reach) }));
+  const first = classes.map(({ code, centers: [center] }) => ({ code, ...center, home: null }));
+  const further = classes.flatMap(({ code, centers: [home, ...others] }) => others.map((center) => ({ code, ...center, home: home.at })));
   return [...first, ...further];
 }

@@ -2,11 +2,11 @@
 import { between } from "./home.js";
 import { aboutAxis, interpolate, multiply, normalize } from "./rotation.js";
 
-const SPIN_SECONDS = 0.45; // the spin falls by e in this time
+const SPIN_SECONDS = 0.45; // time in which the speed of a spin decreases by a factor of e
 const FLIGHT_SECONDS = 0.7;
 const UNFOLD_SECONDS = 1.1;
 const MORPH_SECONDS = 1.2;
-const SLOWEST = 0.015; // radians a second
+const SLOWEST = 0.015; // radians per second
 
 const ease = (t) => (t < 0.5 ? 4 * t * t * t : 1 - (2 - 2 * t) ** 3 / 2);
 

@@ -10,8 +10,8 @@ import { section } from "./section.js";
 import { createVolcano } from "./volcano.js";
 
 const PAGE = 12;
-const WAIT = 60; // milliseconds, so that a change of the selection is drawn first
-const SELECTION = "selection"; // what no number of a set is
+const DELAY = 60; // milliseconds, so that a change of the selection is drawn first
+const SELECTION = "selection"; // key of the selection; keys of sets are numbers
 const REST = "rest";
 
 /** Texts and lengths of the bars of A and B for a column. */
@@ -92,11 +92,11 @@ export function createComparePanel({ dataset, store, model, actions }) {
   }
 
   function options({ sets, selection }) {
-    const own = sets.map(({ name }, i) => [String(i), name]);
-    const here = selection.rows.length > 0 ? [[SELECTION, "the selection"]] : [];
+    const setOptions = sets.map(({ name }, i) => [String(i), name]);
+    const selectionOption = selection.rows.length > 0 ? [[SELECTION, "the selection"]] : [];
     const entries = (pairs) => pairs.map(([value, text]) => h("option", { value, text }));
-    chooseA.replaceChildren(...entries([...here, ...own]));
-    chooseB.replaceChildren(...entries([[REST, "the rest"], ...own, ...here]));
+    chooseA.replaceChildren(...entries([...selectionOption, ...setOptions]));
+    chooseB.replaceChildren(...entries([[REST, "the rest"], ...setOptions, ...selectionOption]));
     const has = (select, value) => [...select.options].some((option) => option.value === value);
     if (!has(chooseA, chosen[0])) chosen[0] = chooseA.options[0]?.value ?? SELECTION;
     if (!has(chooseB, chosen[1])) chosen[1] = REST;
@@ -107,15 +107,15 @@ export function createComparePanel({ dataset, store, model, actions }) {
     const [a, b] = chosen;
     const marks = membership(rowsOf(a), b === REST ? null : rowsOf(b), n);
     const sizes = sizesOf(marks);
-    const made = tab === 0
+    const results = tab === 0
       ? columns.flatMap((raw, index) => {
           const column = model.column(index);
           return column.role === "id" ? [] : [{ name: raw.name, index, column, ...effectOf(column, marks) }];
         })
       : genes.names.map((name, gene) => ({ name, gene, ...geneEffect(genes, gene, marks, sizes) }));
-    const scores = adjusted(made.map(({ score }) => score));
-    const shared = marks.includes(3); // what chance would do is not known of rows that are compared with themselves
-    ranked = made
+    const scores = adjusted(results.map(({ score }) => score));
+    const shared = marks.includes(3); // p-values assume disjoint sets
+    ranked = results
       .map((entry, i) => ({ ...entry, raw: shared ? NaN : entry.score, score: shared ? NaN : scores[i] }))
       .sort((p, q) => Math.abs(q.effect) - Math.abs(p.effect) || q.score - p.score);
     sizesLine.textContent = Math.min(...sizes) === 0 ? "One of the sets is empty." : `${count(sizes[0])} against ${plural(sizes[1], "point")}`;
@@ -157,7 +157,7 @@ export function createComparePanel({ dataset, store, model, actions }) {
       if (element.hidden) return;
       rank();
       write();
-    }, WAIT);
+    }, DELAY);
   }
 
   return {

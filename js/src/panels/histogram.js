@@ -4,9 +4,9 @@ import { ranged } from "../state/filter.js";
 import { h, svg } from "../ui/dom.js";
 import { MISSING, count, formatter } from "../ui/format.js";
 
-const DOMINATES = 5; // times the next, a bar that would leave the others too low to be seen ...
-const CUT = 1.5; // ... is cut at this many times the next
-const GAP = [0.76, 0.84]; // of the height, where a bar that is cut is interrupted
+const TRUNCATED_FROM = 5; // a bar more than this many times as high as the next one ...
+const TRUNCATED_TO = 1.5; // ... is truncated at this many times its height
+const GAP = [0.76, 0.84]; // range of heights left out of a truncated bar, as fractions
 
 /** Path of bars, one unit wide; those above 1 are truncated. */
 function bars(heights) {
@@ -17,7 +17,7 @@ function bars(heights) {
 /** Number of points of a bar of full height. */
 export function fullHeight(counts) {
   const [most = 1, next = 0] = Array.from(counts).sort((a, b) => b - a);
-  return next > 0 && most > DOMINATES * next ? CUT * next : Math.max(1, most);
+  return next > 0 && most > TRUNCATED_FROM * next ? TRUNCATED_TO * next : Math.max(1, most);
 }
 
 export function createHistogram({ store, model, actions }, index) {
@@ -48,12 +48,12 @@ export function createHistogram({ store, model, actions }, index) {
   const ramp = h("div", { class: "bar", hidden: true });
   const left = h("span", { text: (range.min < range.low ? "≤ " : "") + format(range.low) });
   const right = h("span", { text: (range.max > range.high ? "≥ " : "") + format(range.high) });
-  const says = h("span", { class: "quiet" });
+  const caption = h("span", { class: "quiet" });
   const missing = h(
     "button",
     { type: "button", class: "missing small", title: "Hide or show missing values", onclick: toggleMissing, hidden: bins.all[0] === 0 },
   );
-  const element = h("div", {}, area, ramp, h("div", { class: "ends" }, left, says, right), missing);
+  const element = h("div", {}, area, ramp, h("div", { class: "ends" }, left, caption, right), missing);
   paths.all.setAttribute("d", bars(Array.from(bins.all.subarray(1), (k) => k / tallest)));
 
   /** Bars shown, as [first, last + 1], and whether missing values are shown. */
@@ -146,7 +146,7 @@ export function createHistogram({ store, model, actions }, index) {
         handle.setAttribute("aria-valuetext", format(side === 0 ? (ends[0] === 0 ? range.min : edge(ends[0])) : ends[1] === bins.bars ? range.max : edge(ends[1])));
       });
       const words = [ends[0] > 0 ? `from ${format(edge(ends[0]))}` : "", ends[1] < bins.bars ? `below ${format(edge(ends[1]))}` : ""];
-      says.textContent = filter && narrowed ? words.filter(Boolean).join(", ") : trust(column.role, state.colorBy === index);
+      caption.textContent = filter && narrowed ? words.filter(Boolean).join(", ") : trust(column.role, state.colorBy === index);
       missing.textContent = `${count(counts[0])} ${MISSING}`;
       missing.setAttribute("aria-pressed", String(withMissing));
       ramp.hidden = state.colorBy !== index || model.scheme.kind !== "number";

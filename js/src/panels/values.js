@@ -5,9 +5,9 @@ import { holds, isolated, toggled } from "../state/filter.js";
 import { h } from "../ui/dom.js";
 import { count } from "../ui/format.js";
 
-const FEW = 5; // of a column that does not give the colours
-const MANY = 30; // of the one that does
-const MOST = 2000; // rows of a list
+const FEW = 5; // values listed for a column that does not give the colours
+const MANY = 30; // values listed for the column that does
+const MOST = 2000; // values listed at all
 const SEARCHED_FROM = 12;
 
 export function createValues({ store, model, actions }, index) {
@@ -16,9 +16,9 @@ export function createValues({ store, model, actions }, index) {
   const codes = occurring(all);
   const bySize = [...codes].sort((a, b) => all[b] - all[a]);
   const largest = Math.max(1, ...bySize.slice(0, 1).map((code) => all[code]));
-  const rows = new Map(); // by code, made when first listed
+  const rows = new Map(); // by code, created when first listed
   let listed = [];
-  let current = codes[0]; // the one that the tab key comes to
+  let current = codes[0]; // the one that the tab key focuses
   let open = false;
 
   const list = h("ul", {

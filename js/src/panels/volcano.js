@@ -4,19 +4,19 @@ import { h, svg } from "../ui/dom.js";
 const WIDTH = 300;
 const HEIGHT = 150;
 const PAD = { left: 8, right: 8, top: 14, bottom: 16 };
-const LEAST = 8; // entries worth a picture
-const NAMED = 3; // on each side
-const SURPRISING = 2; // −log10 of the false discovery rate
+const MIN_ENTRIES = 8; // fewer entries have no plot
+const NAMES_PER_SIDE = 3;
+const SIGNIFICANT = 2; // −log10 of the false discovery rate
 const STRONG = 0.15;
 const REACH = 12;
-const LONGEST = 14; // letters of a name
+const MAX_LETTERS = 14; // of a name
 
-const shortened = (name) => (name.length <= LONGEST ? name : `${name.slice(0, LONGEST - 1)}…`);
+const shortened = (name) => (name.length <= MAX_LETTERS ? name : `${name.slice(0, MAX_LETTERS - 1)}…`);
 
 /** Positions [x, y] of the entries; the scales end at the largest effect and the smallest p-value, rounded up. */
-export function placesOf(entries) {
+export function positionsOf(entries) {
   const widest = Math.max(0.2, ...entries.map(({ effect }) => Math.abs(effect)));
-  const highest = Math.max(SURPRISING, ...entries.map(({ score }) => score || 0));
+  const highest = Math.max(SIGNIFICANT, ...entries.map(({ score }) => score || 0));
   const half = (WIDTH - PAD.left - PAD.right) / 2;
   return entries.map(({ effect, score }) => [
     PAD.left + half + (half * effect) / widest,
@@ -24,14 +24,14 @@ export function placesOf(entries) {
   ]);
 }
 
-const dots = (places) => places.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("");
+const dots = (positions) => positions.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("");
 
 /** Indices of the strong entries with the smallest p-values, on each side. */
 export function outstanding(entries) {
   const side = (sign) => [...entries.keys()]
-    .filter((i) => sign * entries[i].effect >= STRONG && entries[i].score >= SURPRISING)
+    .filter((i) => sign * entries[i].effect >= STRONG && entries[i].score >= SIGNIFICANT)
     .sort((i, j) => entries[j].score * Math.abs(entries[j].effect) - entries[i].score * Math.abs(entries[i].effect))
-    .slice(0, NAMED);
+    .slice(0, NAMES_PER_SIDE);
   return [...side(1), ...side(-1)];
 }
 
@@ -42,20 +42,20 @@ export function createVolcano(onchoose) {
   const ring = svg("circle", { class: "ring", r: 5, hidden: true });
   const middle = svg("path", { class: "axis", d: `M${WIDTH / 2} ${PAD.top}V${HEIGHT - PAD.bottom}M0 ${HEIGHT - PAD.bottom}H${WIDTH}` });
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, middle, ...Object.values(paths), names, ring);
-  const says = h("p", { class: "small quiet", "aria-hidden": "true" });
-  const element = h("div", { class: "volcano" }, drawing, says);
+  const caption = h("p", { class: "small quiet", "aria-hidden": "true" });
+  const element = h("div", { class: "volcano" }, drawing, caption);
   let entries = [];
-  let places = [];
+  let positions = [];
 
-  const usual = "right: more in A; up: smaller p";
+  const axisHint = "right: more in A; up: smaller p";
 
   function nearest(event) {
     const box = drawing.getBoundingClientRect();
     const [x, y] = [((event.clientX - box.left) / box.width) * WIDTH, ((event.clientY - box.top) / box.height) * HEIGHT];
     let [best, found] = [REACH, -1];
-    places.forEach(([px, py], i) => {
-      const away = Math.hypot(px - x, py - y);
-      if (away < best) [best, found] = [away, i];
+    positions.forEach(([px, py], i) => {
+      const distance = Math.hypot(px - x, py - y);
+      if (distance < best) [best, found] = [distance, i];
     });
     return found;
   }
@@ -63,10 +63,10 @@ export function createVolcano(onchoose) {
   function point(i) {
     ring.toggleAttribute("hidden", i < 0);
     drawing.classList.toggle("over", i >= 0);
-    says.textContent = i < 0 ? usual : entries[i].name;
+    caption.textContent = i < 0 ? axisHint : entries[i].name;
     if (i < 0) return;
-    ring.setAttribute("cx", places[i][0]);
-    ring.setAttribute("cy", places[i][1]);
+    ring.setAttribute("cx", positions[i][0]);
+    ring.setAttribute("cy", positions[i][1]);
   }
 
   drawing.addEventListener("pointermove", (event) => point(nearest(event)));
@@ -77,7 +77,7 @@ export function createVolcano(onchoose) {
   });
 
   function label(i) {
-    const [x, y] = places[i];
+    const [x, y] = positions[i];
     const right = x > WIDTH / 2;
     const room = right ? WIDTH - x : x;
     const inward = room < 70;
@@ -85,10 +85,10 @@ export function createVolcano(onchoose) {
   }
 
   /** Overlapping names are left out. */
-  function apart(chosen) {
+  function withoutOverlaps(chosen) {
     const kept = [];
     for (const i of chosen) {
-      const clear = kept.every((j) => Math.abs(places[i][1] - places[j][1]) > 10 || Math.abs(places[i][0] - places[j][0]) > 90);
+      const clear = kept.every((j) => Math.abs(positions[i][1] - positions[j][1]) > 10 || Math.abs(positions[i][0] - positions[j][0]) > 90);
       if (clear) kept.push(i);
     }
     return kept;
@@ -99,12 +99,12 @@ export function createVolcano(onchoose) {
     /** entries: [{ name, effect, score }]; what: "genes" or "columns". */
     draw(next, what) {
       entries = next;
-      element.hidden = entries.length < LEAST || entries.some(({ score }) => Number.isNaN(score));
+      element.hidden = entries.length < MIN_ENTRIES || entries.some(({ score }) => Number.isNaN(score));
       if (element.hidden) return;
-      places = placesOf(entries);
-      const group = ({ effect, score }) => (score < SURPRISING || Math.abs(effect) < STRONG ? "none" : effect > 0 ? "more" : "less");
-      for (const [name, path] of Object.entries(paths)) path.setAttribute("d", dots(places.filter((_, i) => group(entries[i]) === name)));
-      names.replaceChildren(...apart(outstanding(entries)).map(label));
+      positions = positionsOf(entries);
+      const group = ({ effect, score }) => (score < SIGNIFICANT || Math.abs(effect) < STRONG ? "none" : effect > 0 ? "more" : "less");
+      for (const [name, path] of Object.entries(paths)) path.setAttribute("d", dots(positions.filter((_, i) => group(entries[i]) === name)));
+      names.replaceChildren(...withoutOverlaps(outstanding(entries)).map(label));
       drawing.setAttribute("aria-label", `${entries.length} ${what} by effect size and p-value; the list below has the same content.`);
       point(-1);
     },

@@ -2,14 +2,14 @@
 import { touched } from "./store.js";
 
 const STEPS = ["filters", "selection", "pins", "colorBy", "scales", "embedding", "sets", "genes"];
-const FLEETING = ["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"];
-const MOST = 60;
-const TOGETHER = 500; // milliseconds: a brush that is dragged is one step
+const TRANSIENT = ["hover", "lasso", "spotlight", "morph", "unfold", "tool", "railOpen", "tableOpen", "theme"];
+const MAX_STEPS = 60;
+const MERGE_WITHIN = 500; // milliseconds: changes of the same keys, such as those of a dragged brush, are one step
 
-const lasting = (state) => Object.fromEntries(Object.entries(state).filter(([key]) => !FLEETING.includes(key)));
+const withoutTransient = (state) => Object.fromEntries(Object.entries(state).filter(([key]) => !TRANSIENT.includes(key)));
 
 /** Keys that differ, and columns whose filters differ. */
-function touches(changed, state, last) {
+function touchedKeys(changed, state, last) {
   const columns = changed.has("filters") ? [...new Set([...state.filters.keys(), ...last.filters.keys()])] : [];
   const other = columns.filter((column) => state.filters.get(column) !== last.filters.get(column));
   return [...STEPS.filter((key) => changed.has(key)), ...other].join();
@@ -24,19 +24,19 @@ export function createHistory(store, { onchange = () => {}, now = () => performa
   let lastKeys = "";
   let applying = false;
 
-  const tell = () => onchange({ canUndo: past.length > 0, canRedo: future.length > 0 });
+  const notify = () => onchange({ canUndo: past.length > 0, canRedo: future.length > 0 });
 
   function push(state) {
-    past.push(lasting(state));
-    if (past.length > MOST) past.shift();
+    past.push(withoutTransient(state));
+    if (past.length > MAX_STEPS) past.shift();
     future.length = 0;
-    tell();
+    notify();
   }
 
   const unsubscribe = store.subscribe((state, changed) => {
     if (!applying && touched(changed)(...STEPS)) {
-      const keys = touches(changed, state, last);
-      if (keys !== lastKeys || now() - lastStep > TOGETHER) push(last);
+      const keys = touchedKeys(changed, state, last);
+      if (keys !== lastKeys || now() - lastStep > MERGE_WITHIN) push(last);
       [lastKeys, lastStep] = [keys, now()];
     }
     last = state;
@@ -44,12 +44,12 @@ export function createHistory(store, { onchange = () => {}, now = () => performa
 
   function go(from, to) {
     if (from.length === 0) return;
-    to.push(lasting(store.get()));
+    to.push(withoutTransient(store.get()));
     applying = true;
     store.set(from.pop());
     applying = false;
     lastKeys = "";
-    tell();
+    notify();
   }
 
   return {

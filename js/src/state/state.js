@@ -5,7 +5,7 @@ import { fromCenter } from "../geometry/rotation.js";
 import { NO_FILTERS } from "./filter.js";
 import { NOTHING } from "./selection.js";
 
-const MANY = 100000; // points, above which contours tell more than dots
+const MANY = 100000; // points; with more, contours are shown initially
 
 export function initialState(dataset, theme) {
   const { columns, options } = dataset;
@@ -15,7 +15,7 @@ export function initialState(dataset, theme) {
     embedding: 0,
     morph: null, // { from, t } on the way from another embedding
     rotation: fromCenter(home.rotation), // a quaternion, see rotation.js
-    globe: home.globe, // zoom and the place of the plane in the middle
+    globe: home.globe, // zoom, and the position of the plane at the middle
     map: home.map[options.projection],
     flat: FLAT_HOME, // the same for planar embeddings
     layout: "map", // the large view
@@ -23,7 +23,7 @@ export function initialState(dataset, theme) {
     projection: options.projection,
     // what is shown
     colorBy: columns.findIndex(({ name }) => name === options.color), // -1: one colour
-    scales: new Set(), // columns of few whole numbers that are read as a scale all the same
+    scales: new Set(), // columns of few integers that are shown as a scale
     filters: NO_FILTERS,
     selection: NOTHING,
     sets: [], // kept selections, see sets.js
@@ -40,11 +40,10 @@ export function initialState(dataset, theme) {
     insetAt: [0, 1],
     // the current interaction
     tool: "turn",
-    active: "map", // the pane that keys zoom and pan
     spotlight: null, // { column, code }: the category pointed at
     hover: null,
     lasso: null,
-    railOpen: false, // matters on narrow screens only
+    railOpen: false, // used on narrow screens only
     tableOpen: false,
   };
 }

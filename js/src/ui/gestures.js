@@ -97,7 +97,7 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
 
   function moveDrag(event, point) {
     if (drag.moved && drag.action === "lasso" && store.get().lasso === null) {
-      drag = null; // Escape took it away
+      drag = null; // Escape cancelled it
       return;
     }
     if (!drag.moved && Math.hypot(point[0] - drag.start[0], point[1] - drag.start[1]) < CLICK_PIXELS) return;
@@ -139,7 +139,7 @@ export function attachGestures(target, { store, motion, panesNow, on, wheelNeeds
     pinch = null;
     if (drag === null) return;
     const canceled = event.type === "pointercancel";
-    const drawn = store.get().lasso !== null; // unless Escape took it away
+    const drawn = store.get().lasso !== null; // unless Escape cancelled it
     if (drag.moved && drag.action === "turn" && !canceled) throwOn(event);
     if (drag.action === "lasso") {
       store.set({ lasso: null });

@@ -7,7 +7,7 @@ function remembered() {
   try {
     return localStorage.getItem(KEY) === "yes";
   } catch {
-    return false; // a browser that keeps nothing
+    return false; // storage is not available
   }
 }
 
@@ -15,7 +15,7 @@ function remember() {
   try {
     localStorage.setItem(KEY, "yes");
   } catch {
-    // it will be shown again
+    // The hint will be shown again.
   }
 }
 

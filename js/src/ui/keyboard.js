@@ -72,20 +72,20 @@ function keymap(store, actions, largePane) {
     r: actions.reset,
     0: actions.reset,
     Enter: actions.pinMiddle,
-    Escape: actions.letGo,
+    Escape: actions.clearSelection,
     "/": actions.focusSearch,
     "?": actions.showHelp,
   };
 }
 
-const WRITTEN_IN = "input:not([type=range], [type=checkbox], [type=radio]), select, textarea, dialog";
-const MOVING = new Set(["Enter", " ", "Home", "End", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
+const TEXT_CONTROLS = "input:not([type=range], [type=checkbox], [type=radio]), select, textarea, dialog";
+const CONTROL_KEYS = new Set(["Enter", " ", "Home", "End", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
 
 /** Whether a control uses this key itself. */
 function takenByControl({ target, key }) {
-  if (target.closest?.(WRITTEN_IN)) return true;
+  if (target.closest?.(TEXT_CONTROLS)) return true;
   const control = target.closest?.("input, button, summary, [role=option], [role=slider]");
-  return Boolean(control) && MOVING.has(key);
+  return Boolean(control) && CONTROL_KEYS.has(key);
 }
 
 /** target: the viewer in a notebook, the document in a stand-alone page. */
@@ -102,7 +102,7 @@ export function attachKeyboard(target, store, actions, largePane) {
     const handler = chord ? undoOrRedo(event) : keys[event.key] ?? keys[event.key.toLowerCase()];
     if (!handler) return;
     event.preventDefault();
-    event.stopPropagation(); // a notebook has its own meaning for these keys
+    event.stopPropagation(); // notebooks use these keys, too
     handler(event);
   }
   target.addEventListener("keydown", keydown);

@@ -3,7 +3,7 @@ import { find, meant, rowsOf } from "../data/search.js";
 import { h } from "./dom.js";
 import { count, plural } from "./format.js";
 
-const LISTED = 8;
+const MAX_LISTED = 8;
 let boxes = 0;
 
 /** onfind(mask) is called with the rows of the chosen matches, ongene(gene) with a gene. */
@@ -17,15 +17,15 @@ export function createSearchBox(dataset, { onfind, ongene }) {
     "aria-controls": listName, "aria-expanded": "false", autocomplete: "off", spellcheck: "false",
     oninput: () => {
       clearTimeout(timer);
-      timer = setTimeout(look, 120);
+      timer = setTimeout(search, 120);
     },
     onkeydown: keydown,
     onblur: () => close(),
-    onfocus: () => input.value && look(),
+    onfocus: () => input.value && search(),
   });
-  let timer = 0; // of a look that waits for more typing
-  let found = []; // all that the text finds
-  let current = -1; // the marked one
+  let timer = 0; // of a search that waits for more typing
+  let allMatches = []; // of the current text
+  let current = -1; // index of the marked match, or -1
 
   function close() {
     box.hidden = true;
@@ -54,24 +54,24 @@ export function createSearchBox(dataset, { onfind, ongene }) {
     );
   }
 
-  function says() {
-    if (found.length === 0) return "No match";
-    const wanted = meant(found);
+  function describeEnter() {
+    if (allMatches.length === 0) return "No match";
+    const wanted = meant(allMatches);
     if (wanted.every(({ gene }) => gene !== undefined)) return "Enter colours by the first";
     if (wanted.length > 1) return `Enter selects all ${count(wanted.length)}`;
-    return found.length === 1 ? "Enter selects it" : "Enter selects the first, an exact match";
+    return allMatches.length === 1 ? "Enter selects it" : "Enter selects the first, an exact match";
   }
 
   /** Find matches of the text, and list the first ones. */
-  function look() {
+  function search() {
     clearTimeout(timer);
     timer = 0;
-    found = find(dataset, input.value);
+    allMatches = find(dataset, input.value);
     current = -1;
     input.removeAttribute("aria-activedescendant");
-    list.replaceChildren(...found.slice(0, LISTED).map(option));
-    const more = found.length - LISTED;
-    note.textContent = `${more > 0 ? `and ${plural(more, "other")}. ` : ""}${says()}`;
+    list.replaceChildren(...allMatches.slice(0, MAX_LISTED).map(option));
+    const more = allMatches.length - MAX_LISTED;
+    note.textContent = `${more > 0 ? `and ${plural(more, "other")}. ` : ""}${describeEnter()}`;
     box.hidden = input.value.trim() === "";
     input.setAttribute("aria-expanded", String(!box.hidden));
   }
@@ -88,13 +88,13 @@ export function createSearchBox(dataset, { onfind, ongene }) {
     ArrowDown: () => mark(current + 1),
     ArrowUp: () => mark(current - 1),
     Escape: close,
-    Enter: () => choose(current >= 0 ? [found[current]] : meant(found)),
+    Enter: () => choose(current >= 0 ? [allMatches[current]] : meant(allMatches)),
   };
 
   function keydown(event) {
     event.stopPropagation();
     if (!(event.key in keys)) return;
-    if (timer !== 0) look(); // these keys mean the list of the text as it stands
+    if (timer !== 0) search(); // these keys apply to the matches of the current text
     keys[event.key]();
     event.preventDefault();
   }
@@ -104,7 +104,7 @@ export function createSearchBox(dataset, { onfind, ongene }) {
     focus: () => input.focus(),
     clear() {
       input.value = "";
-      look();
+      search();
     },
   };
 }

@@ -1,1 +1,1 @@
-"""Read data from AnnData objects and write maps into them, for `tl`, `pl` and the command line."""
+"""Read data from AnnData objects and write maps to them, for `tl`, `pl` and the command line."""

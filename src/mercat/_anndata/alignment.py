@@ -8,12 +8,12 @@ import numpy as np
 
 from .._solve.anchors import LEAST_ANCHORS, Anchors
 from .keys import require_anndata, short_of, sphere_of
-from .maps import kept_model
+from .maps import stored_model
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
-_LEAST_LABELS = 3
+_MIN_LABELS = 3
 
 
 def shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
@@ -25,43 +25,47 @@ def shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
                 f"{name}.obs_names must be unique, since cells are matched by name: call "
                 f"{name}.obs_names_make_unique() first."
             )
-    here = adata.obs_names.get_indexer(other.obs_names)
-    shared = here >= 0
+    rows_in_adata = adata.obs_names.get_indexer(other.obs_names)
+    shared = rows_in_adata >= 0
     if shared.sum() < LEAST_ANCHORS:
         raise ValueError(
             f"align_to must share at least {LEAST_ANCHORS} cells with adata, got {int(shared.sum())}: pass "
             "align_on= to align by labels."
         )
     positions = np.full((adata.n_obs, 3), np.nan)
-    positions[here[shared]] = Y[shared]
+    positions[rows_in_adata[shared]] = Y[shared]
     landmarks = None
     if "model" in other.uns[short_of(key)]:
-        rows = kept_model(other, key, "align_to").landmarks_
-        # Else `other` is a subset, whose rows are numbered differently.
-        if rows.max() < other.n_obs:
-            landmarks = here[rows][shared[rows]]
+        landmarks_of_other = stored_model(other, key, "align_to").landmarks_
+        # If not, `other` is a subset of the cells, whose rows are numbered differently.
+        if landmarks_of_other.max() < other.n_obs:
+            landmarks = rows_in_adata[landmarks_of_other][shared[landmarks_of_other]]
     return Anchors(positions, landmarks if landmarks is not None and len(landmarks) else None)
 
 
 def shared_labels(
     Y: np.ndarray, adata: AnnData, other: AnnData, column: str, key: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of the shared labels on both maps."""
-    there = _sphere_of(other, key)
+    """Centres of the shared labels on both maps, each (k x 3)."""
+    Y_other = _sphere_of(other, key)
     for name, cells in (("adata", adata), ("align_to", other)):
         if column not in cells.obs:
             raise ValueError(f"align_on must be a column of {name}.obs, got {column!r}.")
-    ours, theirs = (a.obs[column].astype(str).to_numpy() for a in (adata, other))
-    labels = np.intersect1d(ours[adata.obs[column].notna()], theirs[other.obs[column].notna()])
-    if len(labels) < _LEAST_LABELS:
+    labels_adata, labels_other = (a.obs[column].astype(str).to_numpy() for a in (adata, other))
+    labels = np.intersect1d(
+        labels_adata[adata.obs[column].notna()], labels_other[other.obs[column].notna()]
+    )
+    if len(labels) < _MIN_LABELS:
         raise ValueError(
-            f"align_on must name a column with at least {_LEAST_LABELS} labels in common, got "
+            f"align_on must name a column with at least {_MIN_LABELS} labels in common, got "
             f"{len(labels)} of {column!r}."
         )
-    centres = [
-        [P[of == label].mean(axis=0) for label in labels] for P, of in ((Y, ours), (there, theirs))
-    ]
-    return np.array(centres[0]), np.array(centres[1])
+    return _centers(Y, labels_adata, labels), _centers(Y_other, labels_other, labels)
+
+
+def _centers(Y: np.ndarray, labels_of_rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean of the rows with each of the labels (k x 3)."""
+    return np.array([Y[labels_of_rows == label].mean(axis=0) for label in labels])
 
 
 def _sphere_of(adata: AnnData, key: str) -> np.ndarray:

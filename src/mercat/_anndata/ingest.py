@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mercat.tl")
 PCA = "X_pca"
-_LEAST_GENES = 0.5  # fraction of the reference's genes that a query must have
-_CHECKED = 200  # cells whose components are recomputed ...
-_AGREE = 0.01  # ... and may differ from the stored ones by this fraction of their spread
-_COMPARED = 500  # cells of each object whose values are compared
-_ALIKE = 3.0  # largest ratio of totals per cell without a warning
-_REFERENCE_CELLS = 2000  # cells among which the distance of a cell to its neighbours is ranked
-_NAMED = 5  # number of genes listed in a message
+_MIN_GENES = 0.5  # fraction of the reference's genes that a query must have
+_N_CHECKED = 200  # cells whose components are recomputed ...
+_TOLERANCE = 0.01  # ... and may differ from the stored ones by this fraction of their spread
+_N_COMPARED = 500  # cells of each object whose values are compared
+_MAX_RATIO = 3.0  # of the median totals per cell; above, there is a warning
+_N_REFERENCE_CELLS = (
+    2000  # reference cells whose distances to neighbours are compared with a new cell's
+)
+_N_NAMED = 5  # number of genes listed in a message
 
 
 class Query(NamedTuple):
@@ -49,14 +51,16 @@ def query_rows(query: AnnData, reference: AnnData, params: Mapping[str, Any]) ->
     """The rows of the query in the representation of the reference's map."""
     source, layer = str(params["use_rep"]), params.get("layer")
     if layer is not None:
-        return _gene_rows(query, reference, str(layer))
+        return _expression_rows(query, reference, str(layer))
     if source == PCA:
-        found = _components(query, reference)
+        query_components = _components(query, reference)
         n_pcs = params.get("n_pcs")
-        return found._replace(components=found.X, X=found.X[:, :n_pcs])
+        return query_components._replace(
+            components=query_components.X, X=query_components.X[:, :n_pcs]
+        )
     if source == "X" or (source in reference.layers and source not in reference.obsm):
-        return _gene_rows(query, reference, None if source == "X" else source)
-    return Query(_shared_space(query, reference, source, params.get("n_pcs")), [])
+        return _expression_rows(query, reference, None if source == "X" else source)
+    return Query(_shared_representation(query, reference, source, params.get("n_pcs")), [])
 
 
 def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
@@ -65,13 +69,13 @@ def reference_rows(reference: AnnData, params: Mapping[str, Any]) -> Any:
     try:
         if layer is not None:
             return in_memory(reference.layers[layer], f"reference.layers[{layer!r}]")
-        _, X, where = representation(reference, str(params["use_rep"]))
+        _, X, name = representation(reference, str(params["use_rep"]))
     except KeyError as missing:
         raise ValueError(f"The data must have {missing}, which the map was fitted to.") from None
-    return in_memory(X, where)[:, :n_pcs]
+    return in_memory(X, name)[:, :n_pcs]
 
 
-def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -> Any:
+def _shared_representation(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -> Any:
     """The query in a representation shared with the reference, such as scVI's."""
     if source not in query.obsm:
         raise ValueError(
@@ -88,22 +92,22 @@ def _shared_space(query: AnnData, reference: AnnData, source: str, n_pcs: Any) -
     return X[:, :n_pcs]
 
 
-def _gene_rows(query: AnnData, reference: AnnData, layer: str | None) -> Query:
+def _expression_rows(query: AnnData, reference: AnnData, layer: str | None) -> Query:
     """Expression of the reference's genes, in its order; missing ones are set to its mean."""
-    at, missing = _matched(query, reference, np.arange(reference.n_vars))
-    own, theirs = _matrix(reference, layer, "reference"), _matrix(query, layer, "query")
-    found = theirs[:, at[at >= 0]]
-    _check_alike(found, own[:, np.flatnonzero(at >= 0)], layer)
+    columns, missing = _match_genes(query, reference, np.arange(reference.n_vars))
+    X_reference, X_query = _matrix(reference, layer, "reference"), _matrix(query, layer, "query")
+    present, absent = np.flatnonzero(columns >= 0), np.flatnonzero(columns < 0)
+    shared = X_query[:, columns[present]]
+    _check_alike(shared, X_reference[:, present], layer)
     if not missing:
-        return Query(found, [])
-    mean = np.asarray(own[:, np.flatnonzero(at < 0)].mean(axis=0), dtype=np.float64).ravel()
-    back = np.empty(len(at), dtype=np.intp)
-    back[np.concatenate([np.flatnonzero(at >= 0), np.flatnonzero(at < 0)])] = np.arange(len(at))
-    filled = np.broadcast_to(mean, (query.n_obs, len(mean)))
-    if not scipy.sparse.issparse(found):
-        return Query(np.concatenate([found, filled], axis=1)[:, back], missing)
-    joined = scipy.sparse.hstack([found, scipy.sparse.csr_array(filled)], format="csc")
-    return Query(scipy.sparse.csr_array(joined[:, back]), missing)
+        return Query(shared, [])
+    mean = np.asarray(X_reference[:, absent].mean(axis=0), dtype=np.float64).ravel()
+    original_order = np.argsort(np.concatenate([present, absent]))
+    missing_columns = np.broadcast_to(mean, (query.n_obs, len(mean)))
+    if not scipy.sparse.issparse(shared):
+        return Query(np.concatenate([shared, missing_columns], axis=1)[:, original_order], missing)
+    joined = scipy.sparse.hstack([shared, scipy.sparse.csr_array(missing_columns)], format="csc")
+    return Query(scipy.sparse.csr_array(joined[:, original_order]), missing)
 
 
 def _components(query: AnnData, reference: AnnData) -> Query:
@@ -117,21 +121,21 @@ def _components(query: AnnData, reference: AnnData) -> Query:
     axes = np.asarray(reference.varm["PCs"], dtype=np.float64)
     genes = np.flatnonzero((axes != 0).any(axis=1))
     axes, layer = axes[genes], params.get("layer")
-    own = _matrix(reference, layer, "reference")[:, genes]
-    mean = np.asarray(own.mean(axis=0), dtype=np.float64).ravel()
+    X_reference = _matrix(reference, layer, "reference")[:, genes]
+    mean = np.asarray(X_reference.mean(axis=0), dtype=np.float64).ravel()
     if not params.get("zero_center", True):
         mean[:] = 0
-    _check_components(own, mean, axes, reference.obsm[PCA], layer)
-    at, missing = _matched(query, reference, genes)
-    here = np.flatnonzero(at >= 0)
+    _check_components(X_reference, mean, axes, reference.obsm[PCA], layer)
+    columns, missing = _match_genes(query, reference, genes)
+    shared = np.flatnonzero(columns >= 0)
     if missing:
-        lost = 1 - float(np.sum(axes[here] ** 2) / np.sum(axes**2))
+        lost_weight = 1 - float(np.sum(axes[shared] ** 2) / np.sum(axes**2))
         logger.warning(
-            "The missing genes have %.0f %% of the weight of the components.", 100 * lost
+            "The missing genes have %.0f %% of the weight of the components.", 100 * lost_weight
         )
-    theirs = _matrix(query, layer, "query")[:, at[here]]
-    _check_alike(theirs, own[:, here], layer)
-    X = _projected(theirs, mean[here], axes[here]).astype(np.asarray(reference.obsm[PCA]).dtype)
+    X_query = _matrix(query, layer, "query")[:, columns[shared]]
+    _check_alike(X_query, X_reference[:, shared], layer)
+    X = _project(X_query, mean[shared], axes[shared]).astype(np.asarray(reference.obsm[PCA]).dtype)
     if PCA in query.obsm and not _agree(X, query.obsm[PCA]):
         raise ValueError(
             f"query.obsm[{PCA!r}] must be absent or hold the components of the reference, got others: "
@@ -140,34 +144,34 @@ def _components(query: AnnData, reference: AnnData) -> Query:
     return Query(X, missing)
 
 
-def _projected(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+def _project(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
     # One block of dense rows at a time.
     parts = [np.asarray(X[b] @ axes) - mean @ axes for b in blocks(X.shape[0], 4096)]
     return np.concatenate(parts) if parts else np.empty((0, axes.shape[1]))
 
 
 def _check_components(
-    own: Any, mean: np.ndarray, axes: np.ndarray, stored: Any, layer: str | None
+    X: Any, mean: np.ndarray, axes: np.ndarray, stored: Any, layer: str | None
 ) -> None:
     """Raise unless the reference's components match its current expression and axes."""
     stored = np.asarray(stored)
-    rows = np.linspace(0, len(stored) - 1, min(_CHECKED, len(stored))).astype(int)
-    where = "reference.X" if layer is None else f"reference.layers[{layer!r}]"
-    if stored.shape[1] != axes.shape[1] or not _agree(
-        _projected(own[rows], mean, axes), stored[rows]
-    ):
+    rows = np.linspace(0, len(stored) - 1, min(_N_CHECKED, len(stored))).astype(int)
+    name = "reference.X" if layer is None else f"reference.layers[{layer!r}]"
+    if stored.shape[1] != axes.shape[1] or not _agree(_project(X[rows], mean, axes), stored[rows]):
         raise ValueError(
-            f"reference.obsm[{PCA!r}] must follow from {where} and reference.varm['PCs'], got others: "
-            f"{where} has changed since sc.pp.pca. Run it and mercat.tl.mercat again."
+            f"reference.obsm[{PCA!r}] must follow from {name} and reference.varm['PCs'], got others: "
+            f"{name} has changed since sc.pp.pca. Run it and mercat.tl.mercat again."
         )
 
 
 def _agree(a: np.ndarray, b: Any) -> bool:
     b = np.asarray(b)
-    return a.shape == b.shape and bool(np.abs(a - b).max(initial=0) <= _AGREE * np.std(b))
+    return a.shape == b.shape and bool(np.abs(a - b).max(initial=0) <= _TOLERANCE * np.std(b))
 
 
-def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def _match_genes(
+    query: AnnData, reference: AnnData, genes: np.ndarray
+) -> tuple[np.ndarray, list[str]]:
     """Index in the query of each gene of the reference, or -1; and the names of missing ones."""
     for name, adata in (("query", query), ("reference", reference)):
         if not adata.var_names.is_unique:
@@ -176,21 +180,21 @@ def _matched(query: AnnData, reference: AnnData, genes: np.ndarray) -> tuple[np.
                 f"{name}.var_names_make_unique() first."
             )
     names = reference.var_names[genes]
-    at = np.asarray(query.var_names.get_indexer(names))
-    missing = [str(name) for name in names[at < 0]]
-    shown = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
-    if len(names) - len(missing) < _LEAST_GENES * len(names):
+    columns = np.asarray(query.var_names.get_indexer(names))
+    missing = [str(name) for name in names[columns < 0]]
+    examples = ", ".join(missing[:_N_NAMED]) + (", ..." if len(missing) > _N_NAMED else "")
+    if len(names) - len(missing) < _MIN_GENES * len(names):
         raise ValueError(
             f"query must have at least half of the {len(names)} genes of the reference's map, got "
-            f"{len(names) - len(missing)}: {shown} are missing. Do both use the same names (symbols, "
+            f"{len(names) - len(missing)}: {examples} are missing. Do both use the same names (symbols, "
             "Ensembl ids)?"
         )
     if missing:
         logger.warning(
             "%d of the %d genes of the reference's map are missing in the query (%s) and set to their mean.",
-            len(missing), len(names), shown,
+            len(missing), len(names), examples,
         )  # fmt: skip
-    return at, missing
+    return columns, missing
 
 
 def _matrix(adata: AnnData, layer: str | None, name: str) -> Any:
@@ -211,20 +215,20 @@ def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
     types of cells, so a large difference only causes a warning.
     """
     where = "X" if layer is None else f"layers[{layer!r}]"
-    a, b = _some_rows(query), _some_rows(reference)
+    samples = _sample_rows(query), _sample_rows(reference)
     kinds = {
-        "integers, like counts": [bool((x == np.round(x)).all() and x.any()) for x in (a, b)],
-        "negative numbers, like scaled genes": [bool((x < 0).any()) for x in (a, b)],
+        "integers, like counts": [bool((x == np.round(x)).all() and x.any()) for x in samples],
+        "negative numbers, like scaled genes": [bool((x < 0).any()) for x in samples],
     }
-    for kind, (ours, theirs) in kinds.items():
-        if ours != theirs:
-            one, other = ("query", "reference") if ours else ("reference", "query")
+    for kind, (query_is, reference_is) in kinds.items():
+        if query_is != reference_is:
+            first, second = ("query", "reference") if query_is else ("reference", "query")
             raise ValueError(
-                f"query.{where} must be prepared like reference.{where}: {one}.{where} holds {kind}, and "
-                f"{other}.{where} does not. Normalise, log and scale both in the same way."
+                f"query.{where} must be prepared like reference.{where}: {first}.{where} holds {kind}, and "
+                f"{second}.{where} does not. Normalise, log and scale both in the same way."
             )
-    totals = [float(np.median(x.sum(axis=1))) for x in (a, b)]
-    if min(totals) > 0 and max(totals) > _ALIKE * min(totals):
+    totals = [float(np.median(x.sum(axis=1))) for x in samples]
+    if min(totals) > 0 and max(totals) > _MAX_RATIO * min(totals):
         logger.warning(
             "The totals of query.%s, %.3g per cell, differ greatly from those of reference.%s, %.3g: make "
             "sure that both were normalised and logged in the same way.",
@@ -232,10 +236,10 @@ def _check_alike(query: Any, reference: Any, layer: str | None) -> None:
         )  # fmt: skip
 
 
-def _some_rows(X: Any) -> np.ndarray:
-    rows = np.linspace(0, X.shape[0] - 1, min(_COMPARED, X.shape[0])).astype(int)
-    taken = scipy.sparse.csr_array(X)[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
-    return np.asarray(taken, dtype=np.float64)
+def _sample_rows(X: Any) -> np.ndarray:
+    rows = np.linspace(0, X.shape[0] - 1, min(_N_COMPARED, X.shape[0])).astype(int)
+    sample = scipy.sparse.csr_array(X)[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+    return np.asarray(sample, dtype=np.float64)
 
 
 # ------------------------------------------------------------------ neighbours, fit, labels
@@ -257,40 +261,43 @@ def neighborhoods(model: Mercat, reference: Any, query: Any, k: int) -> Neighbor
     """
     spectral = model._placer.spectral
     with Workers(n_threads(model.n_jobs)) as workers:
-        theirs, ours = (
+        reference_hat, query_hat = (
             np.asarray(project_all(spectral, X, workers)).astype(np.float32)
             for X in (reference, query)
         )
-        k = min(k, len(theirs) - 1)
-        search = Search(theirs)
+        k = min(k, len(reference_hat) - 1)
+        search = Search(reference_hat)
 
         def nearest(block: slice) -> tuple[np.ndarray, ...]:
             def part(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-                return in_order(theirs, rows, search(rows, k))
+                return in_order(reference_hat, rows, search(rows, k))
 
-            return in_tiles(part, ours[block])
+            return in_tiles(part, query_hat[block])
 
-        sample = np.linspace(0, len(theirs) - 1, min(_REFERENCE_CELLS, len(theirs))).astype(int)
+        n = len(reference_hat)
+        sample = np.linspace(0, n - 1, min(_N_REFERENCE_CELLS, n)).astype(int)
 
         def reference_distances(block: slice) -> np.ndarray:
             rows = sample[block]
-            found = search(theirs[rows], k, rows)
-            return np.asarray(in_order(theirs, theirs[rows], found)[1].mean(axis=1))
+            neighbors = search(reference_hat[rows], k, rows)
+            _, distances = in_order(reference_hat, reference_hat[rows], neighbors)
+            return np.asarray(distances.mean(axis=1))
 
-        found = list(workers.map(nearest, blocks(len(ours), TILE)))
-        parts = list(workers.map(reference_distances, blocks(len(sample), TILE)))
-        usual = np.sort(np.concatenate(parts))
-    indices, distances = (np.concatenate(part) for part in zip(*found, strict=True))
-    farther = len(usual) - np.searchsorted(usual, distances.mean(axis=1), side="left")
-    return Neighborhoods(indices, (1 + farther) / (1 + len(usual)))
+        query_neighbors = list(workers.map(nearest, blocks(len(query_hat), TILE)))
+        reference_parts = list(workers.map(reference_distances, blocks(len(sample), TILE)))
+        reference_means = np.sort(np.concatenate(reference_parts))
+    indices, distances = (np.concatenate(part) for part in zip(*query_neighbors, strict=True))
+    n_nearer = np.searchsorted(reference_means, distances.mean(axis=1), side="left")
+    n_farther = len(reference_means) - n_nearer
+    return Neighborhoods(indices, (1 + n_farther) / (1 + len(reference_means)))
 
 
 def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
     """The angle loss at each placed row, with landmarks as legs, comparable to `point_loss_`."""
     placer = model._placer
-    against = getattr(placer.against, "anchors", placer.against)
-    turned = normalize(against.Y @ model._rotation.T).astype(np.float32)
-    legs = LossSample(against.X, turned, len(turned), TILE)
+    landmarks = getattr(placer.against, "anchors", placer.against)
+    Y_landmarks = normalize(landmarks.Y @ model._rotation.T).astype(np.float32)
+    legs = LossSample(landmarks.X, Y_landmarks, len(Y_landmarks), TILE)
     with Workers(n_threads(model.n_jobs)) as workers:
         X_hat = np.asarray(project_all(placer.spectral, X, workers)).astype(np.float32)
         parts = workers.map(
@@ -300,25 +307,25 @@ def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
     return np.concatenate(losses)
 
 
-def transferred(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+def transfer_labels(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
     """Most frequent labels of neighbours, as a categorical, and the fractions that have them.
 
     Ties go to the label of the nearer cells. Cells without a label do not vote.
     """
     import pandas as pd
 
-    known = pd.Categorical(labels)
+    categorical = pd.Categorical(labels)
     k = indices.shape[1]
-    votes = known.codes[indices] + 1  # 0: none
+    votes = categorical.codes[indices] + 1  # 0: none
     weight = 1 + 1e-6 * (k - np.arange(k))
-    counts = np.zeros((len(indices), len(known.categories) + 1))
+    counts = np.zeros((len(indices), len(categorical.categories) + 1))
     np.add.at(counts, (np.arange(len(indices))[:, None], votes), weight)
     winner = counts.argmax(axis=1)
-    share = (votes == winner[:, None]).mean(axis=1)
-    chosen = pd.Categorical.from_codes(
-        winner - 1, categories=known.categories, ordered=known.ordered
+    fractions = (votes == winner[:, None]).mean(axis=1)
+    labels_of_query = pd.Categorical.from_codes(
+        winner - 1, categories=categorical.categories, ordered=categorical.ordered
     )
-    return chosen, share
+    return labels_of_query, fractions
 
 
 def label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str]:

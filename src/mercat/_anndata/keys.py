@@ -47,9 +47,9 @@ def require_anndata(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}.")
 
 
-def embedding_keys(adata: AnnData) -> str:
-    """The keys of obsm, in brackets, for messages."""
-    return f"({', '.join(adata.obsm.keys()) or 'which has none'})"
+def key_list(field: Mapping[str, Any]) -> str:
+    """The keys of a field of an AnnData object in parentheses, for messages."""
+    return f"({', '.join(field) or 'which has none'})"
 
 
 def sphere_key(adata: AnnData, basis: str) -> str:
@@ -66,7 +66,7 @@ def sphere_key(adata: AnnData, basis: str) -> str:
                 f"{shape}, and there is no {sphere_of(key)!r}."
             )
     raise ValueError(
-        f"basis must name a key of adata.obsm {embedding_keys(adata)}, got {basis!r}: "
+        f"basis must name a key of adata.obsm {key_list(adata.obsm)}, got {basis!r}: "
         f"run mercat.tl.mercat(adata{'' if basis in (KEY, SHORT) else f', key_added={basis!r}'}) first."
     )
 
@@ -79,19 +79,20 @@ def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
     named = basis if isinstance(basis, Mapping) else {name: name for name in basis}
     if not named:
         raise ValueError("basis must name at least one key of adata.obsm, got none.")
-    found = {}
-    for shown, name in named.items():
-        planar = [key for key in (name, f"X_{name}") if key in adata.obsm]
+    positions = {}
+    for name, basis_key in named.items():
+        planar = [key for key in (basis_key, f"X_{basis_key}") if key in adata.obsm]
         if planar and sphere_of(planar[0]) not in adata.obsm:
             values = np.asarray(adata.obsm[planar[0]])
             if values.ndim == 2 and values.shape[1] == 2:
-                found[str(shown)] = values
+                positions[str(name)] = values
                 continue
-        found[str(shown)] = np.asarray(adata.obsm[sphere_key(adata, name)], dtype=np.float64)
-    return found
+        sphere = adata.obsm[sphere_key(adata, basis_key)]
+        positions[str(name)] = np.asarray(sphere, dtype=np.float64)
+    return positions
 
 
-def checked_key(key_added: Any, adata: AnnData) -> str:
+def check_key(key_added: Any, adata: AnnData) -> str:
     """Return `key_added`, which must not be in use by anything but a map."""
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
         # A slash would create a group in an h5ad file.
@@ -100,16 +101,16 @@ def checked_key(key_added: Any, adata: AnnData) -> str:
         raise ValueError(
             f"key_added must not be {SHORT!r}, which is reserved for the fields of {KEY!r}."
         )
-    kept = adata.uns.get(short_of(key_added))
-    there = [key in adata.obsm for key in (key_added, sphere_of(key_added))]
-    old = np.shape(adata.obsm.get(key_added))[1:] == (3,)  # unit vectors of version 0.1
-    for where, is_map in (
-        ("obsm", old or all(there) or not any(there)),
-        ("uns", kept is None or (isinstance(kept, Mapping) and "n_beyond_map" in kept)),
+    entry = adata.uns.get(short_of(key_added))
+    present = [key in adata.obsm for key in (key_added, sphere_of(key_added))]
+    is_unit_vectors = np.shape(adata.obsm.get(key_added))[1:] == (3,)  # as stored by version 0.1
+    for field, is_map in (
+        ("obsm", is_unit_vectors or all(present) or not any(present)),
+        ("uns", entry is None or (isinstance(entry, Mapping) and "n_beyond_map" in entry)),
     ):
         if not is_map:
             raise ValueError(
                 f"key_added must not be a key that holds something other than a Mercat map, got "
-                f"{key_added!r}, which adata.{where} has."
+                f"{key_added!r}, which adata.{field} has."
             )
     return key_added

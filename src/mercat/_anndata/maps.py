@@ -21,17 +21,17 @@ def write_map(
     adata: AnnData,
     Y: np.ndarray,
     loss: np.ndarray | None,
-    about: dict[str, Any],
+    entry: dict[str, Any],
     *,
     key: str = KEY,
-    like: Mapping[str, Any] | None = None,
+    template: Mapping[str, Any] | None = None,
 ) -> int:
     """Write map and unit vectors to obsm, losses to obs, and other results to uns.
 
-    Returns the number of points in the margin of the map. `like` is the entry ``map`` of another map, whose
-    flat coordinates are used.
+    Returns the number of points in the margin of the map. `template` is the entry ``map`` of another map,
+    whose flat coordinates are used.
     """
-    flat_map = FlatMap.of(Y) if like is None else FlatMap.from_dict(like)
+    flat_map = FlatMap.of(Y) if template is None else FlatMap.from_dict(template)
     flat, moved = flat_map.positions(Y)
     n_beyond = int(moved.sum())
     if np.shape(adata.obsm.get(key))[1:] == (3,):  # version 0.1 named the flat map differently
@@ -42,29 +42,29 @@ def write_map(
     elif loss_column(key) in adata.obs:  # of the previous map
         del adata.obs[loss_column(key)]
     if _about_uncertainty(adata, key) is not None:  # of the previous map
-        forget_uncertainty(adata, key)
-    adata.uns[short_of(key)] = {**about, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
+        remove_uncertainty(adata, key)
+    adata.uns[short_of(key)] = {**entry, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond
 
 
-def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
+def write_uncertainty(adata: AnnData, uncertainty: Any, key: str = KEY) -> None:
     """Write the result of `mercat.uncertainty`: numbers to obs, vectors to obsm, the rest to uns."""
     short = short_of(key)
-    for name, values in found.columns().items():
+    for name, values in uncertainty.columns().items():
         adata.obs[f"{short}_{name}"] = np.asarray(values)
-    adata.obsm[f"{key}_axes"] = np.asarray(found.axes).reshape(adata.n_obs, 6)
-    adata.obsm[f"{key}_alternative"] = np.asarray(found.alternative)
+    adata.obsm[f"{key}_axes"] = np.asarray(uncertainty.axes).reshape(adata.n_obs, 6)
+    adata.obsm[f"{key}_alternative"] = np.asarray(uncertainty.alternative)
     adata.uns[short] = {
         **adata.uns[short],
         "uncertainty": {
-            "stability": found.stability,
-            "n_maps": found.n_maps,
-            "sizes": np.asarray(found.sizes),
+            "stability": uncertainty.stability,
+            "n_maps": uncertainty.n_maps,
+            "sizes": np.asarray(uncertainty.sizes),
         },
     }
 
 
-def forget_uncertainty(adata: AnnData, key: str) -> None:
+def remove_uncertainty(adata: AnnData, key: str) -> None:
     """Remove the fields of `write_uncertainty`."""
     for name in ("axes", "alternative"):
         adata.obsm.pop(f"{key}_{name}", None)
@@ -78,9 +78,9 @@ def forget_uncertainty(adata: AnnData, key: str) -> None:
 def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
     """Read the fields of `write_uncertainty`, or None."""
     short = short_of(key)
-    about = _about_uncertainty(adata, key)
+    entry = _about_uncertainty(adata, key)
     columns = [f"{short}_{name}" in adata.obs for name in UNCERTAINTY_COLUMNS]
-    if about is None or not all(columns) or f"{key}_axes" not in adata.obsm:
+    if entry is None or not all(columns) or f"{key}_axes" not in adata.obsm:
         return None
     from .._uncertainty.record import Uncertainty
 
@@ -92,19 +92,19 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
         places=np.asarray(adata.obsm[sphere_of(key)], dtype=np.float64),
         axes=np.asarray(adata.obsm[f"{key}_axes"], dtype=np.float64).reshape(-1, 2, 3),
         alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
-        stability=float(about["stability"]),
-        n_maps=int(about["n_maps"]),
-        sizes=np.asarray(about.get("sizes", np.full(int(about["n_maps"]), np.nan))),
+        stability=float(entry["stability"]),
+        n_maps=int(entry["n_maps"]),
+        sizes=np.asarray(entry.get("sizes", np.full(int(entry["n_maps"]), np.nan))),
         **numbers,
     )
 
 
 def _about_uncertainty(adata: AnnData, key: str) -> Any:
-    about = adata.uns.get(short_of(key))
-    return about.get("uncertainty") if isinstance(about, Mapping) else None
+    entry = adata.uns.get(short_of(key))
+    return entry.get("uncertainty") if isinstance(entry, Mapping) else None
 
 
-def about_model(model: Any, **params: Any) -> dict[str, Any]:
+def describe_model(model: Any, **params: Any) -> dict[str, Any]:
     """Description of a fitted model for uns; `params` extend or override its parameters."""
     return {
         "params": {**_storable(model.get_params()), **params},
@@ -125,15 +125,15 @@ def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def kept_model(adata: AnnData, key: str, name: str) -> Mercat:
-    """The model of a map, from uns."""
+def stored_model(adata: AnnData, key: str, name: str) -> Mercat:
+    """Unpack the model of a map from uns."""
     where = f"{name}.uns[{short_of(key)!r}]['model']"
-    return unpack(_kept(adata, key, name, "model"), where)
+    return unpack(_stored(adata, key, name, "model"), where)
 
 
-def kept_params(adata: AnnData, key: str, name: str) -> Mapping[str, Any]:
-    """The parameters of a map, from uns."""
-    params = _kept(adata, key, name, "params")
+def stored_params(adata: AnnData, key: str, name: str) -> Mapping[str, Any]:
+    """Read the parameters of a map from uns."""
+    params = _stored(adata, key, name, "params")
     if not isinstance(params, Mapping) or "use_rep" not in params:
         raise ValueError(
             f"{name}.uns[{short_of(key)!r}]['params'] must be a dict with 'use_rep', got {params!r}: run "
@@ -142,14 +142,14 @@ def kept_params(adata: AnnData, key: str, name: str) -> Mapping[str, Any]:
     return params
 
 
-def _kept(adata: AnnData, key: str, name: str, field: str) -> Any:
+def _stored(adata: AnnData, key: str, name: str, field: str) -> Any:
     """A field of the entry of a map in uns."""
-    about = adata.uns.get(short_of(key))
-    if not isinstance(about, Mapping) or field not in about:
-        prepared = isinstance(about, Mapping) and about.get("prepared")
-        why = f", as its data were prepared by the command line ({prepared})" if prepared else ""
+    entry = adata.uns.get(short_of(key))
+    if not isinstance(entry, Mapping) or field not in entry:
+        prepared = isinstance(entry, Mapping) and entry.get("prepared")
+        reason = f", as its data were prepared by the command line ({prepared})" if prepared else ""
         raise ValueError(
-            f"{name}.uns[{short_of(key)!r}] must hold the {field} of the map, got none{why}: run "
+            f"{name}.uns[{short_of(key)!r}] must hold the {field} of the map, got none{reason}: run "
             f"mercat.tl.mercat({name}) again."
         )
-    return about[field]
+    return entry[field]

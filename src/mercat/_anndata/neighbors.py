@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
 NEIGHBORS = "neighbors"  # scanpy's default key
-_FEW_GENES = 50  # up to this many genes, scanpy searches for neighbours in X
+_MAX_GENES_IN_X = 50  # up to this many genes, scanpy searches for neighbours in X
 _ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
-_MOST_LOST = 0.05  # fraction of the edges that may be missing, such as those between duplicates
-_EDGES = 1000  # edges whose lengths are compared with the distances in the data
-_MATCH = 0.01  # relative difference within which lengths match
-_MOST_OTHERS = 0.05  # fraction of the edges whose lengths may differ by more
+_MAX_LOST = 0.05  # fraction of the edges that may be missing, such as those between duplicates
+_N_EDGES = 1000  # edges whose lengths are compared with the distances in the data
+_LENGTH_TOLERANCE = 0.01  # relative difference within which lengths match
+_MAX_MISMATCHED = 0.05  # fraction of the edges whose lengths may differ by more
 
 
 class Graph(NamedTuple):
@@ -42,14 +42,14 @@ def neighbors_graph(
     record = record if isinstance(record, Mapping) else {}
     key = str(record.get("distances_key", "distances"))
     if neighbors_key is not None and not (record and key in adata.obsp):
-        made = [
+        known_keys = [
             str(name)
             for name, entry in adata.uns.items()
             if isinstance(entry, Mapping) and "distances_key" in entry
         ]
         raise ValueError(
             "neighbors_key must be a key of adata.uns under which sc.pp.neighbors stored its results "
-            f"({', '.join(made) or 'there is none'}), got {neighbors_key!r}."
+            f"({', '.join(known_keys) or 'there is none'}), got {neighbors_key!r}."
         )
     graph = adata.obsp.get(key)
     if not scipy.sparse.issparse(graph):  # none, or a dense one: all are neighbours
@@ -65,11 +65,11 @@ def _misfit(
 ) -> str:
     """Why a graph with these parameters does not fit the rows X; empty if it does."""
     if params:
-        of = _source_of(adata, params)
-        if of != source:
-            return f"are those of {of}, and {source} is embedded"
+        representation = _source_of(adata, params)
+        if representation != source:
+            return f"are those of {representation}, and {source} is embedded"
         n_pcs = params.get("n_pcs")
-        if n_pcs and of in adata.obsm and int(n_pcs) != X.shape[1]:
+        if n_pcs and representation in adata.obsm and int(n_pcs) != X.shape[1]:
             return f"are those of {n_pcs} components (n_pcs={n_pcs}), and {X.shape[1]} are embedded"
     graph_metric = _standard_name(params.get("metric", "euclidean"))
     if graph_metric != _standard_name(metric):
@@ -78,7 +78,7 @@ def _misfit(
     expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
     if degree.min(initial=1) == 0:
         return f"leave {int((degree == 0).sum())} cells without neighbours, as if cells had been removed"
-    if degree.mean() < (1 - _MOST_LOST) * expected:
+    if degree.mean() < (1 - _MAX_LOST) * expected:
         return (
             f"are {degree.mean():.1f} per cell instead of {expected}, as if cells had been removed"
         )
@@ -91,7 +91,7 @@ def _source_of(adata: AnnData, params: Mapping[str, Any]) -> str:
     """The representation in which scanpy searched for neighbours."""
     if params.get("use_rep"):
         return str(params["use_rep"])
-    return "X" if params.get("n_pcs") == 0 or adata.n_vars <= _FEW_GENES else "X_pca"
+    return "X" if params.get("n_pcs") == 0 or adata.n_vars <= _MAX_GENES_IN_X else "X_pca"
 
 
 def _standard_name(metric: Any) -> Any:
@@ -117,17 +117,17 @@ def _lengths_match(graph: Any, X: Any, metric: Any) -> bool:
     """Whether the entries of a graph are distances between the rows X, checked on a sample."""
     entries = graph.tocoo()
     edges = np.flatnonzero(entries.row != entries.col)
-    if len(edges) > _EDGES:
-        edges = edges[np.random.default_rng(0).choice(len(edges), _EDGES, replace=False)]
+    if len(edges) > _N_EDGES:
+        edges = edges[np.random.default_rng(0).choice(len(edges), _N_EDGES, replace=False)]
     name = "cityblock" if metric == "manhattan" else metric
     distance = name if callable(name) else getattr(scipy.spatial.distance, name)
     ends = (_dense(X, index[edges]) for index in (entries.row, entries.col))
     expected = np.array([float(distance(a, b)) for a, b in zip(*ends, strict=True)])
-    gap = np.abs(entries.data[edges] - expected)
-    unit = np.maximum(expected, np.median(expected))  # rounding of short distances is absolute
-    return bool(np.mean(gap > _MATCH * unit) <= _MOST_OTHERS)
+    error = np.abs(entries.data[edges] - expected)
+    scale = np.maximum(expected, np.median(expected))  # rounding of short distances is absolute
+    return bool(np.mean(error > _LENGTH_TOLERANCE * scale) <= _MAX_MISMATCHED)
 
 
 def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
-    taken = X.tocsr()[rows].toarray() if scipy.sparse.issparse(X) else np.asarray(X)[rows]
-    return np.asarray(taken, dtype=np.float64)
+    X_rows = X.tocsr()[rows].toarray() if scipy.sparse.issparse(X) else np.asarray(X)[rows]
+    return np.asarray(X_rows, dtype=np.float64)

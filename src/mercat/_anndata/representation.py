@@ -9,7 +9,7 @@ import scipy.sparse
 
 from .._data.checks import check_integer, not_finite
 from .._data.sparse import check_sparse
-from .keys import embedding_keys
+from .keys import key_list
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -55,7 +55,9 @@ def rows_to_embed(
                 f"layer must be None if use_rep is given, got {layer!r} and use_rep={use_rep!r}."
             )
         if layer not in adata.layers:
-            raise ValueError(f"layer must be one of {list(adata.layers)}, got {layer!r}.")
+            raise ValueError(
+                f"layer must be a key of adata.layers {key_list(adata.layers)}, got {layer!r}."
+            )
         source, X, where = layer, adata.layers[layer], f"adata.layers[{layer!r}]"
     else:
         source, X, where = _named_representation(adata, "X" if n_pcs == 0 else use_rep)
@@ -72,7 +74,7 @@ def _named_representation(adata: AnnData, use_rep: str | None) -> tuple[str, Any
     except KeyError as error:
         or_X = "" if adata.X is None else "'X', "
         raise ValueError(
-            f"use_rep must be {or_X}a key of adata.obsm {embedding_keys(adata)} or of adata.layers, got "
+            f"use_rep must be {or_X}a key of adata.obsm {key_list(adata.obsm)} or of adata.layers, got "
             f"{error}."
         ) from None
 

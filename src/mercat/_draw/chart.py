@@ -15,12 +15,12 @@ from .window import Window
 
 Floats = NDArray[np.float64]
 
-_LINE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
-_TEXT = "#5A6570"
-_SMALL = "x-small"
-# Minimum distance of tick labels below a map: this fraction of its width, and this many points.
-_LABELS_APART, _LABEL_WIDTH = 0.08, 27
-# Enlargement relative to the equator; the first row with three labels on the map is used.
+_LINE_STYLE = {"color": "#B8C0C8", "linewidth": 0.5, "zorder": 1.0, "label": "_graticule"}
+_TEXT_COLOR = "#5A6570"
+_SMALL_FONT = "x-small"
+# Minimum distance of tick labels below a map, as a fraction of its width and in points.
+_LABEL_GAP, _LABEL_WIDTH = 0.08, 27
+# Labels of the scale of stretch, relative to the equator: the first row with three on the map is used.
 _STRETCHES = (
     (1, 1.5, 2, 3, 5, 10),
     (1, 1.1, 1.25, 1.5, 2),
@@ -38,7 +38,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     """
     if lookup(projection).azimuthal:
         longitude, latitude = to_lonlat(normalize(Y.mean(axis=0, keepdims=True)))
-        return _tens(longitude[0]), _tens(latitude[0])
+        return _nearest_ten(longitude[0]), _nearest_ten(latitude[0])
     longitude, _ = to_lonlat(Y)
     # Points near the poles are close to every meridian and do not count.
     weight = np.hypot(Y[:, 0], Y[:, 1])
@@ -55,7 +55,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     return float((10 * seam) % 360 - 180), 0.0
 
 
-def _tens(angle: float) -> float:
+def _nearest_ten(angle: float) -> float:
     return float(10 * np.rint(np.rad2deg(angle) / 10)) + 0.0
 
 
@@ -63,7 +63,7 @@ def draw_frame(
     ax: Any,
     projection: str,
     center: Sequence[float],
-    shown: Window,
+    window: Window,
     *,
     plain: bool = False,
     stretch: bool = True,
@@ -72,61 +72,61 @@ def draw_frame(
 
     A `plain` map has no lines and tick labels; `stretch` draws the scale of Mercator's stretch.
     """
-    kind = lookup(projection)
-    notes = [] if kind.unbounded else [describe_center(center)]
+    geometry = lookup(projection)
+    notes = [] if geometry.unbounded else [describe_center(center)]
     if plain:
-        if kind.two_sided:
+        if geometry.two_sided:
             _draw_shading(ax)
-        _set_limits(ax, shown)
+        _set_limits(ax, window)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines[:].set_visible(False)
         return notes
-    if not kind.unbounded:
-        _draw_rim(ax, projection, framed=not shown.whole)
-    if kind.unbounded or not shown.whole:
-        _draw_edges(ax, projection, center, shown)
-    elif not kind.rim_is_point:
-        _name_parallels(ax, projection, center)
-    if kind.unbounded and stretch and not is_narrow(ax):
-        _draw_stretch(ax, shown.low[1], shown.high[1])
-    ax.plot(*graticule(projection, center, shown).T, solid_capstyle="butt", **_LINE)
-    _set_limits(ax, shown)
+    if not geometry.unbounded:
+        _draw_rim(ax, projection, framed=not window.whole)
+    if geometry.unbounded or not window.whole:
+        _label_edges(ax, projection, center, window)
+    elif not geometry.rim_is_point:
+        _label_parallels(ax, projection, center)
+    if geometry.unbounded and stretch and not is_narrow(ax):
+        _draw_stretch(ax, window.low[1], window.high[1])
+    ax.plot(*graticule(projection, center, window).T, solid_capstyle="butt", **_LINE_STYLE)
+    _set_limits(ax, window)
     return notes
 
 
-def _set_limits(ax: Any, shown: Window) -> None:
-    ax.set_xlim(shown.low[0], shown.high[0])
-    ax.set_ylim(shown.low[1], shown.high[1])
+def _set_limits(ax: Any, window: Window) -> None:
+    ax.set_xlim(window.low[0], window.high[0])
+    ax.set_ylim(window.low[1], window.high[1])
     ax.set_aspect("equal")
 
 
-def draw_plane(ax: Any, shown: Window) -> None:
+def draw_plane(ax: Any, window: Window) -> None:
     """Set up the axes for an embedding in the plane, without units."""
-    _set_limits(ax, shown)
+    _set_limits(ax, window)
     ax.set_xticks([])
     ax.set_yticks([])
     _style_ticks(ax)
 
 
-def graticule(projection: str, center: Sequence[float], shown: Window) -> Floats:
+def graticule(projection: str, center: Sequence[float], window: Window) -> Floats:
     """Meridians and parallels in a window of the map.
 
     Rows of NaN separate the lines.
     """
-    fine = np.deg2rad(np.linspace(-180, 180, 1441))
+    longitudes = np.deg2rad(np.linspace(-180, 180, 1441))
     # Meridians end before the poles, where they would overlap.
-    short = np.deg2rad(np.linspace(-88, 88, 705))
-    around = np.arange(0, 360, shown.step)
+    latitudes = np.deg2rad(np.linspace(-88, 88, 705))
+    meridians = np.arange(0, 360, window.step)
     lines = [
-        from_lonlat(fine, np.full(len(fine), lat))
-        for lat in np.deg2rad(_parallels(projection, shown.step))
+        from_lonlat(longitudes, np.full(len(longitudes), lat))
+        for lat in np.deg2rad(_parallels(projection, window.step))
     ]
-    lines += [from_lonlat(np.full(len(short), lon), short) for lon in np.deg2rad(around)]
+    lines += [from_lonlat(np.full(len(latitudes), lon), latitudes) for lon in np.deg2rad(meridians)]
     pieces = [np.full((1, 2), np.nan)]
     for line in lines:
         P = project(line, projection, center=center)
-        P[~shown.near(P)] = np.nan
+        P[~window.near(P)] = np.nan
         if lookup(projection).two_sided:
             P[np.linalg.norm(inverse(P, projection, center=center) - line, axis=1) > 1e-6] = np.nan
         if np.isnan(P).all():
@@ -145,64 +145,68 @@ def _parallels(projection: str, step: float) -> Floats:
     return np.concatenate([-north[::-1], [0], north])
 
 
-def _draw_edges(ax: Any, projection: str, center: Sequence[float], shown: Window) -> None:
+def _label_edges(ax: Any, projection: str, center: Sequence[float], window: Window) -> None:
     """Name the parallels along the left edge and the meridians along the bottom."""
-    every = shown.step * (2 if _is_small(ax) else 1)
-    v = np.linspace(shown.low[1], shown.high[1], 2001)
-    left = inverse(np.column_stack([np.full(2001, shown.low[0]), v]), projection, center=center)
-    there = np.isfinite(left[:, 0])  # the window may extend beyond the rim of the map
-    _, latitude = to_lonlat(left[there])
-    found = crossings(v[there], np.rad2deg(latitude), _parallels(projection, every))
-    at, levels = _apart(*found, 0.03 * shown.size[1])
-    ax.set_yticks(at, [_degrees(level, "N", "S") for level in levels])
+    spacing = window.step * (2 if _is_small(ax) else 1)
+    v = np.linspace(window.low[1], window.high[1], 2001)
+    left = inverse(np.column_stack([np.full(2001, window.low[0]), v]), projection, center=center)
+    on_map = np.isfinite(left[:, 0])  # the window may extend beyond the rim of the map
+    _, latitude = to_lonlat(left[on_map])
+    labels = crossings(v[on_map], np.rad2deg(latitude), _parallels(projection, spacing))
+    positions, levels = _drop_close(*labels, 0.03 * window.size[1])
+    ax.set_yticks(positions, [_degrees(level, "N", "S") for level in levels])
 
-    u = np.linspace(shown.low[0], shown.high[0], 2001)
-    bottom = inverse(np.column_stack([u, np.full(2001, shown.low[1])]), projection, center=center)
-    there = np.isfinite(bottom[:, 0])
-    longitude, _ = to_lonlat(bottom[there])
+    u = np.linspace(window.low[0], window.high[0], 2001)
+    bottom = inverse(np.column_stack([u, np.full(2001, window.low[1])]), projection, center=center)
+    on_map = np.isfinite(bottom[:, 0])
+    longitude, _ = to_lonlat(bottom[on_map])
     # Steps of more than half a turn are jumps from 180 to -180 degrees.
     degrees = np.rad2deg(np.unwrap(longitude))
-    every *= 2 if shown.whole else 1
-    meridians = np.arange(-720, 720 + every, every)
-    least = max(_LABELS_APART, _LABEL_WIDTH / (ax.bbox.width * 72 / ax.figure.dpi))
-    at, levels = _apart(*crossings(u[there], degrees, meridians), least * shown.size[0])
-    ax.set_xticks(at, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
+    spacing *= 2 if window.whole else 1
+    meridians = np.arange(-720, 720 + spacing, spacing)
+    min_gap = max(_LABEL_GAP, _LABEL_WIDTH / (ax.bbox.width * 72 / ax.figure.dpi))
+    positions, levels = _drop_close(
+        *crossings(u[on_map], degrees, meridians), min_gap * window.size[0]
+    )
+    ax.set_xticks(positions, [_degrees((level + 180) % 360 - 180, "E", "W") for level in levels])
     _style_ticks(ax)
 
 
-def _apart(at: list[float], levels: list[float], least: float) -> tuple[list[float], list[float]]:
-    """Leave out tick labels that would overlap the previous one, where lines are dense near a rim."""
-    kept: list[tuple[float, float]] = []
-    for where, level in sorted(zip(at, levels, strict=True)):
-        if not kept or where - kept[-1][0] >= least:
-            kept.append((where, level))
-    return [where for where, _ in kept], [level for _, level in kept]
+def _drop_close(
+    positions: list[float], levels: list[float], min_gap: float
+) -> tuple[list[float], list[float]]:
+    """Leave out tick labels that would overlap the previous one, as near a rim, where lines are dense."""
+    labels: list[tuple[float, float]] = []
+    for position, level in sorted(zip(positions, levels, strict=True)):
+        if not labels or position - labels[-1][0] >= min_gap:
+            labels.append((position, level))
+    return [position for position, _ in labels], [level for _, level in labels]
 
 
 def crossings(x: Floats, y: Floats, levels: NDArray[Any]) -> tuple[list[float], list[float]]:
     """Positions along x where the curve y crosses a level, and these levels."""
-    found: list[tuple[float, float]] = []
+    pairs: list[tuple[float, float]] = []
     for level in levels if len(y) else []:
         # Rounding must not hide a level that the curve starts or ends on.
         gap = np.where(np.abs(y - level) < 1e-9, 0.0, y - level)
-        hits = np.flatnonzero((gap[:-1] == 0) | (gap[:-1] * gap[1:] < 0))
-        found += [
+        segments = np.flatnonzero((gap[:-1] == 0) | (gap[:-1] * gap[1:] < 0))
+        pairs += [
             (float(x[k] + (x[k + 1] - x[k]) * gap[k] / (gap[k] - gap[k + 1])), float(level))
-            for k in hits
+            for k in segments
             if gap[k] != gap[k + 1]
         ]
         if gap[-1] == 0:
-            found.append((float(x[-1]), float(level)))
-    return [at for at, _ in found], [level for _, level in found]
+            pairs.append((float(x[-1]), float(level)))
+    return [position for position, _ in pairs], [level for _, level in pairs]
 
 
 def _draw_stretch(ax: Any, bottom: float, top: float) -> None:
     """Draw the scale of Mercator's stretch along the right edge."""
     rows = [_stretches(row[::2] if _is_small(ax) else row, bottom, top) for row in _STRETCHES]
-    at, names = max(rows, key=lambda row: min(len(set(row[1])), 3))
+    heights, names = max(rows, key=lambda row: min(len(set(row[1])), 3))
     right = ax.secondary_yaxis("right")
-    right.set_yticks(at, names)
-    right.set_ylabel("stretch", fontsize=_SMALL, color=_TEXT)
+    right.set_yticks(heights, names)
+    right.set_ylabel("stretch", fontsize=_SMALL_FONT, color=_TEXT_COLOR)
     _style_ticks(right)
 
 
@@ -210,13 +214,13 @@ def _stretches(
     factors: Sequence[float], bottom: float, top: float
 ) -> tuple[list[float], list[str]]:
     """Heights from `bottom` to `top` at which Mercator stretches by one of the factors, and these factors."""
-    found = [
+    marks = [
         (float(side * np.arccosh(factor)), f"\N{MULTIPLICATION SIGN}{factor:g}")
         for factor in factors
         for side in ((1,) if factor == 1 else (-1, 1))
     ]
-    found = [(at, name) for at, name in found if bottom <= at <= top]
-    return [at for at, _ in found], [name for _, name in found]
+    marks = [(height, name) for height, name in marks if bottom <= height <= top]
+    return [height for height, _ in marks], [name for _, name in marks]
 
 
 def _is_small(ax: Any) -> bool:
@@ -230,9 +234,12 @@ def is_narrow(ax: Any) -> bool:
 
 
 def _style_ticks(ax: Any) -> None:
-    ax.tick_params(labelsize=_SMALL, labelcolor=_TEXT, color=_LINE["color"], length=2.5, width=0.5)
+    color = _LINE_STYLE["color"]
+    ax.tick_params(
+        labelsize=_SMALL_FONT, labelcolor=_TEXT_COLOR, color=color, length=2.5, width=0.5
+    )
     for spine in ax.spines.values():
-        spine.set(color=_LINE["color"], linewidth=0.6)
+        spine.set(color=color, linewidth=0.6)
 
 
 def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
@@ -251,15 +258,15 @@ def _draw_rim(ax: Any, projection: str, *, framed: bool) -> None:
         ax.patch.set_visible(False)
 
 
-def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
+def _label_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
     """Write the latitudes outside the left half of the rim."""
     edge = lookup(projection).rim()
     assert edge is not None
     left = edge[edge[:, 0] < -1e-6]
     left = left[np.argsort(left[:, 1])]
     _, latitude = to_lonlat(inverse(left * (1 - 1e-7), projection, center=center))
-    at, levels = crossings(left[:, 1], np.rad2deg(latitude), _parallels(projection, 30))
-    for v, level in zip(at, levels, strict=True):
+    heights, levels = crossings(left[:, 1], np.rad2deg(latitude), _parallels(projection, 30))
+    for v, level in zip(heights, levels, strict=True):
         u = np.interp(v, left[:, 1], left[:, 0])
         if u > 0.25 * edge[:, 0].min():  # at the top or bottom, centred
             continue
@@ -270,8 +277,8 @@ def _name_parallels(ax: Any, projection: str, center: Sequence[float]) -> None:
             textcoords="offset points",
             ha="right",
             va="center",
-            fontsize=_SMALL,
-            color=_TEXT,
+            fontsize=_SMALL_FONT,
+            color=_TEXT_COLOR,
             annotation_clip=True,
         )
 
@@ -297,7 +304,7 @@ def write_note(ax: Any, sentences: Sequence[str]) -> None:
     if not sentences:
         return
     ax.apply_aspect()
-    label = ax.set_xlabel("", loc="left", fontsize=_SMALL, color=_TEXT, parse_math=False)
+    label = ax.set_xlabel("", loc="left", fontsize=_SMALL_FONT, color=_TEXT_COLOR, parse_math=False)
     # A letter is about half as wide as the font is high.
     letters = ax.bbox.width * 72 / ax.figure.dpi / (0.52 * label.get_fontsize())
     label.set_text(textwrap.fill(" ".join(sentences), max(int(letters), 24)))

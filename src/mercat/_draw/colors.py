@@ -23,19 +23,19 @@ from .palette import MISSING, OKABE_ITO, categorical
 Floats = NDArray[np.float64]
 _DATES = (np.datetime64, datetime.date)  # datetime and pandas' Timestamp are subclasses
 _NUMBERS = (np.bool_, Real, Decimal)
-_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # invalid as values of a column
+_CONTAINERS = (list, tuple, set, frozenset, dict, np.ndarray)  # not accepted as values of a column
 
 
 @dataclass
 class Categories:
-    """Groups by name; code -1 means missing, or `rest`."""
+    """Groups by name; points with the code -1 are missing, or in no group, and labelled `missing_label`."""
 
     codes: NDArray[np.intp]
     names: list[str]
     title: str | None = None
     colors: Floats = field(default_factory=lambda: np.empty((0, 4)))
     missing_color: Any = MISSING
-    rest: str = "missing"
+    missing_label: str = "missing"
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -64,13 +64,13 @@ class Categories:
         return [to_hex(color) for color in self.colors]
 
     def only(self, groups: Sequence[str]) -> Categories:
-        """Keep only these groups; all others become `rest`."""
+        """Keep only these groups; points of all others are labelled "other"."""
         unknown = [name for name in groups if name not in self.names]
         if unknown:
             raise ValueError(f"groups must be among {self.names}, got {unknown[0]!r}.")
-        kept = np.isin(np.arange(len(self.names)), [self.names.index(name) for name in groups])
-        codes = np.where((self.codes >= 0) & kept[self.codes], self.codes, -1)
-        return replace(self, codes=codes, rest="other")
+        is_kept = np.isin(np.arange(len(self.names)), [self.names.index(name) for name in groups])
+        codes = np.where((self.codes >= 0) & is_kept[self.codes], self.codes, -1)
+        return replace(self, codes=codes, missing_label="other")
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Scale:
     limits: tuple[float, float] = (0.0, 1.0)
     center: float | None = None
     missing_color: Any = MISSING
-    rest: str = "missing"
+    missing_label: str = "missing"
     dates: bool = False
 
     @property
@@ -119,7 +119,7 @@ class Single:
     colors: Floats
     title: None = None
     missing_color: Any = MISSING
-    rest: str = "missing"
+    missing_label: str = "missing"
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -132,7 +132,7 @@ class Single:
 Coloring = Categories | Scale | Single
 
 
-def coloring(
+def make_coloring(
     color: Any,
     n: int,
     *,
@@ -144,38 +144,39 @@ def coloring(
     if color is None or isinstance(color, str):
         if palette is not None:
             raise ValueError("palette needs a color with a value for each point.")
-        return Single(np.tile(rgba_of(color or OKABE_ITO[0], "color"), (n, 1)))
-    column = read(color, n, name)
+        rule = "be a value for each point, or a colour that matplotlib knows"
+        return Single(np.tile(rgba_of(color or OKABE_ITO[0], rule=rule), (n, 1)))
+    column = read_column(color, n, name)
     if isinstance(column, Categories):
         if limits is not None:
             raise ValueError("limits needs a color of numbers, got categories.")
-        return paint(column, palette)
-    return scale(column, palette, limits)
+        return color_categories(column, palette)
+    return color_numbers(column, palette, limits)
 
 
-def paint(column: Categories, palette: Any) -> Categories:
-    """The categories in the colours of a palette."""
+def color_categories(column: Categories, palette: Any) -> Categories:
+    """Give the categories the colours of a palette."""
     return replace(column, colors=_category_colors(column, palette))
 
 
-def scale(column: Scale, palette: Any, limits: tuple[Any, Any] | None) -> Scale:
-    """The numbers along a colour map, between limits."""
+def color_numbers(column: Scale, palette: Any, limits: tuple[Any, Any] | None) -> Scale:
+    """Give the numbers a colour map and its limits."""
     if column.dates and limits is not None:
         limits = tuple(to_days(limits))
     return replace(column, cmap=_colormap(palette), limits=_limits(column.values, limits))
 
 
-def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
+def read_column(values: Any, n: int, name: str = "color") -> Categories | Scale:
     """A column of n values as `Categories` or `Scale`, without colours."""
     title = getattr(values, "name", None)
     title = title if isinstance(title, str) and title else None
-    given = declared_categories(values)
-    entries = given[0] if given else _entries(values, name)
+    declared = declared_categories(values)
+    entries = declared[0] if declared else _entries(values, name)
     if entries.ndim != 1 or len(entries) != n:
         got = len(entries) if entries.ndim == 1 else f"shape {entries.shape}"
         raise ValueError(f"{name} must have one value for each of the {n} points, got {got}.")
-    if given:
-        return Categories(*given, title)
+    if declared:
+        return Categories(*declared, title)
     missing = np.isnat(entries) if entries.dtype.kind in "mM" else is_missing(entries)
     known = entries[~missing]
     kinds = {entries.dtype.type} if entries.dtype.kind != "O" else {type(entry) for entry in known}
@@ -204,8 +205,10 @@ def read(values: Any, n: int, name: str = "color") -> Categories | Scale:
 
 def _is_unsupported(kind: type) -> bool:
     """Whether objects of a type cannot be categories: containers, and objects without a string form."""
-    nameless = all(getattr(kind, how) is getattr(object, how) for how in ("__repr__", "__str__"))
-    return nameless or issubclass(kind, (*_CONTAINERS, np.complexfloating, complex))
+    no_string_form = all(
+        getattr(kind, method) is getattr(object, method) for method in ("__repr__", "__str__")
+    )
+    return no_string_form or issubclass(kind, (*_CONTAINERS, np.complexfloating, complex))
 
 
 def to_days(dates: Any) -> Floats:
@@ -227,14 +230,14 @@ def _by_name(known: NDArray[Any], missing: NDArray[np.bool_], title: str | None)
 def _entries(values: Any, name: str) -> NDArray[Any]:
     """The column as a NumPy array, of numbers if possible, else of objects."""
     library = type(values).__module__.partition(".")[0]
-    missing = {"pandas": "isna", "polars": "is_null"}.get(library)
+    null_mask_method = {"pandas": "isna", "polars": "is_null"}.get(library)
     # Data frames convert integers with missing values to floats.
-    if missing and len(values.shape) == 1 and getattr(values, missing)().any():
+    if null_mask_method and len(values.shape) == 1 and getattr(values, null_mask_method)().any():
         values = list(values)
     try:
         # NumPy converts a list of text and NaN to text.
-        boxed = isinstance(values, list | tuple)
-        entries = np.asarray(values, dtype=object if boxed else None)
+        is_sequence = isinstance(values, list | tuple)
+        entries = np.asarray(values, dtype=object if is_sequence else None)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a column of values: {error}") from error
     return entries.astype(object) if entries.dtype.kind in "UT" else entries
@@ -245,13 +248,13 @@ def _category_colors(column: Categories, palette: Any) -> Floats:
     if palette is None:
         return np.array([rgba_of(color) for color in categorical(len(names))]).reshape(-1, 4)
     if isinstance(palette, Mapping):
-        chosen = {str(name): color for name, color in palette.items()}
-        absent = [names[code] for code in column.present if names[code] not in chosen]
+        by_name = {str(name): color for name, color in palette.items()}
+        absent = [names[code] for code in column.present if names[code] not in by_name]
         if absent:
             raise ValueError(
                 f"palette must have a colour for each category, got none for {absent}."
             )
-        colors = [chosen.get(name, MISSING) for name in names]
+        colors = [by_name.get(name, MISSING) for name in names]
     else:
         colors = _listed(palette, len(names))
         if len(colors) < len(names):
@@ -259,18 +262,20 @@ def _category_colors(column: Categories, palette: Any) -> Floats:
                 f"palette must have at least {len(names)} colours, one for each category, "
                 f"got {len(colors)}."
             )
-    return np.array([rgba_of(color, "palette") for color in colors[: len(names)]]).reshape(-1, 4)
+    return np.array(
+        [rgba_of(color, "each colour of palette") for color in colors[: len(names)]]
+    ).reshape(-1, 4)
 
 
 def _listed(palette: Any, n: int) -> list[Any]:
-    """The colours of a list, or n colours of a colour map: its own, or evenly spaced."""
+    """The colours of a list, of a short colour map such as "tab20", or n evenly spaced ones of another."""
     from matplotlib.colors import Colormap, ListedColormap
 
     if not isinstance(palette, str | Colormap):
         return list(palette)
     cmap = _colormap(palette)
-    own = isinstance(cmap, ListedColormap) and cmap.N < 256  # for categories, such as "tab20"
-    return list(cmap(np.arange(cmap.N) if own else np.linspace(0, 1, n)))
+    has_own_colors = isinstance(cmap, ListedColormap) and cmap.N < 256
+    return list(cmap(np.arange(cmap.N) if has_own_colors else np.linspace(0, 1, n)))
 
 
 def _colormap(palette: Any) -> Any:
@@ -298,8 +303,8 @@ def _limits(values: Floats, limits: tuple[Any, Any] | None) -> tuple[float, floa
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         if low < high:
             return low, high
-        around = 0.1 * abs(low) or 0.1  # a single value is in the middle of its scale
-        return low - around, high + around
+        half_width = 0.1 * abs(low) or 0.1  # a single value is in the middle of its scale
+        return low - half_width, high + half_width
     try:
         low, high = (float(limit) for limit in limits)
     except (TypeError, ValueError):
@@ -309,13 +314,13 @@ def _limits(values: Floats, limits: tuple[Any, Any] | None) -> tuple[float, floa
     return low, high
 
 
-def rgba_of(color: Any, name: str = "color") -> Floats:
-    """The four channels of a colour that matplotlib knows."""
+def rgba_of(
+    color: Any, name: str = "color", rule: str = "be a colour that matplotlib knows"
+) -> Floats:
+    """The four channels of a colour; a ValueError names the parameter and its rule."""
     from matplotlib.colors import to_rgba
 
     try:
         return np.array(to_rgba(color))
     except ValueError:
-        raise ValueError(
-            f"{name} must hold colours that matplotlib knows, got {color!r}."
-        ) from None
+        raise ValueError(f"{name} must {rule}, got {color!r}.") from None

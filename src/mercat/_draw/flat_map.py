@@ -1,7 +1,7 @@
 """A flat map for other programs, such as scanpy, which fit the axes to all points.
 
-It is a Mercator map, cut where the fewest points are. Far points are moved inwards into a margin, the farther
-the more, so that most points fill the frame, none is cut off, and their order along each axis is unchanged.
+It is a Mercator map, cut where the fewest points are. Far points are moved inwards into a margin, in
+unchanged order along each axis, so that most points fill the frame and none is cut off.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .window import FILLED, MERCATOR_TOP, central_box
 Floats = NDArray[np.float64]
 
 _MATPLOTLIB_MARGIN = 0.05  # matplotlib's margin on each side, relative to the extent of the points
-_LEAST = 1e-3  # smallest margin, in radians
+_MIN_MARGIN = 1e-3  # smallest margin, in radians
 
 
 @dataclass(frozen=True)
 class FlatMap:
     """Centre of a flat map, and the start of its margin.
 
-    A coordinate u beyond `high` is drawn at ``high + margin * t / (1 + t)``, t = (u - high) / margin, and one
-    below `low` likewise; all others at u itself.
+    A coordinate u above `high` is drawn at ``high + margin * t / (1 + t)`` with t = (u - high) / margin, one
+    below `low` likewise, and all others at u.
     """
 
     center: float  # its longitude, in degrees
@@ -44,7 +44,7 @@ class FlatMap:
         inside = np.clip(P, -MERCATOR_TOP, MERCATOR_TOP)
         low, high = central_box(inside)
         margin = np.maximum(
-            (1 / FILLED / (1 + 2 * _MATPLOTLIB_MARGIN) - 1) / 4 * (high - low), _LEAST
+            (1 / FILLED / (1 + 2 * _MATPLOTLIB_MARGIN) - 1) / 4 * (high - low), _MIN_MARGIN
         )
         # A side needs no margin if all points fit into the space around most of them.
         fits_low, fits_high = P.min(axis=0) >= low - 2 * margin, P.max(axis=0) <= high + 2 * margin
@@ -58,11 +58,11 @@ class FlatMap:
     def positions(self, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Positions of unit vectors, and a mask of those moved inwards."""
         P = _mercator(Y, self.center)
-        kept = np.clip(P, self.low, self.high)
-        beyond = P - kept
+        clipped = np.clip(P, self.low, self.high)
+        excess = P - clipped
         with np.errstate(invalid="ignore"):
-            shift = np.sign(beyond) * self.margin * (1 - 1 / (1 + np.abs(beyond) / self.margin))
-        return kept + shift, (beyond != 0).any(axis=1)
+            shift = np.sign(excess) * self.margin * (1 - 1 / (1 + np.abs(excess) / self.margin))
+        return clipped + shift, (excess != 0).any(axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """The flat map as a dict that an h5ad file can store."""
@@ -75,10 +75,10 @@ class FlatMap:
         }
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> FlatMap:
+    def from_dict(cls, entry: Mapping[str, Any]) -> FlatMap:
         """The flat map of `to_dict`."""
-        low, high, margin = (np.asarray(kept[name], float) for name in ("low", "high", "margin"))
-        return cls(float(kept["center"]), low, high, margin)
+        low, high, margin = (np.asarray(entry[name], float) for name in ("low", "high", "margin"))
+        return cls(float(entry["center"]), low, high, margin)
 
 
 def _mercator(Y: Floats, center: float) -> Floats:

@@ -12,15 +12,17 @@ from .._math.sphere import normalize
 
 Floats = NDArray[np.float64]
 
-_CELL = 3.0  # side of the cells in which points are counted, in points
+_CELL_SIZE = 3.0  # side of the cells in which points are counted, in typographic points
 # Distances of candidate positions from the anchor, in heights of the name.
 _DISTANCES = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])
-_DIRECTIONS = 24
-_FAR = 0.012  # cost of a distance of one height from the anchor, ...
-_HIDDEN = 2.0  # ... relative to hiding all points, ...
-_CROSSED = 0.05  # ... and of a leader line through a name
-_SWEEPS = 3
-_GAP = np.array([2.0, 1.0])  # points between two names
+_DIRECTIONS = 24  # number of candidate positions at each distance
+_COST_PER_HEIGHT = 0.012  # of the distance to the anchor, in heights of the name
+_COST_OF_HIDING = 2.0  # of hiding all points; proportional to the hidden fraction
+_COST_PER_CROSSING = 0.05  # of a leader line through a name
+_MAX_SWEEPS = 3  # over all names
+_GAP = np.array(
+    [2.0, 1.0]
+)  # horizontal and vertical space between two names, in typographic points
 
 
 def median_direction(Y: Floats) -> Floats:
@@ -42,24 +44,26 @@ def median_direction(Y: Floats) -> Floats:
 class PointCounts:
     """Points of the figure counted in cells, to find how many a box would hide."""
 
-    def __init__(self, P: Floats, room: Floats) -> None:
-        self.low, shape = room[0], np.maximum(np.ceil((room[1] - room[0]) / _CELL), 1).astype(int)
-        edges = [self.low[k] + _CELL * np.arange(shape[k] + 1) for k in (0, 1)]
+    def __init__(self, P: Floats, box: Floats) -> None:
+        self.low, shape = box[0], np.maximum(np.ceil((box[1] - box[0]) / _CELL_SIZE), 1).astype(int)
+        edges = [self.low[k] + _CELL_SIZE * np.arange(shape[k] + 1) for k in (0, 1)]
         counts = np.histogram2d(P[:, 0], P[:, 1], bins=edges)[0] / max(len(P), 1)
         self.sums = np.pad(counts.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
 
     def hidden(self, centers: Floats, size: Floats) -> Floats:
         """Fraction of the points under boxes of this size."""
-        most = np.array(self.sums.shape) - 1
+        last_cell = np.array(self.sums.shape) - 1
         low, high = (
-            np.clip(np.rint((centers + side * size / 2 - self.low) / _CELL), 0, most).astype(int)
+            np.clip(
+                np.rint((centers + side * size / 2 - self.low) / _CELL_SIZE), 0, last_cell
+            ).astype(int)
             for side in (-1, 1)
         )
         S, (x0, y0), (x1, y1) = self.sums, low.T, high.T
         return np.asarray(S[x1, y1] - S[x0, y1] - S[x1, y0] + S[x0, y0])
 
 
-def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Floats:
+def place(anchors: Floats, sizes: Floats, box: Floats, points: Floats) -> Floats:
     """Place names so that none overlaps another and few points are hidden.
 
     Parameters
@@ -76,59 +80,59 @@ def place(anchors: Floats, sizes: Floats, room: Floats, points: Floats) -> Float
     centers : ndarray of shape (k, 2)
         Centres of the names; NaN for those that do not fit.
     """
-    counts, k = PointCounts(points, room), len(anchors)
-    places = [_candidates(anchors[i], sizes[i], room) for i in range(k)]
+    counts, k = PointCounts(points, box), len(anchors)
+    candidates = [_candidates(anchors[i], sizes[i], box) for i in range(k)]
     costs = [
-        _HIDDEN * counts.hidden(places[i], sizes[i])
-        + _FAR * np.linalg.norm(places[i] - anchors[i], axis=1) / sizes[i, 1]
+        _COST_OF_HIDING * counts.hidden(candidates[i], sizes[i])
+        + _COST_PER_HEIGHT * np.linalg.norm(candidates[i] - anchors[i], axis=1) / sizes[i, 1]
         for i in range(k)
     ]
     centers = np.full((k, 2), np.nan)
-    for _ in range(_SWEEPS):  # the first finds a position for each, the others a better one
+    for _ in range(_MAX_SWEEPS):  # the first finds a position for each, the others a better one
         before = centers.copy()
         for i in range(k):
             others = np.flatnonzero(~np.isnan(centers[:, 0]) & (np.arange(k) != i))
-            gap = np.abs(places[i][:, None] - centers[others])
+            gap = np.abs(candidates[i][:, None] - centers[others])
             free = ~(gap < (sizes[i] + sizes[others]) / 2 - 1e-9).all(axis=2).any(axis=1)
             if free.any():
-                crossed = _crossings(anchors[i], places[i], centers[others], sizes[others])
+                crossed = _crossings(anchors[i], candidates[i], centers[others], sizes[others])
                 crossed = crossed + _crossings_of(
-                    anchors[others], centers[others], places[i], sizes[i]
+                    anchors[others], centers[others], candidates[i], sizes[i]
                 )
-                cost = np.where(free, costs[i] + _CROSSED * crossed, np.inf)
-                centers[i] = places[i][np.argmin(cost)]
+                cost = np.where(free, costs[i] + _COST_PER_CROSSING * crossed, np.inf)
+                centers[i] = candidates[i][np.argmin(cost)]
         if np.array_equal(before, centers, equal_nan=True):
             break
     return centers
 
 
-def _candidates(anchor: Floats, size: Floats, room: Floats) -> Floats:
+def _candidates(anchor: Floats, size: Floats, box: Floats) -> Floats:
     """Candidate positions of a name: on its anchor and around it, nearest first."""
     angle = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     # Beside its anchor, a name must be moved by half of its width.
     ring = ring * np.array([size[1] + size[0] / 2, size[1]])
-    around = (_DISTANCES[:, None, None] * ring).reshape(-1, 2)
-    low = room[0] + size / 2
-    high = np.maximum(room[1] - size / 2, low)
-    return np.unique(np.clip(anchor + around, low, high), axis=0)
+    offsets = (_DISTANCES[:, None, None] * ring).reshape(-1, 2)
+    low = box[0] + size / 2
+    high = np.maximum(box[1] - size / 2, low)
+    return np.unique(np.clip(anchor + offsets, low, high), axis=0)
 
 
 def _crossings(anchor: Floats, places: Floats, centers: Floats, sizes: Floats) -> Any:
-    """Number of boxes crossed by the lines from positions to an anchor."""
-    along = places[:, None] + np.linspace(0, 1, 12)[:, None] * (anchor - places)[:, None]
-    return np.sum(_any_within(along[:, None], centers[:, None], sizes[:, None]), axis=1)
+    """For each position, the number of boxes crossed by the line from there to the anchor."""
+    points = places[:, None] + np.linspace(0, 1, 12)[:, None] * (anchor - places)[:, None]
+    return np.sum(_any_within(points[:, None], centers[:, None], sizes[:, None]), axis=1)
 
 
 def _crossings_of(anchors: Floats, centers: Floats, places: Floats, size: Floats) -> Any:
-    """Number of lines from centres to anchors that cross a box at each of the positions."""
-    along = centers[:, None] + np.linspace(0, 1, 12)[:, None] * (anchors - centers)[:, None]
-    return np.sum(_any_within(along, places[:, None, None], size), axis=1)
+    """For each position, the number of lines from centres to anchors that cross a box there."""
+    points = centers[:, None] + np.linspace(0, 1, 12)[:, None] * (anchors - centers)[:, None]
+    return np.sum(_any_within(points, places[:, None, None], size), axis=1)
 
 
-def _any_within(along: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bool_]:
+def _any_within(points: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bool_]:
     """Whether any of the positions along each line (the second to last axis) lies in a box."""
-    return np.asarray(np.any(np.all(np.abs(along - centers) < sizes / 2, axis=-1), axis=-1))
+    return np.asarray(np.any(np.all(np.abs(points - centers) < sizes / 2, axis=-1), axis=-1))
 
 
 def write(
@@ -142,14 +146,14 @@ def write(
     halo: float = 2.5,
     **style: Any,
 ) -> tuple[list[Any], int]:
-    """Write each name near its anchor (data coordinates), with a line to it if it was moved.
+    """Write each name near its anchor (in data coordinates), with a line to the anchor if it was moved.
 
     Returns the artists, and the number of names that do not fit, the least `important` ones.
     """
     from matplotlib.patheffects import withStroke
 
     faint = np.zeros(len(names), dtype=bool) if faint is None else faint
-    drawn = [
+    artists = [
         ax.annotate(
             name,
             anchor,
@@ -166,22 +170,24 @@ def write(
         for name, anchor, pale in zip(names, anchors, faint, strict=True)
     ]
     points_per_pixel = 72 / ax.figure.dpi
-    sizes = np.array([text.get_window_extent().size for text in drawn]) * points_per_pixel + _GAP
-    at, spots = (ax.transData.transform(P) * points_per_pixel for P in (anchors, points))
+    sizes = np.array([text.get_window_extent().size for text in artists]) * points_per_pixel + _GAP
+    anchors_in_points, points_in_points = (
+        ax.transData.transform(P) * points_per_pixel for P in (anchors, points)
+    )
     order = np.arange(len(names)) if important is None else np.argsort(-important, kind="stable")
-    centers = np.empty_like(at)
-    room = ax.bbox.get_points() * points_per_pixel
-    centers[order] = place(at[order], sizes[order], room, spots)
-    lost = np.isnan(centers[:, 0])
-    for text, offset, size in zip(list(drawn), centers - at, sizes, strict=True):
+    centers = np.empty_like(anchors_in_points)
+    box = ax.bbox.get_points() * points_per_pixel
+    centers[order] = place(anchors_in_points[order], sizes[order], box, points_in_points)
+    omitted = np.isnan(centers[:, 0])
+    for text, offset, size in zip(list(artists), centers - anchors_in_points, sizes, strict=True):
         if np.isnan(offset[0]):
             text.remove()
-            drawn.remove(text)
+            artists.remove(text)
             continue
         text.set_position(offset)
         if (np.abs(offset) > size / 2).any():
-            drawn.append(_draw_leader(ax, text, offset))
-    return drawn, int(lost.sum())
+            artists.append(_draw_leader(ax, text, offset))
+    return artists, int(omitted.sum())
 
 
 def _draw_leader(ax: Any, text: Any, offset: Floats) -> Any:

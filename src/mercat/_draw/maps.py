@@ -15,7 +15,7 @@ from ..projections import far_side, lookup, project
 from . import chart, labels, legend, marks
 from .colors import Categories, Coloring, Scale
 from .figure import new_axes
-from .window import MERCATOR_TOP, check_extent, plane, window
+from .window import MERCATOR_TOP, check_extent, choose_window, plane_window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,13 +24,13 @@ Floats = NDArray[np.float64]
 
 #: Locations of a legend, in addition to matplotlib's locations inside the axes.
 BESIDE, ON_DATA = "right margin", "on data"
-# Points beyond a window chosen by the user are marked at its edge if they are at most this fraction.
-_MOST_MARKED = 0.02
+# Points beyond a window chosen by the user are marked at its edge if they are at most this fraction of all.
+_MAX_MARKED = 0.02
 
 
 @dataclass(frozen=True)
 class Style:
-    """Style of a map, except its colours."""
+    """Appearance of a map, except its colours."""
 
     size: float | None = None  # points squared
     alpha: float | None = None
@@ -42,8 +42,8 @@ class Style:
     fontsize: Any = None  # of the legend and of names on the map
     fontweight: Any = None
     fontoutline: float | None = None  # points around names on the map
-    colorbar: bool = True  # colorbar beside a map coloured by numbers
-    legend_share: float = legend.SHARE  # largest fraction of the width for the legend
+    colorbar: bool = True  # beside a map coloured by numbers
+    legend_share: float = legend.MAX_SHARE  # largest fraction of the width for the legend
     advice: str = "extent='world' shows all"  # ends the note on points beyond the map
 
     def __post_init__(self) -> None:
@@ -53,14 +53,14 @@ class Style:
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Raise unless a value is None or a positive number."""
+    """Raise ValueError unless the value is None or a positive number."""
     if value is not None and not (isinstance(value, Real) and 0 < float(value) < np.inf):
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
 
 
 def draw_map(
     Y: Floats,
-    shades: Coloring,
+    coloring: Coloring,
     style: Style,
     *,
     projection: str = "mercator",
@@ -71,57 +71,58 @@ def draw_map(
     title: str | None = None,
 ) -> Axes:
     """Draw unit vectors as a map, with the names of `groups`."""
-    globe = lookup(projection).two_sided
+    is_globe = lookup(projection).two_sided
     check_extent(extent)
     center = chart.default_center(Y, projection) if center is None else center
     P = project(Y, projection, center=center)
-    shown = window(projection, P, extent)
+    window = choose_window(projection, P, extent)
     new = ax is None
-    ax = new_axes(shown.aspect) if ax is None else check_axes(ax)
+    ax = new_axes(window.aspect) if ax is None else check_axes(ax)
     if title:
         ax.set_title(well_formed(title), parse_math=False)
-    far = far_side(Y, center=center) & globe
-    beyond = shown.beyond(P)
+    far = far_side(Y, center=center) & is_globe
+    beyond = window.beyond(P)
     notes = chart.draw_frame(
-        ax, projection, center, shown, plain=not style.frame, stretch=style.stretch
+        ax, projection, center, window, plain=not style.frame, stretch=style.stretch
     )
-    if globe:
+    if is_globe:
         notes.append(_count_note(far, "on the far side (pale)"))
-    # Some lie beyond the window, not only beyond Mercator's limit of latitude
-    cut = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
-    marked = not cut or extent == "data" or beyond.mean() <= _MOST_MARKED
+    # Whether some points lie beyond the window and not only beyond Mercator's limit of latitude.
+    some_cut_off = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
+    marked = not some_cut_off or extent == "data" or beyond.mean() <= _MAX_MARKED
     if beyond.any():
-        where = "farther off" if cut else "beyond 85.05°"
+        where = "farther off" if some_cut_off else "beyond 85.05°"
         where += ", at the edge (triangles)" if marked else ""
-        parts = [where]
-        if cut and style.advice:
-            parts.append(style.advice)
-        notes.append(_count_note(beyond, "; ".join(parts)))
-    if style.legend_location == ON_DATA and isinstance(shades, Categories):
-        groups = shades
-        if shades.missing.any():
-            notes.append(_count_note(shades.missing, f"{shades.rest} (grey)"))
+        reasons = [where]
+        if some_cut_off and style.advice:
+            reasons.append(style.advice)
+        notes.append(_count_note(beyond, "; ".join(reasons)))
+    if style.legend_location == ON_DATA and isinstance(coloring, Categories):
+        groups = coloring
+        if coloring.missing.any():
+            notes.append(_count_note(coloring.missing, f"{coloring.missing_label} (grey)"))
     chart.write_note(ax, notes)
-    _draw_legend(ax, shades, style, new=new)
-    legend.settle(ax)
-    marks.draw(ax, P, shades, style, shown=shown, marked=marked, far=far)
+    _draw_legend(ax, coloring, style, new=new)
+    legend.make_room(ax)
+    marks.draw(ax, P, coloring, style, window=window, marked=marked, far=far)
     if groups is not None and groups.present:
         middles = np.array([labels.median_direction(Y[rows]) for rows in groups.members()])
         anchors = project(middles, projection, center=center)
-        anchors = np.clip(anchors, shown.first, shown.last)  # the name at a pole, like its points
-        faint = far_side(middles, center=center) & globe
+        # Names at a pole are at the edge, as points are.
+        anchors = np.clip(anchors, window.inner_low, window.inner_high)
+        faint = far_side(middles, center=center) & is_globe
         _write(ax, anchors, groups, P[~beyond & ~far], notes, style, faint)
     return ax
 
 
 def draw_plane(
-    P: Floats, shades: Coloring, style: Style, ax: Axes, groups: Categories | None = None
+    P: Floats, coloring: Coloring, style: Style, ax: Axes, groups: Categories | None = None
 ) -> None:
     """Like `draw_map`, for an embedding in the plane."""
-    shown = plane(P)
-    chart.draw_plane(check_axes(ax), shown)
-    legend.settle(ax)
-    marks.draw(ax, P, shades, style, shown=shown)
+    window = plane_window(P)
+    chart.draw_plane(check_axes(ax), window)
+    legend.make_room(ax)
+    marks.draw(ax, P, coloring, style, window=window)
     if groups is not None and groups.present:
         anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
         _write(ax, anchors, groups, P, [], style)
@@ -135,18 +136,18 @@ def check_axes(ax: Any) -> Axes:
     return axes
 
 
-def _draw_legend(ax: Axes, shades: Coloring, style: Style, *, new: bool) -> None:
-    where = style.legend_location
-    if where is None or (where == ON_DATA and isinstance(shades, Categories)):
+def _draw_legend(ax: Axes, coloring: Coloring, style: Style, *, new: bool) -> None:
+    location = style.legend_location
+    if location is None or (location == ON_DATA and isinstance(coloring, Categories)):
         return
-    if not style.colorbar and isinstance(shades, Scale):
+    if not style.colorbar and isinstance(coloring, Scale):
         return
     font = {"size": style.fontsize, "weight": style.fontweight}
     font = {name: value for name, value in font.items() if value is not None}
-    if where in (BESIDE, ON_DATA):
-        legend.draw(ax, shades, new=new, font=font, share=style.legend_share)
+    if location in (BESIDE, ON_DATA):
+        legend.draw(ax, coloring, new=new, font=font, max_share=style.legend_share)
     else:
-        legend.draw_inside(ax, shades, where, font=font)
+        legend.draw_inside(ax, coloring, location, font=font)
 
 
 def _write(
@@ -161,15 +162,19 @@ def _write(
     """Write the names of groups; a note below the map counts those that do not fit."""
     sizes = np.array([len(rows) for rows in groups.members()])
     names = legend.shortened(groups.shown())
-    given = {"fontsize": style.fontsize, "fontweight": style.fontweight, "halo": style.fontoutline}
-    font = {name: value for name, value in given.items() if value is not None}
+    font_options = {
+        "fontsize": style.fontsize,
+        "fontweight": style.fontweight,
+        "halo": style.fontoutline,
+    }
+    font = {name: value for name, value in font_options.items() if value is not None}
     options = {"faint": faint, "important": sizes, **font}
-    drawn, n_lost = labels.write(ax, anchors, names, points, **options)
+    artists, n_lost = labels.write(ax, anchors, names, points, **options)
     if n_lost:
-        for artist in drawn:
+        for artist in artists:
             artist.remove()
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
-        legend.settle(ax)  # the note needs room, too, and may displace another name
+        legend.make_room(ax)  # the note needs room, too, and may displace another name
         _, n_lost = labels.write(ax, anchors, names, points, **options)
         ax.set_xlabel("")  # remove the first note
         chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)
@@ -180,6 +185,6 @@ def _left_out(n: int, of: int) -> str:
     return f"{n:,} of {of:,} names {verb} left out for lack of space."
 
 
-def _count_note(which: NDArray[np.bool_], where: str) -> str:
-    verb = "is" if which.sum() == 1 else "are"
-    return f"{which.sum():,} of {len(which):,} points {verb} {where}."
+def _count_note(mask: NDArray[np.bool_], where: str) -> str:
+    verb = "is" if mask.sum() == 1 else "are"
+    return f"{mask.sum():,} of {len(mask):,} points {verb} {where}."

@@ -22,10 +22,10 @@ _RASTER_FROM = 20_000
 def draw(
     ax: Any,
     P: Floats,
-    shades: Coloring,
-    look: Style,
+    coloring: Coloring,
+    style: Style,
     *,
-    shown: Window,
+    window: Window,
     marked: bool = True,
     far: NDArray[np.bool_] | None = None,
 ) -> None:
@@ -35,69 +35,74 @@ def draw(
     """
     n = len(P)
     far = np.zeros(n, dtype=bool) if far is None else far
-    beyond = shown.beyond(P)
-    area, opacity = style(n, shown.cover(P) * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
-    if isinstance(shades, Scale):  # opaque, so that their colours can be read
+    beyond = window.beyond(P)
+    area, opacity = marker_style(n, window.cover(P) * np.prod(ax.bbox.size * 72 / ax.figure.dpi))
+    if isinstance(coloring, Scale):  # opaque, so that their colours can be read
         opacity = 1.0
-    area = area if look.size is None else look.size
-    rgba = shades.rgba().copy()
-    rgba[:, 3] *= opacity if look.alpha is None else look.alpha
+    area = area if style.size is None else style.size
+    rgba = coloring.rgba().copy()
+    rgba[:, 3] *= opacity if style.alpha is None else style.alpha
     rgba[far, 3] *= 0.25
-    order = _order(shades, far, look.sort_order)
+    order = _order(coloring, far, style.sort_order)
     inside = order[~beyond[order]]
-    # A thin rim separates touching points if they are large enough.
+    # A thin white line separates overlapping points if they are large enough.
     rim = {"linewidths": 0.3, "edgecolors": "white"} if area > 12 else {"linewidths": 0}
-    common: dict[str, Any] = {"rasterized": n > _RASTER_FROM}
-    if look.outline:
-        around = inside[~shades.missing[inside] & ~far[inside]]
+    raster_options: dict[str, Any] = {"rasterized": n > _RASTER_FROM}
+    if style.outline:
+        outlined = inside[~coloring.missing[inside] & ~far[inside]]
         for color, width, zorder in (("black", 1.7, 1.8), ("white", 1.1, 1.9)):
             ax.scatter(
-                *P[around].T, s=area * width**2, color=color, linewidths=0, zorder=zorder, **common
+                *P[outlined].T,
+                s=area * width**2,
+                color=color,
+                linewidths=0,
+                zorder=zorder,
+                **raster_options,
             )
-    ax.scatter(*P[inside].T, s=area, c=rgba[inside], zorder=2, **rim, **common)
-    shrink = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # smaller if there are many
-    for marker, rows in _edge_markers(P, order[beyond[order]], shown) if marked else []:
+    ax.scatter(*P[inside].T, s=area, c=rgba[inside], zorder=2, **rim, **raster_options)
+    shrinkage = np.clip(50 / max(beyond.sum(), 1), 0.4, 1)  # smaller if there are many
+    for marker, rows in _edge_markers(P, order[beyond[order]], window) if marked else []:
         ax.scatter(
-            *np.clip(P[rows], shown.first, shown.last).T,
-            s=shrink * max(2 * area, 14),
-            c=shades.rgba()[rows],
+            *np.clip(P[rows], window.inner_low, window.inner_high).T,
+            s=shrinkage * max(2 * area, 14),
+            c=coloring.rgba()[rows],
             marker=marker,
-            linewidths=0.5 * shrink,
+            linewidths=0.5 * shrinkage,
             edgecolors="black",
             zorder=3,
         )
 
 
-def _order(shades: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.intp]:
+def _order(coloring: Coloring, far: NDArray[np.bool_], sort: bool) -> NDArray[np.intp]:
     """Rows in drawing order.
 
     Missing values come first, the far side before the near one, and low values before high ones.
     """
-    # In the order of the rows, the last class would cover all others.
+    # Random, because data are often sorted by class: the last class would cover the others.
     order = np.random.default_rng(0).permutation(len(far))
-    keys: list[NDArray[Any]] = [~shades.missing[order], ~far[order]]
-    if sort and isinstance(shades, Scale):
-        keys = [shades.values[order], *keys]
+    keys: list[NDArray[Any]] = [~coloring.missing[order], ~far[order]]
+    if sort and isinstance(coloring, Scale):
+        keys = [coloring.values[order], *keys]
     return np.asarray(order[np.lexsort(keys)])
 
 
-def _edge_markers(P: Floats, rows: NDArray[Any], shown: Window) -> list[tuple[str, NDArray[Any]]]:
-    """Rows beyond the window, by the triangle that points to the side where they are farthest outside."""
-    right, up = (P[rows] - np.clip(P[rows], shown.first, shown.last)).T
-    across = np.abs(right) > np.abs(up)
-    sides = {">": across & (right > 0), "<": across & (right < 0)}
-    sides |= {"^": ~across & (up > 0), "v": ~across & (up < 0)}
+def _edge_markers(P: Floats, rows: NDArray[Any], window: Window) -> list[tuple[str, NDArray[Any]]]:
+    """Rows beyond the window, by marker: a triangle that points to the side where they are farthest out."""
+    excess_x, excess_y = (P[rows] - np.clip(P[rows], window.inner_low, window.inner_high)).T
+    horizontal = np.abs(excess_x) > np.abs(excess_y)
+    sides = {">": horizontal & (excess_x > 0), "<": horizontal & (excess_x < 0)}
+    sides |= {"^": ~horizontal & (excess_y > 0), "v": ~horizontal & (excess_y < 0)}
     return [(marker, rows[side]) for marker, side in sides.items() if side.any()]
 
 
-def style(n: int, room: float) -> tuple[float, float]:
+def marker_style(n: int, room: float) -> tuple[float, float]:
     """Area and opacity of the markers of n points in an area `room`; areas are in points squared.
 
-    Without overlaps, the markers would cover half of the room. Their diameter is at most 6 points, and at
-    least 2 points if they are few, or half a point if they are many; if that is too large, they are
-    transparent.
+    Without overlaps, the markers would cover half of the room. Their area is at most 36 (a diameter of about
+    6 points), and at least 8000 / n, but not less than 0.25 or more than 4 (half a point and 2 points).
+    Markers that this makes larger are transparent.
     """
-    fair = 0.5 * room / max(n, 1)
-    size = float(np.clip(fair, np.clip(8000 / max(n, 1), 0.25, 4.0), 36.0))
-    alpha = 0.9 * min(1.0, fair / size) ** 0.4
+    size_half_covered = 0.5 * room / max(n, 1)
+    size = float(np.clip(size_half_covered, np.clip(8000 / max(n, 1), 0.25, 4.0), 36.0))
+    alpha = 0.9 * min(1.0, size_half_covered / size) ** 0.4
     return size, float(max(alpha, 0.1))

@@ -66,15 +66,16 @@ _TO_LAB = np.array(
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
-# Colours repeat after this many.
-MOST_COLORS = 200
+# Number of different colours; they repeat after these.
+N_COLORS = 200
 # Lightness in OKLab. Darker colours have no visible hue, paler ones no contrast to white.
 _DARKEST, _PALEST = 0.4, 0.88
-# On a dark background, darker colours are lightened at least to this (a contrast of 3 to the globe).
-_DARKEST_ON_DARK, _LEAST_ON_DARK = 0.53, 0.55
+# On a dark background, colours darker than the first are lightened at least to the second (a contrast of 3 to
+# the globe).
+_DARKEST_ON_DARK, _MIN_ON_DARK = 0.53, 0.55
 
 
-def seen(colors: Floats) -> Floats:
+def perceived(colors: Floats) -> Floats:
     """OKLab coordinates of sRGB colours in [0, 1] for each of the four visions, (4, n, 3)."""
     linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
     simulated = np.clip(np.einsum("vij,nj->vni", _VISIONS, linear), 0, 1)
@@ -95,26 +96,26 @@ def _to_hex(rgb: Floats) -> str:
 def categorical(n: int) -> tuple[str, ...]:
     """n colours, "#RRGGBB" each, for white paper; the first k of them are `categorical(k)`.
 
-    They repeat after `MOST_COLORS`.
+    They repeat after `N_COLORS`.
     """
-    table = OKABE_ITO if n <= len(OKABE_ITO) else _chosen()
+    table = OKABE_ITO if n <= len(OKABE_ITO) else _all_colors()
     return tuple(islice(cycle(table), n))
 
 
 @lru_cache
-def _chosen() -> tuple[str, ...]:
+def _all_colors() -> tuple[str, ...]:
     """Okabe and Ito's colours and those after them."""
     levels = np.linspace(0, 1, 16)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
-    candidates = seen(grid)
+    candidates = perceived(grid)
     usable = (candidates[0, :, 0] > _DARKEST) & (candidates[0, :, 0] < _PALEST)
     grid, candidates = grid[usable], candidates[:, usable]
-    chosen = list(OKABE_ITO)
+    colors = list(OKABE_ITO)
     nearest = _nearest(candidates, (*OKABE_ITO, MISSING, "#FFFFFF"))
-    while len(chosen) < MOST_COLORS:
-        chosen.append(_to_hex(grid[nearest.argmax()]))
-        nearest = np.minimum(nearest, _nearest(candidates, chosen[-1:]))
-    return tuple(chosen)
+    while len(colors) < N_COLORS:
+        colors.append(_to_hex(grid[nearest.argmax()]))
+        nearest = np.minimum(nearest, _nearest(candidates, colors[-1:]))
+    return tuple(colors)
 
 
 @lru_cache
@@ -123,21 +124,21 @@ def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
 
     The lightness of each is chosen to be farthest from all others and from the grey of missing values.
     """
-    lab = seen(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
+    lab = perceived(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
     dark = lab[:, 0] < _DARKEST_ON_DARK
-    shown = {k: colors[k] for k in np.flatnonzero(~dark).tolist()}
+    lightened = {k: colors[k] for k in np.flatnonzero(~dark).tolist()}
     for k in np.flatnonzero(dark).tolist():
         lighter = np.tile(lab[k], (32, 1))
-        lighter[:, 0] = np.linspace(_LEAST_ON_DARK, _PALEST, 32)
+        lighter[:, 0] = np.linspace(_MIN_ON_DARK, _PALEST, 32)
         candidates = _from_lab(lighter)
-        nearest = _nearest(seen(candidates), (*set(shown.values()), MISSING_ON_DARK))
-        shown[k] = _to_hex(candidates[nearest.argmax()])
-    return tuple(shown[k] for k in range(len(colors)))
+        nearest = _nearest(perceived(candidates), (*set(lightened.values()), MISSING_ON_DARK))
+        lightened[k] = _to_hex(candidates[nearest.argmax()])
+    return tuple(lightened[k] for k in range(len(colors)))
 
 
 def _nearest(candidates: Floats, colors: Sequence[str]) -> Floats:
     """Distance of each candidate (4, n, 3) to the nearest colour, the smallest over the four visions."""
-    others = seen(np.array([to_rgb(color) for color in colors]))
+    others = perceived(np.array([to_rgb(color) for color in colors]))
     distance = np.linalg.norm(candidates[:, :, None] - others[:, None], axis=-1)
     nearest: Floats = distance.min(axis=(0, 2))
     return nearest

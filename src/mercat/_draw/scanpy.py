@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.checks import check_choice
-from .colors import Coloring, Scale, coloring, paint, read, rgba_of, scale
+from .colors import (
+    Coloring,
+    Scale,
+    color_categories,
+    color_numbers,
+    make_coloring,
+    read_column,
+    rgba_of,
+)
 from .figure import grid, panel_size
 from .maps import BESIDE, ON_DATA, Style, check_positive
 
@@ -34,15 +42,17 @@ _LEGEND_LOCATIONS = (
     "center",
     "right",
 )
-_TOTAL_SIZE = 120_000  # of all of scanpy's dots, in points squared, ...
-_SIZE_PER_AREA = 4  # ... and the size of such a dot, relative to the area that it covers
-_SMALLEST, _LARGEST = 0.25, 36.0  # points squared
+_SCANPY_TOTAL_SIZE = (
+    120_000  # scanpy's default size of a dot is this divided by the number of cells
+)
+_SIZE_PER_AREA = 4  # scanpy's size of a dot, relative to ours
+_MIN_SIZE, _MAX_SIZE = 0.25, 36.0  # range of the default size, in points squared
 _SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, if not set by the user
 _LEGEND_SHARE = 0.36  # largest fraction of a panel's width for its legend
 _FORMATS = (".svg", ".pdf", ".png")
 
 
-def keys_of_panels(color: Any, ax: Any) -> tuple[list[str | None], bool]:
+def panel_keys(color: Any, ax: Any) -> tuple[list[str | None], bool]:
     """Column or gene of each panel, and whether `color` is a single one and not a list."""
     single = color is None or isinstance(color, str)
     keys: list[str | None] = [color] if single else list(color)
@@ -53,16 +63,19 @@ def keys_of_panels(color: Any, ax: Any) -> tuple[list[str | None], bool]:
     return keys, single
 
 
-def either(**names: Any) -> Any:
+def resolve_alias(**names: Any) -> Any:
     """Value of a parameter that has two names; raise ValueError if both are given."""
-    (one, value), (other, same) = names.items()
-    if value is not None and same is not None:
+    (one, value), (other, other_value) = names.items()
+    if value is not None and other_value is not None:
         raise ValueError(f"{one} and {other} must not both be given: they are the same.")
-    return same if value is None else value
+    return other_value if value is None else value
 
 
-def each_of(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
-    """The value of each of n panels, from one for all or a list; a `whole` value is for a single panel."""
+def per_panel(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
+    """A list of n values, one per panel, from such a list or from one value.
+
+    One value is repeated for all panels; if `whole`, it is accepted only for a single panel.
+    """
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         if whole and n > 1:
             raise ValueError(f"{name} must be a list of {n}, one for each panel, got {value!r}.")
@@ -72,15 +85,15 @@ def each_of(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any]:
     return list(value)
 
 
-def each_of_all(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    """Parameters of each of n panels."""
-    columns = [each_of(name, value, n) for name, value in parameters.items()]
+def all_per_panel(parameters: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+    """The parameters of each of n panels; each value is a list of one per panel, or one for all."""
+    columns = [per_panel(name, value, n) for name, value in parameters.items()]
     return [dict(zip(parameters, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True)
 class ColorOptions:
-    """How a column is coloured."""
+    """Parameters of scanpy that determine colours."""
 
     cmap: Any = None
     palette: Any = None
@@ -90,45 +103,47 @@ class ColorOptions:
     vmax: Any = None
     vcenter: Any = None
 
-    def of(self, column: Any, masked: NDArray[np.bool_] | None, n: int, stored: Any) -> Coloring:
-        """The colours of a column (None: one colour), with some cells masked.
+    def apply(self, column: Any, masked: NDArray[np.bool_] | None, n: int, stored: Any) -> Coloring:
+        """The colours of n cells by the values of a column, or one colour for all if it is None.
 
-        `stored` are scanpy's colours of its categories, by name.
+        Cells where `masked` is True are coloured as missing. `stored` are scanpy's colours of the categories,
+        by name.
         """
         rgba_of(self.na_color, "na_color")
         if column is None:
-            return coloring(None, n)
-        found = replace(read(column, n), title=None, missing_color=self.na_color)
-        if isinstance(found, Scale):
-            return self._scale(found, masked)
-        painted = paint(found, stored if self.palette is None else self.palette)
+            return make_coloring(None, n)
+        entries = replace(read_column(column, n), title=None, missing_color=self.na_color)
+        if isinstance(entries, Scale):
+            return self._scale(entries, masked)
+        colored = color_categories(entries, stored if self.palette is None else self.palette)
         if masked is not None:
-            painted = replace(painted, codes=np.where(masked, -1, painted.codes), rest="other")
-        return painted if self.groups is None else painted.only([str(name) for name in self.groups])
+            colored = replace(
+                colored, codes=np.where(masked, -1, colored.codes), missing_label="other"
+            )
+        return colored if self.groups is None else colored.only([str(name) for name in self.groups])
 
-    def _scale(self, found: Scale, masked: NDArray[np.bool_] | None) -> Scale:
+    def _scale(self, numbers: Scale, masked: NDArray[np.bool_] | None) -> Scale:
         import matplotlib
 
-        values = found.values if masked is None else np.where(masked, np.nan, found.values)
-        found = replace(found, values=values, rest="missing" if masked is None else "other")
+        values = numbers.values if masked is None else np.where(masked, np.nan, numbers.values)
+        numbers = replace(
+            numbers, values=values, missing_label="missing" if masked is None else "other"
+        )
         palette = self.palette if isinstance(self.palette, str) else None
         cmap = self.cmap or palette or matplotlib.rcParams["image.cmap"]
-        given = [_bound(name, getattr(self, name), values) for name in ("vmin", "vmax", "vcenter")]
-        low, high = scale(found, cmap, None).limits
-        low, high = (
-            end if bound is None else bound for end, bound in zip((low, high), given, strict=False)
-        )
-        if low >= high and (
-            given[0] is None or given[1] is None
-        ):  # equal values, or a bound beyond them
-            around = 0.1 * abs(low) or 0.1
-            low, high = (low, low + around) if given[0] is not None else (high - around, high)
+        bounds = [_bound(name, getattr(self, name), values) for name in ("vmin", "vmax", "vcenter")]
+        low, high = color_numbers(numbers, cmap, None).limits
+        vmin, vmax, center = bounds
+        low, high = low if vmin is None else vmin, high if vmax is None else vmax
+        # All values are equal, or the given bound lies beyond them.
+        if low >= high and (vmin is None or vmax is None):
+            width = 0.1 * abs(low) or 0.1
+            low, high = (low, low + width) if vmin is not None else (high - width, high)
         if low >= high:
             raise ValueError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-        center = given[2]
         if center is not None and not low < center < high:
             raise ValueError(f"vcenter must lie between {low:g} and {high:g}, got {center:g}.")
-        return replace(scale(found, cmap, None), limits=(low, high), center=center)
+        return replace(color_numbers(numbers, cmap, None), limits=(low, high), center=center)
 
 
 def _bound(name: str, bound: Any, values: NDArray[np.float64]) -> float | None:
@@ -175,9 +190,13 @@ class ScanpyStyle:
         check_positive("size", self.size)
         check_positive("legend_fontoutline", self.fontoutline)
         width, height = panel_size() or _PANEL
-        room = width * height / np.prod(_SCANPY_PANEL)
+        relative_area = width * height / np.prod(_SCANPY_PANEL)
         auto = float(
-            np.clip(room * _TOTAL_SIZE / _SIZE_PER_AREA / self.n_cells, _SMALLEST, _LARGEST)
+            np.clip(
+                relative_area * _SCANPY_TOTAL_SIZE / _SIZE_PER_AREA / self.n_cells,
+                _MIN_SIZE,
+                _MAX_SIZE,
+            )
         )
         return Style(
             size=auto if self.size is None else self.size / _SIZE_PER_AREA,
@@ -206,8 +225,8 @@ def panels(
     return list(grid(n, ncols=ncols, wspace=wspace, size=panel_size() or _PANEL))
 
 
-def finish(
-    drawn: list[Any],
+def save_and_show(
+    axes: list[Any],
     basis: str,
     *,
     single: bool,
@@ -216,7 +235,7 @@ def finish(
     return_fig: bool | None,
 ) -> Any:
     """Save and show the figure as requested; return figure, axes or None."""
-    figure = drawn[0].figure
+    figure = axes[0].figure
     if save:
         path = _path(basis.removeprefix("X_"), save)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -229,7 +248,7 @@ def finish(
         return None
     if return_fig:
         return figure
-    return drawn[0] if single else np.array(drawn, dtype=object)
+    return axes[0] if single else np.array(axes, dtype=object)
 
 
 def _path(basis: str, save: bool | str | os.PathLike[str]) -> Path:

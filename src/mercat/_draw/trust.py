@@ -1,4 +1,4 @@
-"""Uncertainty on a map: outlines of regions, haze, and lines to alternative positions."""
+"""Draw the uncertainty of positions on a map: outlines of regions, haze, lines to alternative positions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_MOST_OUTLINES = 200  # with at most this many points, all have an outline; with more, ...
-_FEW_OUTLINES = 15  # ... only this many, spread over the map
-_MOST_HAZY = 3000  # maximum number of points whose regions make up the haze
-_HAZE, _DARKEST = 0.15, 0.12  # mean opacity of the haze over the map; largest opacity of a region
+_MAX_OUTLINES = 200  # up to this many points, all have an outline; ...
+_N_OUTLINES = 15  # ... of more, only this many, spread over the map
+_MAX_HAZE_POINTS = 3000  # maximum number of points whose regions make up the haze
+_HAZE_OPACITY, _MAX_OPACITY = 0.15, 0.12  # mean over the map, and maximum of a region
 # Regions wider than this fraction of the map have fainter outlines, down to this opacity.
-_WIDE, _FAINTEST = 0.5, 0.12
+_MAX_WIDTH, _MIN_OPACITY = 0.5, 0.12
 _INK = "#333333"
-# Values above this quantile have one colour if the largest is more than this many times the quantile.
-_MOST, _FAR_ABOVE = 0.98, 1.5
+# Values above this quantile get the same colour if the largest is more than this many times the quantile.
+_LIMIT_QUANTILE, _OUTLIER_RATIO = 0.98, 1.5
 _TITLES = {
     "loss": None,
     "spread": "spread (degrees)",
@@ -60,9 +60,9 @@ def limits_of(values: Floats) -> tuple[float, float] | None:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return None
-    most = float(np.quantile(finite, _MOST))
-    few = finite.min() >= 0 and finite.max() > _FAR_ABOVE * most > 0
-    return (float(finite.min()), most) if few else None
+    high = float(np.quantile(finite, _LIMIT_QUANTILE))
+    has_outliers = finite.min() >= 0 and finite.max() > _OUTLIER_RATIO * high > 0
+    return (float(finite.min()), high) if has_outliers else None
 
 
 def draw_regions(
@@ -74,39 +74,39 @@ def draw_regions(
     projection: str,
     center: Sequence[float],
 ) -> str:
-    """Draw the regions of points, and lines to their alternative positions; return what they mean."""
+    """Draw the regions of points, and lines to their alternative positions; return the key to both."""
     n = len(Y)
-    many = n > _MOST_OUTLINES
-    if many:
-        hazy = np.random.default_rng(0).permutation(n)[:_MOST_HAZY]
-        outlines = uncertainty.ellipses(level / 2, rows=np.sort(hazy))
+    has_haze = n > _MAX_OUTLINES
+    if has_haze:
+        haze_rows = np.random.default_rng(0).permutation(n)[:_MAX_HAZE_POINTS]
+        outlines = uncertainty.ellipses(level / 2, rows=np.sort(haze_rows))
         _draw_haze(ax, outlines, projection, center)
     if rows is None:
-        rows = _spread_out(Y, _FEW_OUTLINES) if many else np.arange(n)
+        rows = _spread_out(Y, _N_OUTLINES) if has_haze else np.arange(n)
     rows = check_rows(rows, n)
     if rows.size:
         outlines = uncertainty.ellipses(level, rows=rows)
         _draw_outlines(ax, outlines, projection, center, 0.6 if len(rows) > 50 else 1.0)
     other = np.asarray(uncertainty.alternative, dtype=np.float64)[rows]
-    known = np.isfinite(other).all(axis=1)
-    if known.any():
-        _draw_alternatives(ax, Y[rows[known]], other[known], projection, center)
+    has_alternative = np.isfinite(other).all(axis=1)
+    if has_alternative.any():
+        _draw_alternatives(ax, Y[rows[has_alternative]], other[has_alternative], projection, center)
     meanings = {
         f"ellipses: {level:.0%} regions": rows.size > 0,
-        f"haze: {level / 2:.0%} regions": many,
-        "dashed: alternative positions": known.any(),
+        f"haze: {level / 2:.0%} regions": has_haze,
+        "dashed: alternative positions": has_alternative.any(),
     }
-    return "; ".join(meaning for meaning, drawn in meanings.items() if drawn).capitalize()
+    return "; ".join(meaning for meaning, is_drawn in meanings.items() if is_drawn).capitalize()
 
 
 def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
-    """k rows far from each other: the most central, then each the farthest from all before it."""
-    chosen = [int(np.argmax(Y @ Y.mean(axis=0)))]
-    nearest = np.sum((Y - Y[chosen[0]]) ** 2, axis=1)
-    while len(chosen) < min(k, len(Y)):
-        chosen.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, np.sum((Y - Y[chosen[-1]]) ** 2, axis=1))
-    return np.array(chosen)
+    """k rows far from each other: the most central one, then each time the one farthest from those before."""
+    rows = [int(np.argmax(Y @ Y.mean(axis=0)))]
+    nearest = np.sum((Y - Y[rows[0]]) ** 2, axis=1)
+    while len(rows) < min(k, len(Y)):
+        rows.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, np.sum((Y - Y[rows[-1]]) ** 2, axis=1))
+    return np.array(rows)
 
 
 def _draw_outlines(
@@ -117,13 +117,13 @@ def _draw_outlines(
     from matplotlib.colors import to_rgba
 
     closed = np.concatenate([outlines, outlines[:, :1]], axis=1)
-    lines, owners = _runs(closed, projection, center)
+    lines, owners = _visible_parts(closed, projection, center)
     left, right, bottom, top = ax.axis()
-    wide = _WIDE * max(right - left, top - bottom)
-    opacity = [wide / max(wide, np.ptp(line, axis=0).max()) for line in lines]
-    faintest = np.full(len(outlines), 1.0)
-    np.minimum.at(faintest, owners, opacity)  # one for all parts of an outline
-    colors = [to_rgba(_INK, max(faintest[k], _FAINTEST)) for k in owners]
+    max_width = _MAX_WIDTH * max(right - left, top - bottom)
+    opacity = [max_width / max(max_width, np.ptp(line, axis=0).max()) for line in lines]
+    outline_opacity = np.full(len(outlines), 1.0)
+    np.minimum.at(outline_opacity, owners, opacity)  # one for all parts of an outline
+    colors = [to_rgba(_INK, max(outline_opacity[k], _MIN_OPACITY)) for k in owners]
     ax.add_collection(
         LineCollection(lines, colors=colors, linewidths=width, zorder=3), autolim=False
     )
@@ -137,10 +137,12 @@ def _draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[flo
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba
 
-    regions, _ = _runs(outlines, projection, center)
+    regions, _ = _visible_parts(outlines, projection, center)
     left, right, bottom, top = ax.axis()
-    ink = _HAZE * (right - left) * (top - bottom) / max(len(regions), 1)
-    colors = [to_rgba(_INK, min(ink / max(_area(region), 1e-300), _DARKEST)) for region in regions]
+    ink = _HAZE_OPACITY * (right - left) * (top - bottom) / max(len(regions), 1)
+    colors = [
+        to_rgba(_INK, min(ink / max(_area(region), 1e-300), _MAX_OPACITY)) for region in regions
+    ]
     haze = PolyCollection(
         regions, facecolors=colors, edgecolors="none", zorder=0.9, rasterized=True
     )
@@ -162,7 +164,7 @@ def _draw_alternatives(
     t = np.linspace(0, 1, 40)[:, None]
     arcs = np.array([_great_circle(a, b, t) for a, b in zip(Y, others, strict=True)])
     lines = LineCollection(
-        _runs(arcs, projection, center)[0],
+        _visible_parts(arcs, projection, center)[0],
         colors=_INK,
         linewidths=0.8,
         linestyles=[(0, (2, 3))],
@@ -170,9 +172,9 @@ def _draw_alternatives(
     )
     ax.add_collection(lines, autolim=False)
     ends = project(others, projection, center=center)
-    seen = ~(far_side(others, center=center) & lookup(projection).two_sided)
+    visible = ~(far_side(others, center=center) & lookup(projection).two_sided)
     limits = ax.axis()
-    x, y = ends[seen].T
+    x, y = ends[visible].T
     ax.scatter(x, y, s=16, facecolors="none", edgecolors=_INK, linewidths=0.8, zorder=3)
     ax.axis(limits)
 
@@ -184,7 +186,7 @@ def _great_circle(a: Floats, b: Floats, t: Floats) -> Floats:
     return np.asarray((np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / np.sin(angle))
 
 
-def _runs(
+def _visible_parts(
     paths: Floats, projection: str, center: Sequence[float]
 ) -> tuple[list[Floats], NDArray[np.intp]]:
     """Project paths on the sphere (k x v x 3), cut where they leave the map or cross its seam.
@@ -201,10 +203,10 @@ def _runs(
     step = np.linalg.norm(np.diff(P, axis=1), axis=2)
     usual = np.median(step, axis=1, keepdims=True)
     cut = hidden[:, 1:] | hidden[:, :-1] | (step > np.maximum(10 * usual, 1.0))
-    runs, owners = [], []
-    for owner, (path, gone, breaks) in enumerate(zip(P, hidden, cut, strict=True)):
+    parts, owners = [], []
+    for owner, (path, hidden_path, breaks) in enumerate(zip(P, hidden, cut, strict=True)):
         for part in np.split(np.arange(v), np.flatnonzero(breaks) + 1):
-            if len(part) > 1 and not gone[part[0]]:
-                runs.append(path[part])
+            if len(part) > 1 and not hidden_path[part[0]]:
+                parts.append(path[part])
                 owners.append(owner)
-    return runs, np.array(owners, dtype=np.intp)
+    return parts, np.array(owners, dtype=np.intp)

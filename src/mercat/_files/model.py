@@ -111,7 +111,7 @@ def write_model(
     if type(model) is not Mercat:  # a subclass would be loaded as a Mercat
         raise TypeError(f"model must be a Mercat, got {type(model).__name__}.")
     check_is_fitted(model)
-    model = model._as_now()  # other threads may refit it meanwhile
+    model = model._snapshot()  # other threads may refit it meanwhile
     parameters = model.get_params()
     if parameters["callback"] is not None:
         raise ValueError("callback must be None to save a model: a function cannot be saved.")

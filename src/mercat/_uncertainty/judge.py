@@ -21,7 +21,7 @@ from .._solve.pipeline import Plan, landmark_placer
 from .._solve.placement import LandmarkPlacer
 from .._solve.rotated import rotated
 from .._validation import check_init, neighbors_of
-from ..metrics._structure import FAR, N_TRUE
+from ..metrics._structure import FAR, N_NEIGHBORS
 from . import points
 from .maps import (
     N_PROBES,
@@ -105,8 +105,8 @@ def uncertainty(
             "model must be fitted by solver='exact' or 'landmarks', got solver='algorithm1'."
         )
     rng = generator(random_state)
-    model = model._as_now()
-    with model._working() as (workers, progress):
+    model = model._snapshot()
+    with model._workers_and_progress() as (workers, progress):
         source = model._open(X, workers, fitting=False)
         n = source.shape[0]
         if (model.detail > 0) != isinstance(model._placer.against, DetailPlacer):
@@ -180,7 +180,7 @@ def _prepared(
         inflation=inflation,
         legs=Legs(landmarks.X, landmarks.Y, line),
         reference=reference,
-        k=N_TRUE,
+        k=N_NEIGHBORS,
         far=FAR,
         null=null,
         loss=model.loss_,

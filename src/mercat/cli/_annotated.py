@@ -14,9 +14,9 @@ from .._data.sparse import check_sparse, checked_csr
 from .._extras import require
 from .._files.containers import check_hdf5, check_zarr
 from .._files.untrusted import check_sides, reading
-from ._columns import check_names, plain, unused
+from ._columns import check_names, plain, unique_name
 from ._console import Console
-from ._problems import BadInput, listed, refusing, unknown_column
+from ._problems import BadInput, as_bad_input, join_names, unknown_column
 from ._table import ReadOptions, Table
 
 
@@ -31,7 +31,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
             f"Using the principal components X_pca of {path}; --key X uses the data themselves."
         )
     obs = {str(name): plain(adata.obs[name], path, str(name)) for name in adata.obs.columns}
-    ids = unused(str(adata.obs.index.name or "index"), obs)
+    ids = unique_name(str(adata.obs.index.name or "index"), obs)
     names = pd.Series(adata.obs_names.astype(str).to_numpy(dtype=object))
     meta = {ids: plain(names, path, ids)} | obs
     gene = _gene(adata, options.label, meta, path)
@@ -50,7 +50,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         features=features,
         meta=pd.DataFrame({k: v for k, v in meta.items() if k not in options.drop}),
         ids=ids,
-        place=lambda row, column: (
+        locate=lambda row, column: (
             f"{path}, {key}, row {row} ({adata.obs_names[row]!r}), column "
             f"{column if features is None else repr(features[column])}"
         ),
@@ -58,7 +58,7 @@ def read_anndata(path: Path, options: ReadOptions, console: Console) -> Table:
         key=key,
         uns=adata.uns,
     )
-    return table.without(options.drop)
+    return table.drop_features(options.drop)
 
 
 def _genes(adata: Any) -> Any:
@@ -71,7 +71,7 @@ def _gene(adata: Any, label: str | None, meta: Any, path: Path) -> Any:
 
     if label is None or label in meta or label not in _genes(adata):
         return None
-    with refusing():
+    with as_bad_input():
         values = column(adata, label, layer=None, use_raw=None, name="--label")
     return plain(values.reset_index(drop=True), path, label)
 
@@ -85,7 +85,7 @@ def load(path: Path) -> Any:
         require("zarr", f"Reading {path}", "cli,anndata")
         # zarr raises the first error of a store; asyncio would log the others when the program ends.
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    with refusing(), reading(path, "a valid AnnData file", folder=True):
+    with as_bad_input(), reading(path, "a valid AnnData file", folder=True):
         (check_zarr if path.is_dir() else check_hdf5)(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -118,7 +118,7 @@ def _representation(adata: Any, key: str | None, path: Path) -> tuple[str, Any, 
     except KeyError as error:
         keys = [*(["X"] if adata.X is not None else []), *adata.obsm.keys(), *adata.layers.keys()]
         raise BadInput(
-            f"{path} has no {error} to embed. --key takes one of {listed(keys)}."
+            f"{path} has no {error} to embed. --key takes one of {join_names(keys)}."
         ) from None
     of_genes = not where.startswith("adata.obsm")
     features = [str(name) for name in adata.var_names] if of_genes else None

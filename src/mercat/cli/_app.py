@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from .. import __version__
-from ._console import SafeCommand, SafeGroup, say
+from ._console import SafeCommand, SafeGroup, echo
 from .compare import compare
 from .embed import embed
 from .evaluate import evaluate
@@ -49,7 +49,7 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     # For bash, this also warns if the installed version is too old.
-    say(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
+    echo(kind(app, {}, "mercat", "_MERCAT_COMPLETE").source())
 
 
 for _command in (embed, transform, ingest, evaluate, view, compare, info, completion):

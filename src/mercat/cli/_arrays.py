@@ -12,11 +12,11 @@ from .._data.sparse import checked_csr
 from .._files import untrusted as _untrusted
 from ._columns import check_names, plain
 from ._console import Console
-from ._problems import BadInput, listed, refusing
+from ._problems import BadInput, as_bad_input, join_names
 from ._table import ReadOptions, Table
 
 _INTEGERS = ("shape", "coords", "row", "col", "indices", "indptr", "offsets")  # of sparse matrices
-NPY_START = b"\x93NUMPY"
+NPY_MAGIC = b"\x93NUMPY"
 
 
 def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
@@ -26,52 +26,52 @@ def read_npy(path: Path, options: ReadOptions, console: Console) -> Table:
         raise BadInput(
             f"{path} is a zip archive, as .npz files are. Name it .npz if it holds arrays."
         )
-    return array_table(path, turned(_loaded_npy(path), options), options)
+    return array_table(path, apply_transpose(_load_npy(path), options), options)
 
 
 def read_npz(path: Path, options: ReadOptions, console: Console) -> Table:
     """Read an array (n, d), with arrays of length n as metadata, or a SciPy sparse matrix."""
-    arrays = loaded_npz(path)
+    arrays = load_npz(path)
     if {"format", "shape", "data"} <= set(arrays):
-        return array_table(path, turned(_scipy_sparse(path, arrays), options), options)
+        return array_table(path, apply_transpose(_scipy_sparse(path, arrays), options), options)
     key = options.key or _main_array(path, arrays)
     if key not in arrays:
-        raise BadInput(f"{path} has no array {key!r}. Its arrays: {listed(arrays)}.")
-    X = turned(arrays.pop(key), options)
+        raise BadInput(f"{path} has no array {key!r}. Its arrays: {join_names(arrays)}.")
+    X = apply_transpose(arrays.pop(key), options)
     if X.ndim == 2:
-        rest = {
+        columns = {
             name: a
             for name, a in arrays.items()
             if a.shape == (len(X),) and a.dtype.kind in "biufUS"
         }
-        left = [f"{name} {a.shape}" for name, a in arrays.items() if name not in rest]
-        if left:
+        ignored = [f"{name} {a.shape}" for name, a in arrays.items() if name not in columns]
+        if ignored:
             console.note(
                 f"Ignored arrays of {path}, since they are not columns of {len(X)} numbers or texts: "
-                f"{listed(left)}."
+                f"{join_names(ignored)}."
             )
-        arrays = rest
+        arrays = columns
     return array_table(path, X, options, arrays, key)
 
 
-def loaded_npz(path: Path) -> dict[str, np.ndarray]:
+def load_npz(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an .npz file."""
     if not zipfile.is_zipfile(path):
         raise BadInput(f"{path}: the file is broken or truncated, or not an .npz file at all.")
-    with refusing():
+    with as_bad_input():
         return _untrusted.read_npz(path)
 
 
-def _loaded_npy(path: Path) -> np.ndarray:
+def _load_npy(path: Path) -> np.ndarray:
     with path.open("rb") as file:
         start = file.read(6)
-    if start != NPY_START:
+    if start != NPY_MAGIC:
         raise BadInput(f"{path} is not a NumPy file. If it is a text file, name it .csv.")
-    with refusing():
+    with as_bad_input():
         return _untrusted.read_npy(path)
 
 
-def turned(X: Any, options: ReadOptions) -> Any:
+def apply_transpose(X: Any, options: ReadOptions) -> Any:
     """Transpose the array if `options.transpose`."""
     if not options.transpose:
         return X
@@ -85,10 +85,10 @@ def _main_array(path: Path, arrays: dict[str, np.ndarray]) -> str:
     if len(tables) != 1:
         shapes = [f"{name} {a.shape}" for name, a in arrays.items()]
         if not tables:
-            raise BadInput(f"{path} has no two-dimensional array of numbers: {listed(shapes)}.")
+            raise BadInput(f"{path} has no two-dimensional array of numbers: {join_names(shapes)}.")
         raise BadInput(
             f"{path} has {len(tables)} two-dimensional arrays of numbers. Choose one with --key: "
-            f"{listed(shapes)}."
+            f"{join_names(shapes)}."
         )
     return tables[0]
 
@@ -121,7 +121,7 @@ def array_table(
         features=features,
         meta=pd.DataFrame(meta, index=pd.RangeIndex(X.shape[0])),
         ids=None,
-        place=lambda row, column: f"{path}, row {row}, column {column} (counted from 0)",
+        locate=lambda row, column: f"{path}, row {row}, column {column} (counted from 0)",
         key=key,
     )
 
@@ -140,22 +140,22 @@ def _scipy_sparse(path: Path, arrays: dict[str, np.ndarray]) -> Any:
     def parts(*names: str) -> tuple[np.ndarray, ...]:
         return tuple(arrays[name] for name in names)
 
-    with refusing(), _untrusted.reading(path, "a valid sparse matrix"):
+    with as_bad_input(), _untrusted.reading(path, "a valid sparse matrix"):
         for name in filter(arrays.__contains__, _INTEGERS):
             _untrusted.check_integers(f"{path}: {name}", arrays[name])
-        kind = str(np.char.decode(arrays["format"].astype("S"), "ascii"))
+        sparse_format = str(np.char.decode(arrays["format"].astype("S"), "ascii"))
         n, d = (int(size) for size in arrays["shape"])
         _untrusted.check_sides(path, (n, d))
-        if kind in ("csr", "csc", "bsr"):
-            make = getattr(scipy.sparse, f"{kind}_array")
-            matrix = make(parts("data", "indices", "indptr"), shape=(n, d))
-        elif kind == "coo":
+        if sparse_format in ("csr", "csc", "bsr"):
+            sparse_type = getattr(scipy.sparse, f"{sparse_format}_array")
+            matrix = sparse_type(parts("data", "indices", "indptr"), shape=(n, d))
+        elif sparse_format == "coo":
             row, col = parts("coords")[0] if "coords" in arrays else parts("row", "col")
             matrix = scipy.sparse.coo_array((arrays["data"], (row, col)), shape=(n, d))
-        elif kind == "dia":
+        elif sparse_format == "dia":
             matrix = scipy.sparse.dia_array(parts("data", "offsets"), shape=(n, d))
         else:
             raise ValueError(
-                f"{path} must be a sparse matrix of a known format, got {kind[:20]!r}."
+                f"{path} must be a sparse matrix of a known format, got {sparse_format[:20]!r}."
             )
         return scipy.sparse.csr_array(checked_csr(matrix, str(path)))

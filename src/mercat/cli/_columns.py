@@ -13,8 +13,8 @@ import numpy as np
 from .._data.columns import MOST_KINDS
 from .._data.text import well_formed
 from ._console import Console
-from ._problems import BadInput, counted, listed, unknown_column
-from ._table import Place, ReadOptions, Table
+from ._problems import BadInput, join_names, pluralize, unknown_column
+from ._table import Locate, ReadOptions, Table
 
 _ID_NAMES = {"id", "ids", "index", "idx", "row", "rowid", "rownames", "key", "uuid", "barcode"}
 _CLASS_NAMES = {"label", "labels", "class", "target", "cluster", "group", "category", "type", "y"}
@@ -34,7 +34,7 @@ class Frame:
     path: Path
     data: Any  # of pandas
     names: list[str]  # "" for a column without a name
-    place: Place
+    locate: Locate
 
     def column(self, name: str) -> Any:
         """The column with this name."""
@@ -51,8 +51,10 @@ class _Sorting:
     features: list[int] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
     ids: str | None = None
-    numbered: str | None = None  # a column that numbers the rows
-    formatted: dict[str, str] = field(default_factory=dict)  # text like numbers, with examples
+    numbered: str | None = None  # the first column that numbers the rows or looks like an id
+    formatted: dict[str, str] = field(
+        default_factory=dict
+    )  # columns of formatted numbers, with examples
 
 
 def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
@@ -64,42 +66,42 @@ def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
     for k, name in enumerate(frame.names):
         if name not in options.drop:
             _sort_column(sorting, k, name, frame.data.iloc[:, k])
-    absent = [name for name in options.expected or () if name not in frame.names]
-    if absent:
-        raise BadInput(lacking(frame.path, absent, len(options.expected or ())))
+    missing = [name for name in options.expected or () if name not in frame.names]
+    if missing:
+        raise BadInput(missing_columns_message(frame.path, missing, len(options.expected or ())))
     if sorting.ids is None:
         sorting.ids = _ids(sorting)
     _note_likely_classes(sorting)
     _warn_of_formatted_numbers(sorting)
-    chosen = sorting.features
-    if not chosen:
-        options.refuse(_no_numbers(frame))
-    numbers = frame.data.iloc[:, chosen]
+    feature_indices = sorting.features
+    if not feature_indices:
+        options.fail(_no_numbers(frame))
+    numbers = frame.data.iloc[:, feature_indices]
     X = numbers.to_numpy(dtype=_common_type(numbers), na_value=np.nan)
     return Table(
         path=frame.path,
         X=np.ascontiguousarray(X),
-        features=[frame.names[k] for k in chosen],
+        features=[frame.names[k] for k in feature_indices],
         meta=pd.DataFrame(sorting.meta, index=pd.RangeIndex(len(frame.data))),
         ids=sorting.ids,
-        place=lambda row, column: frame.place(row, chosen[column]),
+        locate=lambda row, column: frame.locate(row, feature_indices[column]),
     )
 
 
-def lacking(path: Path, absent: list[str], n_expected: int) -> str:
+def missing_columns_message(path: Path, missing: list[str], n_expected: int) -> str:
     """Message about columns of the model that a table lacks."""
     return (
-        f"{path} lacks {len(absent):,} of the {counted(n_expected, 'column')} that the model was fitted to: "
-        f"{listed(absent)}."
+        f"{path} lacks {len(missing):,} of the {pluralize(n_expected, 'column')} that the model was fitted "
+        f"to: {join_names(missing)}."
     )
 
 
 def check_names(
     columns: Iterable[str], path: Path, options: ReadOptions, features: Iterable[str] = ()
 ) -> None:
-    """Raise if an option names an unknown column or feature."""
+    """Raise a usage error if an option names an unknown column or feature."""
     columns, features = list(columns), list(features)
-    for option, name in options.named():
+    for option, name in options.named_columns():
         known = columns + features if option in ("--feature", "--drop") else columns
         if name not in known:
             raise unknown_column(option, name, known, path)
@@ -113,7 +115,7 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
     expected = options.expected
     if name == "":
         _sort_unnamed(sorting, k, column)
-    elif name in options.kept_apart:
+    elif name in options.metadata_names:
         sorting.meta[name] = plain(column, sorting.frame.path, name)
     elif expected is not None:
         if name in expected and not numeric:
@@ -124,7 +126,7 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
             sorting.meta[name] = plain(column, sorting.frame.path, name)
     elif not numeric:
         if name in options.feature or _mostly_numbers(column):
-            options.refuse(_not_a_number(sorting, k, name, column))
+            options.fail(_not_a_number(sorting, k, name, column))
         elif example := _formatted_number(column):
             sorting.formatted[name] = example
         sorting.meta[name] = plain(column, sorting.frame.path, name)
@@ -141,7 +143,7 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
 def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
     """Take a first column without a name as the index, as written by pandas and R."""
     if k == 0:
-        name = unused("index", sorting.frame.names)
+        name = unique_name("index", sorting.frame.names)
         sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.ids = name
     elif not column.isna().all():
@@ -149,7 +151,7 @@ def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
     # An empty column: each line ends in a delimiter.
 
 
-def unused(name: str, taken: Container[str]) -> str:
+def unique_name(name: str, taken: Container[str]) -> str:
     """Append underscores to the name until it is unique."""
     while name in taken:
         name += "_"
@@ -158,11 +160,13 @@ def unused(name: str, taken: Container[str]) -> str:
 
 def _ids(sorting: _Sorting) -> str | None:
     """Find the column that names the rows: text named like an id, else row numbers, else other text."""
-    count = sorting.numbered
-    text = [name for name in sorting.meta if name not in (count, *sorting.formatted)]
-    called_so = [name for name in text if name.lower() in _ID_NAMES]
-    ranked = [*called_so, *([count] if count else []), *text]
-    return next((n for n in ranked if n == count or _is_unique_text(sorting.meta[n])), None)
+    row_numbers = sorting.numbered
+    text = [name for name in sorting.meta if name not in (row_numbers, *sorting.formatted)]
+    id_like = [name for name in text if name.lower() in _ID_NAMES]
+    candidates = [*id_like, *([row_numbers] if row_numbers else []), *text]
+    return next(
+        (n for n in candidates if n == row_numbers or _is_unique_text(sorting.meta[n])), None
+    )
 
 
 def _is_id(name: str, column: Any) -> bool:
@@ -172,9 +176,9 @@ def _is_id(name: str, column: Any) -> bool:
     if not column.is_unique:
         return False
     values = column.to_numpy()
-    counts = bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
-    lower = name.lower()
-    return counts or lower in _ID_NAMES or lower.endswith(("_id", " id", ".id", "-id"))
+    is_counting = bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
+    lowercase = name.lower()
+    return is_counting or lowercase in _ID_NAMES or lowercase.endswith(("_id", " id", ".id", "-id"))
 
 
 def _note_likely_classes(sorting: _Sorting) -> None:
@@ -182,16 +186,16 @@ def _note_likely_classes(sorting: _Sorting) -> None:
     if sorting.options.expected is not None:
         return
     data, names = sorting.frame.data, sorting.frame.names
-    whole = [k for k in sorting.features if data.iloc[:, k].dtype.kind in "iu"]
-    lone = whole[0] if len(whole) == 1 < len(sorting.features) else None
-    for k in whole:
-        named = names[k].lower() in _CLASS_NAMES
-        if (named or k == lone) and names[k] not in sorting.options.feature:
-            kinds = data.iloc[:, k].nunique()
-            if 2 <= kinds <= min(MOST_KINDS, len(data) // 10):
+    integer_columns = [k for k in sorting.features if data.iloc[:, k].dtype.kind in "iu"]
+    is_only_one = len(integer_columns) == 1 < len(sorting.features)
+    for k in integer_columns:
+        may_be_class = is_only_one or names[k].lower() in _CLASS_NAMES
+        if may_be_class and names[k] not in sorting.options.feature:
+            n_distinct = data.iloc[:, k].nunique()
+            if 2 <= n_distinct <= min(MOST_KINDS, len(data) // 10):
                 sorting.console.note(
-                    f"Column {names[k]!r}, integers with {kinds} distinct values, is embedded. If they are "
-                    f"classes, use --label {names[k]} or --meta {names[k]}."
+                    f"Column {names[k]!r}, integers with {n_distinct} distinct values, is embedded. If they "
+                    f"are classes, use --label {names[k]} or --meta {names[k]}."
                 )
 
 
@@ -203,9 +207,9 @@ def _warn_of_formatted_numbers(sorting: _Sorting) -> None:
     examples = [f"{name} ({example!r})" for name, example in sorting.formatted.items()]
     one = len(names) == 1
     sorting.console.warn(
-        f"{'Column' if one else 'Columns'} {listed(examples)} {'looks' if one else 'look'} like numbers, and "
-        f"{'is' if one else 'are'} text: kept as metadata, not embedded. To embed, write plain numbers such "
-        f"as 1234.5, without signs or thousands separators; to keep as text, use --meta {names[0]}."
+        f"{'Column' if one else 'Columns'} {join_names(examples)} {'looks' if one else 'look'} like numbers, "
+        f"and {'is' if one else 'are'} text: kept as metadata, not embedded. To embed, write plain numbers "
+        f"such as 1234.5, without signs or thousands separators; to keep as text, use --meta {names[0]}."
     )
 
 
@@ -216,10 +220,10 @@ def _formatted_number(column: Any) -> str | None:
     if column.dtype != object and not pd.api.types.is_string_dtype(column):
         return None
     present = column.dropna().astype(str).str.strip()
-    like = present.map(lambda text: _FORMATTED.fullmatch(text) is not None)
-    if len(present) == 0 or like.mean() < 0.5:
+    looks_formatted = present.map(lambda text: _FORMATTED.fullmatch(text) is not None)
+    if len(present) == 0 or looks_formatted.mean() < 0.5:
         return None
-    return str(present[like].iloc[0])
+    return str(present[looks_formatted].iloc[0])
 
 
 def _is_unique_text(column: Any) -> bool:
@@ -248,7 +252,7 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
         return f"{sorting.frame.path}: column {name!r} must hold numbers, got {column.dtype}."
     row = int(present.index[int(np.argmax(wrong.to_numpy()))])
     return (
-        f"{sorting.frame.place(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
+        f"{sorting.frame.locate(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
         f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values are. Correct it, use "
         f"--meta {name} to keep the column as metadata, or --drop {name}."
     )
@@ -257,10 +261,10 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
 def _no_numbers(frame: Frame) -> str:
     if not frame.names or not len(frame.data):
         n, d = len(frame.data), len(frame.names)
-        return f"{frame.path} has {counted(n, 'row')} and {counted(d, 'column')}: nothing to embed."
+        return f"{frame.path} has {pluralize(n, 'row')} and {pluralize(d, 'column')}: nothing to embed."
     example = str(frame.data.iloc[0, -1])[:40]
     return (
-        f"{frame.path} has no numeric column to embed. Its columns are {listed(frame.names)}, and its "
+        f"{frame.path} has no numeric column to embed. Its columns are {join_names(frame.names)}, and its "
         f"first row ends in {example!r}. (--delimiter sets the delimiter, --feature embeds a column that "
         "looks like an id.)"
     )
@@ -295,16 +299,16 @@ def plain(column: Any, path: Path, name: str) -> Any:
     kinds = {type(value) for value in column.dropna()}
     if kinds & {list, dict, tuple, set, bytes, np.ndarray}:
         raise BadInput(
-            f"{path}: column {name!r} holds {listed(sorted(k.__name__ for k in kinds))}, neither numbers nor "
-            f"text. Ignore it with --drop {name}."
+            f"{path}: column {name!r} holds {join_names(sorted(k.__name__ for k in kinds))}, neither numbers "
+            f"nor text. Ignore it with --drop {name}."
         )
     column = column if kinds <= {str} else column.map(str, na_action="ignore")
     _check_writable(column.dropna(), path, name)
     return column
 
 
-def as_shown(column: Any) -> Any:
-    """A column of metadata for pages and pictures; text that is all ISO 8601 dates or times is converted."""
+def parse_dates(column: Any) -> Any:
+    """Convert a column of text that is all ISO 8601 dates or times; others are returned unchanged."""
     import pandas as pd
 
     known = column.dropna()

@@ -41,12 +41,12 @@ class Console:
         """Print a note about a decision made for the user, unless quiet."""
         self.notes.append(text)
         if not self.quiet:
-            say(f"note: {printable(text)}", err=True)
+            echo(f"note: {printable(text)}", err=True)
 
     def warn(self, text: str) -> None:
         """Print a warning, even if quiet."""
         self.notes.append(text)
-        say(f"warning: {printable(text)}", err=True)
+        echo(f"warning: {printable(text)}", err=True)
 
     def result(self, text: str, data: dict[str, Any]) -> None:
         """Print the result, as text, or as JSON with the notes."""
@@ -56,20 +56,20 @@ class Console:
                 json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
             )
         if text:
-            say(text)
+            echo(text)
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def reporting(self) -> Iterator[None]:
         """Print each Python warning once; turn errors of the library into problems with exit codes."""
-        said: set[str] = set()
+        printed: set[str] = set()
 
         def show(message: Any, category: Any, *_: Any) -> None:
             text = " ".join(str(message).split())
-            if not issubclass(category, _FOR_DEVELOPERS) and text not in said:
-                said.add(text)
+            if not issubclass(category, _FOR_DEVELOPERS) and text not in printed:
+                printed.add(text)
                 self.warn(text)
 
-        with warnings.catch_warnings(), _logged(self.warn):
+        with warnings.catch_warnings(), _forwarding_logs(self.warn):
             warnings.simplefilter("default")
             warnings.showwarning = show  # type: ignore[assignment]
             try:
@@ -84,7 +84,7 @@ class Console:
                 raise Interrupted("Interrupted.") from None
 
 
-def say(text: str, *, err: bool = False) -> None:
+def echo(text: str, *, err: bool = False) -> None:
     """Print lines of text with control characters escaped. All text for the terminal passes through here.
 
     Line ends are kept, so names within a line must be made `printable` before. Only a map that is piped to
@@ -93,30 +93,30 @@ def say(text: str, *, err: bool = False) -> None:
     if err:
         click.echo(printable(text, lines=True), err=True)
         return
-    with printing():
+    with handling_stdout_errors():
         click.echo(printable(text, lines=True))
 
 
 class _LogForwarder(logging.Handler):
     """Passes log messages of warnings and errors to a function."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self.tell = tell
+        self.write = write
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.tell(record.getMessage())
+        self.write(record.getMessage())
 
 
 @contextmanager
-def _logged(tell: Callable[[str], None]) -> Iterator[None]:
-    """Redirect log messages of libraries, which may contain text of a file, to `tell`."""
-    teller, root = _LogForwarder(tell), logging.getLogger()
-    root.addHandler(teller)
+def _forwarding_logs(write: Callable[[str], None]) -> Iterator[None]:
+    """Pass log messages of libraries, which may contain text of a file, to `write`."""
+    handler, root = _LogForwarder(write), logging.getLogger()
+    root.addHandler(handler)
     try:
         yield
     finally:
-        root.removeHandler(teller)
+        root.removeHandler(handler)
 
 
 @contextmanager
@@ -131,21 +131,22 @@ def _escaped_errors() -> Iterator[None]:
 
 def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
     """Print a traceback with control characters escaped."""
-    say("".join(traceback.format_exception(kind, error, trace)), err=True)
+    echo("".join(traceback.format_exception(kind, error, trace)), err=True)
 
 
 def show_errors_safely() -> None:
     """Escape control characters in errors outside of commands: in threads, tasks and destructors."""
 
-    def show(about: Any) -> None:
-        show_traceback(about.exc_type, about.exc_value, about.exc_traceback)
+    def show_exception(info: Any) -> None:
+        show_traceback(info.exc_type, info.exc_value, info.exc_traceback)
 
-    sys.excepthook, sys.unraisablehook, threading.excepthook = show_traceback, show, show
-    logging.lastResort = _LogForwarder(lambda text: say(f"warning: {printable(text)}", err=True))
+    sys.excepthook = show_traceback
+    sys.unraisablehook = threading.excepthook = show_exception
+    logging.lastResort = _LogForwarder(lambda text: echo(f"warning: {printable(text)}", err=True))
 
 
 @contextmanager
-def printing() -> Iterator[None]:
+def handling_stdout_errors() -> Iterator[None]:
     """Handle errors of stdout, such as a full disk."""
     try:
         yield
@@ -155,15 +156,15 @@ def printing() -> Iterator[None]:
             raise
         # The rest of the buffer must not fail again at exit.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        why = error.strerror or error
-        raise BadOutput(f"The result cannot be written to stdout: {why}.") from error
+        reason = error.strerror or error
+        raise BadOutput(f"The result cannot be written to stdout: {reason}.") from error
 
 
 class _Safe:
     """Handling of errors of stdout and escaping of messages for click commands, including --help."""
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        with printing(), _escaped_errors():
+        with handling_stdout_errors(), _escaped_errors():
             context: click.Context = super().make_context(*arguments, **keywords)  # type: ignore[misc]
             return context
 
@@ -187,7 +188,7 @@ def command(*options: Callable[..., Any], epilog: str) -> Callable[..., click.Co
         @functools.wraps(function)
         def run(quiet: bool, as_json: bool, **arguments: Any) -> None:
             console = Console(quiet=quiet, as_json=as_json)
-            with console.listening():
+            with console.reporting():
                 function(console, **arguments)
 
         decorated: Any = run

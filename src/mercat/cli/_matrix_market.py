@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._files import untrusted as _untrusted
-from ._arrays import array_table, turned
+from ._arrays import apply_transpose, array_table
 from ._console import Console
-from ._problems import BadInput, refusing
+from ._problems import BadInput, as_bad_input
 from ._table import ReadOptions, Table
 
 _SYMMETRY = {b"general": 0, b"symmetric": 1, b"skew-symmetric": -1}
@@ -38,21 +38,21 @@ class _Header:
 
 def read_mtx(path: Path, options: ReadOptions, console: Console) -> Table:
     """Read a matrix; in folders of 10x Genomics, cells are the rows, named by their barcodes."""
-    with refusing(), _untrusted.reading(path, "a valid Matrix Market file"):
+    with as_bad_input(), _untrusted.reading(path, "a valid Matrix Market file"):
         X = _matrix(path)
-    barcodes, genes = (_rows(beside, max(X.shape)) for beside in companions(path))
+    barcodes, genes = (_read_names(companion, max(X.shape)) for companion in companions(path))
     if options.transpose or not (barcodes or genes):
-        return array_table(path, turned(X, options), options)
+        return array_table(path, apply_transpose(X, options), options)
     if barcodes and genes and X.shape == (len(genes), len(barcodes)):
         console.note(f"{path} is a matrix of 10x Genomics: its columns, the cells, are the points.")
         return _cells(path, X, options, barcodes, genes)
-    named = " and ".join(
-        f"{'more than ' * (len(found) > max(X.shape))}{min(len(found), max(X.shape)):,} {what}"
-        for found, what in ((genes, "genes"), (barcodes, "barcodes"))
-        if found
+    counts = " and ".join(
+        f"{'more than ' * (len(names) > max(X.shape))}{min(len(names), max(X.shape)):,} {what}"
+        for names, what in ((genes, "genes"), (barcodes, "barcodes"))
+        if names
     )
     raise BadInput(
-        f"{path} has {X.shape[0]:,} rows and {X.shape[1]:,} columns, but the files beside it name {named}: "
+        f"{path} has {X.shape[0]:,} rows and {X.shape[1]:,} columns, but the files beside it name {counts}: "
         "a matrix of 10x Genomics has one row per gene and one column per barcode. One of the files is "
         "missing, incomplete, or belongs to another matrix. --transpose ignores them."
     )
@@ -69,9 +69,10 @@ def _matrix(path: Path) -> Any:
     rows, columns = (_indices(entries[:, k], header.shape[k]) for k in (0, 1))
     values = entries[:, 2] if header.width == 3 else np.ones(len(entries))
     if header.sign:
-        across = rows != columns
-        rows, columns = np.append(rows, columns[across]), np.append(columns, rows[across])
-        values = np.append(values, header.sign * values[across])
+        off_diagonal = rows != columns
+        mirrored = columns[off_diagonal], rows[off_diagonal]
+        rows, columns = np.append(rows, mirrored[0]), np.append(columns, mirrored[1])
+        values = np.append(values, header.sign * values[off_diagonal])
     return scipy.sparse.csr_array(
         scipy.sparse.coo_array((values, (rows, columns)), shape=header.shape)
     )
@@ -127,7 +128,7 @@ def _entries(path: Path, header: _Header) -> np.ndarray:
     """The numbers, one row per line."""
     import pandas as pd
 
-    if wrong := _first_wrong(path, header, 1):  # pandas counts columns in the first line
+    if wrong := _find_wrong_line(path, header, 1):  # pandas counts columns in the first line
         raise ValueError(wrong)
     try:
         with _untrusted.opened(path) as stream:
@@ -142,9 +143,11 @@ def _entries(path: Path, header: _Header) -> np.ndarray:
     except pd.errors.EmptyDataError:
         entries = np.empty((0, header.width))
     except ValueError as error:
-        raise ValueError(_first_wrong(path, header) or str(error)) from error
+        raise ValueError(_find_wrong_line(path, header) or str(error)) from error
     if entries.shape[1] != header.width or np.isnan(entries[:, : header.width - 1]).any():
-        raise ValueError(_first_wrong(path, header) or "a line has too many or too few numbers.")
+        raise ValueError(
+            _find_wrong_line(path, header) or "a line has too many or too few numbers."
+        )
     if len(entries) != header.n_entries:
         declared = f"{header.n_entries:,}"
         count = f"more than {declared}" if len(entries) > header.n_entries else f"{len(entries):,}"
@@ -152,21 +155,21 @@ def _entries(path: Path, header: _Header) -> np.ndarray:
     return entries
 
 
-def _first_wrong(path: Path, header: _Header, most: float = math.inf) -> str | None:
+def _find_wrong_line(path: Path, header: _Header, max_lines: float = math.inf) -> str | None:
     """Message about the first line with too few or too many numbers, among the first `most` lines."""
     with _untrusted.opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             cells = line.split(None, header.width)
             if number <= header.n_lines or not cells:
                 continue
-            if most <= 0:
+            if max_lines <= 0:
                 return None
-            most -= 1
+            max_lines -= 1
             try:
-                right = len([float(cell) for cell in cells]) == header.width
+                is_right = len([float(cell) for cell in cells]) == header.width
             except ValueError:
-                right = False
-            if not right:
+                is_right = False
+            if not is_right:
                 return f"line {number} must hold {header.width} numbers, got {line[:60].strip()!r}."
     return None
 
@@ -180,27 +183,27 @@ def _cells(
     features = [row[min(1, len(row) - 1)] for row in genes]
     names = {"barcode": np.array([row[0] for row in barcodes])}
     table = array_table(path, cells, options, names, features=features)
-    return replace(table, ids="barcode").without(options.drop)
+    return replace(table, ids="barcode").drop_features(options.drop)
 
 
 def companions(path: Path) -> tuple[Path | None, Path | None]:
     """The files of barcodes and genes beside a matrix, if they exist."""
-    return _beside(path, "barcodes"), _beside(path, "features") or _beside(path, "genes")
+    return _companion(path, "barcodes"), _companion(path, "features") or _companion(path, "genes")
 
 
-def _beside(path: Path, stem: str) -> Path | None:
+def _companion(path: Path, stem: str) -> Path | None:
     """STEM.tsv or STEM.tsv.gz in the folder of a matrix, with the same prefix, as in GEO."""
     start, matrix, _ = path.name.partition("matrix.mtx")
     stem = f"{start}{stem}" if matrix else stem
-    others = (path.with_name(f"{stem}{end}") for end in (".tsv.gz", ".tsv"))
-    return next((other for other in others if other.is_file()), None)
+    candidates = (path.with_name(f"{stem}{end}") for end in (".tsv.gz", ".tsv"))
+    return next((other for other in candidates if other.is_file()), None)
 
 
-def _rows(path: Path | None, most: int) -> list[list[str]] | None:
-    """The first two cells of up to `most` + 1 lines of a tab-separated file; None without a file."""
+def _read_names(path: Path | None, n_names: int) -> list[list[str]] | None:
+    """The first two cells of up to `n_names` + 1 lines of a tab-separated file; None without a file."""
     if path is None:
         return None
-    with refusing(), _untrusted.reading(path), _untrusted.opened(path) as binary:
+    with as_bad_input(), _untrusted.reading(path), _untrusted.opened(path) as binary:
         file = io.TextIOWrapper(binary, encoding="utf-8")
-        lines = itertools.islice(file, most + 1)
+        lines = itertools.islice(file, n_names + 1)
         return [line.rstrip("\r\n").split("\t", 2)[:2] for line in lines]

@@ -1,4 +1,4 @@
-"""Shared by the commands that measure: number of neighbours, metric and classes."""
+"""Helpers of the commands that measure: number of neighbours, metric and classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .._data.columns import are_measurements
 from ._console import Console
-from ._problems import BadInput, counted
+from ._problems import BadInput, pluralize
 
 
 def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
@@ -19,8 +19,8 @@ def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
     }
 
 
-def neighbors(k: int | None, n: int, console: Console) -> int:
-    """-k, by default as in `metrics.report`, with a note if it is less than usual."""
+def resolve_k(k: int | None, n: int, console: Console) -> int:
+    """Number of neighbours by -k, or the default of `metrics.report`, with a note if the data are few."""
     from ..metrics._neighborhood import N_COMPARED
     from ..metrics._report import default_k
 
@@ -28,14 +28,15 @@ def neighbors(k: int | None, n: int, console: Console) -> int:
         k = default_k(n)
         if k < N_COMPARED:
             console.note(
-                f"Neighbourhoods have {counted(k, 'point')} instead of {N_COMPARED}: at most half of all {n}."
+                f"Neighbourhoods have {pluralize(k, 'point')} instead of {N_COMPARED}: "
+                f"at most half of all {n}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")
     return k
 
 
-def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
+def to_metric(X: np.ndarray, metric: str) -> np.ndarray:
     """Transform rows so that their Euclidean distances are those of the metric, as in `Mercat`."""
     from .._reduce.components import prepare_rows
 
@@ -45,20 +46,20 @@ def in_metric(X: np.ndarray, metric: str) -> np.ndarray:
     return np.asarray(rows - offset[:, None])
 
 
-def dominating(X: Any, features: list[str] | None, metric: str) -> str | None:
-    """A warning if one column dominates the distances of X."""
+def dominance_warning(X: Any, features: list[str] | None, metric: str) -> str | None:
+    """Warning if one column dominates the distances of X, else None."""
     from .._solve.diagnostics import find_dominance
     from .._solve.trust import dominance_sentence, dominates
 
-    found = find_dominance(X, metric)
-    if found is None or not dominates(found):
+    dominance = find_dominance(X, metric)
+    if dominance is None or not dominates(dominance):
         return None
-    return dominance_sentence(found, metric, features)
+    return dominance_sentence(dominance, metric, features)
 
 
-def labels(table: Any, name: str | None, console: Console) -> Any:
+def class_labels(table: Any, name: str | None, console: Console) -> Any:
     """Classes for the measures that need them, None for missing ones."""
-    from ..metrics._points import LEAST_FOR_ANGLES
+    from ..metrics._points import MIN_POINTS
 
     if name is None:
         return None
@@ -67,12 +68,12 @@ def labels(table: Any, name: str | None, console: Console) -> Any:
     if are_measurements(column[~missing].to_numpy()):
         console.note(f"{name!r} holds measurements, not classes: measures of classes are left out.")
         return None
-    if (~missing).sum() < LEAST_FOR_ANGLES:
-        raise BadInput(f"{table.path}: fewer than {LEAST_FOR_ANGLES} rows have a label {name!r}.")
+    if (~missing).sum() < MIN_POINTS:
+        raise BadInput(f"{table.path}: fewer than {MIN_POINTS} rows have a label {name!r}.")
     if missing.any():
         console.note(
-            f"{missing.sum():,} of {counted(len(column), 'row')} have no label {name!r} and do not count in "
-            "the measures of classes."
+            f"{missing.sum():,} of {pluralize(len(column), 'row')} have no label {name!r} and do not count "
+            "in the measures of classes."
         )
     if column.nunique() < 3:
         console.note(

@@ -27,7 +27,7 @@ class Method(NamedTuple):
     distribution: str  # whose version is recorded
     embed: Callable[..., Any]
     source: str = ""  # where to get it, unless it comes with mercat[peers]
-    usual: bool = False  # compared with by default
+    is_default: bool = False  # compared with by default
 
     def load(self) -> dict[str, str]:
         """Import the method's module; return its version and that of NumPy."""
@@ -123,14 +123,14 @@ def _pacmap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     del n_jobs
     from pacmap import PaCMAP
 
-    return PaCMAP(n_components=2, random_state=seed, **options).fit_transform(_single(X))
+    return PaCMAP(n_components=2, random_state=seed, **options).fit_transform(_as_float32(X))
 
 
 def _localmap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     del n_jobs
     from pacmap import LocalMAP
 
-    return LocalMAP(n_components=2, random_state=seed, **options).fit_transform(_single(X))
+    return LocalMAP(n_components=2, random_state=seed, **options).fit_transform(_as_float32(X))
 
 
 def _trimap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
@@ -138,10 +138,10 @@ def _trimap(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     from trimap import TRIMAP
 
     np.random.seed(seed)  # noqa: NPY002 (it has no seed of its own)
-    return TRIMAP(verbose=False, **options).fit_transform(_single(X))
+    return TRIMAP(verbose=False, **options).fit_transform(_as_float32(X))
 
 
-def _single(X: Any) -> np.ndarray:
+def _as_float32(X: Any) -> np.ndarray:
     return np.asarray(X, dtype=np.float32)
 
 
@@ -194,7 +194,7 @@ def _pcc(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     from pcc import PCC
 
     _seed_all(torch, seed)
-    return PCC(**{"cluster": False, **options}).fit_transform(_single(X), None)
+    return PCC(**{"cluster": False, **options}).fit_transform(_as_float32(X), None)
 
 
 def _pcc_clusters(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
@@ -205,9 +205,9 @@ def _pcc_clusters(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
     from sklearn.cluster import KMeans
 
     _seed_all(torch, seed)
-    X = _single(X)
-    numbers = [k for k in CLUSTERS if k < len(X)]
-    labels = [KMeans(k, random_state=seed, n_init="auto").fit_predict(X) for k in numbers]
+    X = _as_float32(X)
+    n_clusters = [k for k in CLUSTERS if k < len(X)]
+    labels = [KMeans(k, random_state=seed, n_init="auto").fit_predict(X) for k in n_clusters]
     return PCC(**{"num_epochs": 2000, "k_epoch": 2, **options}).fit_transform(X, labels)
 
 
@@ -236,7 +236,7 @@ def _torchdr(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
     if not torch.cuda.is_available():
         raise ImportError("no GPU to run TorchDR on")
-    return torchdr.UMAP(random_state=seed, device="cuda", **options).fit_transform(_single(X))
+    return torchdr.UMAP(random_state=seed, device="cuda", **options).fit_transform(_as_float32(X))
 
 
 def _seed_all(torch: Any, seed: int | None) -> None:
@@ -250,10 +250,10 @@ _SQUAD = "https://github.com/davnovak/SQuaD-MDS (a clone of it on the path)"
 _DREAMS = "https://github.com/berenslab/DREAMS, branch tp, in an environment without openTSNE"
 METHODS = {
     "mercat": Method("Mercat", "mercat._estimator", "mercat", _mercat),
-    "umap": Method("UMAP", "umap", "umap-learn", _umap, usual=True),
-    "tsne": Method("t-SNE", "openTSNE", "openTSNE", _tsne, usual=True),
-    "pacmap": Method("PaCMAP", "pacmap", "pacmap", _pacmap, usual=True),
-    "pca": Method("PCA", "sklearn.decomposition", "scikit-learn", _pca, usual=True),
+    "umap": Method("UMAP", "umap", "umap-learn", _umap, is_default=True),
+    "tsne": Method("t-SNE", "openTSNE", "openTSNE", _tsne, is_default=True),
+    "pacmap": Method("PaCMAP", "pacmap", "pacmap", _pacmap, is_default=True),
+    "pca": Method("PCA", "sklearn.decomposition", "scikit-learn", _pca, is_default=True),
     "mds": Method("metric MDS", "sklearn.manifold", "scikit-learn", _mds),
     "isomap": Method("Isomap", "sklearn.manifold", "scikit-learn", _isomap),
     "densmap": Method("densMAP", "umap", "umap-learn", _densmap),

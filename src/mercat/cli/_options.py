@@ -24,21 +24,21 @@ class FiniteNumber(_ParamType):
 
     name = "float"
 
-    def __init__(self, declared: Number) -> None:
-        self.declared = declared
+    def __init__(self, parameter: Number) -> None:
+        self.parameter = parameter
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         try:
             number = float(value)
         except ValueError:
             self.fail(f"{value!r} is not a number.", param, ctx)
-        if not self.declared.allows(number):
-            self.fail(f"must be {self.declared.rule}, got {value!r}.", param, ctx)
+        if not self.parameter.allows(number):
+            self.fail(f"must be {self.parameter.rule}, got {value!r}.", param, ctx)
         return number
 
 
 class IntegerOr(_ParamType):
-    """An integer of at least `least`, or one of a few words."""
+    """An integer of at least `least`, or one of several strings, the values of which are in `words`."""
 
     name = "integer"
 
@@ -59,7 +59,7 @@ class IntegerOr(_ParamType):
         except ValueError:
             number = self.least - 1
         if number < self.least:
-            allowed = " or ".join([f"an integer of at least {self.least}", *self.words])
+            allowed = f"an integer of at least {self.least}, or {' or '.join(self.words)}"
             self.fail(f"must be {allowed}, got {value!r}.", param, ctx)
         return number
 
@@ -118,18 +118,24 @@ def label(help: str) -> Decorator:
     return click.option("--label", metavar="COLUMN", multiple=True, callback=_only_one, help=help)
 
 
+LABEL = label("Colour the map by this column, or gene of an AnnData file; it is not embedded.")
+
+
 def data(name: str = "data", metavar: str = "DATA") -> Decorator:
     """The path of a table."""
     return click.argument(name, type=PATH, metavar=metavar)
 
 
+# Options for reading a table, except --label, whose meaning depends on the command.
 READING: list[Decorator] = [
-    label("Colour the map by this column, or gene of an AnnData file; it is not embedded."),
     click.option(
         "--meta", metavar="COLUMN", multiple=True, help="Keep a numeric column as metadata."
     ),
     click.option(
-        "--feature", metavar="COLUMN", multiple=True, help="Embed a column that looks like an id."
+        "--feature",
+        metavar="COLUMN",
+        multiple=True,
+        help="Use a column that looks like an id as data.",
     ),
     click.option("--drop", metavar="COLUMN", multiple=True, help="Ignore a column."),
     click.option(
@@ -166,27 +172,29 @@ PREPARING: list[Decorator] = [
 ]
 
 
-def of_model(name: str, option: str = "", **settings: Any) -> Decorator:
+def model_option(name: str, option: str = "", **settings: Any) -> Decorator:
     """Option for a parameter of Mercat, with its declared default and help; `settings` override these."""
-    declared = PARAMETERS[name]
+    parameter = PARAMETERS[name]
     option = option or "--" + name.replace("_", "-")
-    found: dict[str, Any] = {"default": declared.default, "help": declared.help}
-    found["show_default"] = declared.none if declared.default is None else True
-    if isinstance(declared, Choice):
-        found["type"] = click.Choice(declared.choices)
-    elif isinstance(declared, Integer) and declared.words:
-        words = {word: word for word in declared.words} | ({"none": None} if declared.none else {})
-        found["type"] = IntegerOr(declared.least, **words)
-    elif isinstance(declared, Integer):
-        found["type"] = click.IntRange(min=declared.least)
-    elif isinstance(declared, Number):
-        found["type"] = FiniteNumber(declared)
-    return click.option(option, name, **(found | settings))
+    click_settings: dict[str, Any] = {"default": parameter.default, "help": parameter.help}
+    click_settings["show_default"] = parameter.none if parameter.default is None else True
+    if isinstance(parameter, Choice):
+        click_settings["type"] = click.Choice(parameter.choices)
+    elif isinstance(parameter, Integer) and parameter.words:
+        words = {word: word for word in parameter.words} | (
+            {"none": None} if parameter.none else {}
+        )
+        click_settings["type"] = IntegerOr(parameter.least, **words)
+    elif isinstance(parameter, Integer):
+        click_settings["type"] = click.IntRange(min=parameter.least)
+    elif isinstance(parameter, Number):
+        click_settings["type"] = FiniteNumber(parameter)
+    return click.option(option, name, **(click_settings | settings))
 
 
 # Parameters of Mercat that are options of all commands that fit a map.
 MODEL: dict[str, Decorator] = {
-    name: of_model(name)
+    name: model_option(name)
     for name in (
         "objective",
         "detail",
@@ -197,10 +205,11 @@ MODEL: dict[str, Decorator] = {
         "n_landmarks",
     )
 } | {
-    "random_state": seed(PARAMETERS["random_state"].help),
-    "n_jobs": of_model("n_jobs", type=int, callback=_nonzero),
+    "n_detail": model_option("n_detail", show_default="all rows"),
+    "random_state": seed("Seed of the neighbour search in large data and of --uncertainty."),
+    "n_jobs": model_option("n_jobs", type=int, callback=_nonzero),
 }
-METRIC = of_model(  # for commands that measure
+METRIC = model_option(  # for commands that measure
     "metric", type=click.Choice(["euclidean", "cosine", "correlation"])
 )
 NEIGHBORS = click.option(
@@ -209,7 +218,10 @@ NEIGHBORS = click.option(
     help="Number of neighbours. [default: 50, at most half of the points]",
 )
 EMBEDDING_KEY = click.option(
-    "--embedding-key", metavar="NAME", help="Array of EMBEDDING. [default: X_mercat]"
+    "--embedding-key",
+    metavar="NAME",
+    help="The map in EMBEDDING: an array of an .npz file, or a key of obsm of an AnnData file. [default: Y, "
+    "embedding or X_mercat]",
 )
 UNCERTAINTY = click.option(
     "--uncertainty",
@@ -224,23 +236,23 @@ def output(help: str, *, required: bool = False) -> Decorator:
     return click.option("-o", "--output", type=PATH, metavar="FILE", required=required, help=help)
 
 
-def file(name: str, help: str) -> Decorator:
+def file_option(name: str, help: str) -> Decorator:
     """An option for a file to write."""
     return click.option(name, type=PATH, metavar="FILE", help=help)
 
 
 MAP: list[Decorator] = [
     output(f"Write the map: {', '.join(TABLES)}. By default, CSV to stdout."),
-    file("--html", "Write the explorer, a page to open in a browser."),
-    file("--png", f"Write a picture: {', '.join(PICTURES)}."),
+    file_option("--html", "Write the explorer, a page to open in a browser."),
+    file_option("--png", f"Write a picture: {', '.join(PICTURES)}."),
 ]
 
 
-def taken(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def pop_arguments(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """Pop the arguments with these names."""
     return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def read_options(arguments: dict[str, Any], **more: Any) -> ReadOptions:
     """Pop the options for reading a file."""
-    return ReadOptions(**taken(arguments, tuple(ReadOptions.__dataclass_fields__)), **more)
+    return ReadOptions(**pop_arguments(arguments, tuple(ReadOptions.__dataclass_fields__)), **more)

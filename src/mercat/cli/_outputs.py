@@ -20,9 +20,9 @@ from .._data.text import printable, well_formed
 from .._extras import require
 from .._files.atomic import PartlyWritten, check_target, whole_files
 from .._math.sphere import to_lonlat
-from ._columns import as_shown
-from ._console import Console, printing, say
-from ._problems import BadOutput, listed
+from ._columns import parse_dates
+from ._console import Console, echo, handling_stdout_errors
+from ._problems import BadOutput, join_names
 from ._read import ANNOTATED, COLUMNAR, ending, files_read
 from ._table import Table
 
@@ -69,19 +69,21 @@ class Outputs:
         self.inputs = [file for path in inputs for file in files_read(path)]
         self._planned: dict[str, Path] = {}
 
-    def plan(self, what: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
-        """Raise unless a file can be written later; None plans nothing."""
+    def plan(self, name: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+        """Register an output file under a name, or raise if it cannot be written later; None is ignored."""
         if path is None:
             return
         if endings and ending(path) not in endings:
-            got = ending(path) or "no ending"
-            raise click.BadParameter(f"{path} must end in {listed(endings)}, got {got}.")
+            given_ending = ending(path) or "no ending"
+            raise click.BadParameter(
+                f"{path} must end in {join_names(endings)}, got {given_ending}."
+            )
         for other in self.inputs:
-            if _same(path, other):
+            if _is_same(path, other):
                 raise BadOutput(f"{path} is an input of this command and is not overwritten.")
-            if ending(other) == ".zarr" and _real(path).is_relative_to(_real(other)):
+            if ending(other) == ".zarr" and _resolve(path).is_relative_to(_resolve(other)):
                 raise BadOutput(f"{path} is part of {other}, which is an input of this command.")
-        if any(_same(path, other) for other in self._planned.values()):
+        if any(_is_same(path, other) for other in self._planned.values()):
             raise click.UsageError(f"Two outputs have the same name, {path}.")
         try:
             target = check_target(path)
@@ -91,7 +93,7 @@ class Outputs:
             raise BadOutput(f"{path} exists. Use --force to replace it.")
         if not os.access(target.parent, os.W_OK):
             raise BadOutput(f"{path} cannot be written: the folder {target.parent} is read-only.")
-        self._planned[what] = path
+        self._planned[name] = path
 
     def write(self, **writers: Callable[[Path], Any]) -> dict[str, str]:
         """Write the planned files, each by a function of its path; if one fails, none is changed.
@@ -101,24 +103,24 @@ class Outputs:
         being_written = None
         try:
             with whole_files(list(self._planned.values())) as parts:
-                for part, (what, path) in zip(parts, self._planned.items(), strict=True):
+                for part, (name, path) in zip(parts, self._planned.items(), strict=True):
                     being_written = path
-                    writers[what](part)
+                    writers[name](part)
                 being_written = None
         except PartlyWritten as error:
             raise BadOutput(f"Only some of the outputs were written: {error}.") from error
         except OSError as error:
-            where = being_written or error.filename2 or error.filename
-            why = error.strerror or error
-            raise BadOutput(f"Nothing was written: {where}: {why}.") from error
-        return {what: str(path) for what, path in self._planned.items()}
+            location = being_written or error.filename2 or error.filename
+            reason = error.strerror or error
+            raise BadOutput(f"Nothing was written: {location}: {reason}.") from error
+        return {name: str(path) for name, path in self._planned.items()}
 
 
-def _same(path: Path, other: Path) -> bool:
-    return _real(path) == _real(other)
+def _is_same(path: Path, other: Path) -> bool:
+    return _resolve(path) == _resolve(other)
 
 
-def _real(path: Path) -> Path:
+def _resolve(path: Path) -> Path:
     """The path with symbolic links resolved."""
     return Path(os.path.realpath(path))
 
@@ -140,14 +142,14 @@ def check_columns(
         )
     if html is not None:
         from ..viewer._encode import POINT_LOSS
-        from ..viewer._places import COLUMNS
+        from ..viewer._uncertainty import COLUMNS
 
         names += (POINT_LOSS,) * loss + COLUMNS * uncertainty
-    taken = [name for name in table.meta.columns if name in names]
-    if taken:
+    clashes = [name for name in table.meta.columns if name in names]
+    if clashes:
         raise click.UsageError(
-            f"The column {taken[0]!r} of {table.path} has the name of an output column: ignore it with "
-            f"--drop {shlex.quote(taken[0])}, or rename it."
+            f"The column {clashes[0]!r} of {table.path} has the name of an output column: ignore it with "
+            f"--drop {shlex.quote(clashes[0])}, or rename it."
         )
 
 
@@ -162,10 +164,10 @@ def embedding_frame(embedded: Embedded) -> Any:
     if embedded.uncertainty is not None:
         numbers = embedded.uncertainty.columns()
         columns |= {SPREAD: np.degrees(numbers.pop("spread")), **numbers}
-    first = [table.ids] if table.ids in table.meta.columns else []
-    rest = [name for name in table.meta.columns if name not in first]
+    id_columns = [table.ids] if table.ids in table.meta.columns else []
+    others = [name for name in table.meta.columns if name not in id_columns]
     frame = pd.DataFrame(columns)
-    return pd.concat([table.meta[first], frame, table.meta[rest]], axis=1)
+    return pd.concat([table.meta[id_columns], frame, table.meta[others]], axis=1)
 
 
 def write_table(embedded: Embedded, path: Path) -> None:
@@ -242,9 +244,9 @@ def map_writers(embedded: Embedded) -> dict[str, Callable[[Path], None]]:
     }
 
 
-def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
+def echo_map(console: Console, embedded: Embedded, lines: list[str], files: dict[str, str]) -> None:
     """Print what was written; if nothing was, print the map itself."""
-    lines = [*lines, *(f"{what:10} {printable(path)}" for what, path in files.items())]
+    lines = [*lines, *(f"{name:10} {printable(path)}" for name, path in files.items())]
     if files or console.as_json:
         if not files:
             console.note("The map itself was not written: use -o FILE.")
@@ -252,23 +254,26 @@ def say_map(console: Console, embedded: Embedded, lines: list[str], files: dict[
         return
     frame = embedding_frame(embedded)
     if sys.stdout.isatty():
-        say(frame.to_csv(index=False).removesuffix("\n"))
+        echo(frame.to_csv(index=False).removesuffix("\n"))
     else:
-        with printing():
+        with handling_stdout_errors():
             frame.to_csv(sys.stdout, index=False)
     if not console.quiet:
-        say("\n".join(lines), err=True)
+        echo("\n".join(lines), err=True)
 
 
 def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None:
     """Write the explorer; the title defaults to the name of the input file."""
-    from .._anndata.columns import painted
+    from .._anndata.columns import with_stored_colors
     from ..viewer import to_html
 
     table = embedded.table
     to_html(
         embedded.Y,
-        {name: painted(table.uns, as_shown(column)) for name, column in table.meta.items()},
+        {
+            name: with_stored_colors(table.uns, parse_dates(column))
+            for name, column in table.meta.items()
+        },
         path,
         title=title or well_formed(table.path.stem),
         color=embedded.color,
@@ -280,15 +285,15 @@ def write_page(embedded: Embedded, path: Path, title: str | None = None) -> None
 def write_picture(embedded: Embedded, path: Path) -> None:
     """Draw the map with matplotlib."""
     from .._anndata.columns import stored_palette
-    from .._draw.colors import coloring
+    from .._draw.colors import make_coloring
     from .._draw.maps import Style, draw_map
 
     pyplot = quiet_pyplot()
     table = embedded.table
-    color = None if embedded.color is None else as_shown(table.meta[embedded.color])
+    color = None if embedded.color is None else parse_dates(table.meta[embedded.color])
     palette = None if color is None else stored_palette(table.uns, color)
-    shades = coloring(color, len(embedded.Y), palette=palette)
-    figure: Any = draw_map(embedded.Y, shades, Style(advice="--html shows all")).figure
+    coloring = make_coloring(color, len(embedded.Y), palette=palette)
+    figure: Any = draw_map(embedded.Y, coloring, Style(advice="--html shows all")).figure
     try:
         figure.savefig(path, dpi=200, bbox_inches="tight")
     finally:

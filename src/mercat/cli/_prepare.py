@@ -70,7 +70,7 @@ class Preparation:
         if lowest < 0:
             row, column = np.unravel_index(int(X.argmin()), X.shape)
             raise BadInput(
-                f"{table.place(int(row), int(column))}: --log1p needs numbers of at least 0, got {lowest:g}."
+                f"{table.locate(int(row), int(column))}: --log1p needs numbers of at least 0, got {lowest:g}."
             )
         return np.log1p(X)
 

@@ -46,12 +46,12 @@ class Interrupted(Problem):
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
-    """Turn errors of the library about a file into problems with an exit code."""
+def as_bad_input() -> Iterator[None]:
+    """Turn ValueError and OSError of the library, whose messages name the file, into BadInput."""
     try:
         yield
     except UnicodeError:
-        raise  # names no file
+        raise  # its message does not name the file
     except ValueError as error:
         raise BadInput(str(error)) from error
     except OSError as error:
@@ -60,10 +60,10 @@ def refusing() -> Iterator[None]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Turn any exception of a library into a problem that names the file."""
+def any_error_as_bad_input(path: Path) -> Iterator[None]:
+    """Turn any exception except problems, ImportError and MemoryError into BadInput that names the file."""
     try:
-        with refusing():
+        with as_bad_input():
             yield
     except (click.ClickException, ImportError, MemoryError):
         raise
@@ -73,14 +73,14 @@ def naming(path: Path) -> Iterator[None]:
         ) from error
 
 
-def listed(names: Iterable[Any], most: int = 8) -> str:
+def join_names(names: Iterable[Any], most: int = 8) -> str:
     """Join names for a message, at most `most` of them."""
     names = [printable(str(name)) for name in names]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
-def counted(n: int, noun: str) -> str:
+def pluralize(n: int, noun: str) -> str:
     """A number and a noun: 1 row, 1,200 rows."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
@@ -98,8 +98,8 @@ def unknown_column(
     genes = [str(gene) for gene in genes]
     close = difflib.get_close_matches(name, [*columns, *genes], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    known = f"Its {what}s: {listed(columns)}." if columns else "It has none with a name."
-    known += f" It has {counted(len(genes), 'gene')}, too." if genes else ""
+    known = f"Its {what}s: {join_names(columns)}." if columns else "It has none with a name."
+    known += f" It has {pluralize(len(genes), 'gene')}, too." if genes else ""
     what += " or gene" if genes else ""
     return click.BadParameter(
         f"{path} has no {what} {name!r}.{hint} {known}",

@@ -13,8 +13,8 @@ from .._files.untrusted import check_file, short
 from . import _annotated, _arrays, _matrix_market
 from ._columns import Frame, frame_table
 from ._console import Console
-from ._problems import BadInput, listed, naming, refusing
-from ._table import ReadOptions, Table, checked
+from ._problems import BadInput, any_error_as_bad_input, as_bad_input, join_names
+from ._table import ReadOptions, Table, check_missing
 from ._text import read_text
 
 TEXT, COLUMNAR, ANNOTATED = (".csv", ".tsv", ".txt"), (".parquet", ".feather"), (".h5ad", ".zarr")
@@ -39,16 +39,16 @@ def ending(path: Path) -> str:
 
 def read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     """Read a table from a file; rows with missing numbers raise an error or are dropped."""
-    with naming(path):
-        return _table_of(path, options, console)
+    with any_error_as_bad_input(path):
+        return _read_table(path, options, console)
 
 
-def _table_of(path: Path, options: ReadOptions, console: Console) -> Table:
+def _read_table(path: Path, options: ReadOptions, console: Console) -> Table:
     kind = ending(path)
     check_readable(path, kind)
     for option, kinds in _ONLY_FOR.items():
         if getattr(options, option) != getattr(ReadOptions, option) and kind not in kinds:
-            raise click.UsageError(f"--{option} is for {listed(kinds, 9)} files, got {path}.")
+            raise click.UsageError(f"--{option} is for {join_names(kinds, 9)} files, got {path}.")
     if kind in (*TEXT, *COLUMNAR):
         table = frame_table(read_frame(path, options, console), options, console)
     else:
@@ -60,13 +60,13 @@ def _table_of(path: Path, options: ReadOptions, console: Console) -> Table:
             ".mtx": _matrix_market.read_mtx,
         }
         table = readers[kind](path, options, console)
-    return checked(table, options, console)
+    return check_missing(table, options, console)
 
 
 def files_read(path: Path) -> list[Path]:
     """A file and its companion files."""
-    beside = _matrix_market.companions(path) if ending(path) == ".mtx" else ()
-    return [path, *filter(None, beside)]
+    companions = _matrix_market.companions(path) if ending(path) == ".mtx" else ()
+    return [path, *filter(None, companions)]
 
 
 def check_readable(path: Path, kind: str) -> None:
@@ -77,7 +77,7 @@ def check_readable(path: Path, kind: str) -> None:
         )
     if kind not in ENDINGS:
         raise BadInput(
-            f"{path} must end in one of {listed(ENDINGS, 20)}, which determines its format, "
+            f"{path} must end in one of {join_names(ENDINGS, 20)}, which determines its format, "
             f"got {repr(kind) if kind else 'no ending'}."
         )
     check_exists(path, folder=kind == ".zarr")
@@ -87,19 +87,19 @@ def check_readable(path: Path, kind: str) -> None:
 def check_exists(path: Path, *, folder: bool = False) -> None:
     """Raise unless the path is a regular file, or a folder if `folder`."""
     try:
-        with refusing():
+        with as_bad_input():
             check_file(path, folder=folder)
     except BadInput as error:
-        absent = isinstance(error.__cause__, FileNotFoundError)
-        raise BadInput(f"{path} does not exist.") if absent else error from None
+        is_missing = isinstance(error.__cause__, FileNotFoundError)
+        raise BadInput(f"{path} does not exist.") if is_missing else error from None
 
 
 def read_frame(path: Path, options: ReadOptions, console: Console) -> Frame:
     """Read the columns of a text, Parquet or Feather file."""
-    with refusing():
+    with as_bad_input():
         if ending(path) in TEXT:
             data, file = read_text(path, options, console)
-            return Frame(path, data, file.names, file.place)
+            return Frame(path, data, file.names, file.locate)
         data = _columnar(path)
     names = [str(name) for name in data.columns]
     if len(set(names)) < len(names):

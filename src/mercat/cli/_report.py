@@ -15,7 +15,7 @@ from .. import __version__
 from .._data.text import well_formed
 from ._outputs import quiet_pyplot
 from ._peers import Outcome
-from ._problems import counted
+from ._problems import pluralize
 
 MEANING = {
     "angle_preservation": ("Angles", "correlation of the angles between any three points"),
@@ -91,10 +91,10 @@ def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]
     """HTML of the report."""
     from ..viewer._html import digest
 
-    done = [outcome for outcome in outcomes if outcome.Y is not None]
+    successful = [outcome for outcome in outcomes if outcome.Y is not None]
     parts = [_introduction(subject)]
-    if done:
-        parts += [_pictures(done, color), _table(done), _meanings(done)]
+    if successful:
+        parts += [_pictures(successful, color), _table(successful), _meanings(successful)]
     parts.append(_remarks(outcomes, notes))
     policy = f"default-src 'none'; style-src {digest(_STYLE)}; img-src data:; base-uri 'none'"
     return well_formed(
@@ -117,18 +117,18 @@ def _introduction(subject: Subject) -> str:
         else ""
     )
     return (
-        f'<p class="soft">{counted(subject.n_points, "point")} of {counted(subject.n_features, "column")}'
+        f'<p class="soft">{pluralize(subject.n_points, "point")} of {pluralize(subject.n_features, "column")}'
         f"{prepared}. Each method with its defaults, seed {subject.seed}.{label} Mercat {__version__}.</p>"
     )
 
 
-def _pictures(done: list[Outcome], color: Any) -> str:
-    figures = "".join(_picture(outcome, color) for outcome in done)
+def _pictures(successful: list[Outcome], color: Any) -> str:
+    figures = "".join(_picture(outcome, color) for outcome in successful)
     return f'<h2>Maps</h2>\n<div class="maps">{figures}</div>\n{_legend(color)}'
 
 
 def _picture(outcome: Outcome, color: Any) -> str:
-    from .._draw.colors import coloring
+    from .._draw.colors import make_coloring
     from .._draw.figure import grid
     from .._draw.maps import Style, draw_map, draw_plane
 
@@ -137,7 +137,7 @@ def _picture(outcome: Outcome, color: Any) -> str:
     (ax,), Y = grid(1), np.asarray(outcome.Y, dtype=np.float64)
     draw: Any = draw_plane if Y.shape[1] == 2 else draw_map
     style = Style(legend_location=None, advice="")  # the user cannot choose another map in a report
-    draw(Y, coloring(color, len(Y)), style, ax=ax)
+    draw(Y, make_coloring(color, len(Y)), style, ax=ax)
     ax.figure.savefig(stream, format="png", dpi=160)
     pyplot.close(ax.figure)
     content = base64.b64encode(stream.getvalue()).decode("ascii")
@@ -151,23 +151,23 @@ def _legend(color: Any) -> str:
     """A disc and a name for each class, or for five values of a scale, and for missing values."""
     from matplotlib.colors import to_hex
 
-    from .._draw.colors import Scale, coloring
+    from .._draw.colors import Scale, make_coloring
     from .._draw.legend import entries
 
     if color is None:
         return ""
-    shades = coloring(color, len(color))
-    names, rest = entries(shades)
-    if isinstance(shades, Scale):
-        low, high = shades.limits
+    coloring = make_coloring(color, len(color))
+    names, missing = entries(coloring)
+    if isinstance(coloring, Scale):
+        low, high = coloring.limits
         values = [low + (high - low) * k / 4 for k in range(5)]
-        texts = [_day(value) if shades.dates else f"{value:.4g}" for value in values]
-        colors = [shades.mappable().to_rgba(value) for value in values]
+        texts = [_day(value) if coloring.dates else f"{value:.4g}" for value in values]
+        colors = [coloring.mappable().to_rgba(value) for value in values]
         names = list(zip(texts, colors, strict=True))
     discs = "".join(
         f'<li><svg viewBox="0 0 10 10"><circle cx="5" cy="5" r="4.5" fill="{to_hex(shade)}"/></svg>'
         f"{html.escape(name)}</li>"
-        for name, shade in names + rest
+        for name, shade in names + missing
     )
     return f'<ul class="legend">{discs}</ul>'
 
@@ -179,14 +179,14 @@ def _day(value: float) -> str:
     return str(num2date(value).date())  # type: ignore[no-untyped-call]
 
 
-def _table(done: list[Outcome]) -> str:
-    measures = list(done[0].scores)
-    heads = "".join(f"<th>{MEANING[name][0]}</th>" for name in measures)
+def _table(successful: list[Outcome]) -> str:
+    measures = list(successful[0].scores)
+    headings = "".join(f"<th>{MEANING[name][0]}</th>" for name in measures)
     rows = []
-    for outcome in done:
+    for outcome in successful:
         cells = [f"<td>{outcome.seconds:.1f}&nbsp;s</td>"]
         for name in measures:
-            best = outcome in best_of(done, name)
+            best = outcome in best_of(successful, name)
             cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
@@ -194,23 +194,23 @@ def _table(done: list[Outcome]) -> str:
         "each measure and those within two standard errors of it. Time is that of a first call, including "
         "compilation, without imports.</p>\n"
         '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
-        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"{headings}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def best_of(done: list[Outcome], name: str) -> list[Outcome]:
+def best_of(successful: list[Outcome], name: str) -> list[Outcome]:
     """The methods with the best score or within two standard errors of it."""
-    scored = [o for o in done if not math.isnan(o.scores[name])]
+    scored = [o for o in successful if not math.isnan(o.scores[name])]
     if not scored:
         return []
     sign = -1 if name in LESS_IS_BETTER else 1
-    top = max(scored, key=lambda o: sign * float(o.scores[name])).scores[name]
+    best = max(scored, key=lambda o: sign * float(o.scores[name])).scores[name]
 
-    def near(score: Any) -> bool:
-        error = math.hypot(score.standard_error, top.standard_error)
-        return sign * (float(top) - float(score)) <= max(2 * error, 5e-4)
+    def is_near_best(score: Any) -> bool:
+        error = math.hypot(score.standard_error, best.standard_error)
+        return sign * (float(best) - float(score)) <= max(2 * error, 5e-4)
 
-    return [o for o in scored if near(o.scores[name])]
+    return [o for o in scored if is_near_best(o.scores[name])]
 
 
 def _cell(score: Any, best: bool) -> str:
@@ -223,16 +223,18 @@ def _cell(score: Any, best: bool) -> str:
     return value + error
 
 
-def _meanings(done: list[Outcome]) -> str:
+def _meanings(successful: list[Outcome]) -> str:
     rows = "".join(
         f"<dt>{MEANING[name][0]}</dt><dd>{MEANING[name][1]} (<code>{name}</code>)</dd>"
-        for name in done[0].scores
+        for name in successful[0].scores
     )
     return f"<h2>What they mean</h2>\n<dl>{rows}</dl>"
 
 
 def _remarks(outcomes: list[Outcome], notes: list[str]) -> str:
-    lines = [f"<b>{html.escape(o.title)}</b> {html.escape(o.absent)}" for o in outcomes if o.absent]
+    lines = [
+        f"<b>{html.escape(o.title)}</b> {html.escape(o.failure)}" for o in outcomes if o.failure
+    ]
     lines += [
         f"<b>{html.escape(o.title)}</b> {html.escape(r)}" for o in outcomes for r in o.remarks
     ]

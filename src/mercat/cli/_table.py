@@ -11,9 +11,10 @@ import numpy as np
 
 from .._files.untrusted import allowance
 from ._console import Console
-from ._problems import BadInput, counted, listed
+from ._problems import BadInput, join_names, pluralize
 
-Place = Callable[[int, int], str]  # of row and column; describes where the cell is in the file
+# Called with row and column; returns a description of where the cell is in the file.
+Locate = Callable[[int, int], str]
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class ReadOptions:
     faults: list[str] | None = None
 
     @property
-    def kept_apart(self) -> set[str]:
-        """Columns that are always metadata."""
+    def metadata_names(self) -> set[str]:
+        """Columns that the options declare as metadata."""
         return {*self.meta, *([self.label] if self.label else [])}
 
-    def named(self) -> list[tuple[str, str]]:
+    def named_columns(self) -> list[tuple[str, str]]:
         """Pairs of an option and a column that it names."""
         return [
             *(("--label", name) for name in [self.label] if name),
@@ -47,7 +48,7 @@ class ReadOptions:
             *(("--drop", name) for name in self.drop),
         ]
 
-    def refuse(self, fault: str) -> None:
+    def fail(self, fault: str) -> None:
         """Raise an error about the numbers, or append it to `faults` if they are collected."""
         if self.faults is None:
             raise BadInput(fault)
@@ -70,7 +71,7 @@ class Table:
         The other columns.
     ids : str or None
         The column of `meta` that names the rows.
-    place : callable
+    locate : callable
         Maps row and column of X to a description of their location in the file.
     adata : AnnData or None
         The whole object, if the file is AnnData.
@@ -85,7 +86,7 @@ class Table:
     features: list[str] | None
     meta: Any
     ids: str | None
-    place: Place
+    locate: Locate
     adata: Any = None
     key: str | None = None
     uns: Mapping[str, Any] = field(default_factory=dict)
@@ -94,51 +95,51 @@ class Table:
     def is_sparse(self) -> bool:
         return not isinstance(self.X, np.ndarray)
 
-    def named(self) -> str:
+    def describe_features(self) -> str:
         """Number and names of the embedded columns, for messages."""
-        names = f" ({listed(self.features, 6)})" if self.features else ""
-        return f"{counted(self.X.shape[1], 'column')}{names}"
+        names = f" ({join_names(self.features, 6)})" if self.features else ""
+        return f"{pluralize(self.X.shape[1], 'column')}{names}"
 
-    def kept(self) -> str:
+    def describe_metadata(self) -> str:
         """Names of the columns of metadata, for messages."""
         names = [f"{c} (names the rows)" if c == self.ids else str(c) for c in self.meta.columns]
-        return listed(names, 20)
+        return join_names(names, 20)
 
-    def rows(self, kept: np.ndarray) -> Table:
+    def select_rows(self, kept: np.ndarray) -> Table:
         """Select rows by number."""
         return replace(
             self,
             X=self.X[kept],
             meta=self.meta.iloc[kept].reset_index(drop=True),
-            place=lambda row, column: self.place(int(kept[row]), column),
+            locate=lambda row, column: self.locate(int(kept[row]), column),
             adata=None if self.adata is None else self.adata[kept],
         )
 
-    def columns(self, kept: list[int]) -> Table:
+    def select_features(self, indices: list[int]) -> Table:
         """Select features, in this order."""
-        if kept == list(range(self.X.shape[1])):
+        if indices == list(range(self.X.shape[1])):
             return self
         return replace(
             self,
-            X=self.X[:, kept],
-            features=None if self.features is None else [self.features[k] for k in kept],
-            place=lambda row, column: self.place(row, kept[column]),
+            X=self.X[:, indices],
+            features=None if self.features is None else [self.features[k] for k in indices],
+            locate=lambda row, column: self.locate(row, indices[column]),
         )
 
-    def without(self, names: Iterable[str]) -> Table:
+    def drop_features(self, names: Iterable[str]) -> Table:
         """Drop features by name."""
-        left_out = set(names)
+        dropped = set(names)
         features = self.features or []
-        if not left_out & set(features):
+        if not dropped & set(features):
             return self
-        return self.columns([k for k, name in enumerate(features) if name not in left_out])
+        return self.select_features([k for k, name in enumerate(features) if name not in dropped])
 
-    def dense(self, most: float = 4e9) -> np.ndarray:
+    def dense(self, max_bytes: float = 4e9) -> np.ndarray:
         """X as a dense array; raise BadInput if that would be too large."""
         if not self.is_sparse:
             return np.asarray(self.X)
         n, d = self.X.shape
-        if n * d * self.X.dtype.itemsize > min(most, allowance(self.path)):
+        if n * d * self.X.dtype.itemsize > min(max_bytes, allowance(self.path)):
             raise BadInput(
                 f"{self.path} is sparse, and {n:,} x {d:,} numbers are too many for a dense array: measure "
                 "principal components, or fewer rows, instead."
@@ -146,41 +147,43 @@ class Table:
         return np.asarray(self.X.toarray())
 
 
-def checked(table: Table, options: ReadOptions, console: Console) -> Table:
-    """Check the table for missing numbers: raise an error or drop rows, according to the options."""
+def check_missing(table: Table, options: ReadOptions, console: Console) -> Table:
+    """Raise BadInput for missing or infinite numbers, or drop rows with missing ones, by the options."""
     from .._data.checks import not_finite
 
     n, d = table.X.shape
     if n == 0 or (d == 0 and not options.faults):
-        size = f"{counted(n, 'row')} and {counted(d, 'column')} of numbers"
-        options.refuse(f"{table.path} has {size}: nothing to embed.")
+        size = f"{pluralize(n, 'row')} and {pluralize(d, 'column')} of numbers"
+        options.fail(f"{table.path} has {size}: nothing to embed.")
     rows, columns = not_finite(table.X)
     if len(rows) == 0:
         return table
-    infinite = ~np.isnan(np.asarray(table.X[rows, columns])).ravel()
-    if infinite.any():
-        first = int(np.argmax(infinite))
-        options.refuse(f"{table.place(rows[first], columns[first])}: the number is infinite.")
-    if infinite.all():
+    is_infinite = ~np.isnan(np.asarray(table.X[rows, columns])).ravel()
+    if is_infinite.any():
+        first = int(np.argmax(is_infinite))
+        options.fail(f"{table.locate(rows[first], columns[first])}: the number is infinite.")
+    if is_infinite.all():
         return table
-    rows, columns = rows[~infinite], columns[~infinite]
-    bad_rows = np.unique(rows)
+    rows, columns = rows[~is_infinite], columns[~is_infinite]
+    rows_with_missing = np.unique(rows)
     if options.missing == "drop":
-        kept = np.setdiff1d(np.arange(n), bad_rows)
+        kept = np.setdiff1d(np.arange(n), rows_with_missing)
         if len(kept) == 0:
             raise BadInput(f"{table.path} has no row without a missing number.")
         console.note(
-            f"{len(bad_rows):,} of {counted(n, 'row')} have missing numbers and are left out."
+            f"{len(rows_with_missing):,} of {pluralize(n, 'row')} have missing numbers and are left out."
         )
-        return table.rows(kept)
-    bad_columns = np.unique(columns)
+        return table.select_rows(kept)
+    columns_with_missing = np.unique(columns)
     features = table.features
-    names = bad_columns if features is None else [features[k] for k in bad_columns]
+    names: Any = columns_with_missing
+    if features is not None:
+        names = [features[k] for k in columns_with_missing]
     or_drop = "" if features is None else ", or columns with --drop"
-    options.refuse(
-        f"{table.place(rows[0], columns[0])}: the number is missing. Numbers are missing in "
-        f"{len(bad_rows):,} of {counted(n, 'row')}, in "
-        f"{'column' if len(bad_columns) == 1 else 'columns'} {listed(names)}. "
+    options.fail(
+        f"{table.locate(rows[0], columns[0])}: the number is missing. Numbers are missing in "
+        f"{len(rows_with_missing):,} of {pluralize(n, 'row')}, in "
+        f"{'column' if len(columns_with_missing) == 1 else 'columns'} {join_names(names)}. "
         f"Leave the rows out with --missing drop{or_drop}."
     )
     return table

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from .._files import untrusted as _untrusted
 from ._console import Console
-from ._problems import BadInput, counted, listed
+from ._problems import BadInput, join_names, pluralize
 from ._table import ReadOptions
 
 _SAMPLE = 200  # lines from which the dialect is detected, ...
@@ -49,8 +49,8 @@ class TextFile:
     n_header: int  # lines before the first row
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the last line number and the cells of each row; raise BadInput at an incomplete row."""
-        with opened(self.path, self.encoding) as file:
+        """Yield the last line number and the cells of each row; raise BadInput for a malformed row."""
+        with open_text(self.path, self.encoding) as file:
             reader = csv.reader(file, strict=True, **dialect(self.delimiter))
             try:
                 for cells in reader:
@@ -59,7 +59,7 @@ class TextFile:
             except csv.Error as error:
                 raise BadInput(f"{self.path}, line {reader.line_num}: {error}.") from error
 
-    def place(self, row: int, column: int) -> str:
+    def locate(self, row: int, column: int) -> str:
         """Location of a cell in the file, for messages."""
         line = next(itertools.islice(self.records(), row, None))[0]
         return f"{self.path}, line {line}, column {column_name(self.names, column)!r}"
@@ -76,8 +76,8 @@ class TextFile:
                 last = next(records, None) is None and len(cells) < n
                 hint = " It is the last line: the file may be truncated." if last else ""
                 raise BadInput(
-                    f"{self.path}, line {line}{where}: the line has {counted(len(cells), 'cell')}, but the "
-                    f"table has {counted(n, 'column')}.{hint}"
+                    f"{self.path}, line {line}{where}: the line has {pluralize(len(cells), 'cell')}, but the "
+                    f"table has {pluralize(n, 'column')}.{hint}"
                 )
 
 
@@ -95,9 +95,9 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
     """Read the table as a frame with numbered columns, and its dialect."""
     import pandas as pd
 
-    file = sniffed(path, options, console)
+    file = detect_dialect(path, options, console)
     try:
-        with opened(path, file.encoding) as stream:
+        with open_text(path, file.encoding) as stream:
             for _ in range(file.n_header):
                 stream.readline()
             frame = pd.read_csv(
@@ -122,7 +122,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
 
 
 @contextmanager
-def opened(path: Path, encoding: str) -> Iterator[TextIO]:
+def open_text(path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a text file, gzipped or not; errors while reading name the line."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
@@ -131,15 +131,15 @@ def opened(path: Path, encoding: str) -> Iterator[TextIO]:
             yield io.TextIOWrapper(binary, encoding=encoding, newline="")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise BadInput(
-                f"{path}, line {_readable(path) + 1}: the file is broken or truncated ({error})."
+                f"{path}, line {_count_readable_lines(path) + 1}: the file is broken or truncated ({error})."
             ) from error
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"{path}, line {_undecodable(path, packed)}: {_not_text(error)}"
+                f"{path}, line {_first_undecodable_line(path, packed)}: {_not_text(error)}"
             ) from error
 
 
-def _readable(path: Path) -> int:
+def _count_readable_lines(path: Path) -> int:
     """Number of readable lines of a broken gzip file."""
     lines = 0
     try:
@@ -151,7 +151,7 @@ def _readable(path: Path) -> int:
     return lines
 
 
-def _undecodable(path: Path, packed: bool) -> int:
+def _first_undecodable_line(path: Path, packed: bool) -> int:
     """The first line that is not UTF-8."""
     with _untrusted.opened(path, packed) as file:
         for number, line in enumerate(file, start=1):
@@ -170,43 +170,43 @@ def _not_text(error: UnicodeDecodeError) -> str:
 # ------------------------------------------------------------------ detection of the dialect
 
 
-def sniffed(path: Path, options: ReadOptions, console: Console) -> TextFile:
-    """Detect the dialect of a file from its first lines and the options."""
+def detect_dialect(path: Path, options: ReadOptions, console: Console) -> TextFile:
+    """Detect encoding, delimiter, decimal sign and names from the first lines of a file and the options."""
     with path.open("rb") as raw:
         start = raw.read(4)
     if start in _BINARY:
         what, name = _BINARY[start]
         raise BadInput(f"{path} is {what}, not text. Name it {name}.")
     encoding = _ENCODINGS.get(start[:2], "utf-8-sig")
-    with opened(path, encoding) as stream:
+    with open_text(path, encoding) as stream:
         lines = _first_lines(stream)
     if not any(line.strip() for line in lines):
         raise BadInput(f"{path} is empty.")
     if any("\0" in line for line in lines):
         raise BadInput(f"{path} is not a text file: it holds zero bytes.")
-    top = next(line for line in lines if line.strip())
-    delimiter = options.delimiter or _delimiter(path, top)
+    first_line = next(line for line in lines if line.strip())
+    delimiter = options.delimiter or _delimiter(path, first_line)
     _check_width(path, 1 + max(line.count(delimiter) for line in lines))
     reader = csv.reader(lines, **dialect(delimiter))
     try:
         rows = [(reader.line_num, cells) for cells in reader if cells]
     except csv.Error as error:
         raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
-    first = rows[0][1]
-    has_header = _has_header(first) if options.header is None else options.header
+    first_cells = rows[0][1]
+    has_header = _has_header(first_cells) if options.header is None else options.header
     if not has_header:
         if options.header is None:
             console.note(
                 f"The first line of {path} has only numbers and is read as a row; --header reads it as names."
             )
-        names = [f"c{k}" for k in range(1, len(first) + 1)]
+        names = [f"c{k}" for k in range(1, len(first_cells) + 1)]
         return TextFile(path, encoding, delimiter, _decimal(rows, delimiter, console), names, 0)
-    if _is_counting(first):
+    if _is_counting(first_cells):
         console.note(
             f"The first line of {path} is 0, 1, 2, ... and is read as names; --no-header reads it as a row."
         )
-    names = [name.strip() for name in first]
-    if _has_row_names(first, [cells for _, cells in rows[1:]]):
+    names = [name.strip() for name in first_cells]
+    if _has_row_names(first_cells, [cells for _, cells in rows[1:]]):
         names = ["", *names]
     _check_unique(path, names)
     decimal = _decimal(rows[1:], delimiter, console)
@@ -238,8 +238,8 @@ def _check_width(path: Path, n_columns: int) -> None:
 def _delimiter(path: Path, line: str) -> str:
     if ".tsv" in path.suffixes and "\t" in line:
         return "\t"
-    bare = re.sub(r'"[^"]*("|$)', "", line)  # a name may continue on the next line
-    return max(_DELIMITERS, key=bare.count)  # the comma if there are none
+    unquoted = re.sub(r'"[^"]*("|$)', "", line)  # a name may continue on the next line
+    return max(_DELIMITERS, key=unquoted.count)  # the comma if there are none
 
 
 def _has_header(cells: list[str]) -> bool:
@@ -252,8 +252,8 @@ def _has_row_names(header: list[str], rows: list[list[str]]) -> bool:
     if not rows or any(len(cells) != len(header) + 1 for cells in rows):
         return False
     first = [cells[0] for cells in rows]
-    counted = first == [str(k) for k in range(1, len(first) + 1)]
-    return counted or (_numbers(first) is None and len(set(first)) == len(first))
+    is_numbered = first == [str(k) for k in range(1, len(first) + 1)]
+    return is_numbered or (_numbers(first) is None and len(set(first)) == len(first))
 
 
 def _numbers(cells: list[str]) -> list[float] | None:
@@ -285,6 +285,6 @@ def _check_unique(path: Path, names: list[str]) -> None:
     if twice:
         places = [k + 1 for k, name in enumerate(names) if name == twice[0]]
         raise BadInput(
-            f"{path}, line 1: {len(places)} columns have the name {twice[0]!r}, number {listed(places)}. "
+            f"{path}, line 1: {len(places)} columns have the name {twice[0]!r}, number {join_names(places)}. "
             "Give each column a unique name."
         )

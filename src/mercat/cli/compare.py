@@ -12,9 +12,9 @@ import numpy as np
 from .._data.text import printable
 from .._extras import require
 from . import _options, _peers
-from ._columns import as_shown
+from ._columns import parse_dates
 from ._console import Console, command
-from ._measures import dominating, in_metric, labels, neighbors, scores_as_data
+from ._measures import class_labels, dominance_warning, resolve_k, scores_as_data, to_metric
 from ._methods import METHODS, Method
 from ._outputs import PAGES, Outputs, color_column
 from ._peers import Outcome
@@ -35,8 +35,12 @@ default methods come with
   pip install "mercat[peers]"
 """
 _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
-_USUAL = [name for name, method in _PEERS.items() if method.usual]
-_OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"}
+_DEFAULT_METHODS = [name for name, method in _PEERS.items() if method.is_default]
+_OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"} | {
+    "random_state": _options.seed(
+        "Seed of the methods, the measures and the random sample of rows."
+    )
+}
 
 
 @command(
@@ -47,7 +51,7 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
         "methods",
         type=click.Choice(list(_PEERS)),
         multiple=True,
-        help=f"A method to compare with; may be repeated. [default: {', '.join(_USUAL)}]",
+        help=f"A method to compare with; may be repeated. [default: {', '.join(_DEFAULT_METHODS)}]",
     ),
     click.option(
         "--sample",
@@ -57,6 +61,9 @@ _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "
     _options.NEIGHBORS,
     _options.METRIC,
     _options.FORCE,
+    _options.label(
+        "Colour the maps by this column, or gene of an AnnData file, and measure its classes."
+    ),
     *_options.READING,
     *_options.PREPARING,
     *_OPTIONS.values(),
@@ -80,40 +87,42 @@ def compare(
     require("matplotlib", "mercat compare", "cli")
     outputs = Outputs(force=force, inputs=[data])
     outputs.plan("report", output, PAGES)
-    parameters = _options.taken(arguments, tuple(_OPTIONS))
+    parameters = _options.pop_arguments(arguments, tuple(_OPTIONS))
     seed, n_jobs = parameters["random_state"], parameters["n_jobs"]
     options = _options.read_options(arguments)
     table = read_table(data, options, console)
-    table = _sampled(table, sample, seed, console)
-    k = neighbors(k, table.X.shape[0], console)
+    table = _sample(table, sample, seed, console)
+    k = resolve_k(k, table.X.shape[0], console)
     table = replace(table, X=table.dense())
     preparation = Preparation.fit(table, **arguments, metric=metric)
     X = preparation.apply(table)
-    if sentence := dominating(X, table.features, metric):
+    if sentence := dominance_warning(X, table.features, metric):
         console.warn(sentence)
-    X = in_metric(X, metric)
+    X = to_metric(X, metric)
     settings = {name: v for name, v in parameters.items() if name not in ("random_state", "n_jobs")}
-    chosen = [(METHODS["mercat"], settings)]
-    chosen += [(_PEERS[name], {}) for name in methods or _USUAL]
-    outcomes = _outcomes(chosen, X, labels(table, options.label, console), k, seed, n_jobs, console)
+    selected = [(METHODS["mercat"], settings)]
+    selected += [(_PEERS[name], {}) for name in methods or _DEFAULT_METHODS]
+    outcomes = _run(
+        selected, X, class_labels(table, options.label, console), k, seed, n_jobs, console
+    )
     color = color_column(table, options.label)
     subject = Subject(data.stem, len(X), X.shape[1], color, str(preparation), metric, seed)
-    shades = None if color is None else as_shown(table.meta[color])
-    text = page(subject, outcomes, shades, console.notes)
+    color_values = None if color is None else parse_dates(table.meta[color])
+    text = page(subject, outcomes, color_values, console.notes)
     files = outputs.write(report=lambda path: path.write_text(text, encoding="utf-8"))
     console.result(_as_text(outcomes, files), _as_data(outcomes, files))
 
 
-def _sampled(table: Table, sample: int | None, seed: int, console: Console) -> Table:
+def _sample(table: Table, sample: int | None, seed: int, console: Console) -> Table:
     n = table.X.shape[0]
     if sample is None or sample >= n:
         return table
     console.note(f"Comparing on {sample:,} of {n:,} rows, drawn at random.")
-    return table.rows(np.sort(np.random.default_rng(seed).permutation(n)[:sample]))
+    return table.select_rows(np.sort(np.random.default_rng(seed).permutation(n)[:sample]))
 
 
-def _outcomes(
-    chosen: list[tuple[Method, dict[str, Any]]],
+def _run(
+    selected: list[tuple[Method, dict[str, Any]]],
     X: np.ndarray,
     classes: Any,
     k: int,
@@ -126,7 +135,7 @@ def _outcomes(
     from .. import metrics
 
     outcomes = []
-    bar = tqdm(chosen, disable=not console.progress, unit="method")
+    bar = tqdm(selected, disable=not console.progress, unit="method")
     for method, parameters in bar:
         bar.set_description(method.title)
         outcome = _peers.attempt(method, X, seed, n_jobs, parameters)
@@ -138,25 +147,27 @@ def _outcomes(
 
 
 def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
-    done = [o for o in outcomes if o.scores is not None]
+    successful = [o for o in outcomes if o.scores is not None]
     width = max(len(o.title) for o in outcomes)
-    names = list(done[0].scores) if done else []
-    heads = [MEANING[name][0] for name in names]
+    measures = list(successful[0].scores) if successful else []
+    headings = [MEANING[name][0] for name in measures]
     lines = (
-        [" ".join([" " * width, "      time", *(f"{head:>10}" for head in heads)])] if done else []
+        [" ".join([" " * width, "      time", *(f"{head:>10}" for head in headings)])]
+        if successful
+        else []
     )
-    for outcome in done:
-        scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in names)
+    for outcome in successful:
+        scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in measures)
         lines.append(f"{outcome.title:{width}} {outcome.seconds:8.1f} s {scores}")
-    lines += [f"{o.title:{width}} {printable(o.absent)}" for o in outcomes if o.absent]
-    return "\n".join([*lines, *(f"{what} {printable(path)}" for what, path in files.items())])
+    lines += [f"{o.title:{width}} {printable(o.failure)}" for o in outcomes if o.failure]
+    return "\n".join([*lines, *(f"{name} {printable(path)}" for name, path in files.items())])
 
 
 def _as_data(outcomes: list[Outcome], files: dict[str, str]) -> dict[str, Any]:
     methods: dict[str, Any] = {}
     for o in outcomes:
-        if o.absent:
-            methods[o.title] = {"absent": o.absent}
+        if o.failure:
+            methods[o.title] = {"absent": o.failure}
         else:
             methods[o.title] = {"seconds": o.seconds, "measures": scores_as_data(o.scores)}
     return {"methods": methods, "files": files}

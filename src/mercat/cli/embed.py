@@ -9,9 +9,9 @@ from typing import Any
 from .._parameters import DEFAULTS
 from . import _options
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
+from ._outputs import Embedded, Outputs, check_columns, echo_map, map_writers, plan_map
 from ._prepare import Preparation
-from ._problems import BadInput, counted
+from ._problems import BadInput, pluralize
 from ._read import ANNOTATED, ending, read_table
 from ._table import Table
 
@@ -33,9 +33,10 @@ metadata.
 @command(
     _options.data(),
     *_options.MAP,
-    _options.file("--save-model", "Write the model, for `mercat transform`."),
+    _options.file_option("--save-model", "Write the model, for `mercat transform`."),
     _options.UNCERTAINTY,
     _options.FORCE,
+    _options.LABEL,
     *_options.READING,
     *_options.PREPARING,
     *_options.MODEL.values(),
@@ -59,27 +60,27 @@ def embed(
     outputs = Outputs(force=force, inputs=[data])
     plan_map(outputs, output, html, png)
     outputs.plan("model", save_model)
-    parameters = _options.taken(arguments, tuple(_options.MODEL))
+    parameters = _options.pop_arguments(arguments, tuple(_options.MODEL))
     options = _options.read_options(arguments)
     table = read_table(data, options, console)
-    _check_number(table)
+    _check_n_rows(table)
     if len(table.meta.columns):
-        console.note(f"Metadata, not embedded: {table.kept()}.")
+        console.note(f"Metadata, not embedded: {table.describe_metadata()}.")
     check_columns(table, output, html, loss=True, uncertainty=uncertainty)
     preparation = Preparation.fit(table, **arguments, metric=parameters["metric"])
     X = preparation.apply(table)
     from .._solve.trust import column_names
 
     with column_names(table.features):
-        model, seconds = _fitted(X, parameters, console)
-    bars = _uncertainty(model, X, parameters, console) if uncertainty else None
+        model, seconds = _fit(X, parameters, console)
+    result = _uncertainty(model, X, parameters, console) if uncertainty else None
     summary = _summary(table, model, preparation, seconds)
-    if bars is not None:
+    if result is not None:
         from .._uncertainty.record import median_spread
 
-        spread = median_spread(bars)
+        spread = median_spread(result)
         summary |= {
-            "stability": bars.stability,
+            "stability": result.stability,
             "median_spread_degrees": spread.degrees,
             "median_spread_map_sizes": spread.map_sizes,
         }
@@ -89,52 +90,52 @@ def embed(
 
         about["model"] = pack(model)  # for `mercat ingest` and mercat.tl.ingest
     embedded = Embedded(
-        table, model.embedding_, model.point_loss_, options.label, summary, about, bars
+        table, model.embedding_, model.point_loss_, options.label, summary, about, result
     )
     files = outputs.write(
         **map_writers(embedded), model=lambda path: _save(path, model, table, preparation)
     )
     lines = [
-        f"{counted(len(model.embedding_), 'point')} of {table.named()}, in {seconds:.1f} s.",
-        f"Angles{_kept(model, summary)} correlate by {model.correlation_:.3f} (loss {model.loss_:.4f}). "
-        f"{model.status_}",
+        f"{pluralize(len(model.embedding_), 'point')} of {table.describe_features()}, in {seconds:.1f} s.",
+        f"Angles{_in_components(model, summary)} correlate by {model.correlation_:.3f} (loss "
+        f"{model.loss_:.4f}). {model.status_}",
     ]
-    if bars is not None:
+    if result is not None:
         lines.append(
-            f"Stability over {counted(bars.n_maps, 'other map')}: {bars.stability:.3f}. Median spread of a "
-            f"point: {spread.in_words}."
+            f"Stability over {pluralize(result.n_maps, 'other map')}: {result.stability:.3f}. Median spread "
+            f"of a point: {spread.in_words}."
         )
-    say_map(console, embedded, lines, files)
+    echo_map(console, embedded, lines, files)
 
 
-def _check_number(table: Table) -> None:
+def _check_n_rows(table: Table) -> None:
     from .._data.checks import LEAST_POINTS
 
     n = table.X.shape[0]
     if n < LEAST_POINTS:
         raise BadInput(
-            f"{table.path} has {counted(n, 'row')}, and a map needs at least {LEAST_POINTS}."
+            f"{table.path} has {pluralize(n, 'row')}, and a map needs at least {LEAST_POINTS}."
         )
 
 
-def _kept(model: Any, summary: dict[str, Any]) -> str:
+def _in_components(model: Any, summary: dict[str, Any]) -> str:
     """Number of principal components used for the angles, if not all columns."""
-    kept = summary["n_components"]
-    if model.n_spectral != "auto" and kept == summary["n_features"]:
+    n_components = summary["n_components"]
+    if model.n_spectral != "auto" and n_components == summary["n_features"]:
         return ""
-    return f" in the {counted(kept, 'principal component')} kept"
+    return f" in the {pluralize(n_components, 'principal component')} kept"
 
 
-def _fitted(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, float]:
+def _fit(X: Any, parameters: dict[str, Any], console: Console) -> tuple[Any, float]:
     from .. import Mercat
 
     start = time.perf_counter()
     model = Mercat(**parameters, verbose=console.progress).fit(X)
     model.set_params(verbose=False)
-    n, asked = len(model.embedding_), parameters["n_landmarks"]
-    if asked != DEFAULTS["n_landmarks"] and asked < n == len(model.landmarks_):
+    n, n_landmarks = len(model.embedding_), parameters["n_landmarks"]
+    if n_landmarks != DEFAULTS["n_landmarks"] and n_landmarks < n == len(model.landmarks_):
         console.note(
-            f"All {n:,} points were solved together without landmarks: --n-landmarks {asked} has no "
+            f"All {n:,} points were solved together without landmarks: --n-landmarks {n_landmarks} has no "
             "effect on so few points."
         )
     return model, time.perf_counter() - start
@@ -165,10 +166,10 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
 
 
 def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
-    from .._anndata.maps import about_model
+    from .._anndata.maps import describe_model
 
     prepared = {"prepared": str(preparation)} if preparation else {}
-    return about_model(model, use_rep=table.key or "X") | prepared
+    return describe_model(model, use_rep=table.key or "X") | prepared
 
 
 def _rank(model: Any) -> int:

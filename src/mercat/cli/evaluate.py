@@ -11,7 +11,7 @@ import click
 from . import _options
 from ._console import Console, command
 from ._embedding import check_rows, read_embedding
-from ._measures import dominating, in_metric, labels, neighbors, scores_as_data
+from ._measures import class_labels, dominance_warning, resolve_k, scores_as_data, to_metric
 from ._prepare import Preparation
 from ._read import read_table
 
@@ -41,6 +41,7 @@ numeric columns by another method, with the rows of DATA in the same order.
     ),
     _options.seed("Seed of the sample."),
     _options.METRIC,
+    _options.label("Column of DATA whose classes are measured; it is not compared."),
     *_options.READING,
     *_options.PREPARING,
     epilog=EPILOG,
@@ -62,23 +63,23 @@ def evaluate(
     """
     options = _options.read_options(arguments)
     table = read_table(data, options, console)
-    found = read_embedding(embedding, embedding_key, console)
-    check_rows(table, found)
-    k = neighbors(k, len(found.Y), console)
+    embedded = read_embedding(embedding, embedding_key, console)
+    check_rows(table, embedded)
+    k = resolve_k(k, len(embedded.Y), console)
     table = replace(table, X=table.dense())
     preparation = Preparation.fit(table, **arguments, metric=metric)
     from .. import metrics
 
     X = preparation.apply(table)
-    if sentence := dominating(X, table.features, metric):
+    if sentence := dominance_warning(X, table.features, metric):
         console.warn(sentence)
     scores = metrics.report(
-        in_metric(X, metric),
-        found.Y,
-        labels(table, options.label, console),
+        to_metric(X, metric),
+        embedded.Y,
+        class_labels(table, options.label, console),
         k=k,
         n_points=n_points,
         random_state=random_state,
         verbose=console.progress,
     )
-    console.result(repr(scores), {"n_points": len(found.Y), "measures": scores_as_data(scores)})
+    console.result(repr(scores), {"n_points": len(embedded.Y), "measures": scores_as_data(scores)})

@@ -18,8 +18,8 @@ from .._extras import not_installed
 from .._files.untrusted import kind_of_file, reading
 from . import _options
 from ._console import Console, command
-from ._measures import dominating
-from ._problems import BadInput, counted, listed, refusing
+from ._measures import dominance_warning
+from ._problems import BadInput, as_bad_input, join_names, pluralize
 from ._read import ENDINGS, check_exists, ending, read_table
 
 EPILOG = """\b
@@ -46,6 +46,9 @@ _OPTIONAL = {
 
 @command(
     click.argument("path", type=_options.PATH, metavar="[FILE]", required=False),
+    _options.label(
+        "Column, or gene of an AnnData file, for the colours of a map; it is not embedded."
+    ),
     *_options.READING,
     epilog=EPILOG,
 )
@@ -63,7 +66,7 @@ def info(console: Console, path: Path | None, **arguments: Any) -> None:
     else:
         check_exists(path, folder=True)
         raise BadInput(
-            f"{path} must be a model, or a data file that ends in one of {listed(ENDINGS, 20)}."
+            f"{path} must be a model, or a data file that ends in one of {join_names(ENDINGS, 20)}."
         )
     console.result(_as_text(data), data)
 
@@ -91,7 +94,7 @@ def version(distribution: str) -> str | None:
 
 
 def _is_model(path: Path) -> bool:
-    with refusing():
+    with as_bad_input():
         if kind_of_file(path) != "a file" or not zipfile.is_zipfile(path):
             return False
     with reading(path), open(path, "rb") as file:
@@ -99,7 +102,7 @@ def _is_model(path: Path) -> bool:
             return False  # an .h5ad file that contains a model, and ends like a ZIP file
     from .._files.model import HEADER
 
-    with refusing(), reading(path), zipfile.ZipFile(path) as archive:
+    with as_bad_input(), reading(path), zipfile.ZipFile(path) as archive:
         return HEADER in archive.namelist()
 
 
@@ -126,12 +129,12 @@ def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, 
     faults: list[str] = []
     table = read_table(path, _options.read_options(arguments, faults=faults), console)
     kinds = {
-        name: counted(column.nunique(), "different value") for name, column in table.meta.items()
+        name: pluralize(column.nunique(), "different value") for name, column in table.meta.items()
     }
     from .._solve.diagnostics import SHARED
 
-    found = {} if faults else {m: dominating(table.X, table.features, m) for m in SHARED}
-    sentences = {metric: sentence for metric, sentence in found.items() if sentence}
+    dominance = {} if faults else {m: dominance_warning(table.X, table.features, m) for m in SHARED}
+    sentences = {metric: sentence for metric, sentence in dominance.items() if sentence}
     return {
         **({"dominating": sentences} if sentences else {}),
         "data": str(path),
@@ -150,14 +153,14 @@ def _as_text(data: dict[str, Any]) -> str:
     lines = []
     for name, value in data.items():
         if isinstance(value, dict) and value:
-            shown = {printable(str(key)): printable(str(entry)) for key, entry in value.items()}
-            width = max(map(len, shown))
-            lines += [name, *(f"  {key:{width}}  {entry}" for key, entry in shown.items())]
+            entries = {printable(str(key)): printable(str(entry)) for key, entry in value.items()}
+            width = max(map(len, entries))
+            lines += [name, *(f"  {key:{width}}  {entry}" for key, entry in entries.items())]
         elif name == "faults":
             lines += [name, *(f"  {printable(fault)}" for fault in value)] if value else []
         elif isinstance(value, list | dict):
             nothing = "not named" if name == "features" else "none"
-            lines.append(f"{name:11} {listed(value, 20) or nothing}")
+            lines.append(f"{name:11} {join_names(value, 20) or nothing}")
         else:
             lines.append(f"{name:11} {'none' if value is None else printable(str(value))}")
     return "\n".join(lines)

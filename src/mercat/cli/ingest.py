@@ -15,8 +15,8 @@ from . import _options
 from ._annotated import load, read_anndata
 from ._columns import plain
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
-from ._problems import BadInput, counted, listed, unknown_column
+from ._outputs import Embedded, Outputs, check_columns, echo_map, map_writers, plan_map
+from ._problems import BadInput, join_names, pluralize, unknown_column
 from ._read import ANNOTATED, check_readable, ending
 from ._table import ReadOptions
 
@@ -32,6 +32,8 @@ same way. Genes are matched by name; new cells are projected onto the
 components of the reference. The column mercat_fit is near 0 for cells that
 are unlike all cells of the reference.
 """
+
+_POOR_FIT = 0.01  # cells with a lower fit are unlike any cell of the reference
 
 
 @command(
@@ -52,7 +54,7 @@ are unlike all cells of the reference.
         type=click.IntRange(min=1),
         default=15,
         show_default=True,
-        help="Number of reference cells used for labels and fit.",
+        help="Number of nearest reference cells used for labels and fit.",
     ),
     epilog=EPILOG,
 )
@@ -79,16 +81,16 @@ def ingest(
     for path in (reference, query):
         check_readable(path, ending(path))
         if ending(path) not in ANNOTATED:
-            raise BadInput(f"{path} must be an AnnData file, {listed(ANNOTATED)}.")
+            raise BadInput(f"{path} must be an AnnData file, {join_names(ANNOTATED)}.")
     table = read_anndata(query, ReadOptions(key="X"), console)
     cells = table.adata
     atlas = load(reference)
     labels = _labels(transfer, atlas, cells, (reference, query))
     with _logs_shown(console):
         tl.ingest(cells, atlas, obs=labels, n_neighbors=n_neighbors)
-    lost = loss_column(KEY)
+    loss_name = loss_column(KEY)
     for name in cells.obs.columns:
-        if name not in table.meta and name != lost:
+        if name not in table.meta and name != loss_name:
             table.meta[name] = plain(cells.obs[name].reset_index(drop=True), query, name)
     check_columns(table, output, html, loss=True)
     Y, fit = np.asarray(cells.obsm[sphere_of(KEY)]), cells.obs[f"{SHORT}_fit"].to_numpy()
@@ -100,32 +102,30 @@ def ingest(
         "n_reference": about["reference"]["n_obs"],
         "n_missing_genes": len(missing),
         "median_fit": float(np.median(fit)),
-        "poor_fit": int((fit < _POOR).sum()),
+        "poor_fit": int((fit < _POOR_FIT).sum()),
     }
     embedded = Embedded(
-        table, Y, cells.obs[lost].to_numpy(), next(iter(labels.values()), None), summary, about
+        table, Y, cells.obs[loss_name].to_numpy(), next(iter(labels.values()), None), summary, about
     )
     files = outputs.write(**map_writers(embedded))
     lines = [
-        f"{counted(len(Y), 'cell')} placed among {counted(summary['n_reference'], 'cell')} of {reference}.",
-        f"The median fit is {summary['median_fit']:.2f}; {counted(summary['poor_fit'], 'cell')} "
-        f"{'is' if summary['poor_fit'] == 1 else 'are'} below {_POOR}, unlike any cell of the reference.",
+        f"{pluralize(len(Y), 'cell')} placed among {pluralize(summary['n_reference'], 'cell')} of "
+        f"{reference}.",
+        f"The median fit is {summary['median_fit']:.2f}; {pluralize(summary['poor_fit'], 'cell')} "
+        f"{'is' if summary['poor_fit'] == 1 else 'are'} below {_POOR_FIT}, unlike any cell of the reference.",
     ]
-    say_map(console, embedded, lines, files)
-
-
-_POOR = 0.01
+    echo_map(console, embedded, lines, files)
 
 
 def _labels(
     transfer: tuple[str, ...], atlas: Any, cells: Any, paths: tuple[Path, Path]
 ) -> dict[str, str]:
     """The columns of the reference to transfer, with their names in the query."""
-    found = {}
-    for given in transfer:
-        name, new = given, given
-        if given not in atlas.obs and "=" in given:
-            name, _, new = given.rpartition("=")
+    names = {}
+    for option in transfer:
+        name, new = option, option
+        if option not in atlas.obs and "=" in option:
+            name, _, new = option.rpartition("=")
         if name not in atlas.obs:
             raise unknown_column("--transfer", name, atlas.obs.columns, paths[0])
         if new in cells.obs and f"{new}_confidence" not in cells.obs:
@@ -133,8 +133,8 @@ def _labels(
                 f"{paths[1]} already has a column {new!r}: use another name with --transfer {name}=NAME.",
                 param_hint="'--transfer'",
             )
-        found[name] = new
-    return found
+        names[name] = new
+    return names
 
 
 class _LogsToConsole(logging.Handler):
@@ -143,8 +143,8 @@ class _LogsToConsole(logging.Handler):
         self.console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        say = self.console.warn if record.levelno >= logging.WARNING else self.console.note
-        say(record.getMessage())
+        echo = self.console.warn if record.levelno >= logging.WARNING else self.console.note
+        echo(record.getMessage())
 
 
 @contextmanager

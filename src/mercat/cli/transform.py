@@ -7,11 +7,11 @@ from typing import Any
 
 from .._data.text import well_formed
 from . import _options
-from ._columns import lacking
+from ._columns import missing_columns_message
 from ._console import Console, command
-from ._outputs import Embedded, Outputs, check_columns, map_writers, plan_map, say_map
+from ._outputs import Embedded, Outputs, check_columns, echo_map, map_writers, plan_map
 from ._prepare import Preparation
-from ._problems import BadInput, counted, refusing
+from ._problems import BadInput, as_bad_input, pluralize
 from ._read import ANNOTATED, ending, read_table
 from ._table import Table
 
@@ -32,6 +32,7 @@ matched by name.
     _options.data(),
     *_options.MAP,
     _options.FORCE,
+    _options.LABEL,
     *_options.READING,
     _options.MODEL["n_jobs"],
     epilog=EPILOG,
@@ -55,14 +56,16 @@ def transform(
 
     outputs = Outputs(force=force, inputs=[model, data])
     plan_map(outputs, output, html, png)
-    with refusing():
+    with as_bad_input():
         fitted, notes = read_model(model)
     features = _names(notes.get("features"), fitted.n_features_in_, model)
     if arguments["key"] is None and ending(data) in ANNOTATED:
         arguments["key"] = _key(notes.get("key"), model)
     expected = tuple(features) if features else None
     options = _options.read_options(arguments, expected=expected)
-    table = _matched(read_table(data, options, console), features, fitted.n_features_in_, model)
+    table = _match_columns(
+        read_table(data, options, console), features, fitted.n_features_in_, model
+    )
     if features and not table.features:
         console.note(f"The columns of {data} have no names: they are taken in the model's order.")
     check_columns(table, output, html, loss=False)
@@ -75,7 +78,7 @@ def transform(
     about["model"] = well_formed(str(model))  # HDF5 holds no other text
     embedded = Embedded(table, Y, None, options.label, summary, about)
     files = outputs.write(**map_writers(embedded))
-    say_map(console, embedded, [f"{counted(len(Y), 'point')} placed."], files)
+    echo_map(console, embedded, [f"{pluralize(len(Y), 'point')} placed."], files)
 
 
 def _names(features: Any, n_features: int, model: Path) -> list[str] | None:
@@ -97,17 +100,17 @@ def _key(key: Any, model: Path) -> str | None:
     raise BadInput(f"{model}: its key must be a name, got {str(key)[:60]!r}.")
 
 
-def _matched(table: Table, features: list[str] | None, n_features: int, model: Path) -> Table:
+def _match_columns(table: Table, features: list[str] | None, n_features: int, model: Path) -> Table:
     """The table with the model's columns, in the model's order."""
     if features and table.features:
-        place = {name: k for k, name in enumerate(table.features)}
-        absent = [name for name in features if name not in place]
-        if absent:
-            raise BadInput(lacking(table.path, absent, len(features)))
-        return table.columns([place[name] for name in features])
+        positions = {name: k for k, name in enumerate(table.features)}
+        missing = [name for name in features if name not in positions]
+        if missing:
+            raise BadInput(missing_columns_message(table.path, missing, len(features)))
+        return table.select_features([positions[name] for name in features])
     if table.X.shape[1] != n_features:
         raise BadInput(
-            f"{table.path} has {counted(table.X.shape[1], 'column')} of numbers, and {model} was fitted "
+            f"{table.path} has {pluralize(table.X.shape[1], 'column')} of numbers, and {model} was fitted "
             f"to {n_features}."
         )
     return table

@@ -31,7 +31,7 @@ EMBEDDING is a file written by `mercat embed` or `mercat transform`. Without
 @command(
     _options.data("embedding", "EMBEDDING"),
     _options.output("Write the page here instead of to a temporary file."),
-    _options.label("Column that colours the points at first."),
+    _options.label("Column that colours the points initially."),
     click.option("--title", help="Title of the page. [default: the file's name]"),
     click.option(
         "--open/--no-open",
@@ -70,28 +70,33 @@ def view(
     console.result(printable(str(output)), {"n_points": len(embedded.Y), "files": files})
 
 
-def _embedded(found: Embedding, label: str | None) -> Embedded:
+def _embedded(embedding: Embedding, label: str | None) -> Embedded:
     from .._data.checks import check_unit
     from ..viewer._encode import POINT_LOSS
 
     try:
-        check_unit("the file", found.Y, some=True)
+        check_unit("the file", embedding.Y, some=True)
     except ValueError as error:
         raise BadInput(
-            f"{found.path} must hold unit vectors: {error} Use a file that `mercat embed` wrote."
+            f"{embedding.path} must hold unit vectors: {error} Use a file that `mercat embed` wrote."
         ) from error
-    if found.loss is not None and POINT_LOSS in found.meta:
+    if embedding.loss is not None and POINT_LOSS in embedding.meta:
         raise BadInput(
-            f"{found.path} has a column {POINT_LOSS!r}, which is the page's name for {found.loss_name!r}: "
-            "rename it."
+            f"{embedding.path} has a column {POINT_LOSS!r}, which is the page's name for "
+            f"{embedding.loss_name!r}: rename it."
         )
-    if found.loss is not None and label in ("loss", found.loss_name):
+    if embedding.loss is not None and label in ("loss", embedding.loss_name):
         label = POINT_LOSS  # the name on the page
-    elif label is not None and label not in found.meta:
-        columns = [*found.meta.columns, *([] if found.loss is None else [found.loss_name])]
-        raise unknown_column("--label", label, columns, found.path, "metadata column")
-    table = Table(found.path, found.Y, None, found.meta, None, lambda *_: "", uns=found.uns)
-    return Embedded(table, found.Y, found.loss, label)
+    elif label is not None and label not in embedding.meta:
+        columns = [
+            *embedding.meta.columns,
+            *([] if embedding.loss is None else [embedding.loss_name]),
+        ]
+        raise unknown_column("--label", label, columns, embedding.path, "metadata column")
+    table = Table(
+        embedding.path, embedding.Y, None, embedding.meta, None, lambda *_: "", uns=embedding.uns
+    )
+    return Embedded(table, embedding.Y, embedding.loss, label)
 
 
 def _open(path: Path, console: Console) -> None:

@@ -21,7 +21,9 @@ from .._files.containers import check_hdf5
 from .._files.untrusted import reading
 from ._files import open_hdf5, open_text
 
+# An attribute in the ninth column of a GTF file, such as gene_name "Actb".
 ATTRIBUTE = re.compile(r'(\w+) "([^"]*)"')
+# Names of the mitochondrial chromosome.
 MITOCHONDRION = {"chrM", "M", "MT", "chrMT"}
 
 
@@ -90,14 +92,14 @@ def _read_loom(path: Path) -> Cells:
     if "Gene" not in genes:
         raise ValueError(f"{path} must name its genes in row_attrs/Gene, got {sorted(genes)}.")
     _check_table(X, path)
-    for named, n in ((cells, X.shape[0]), (genes, X.shape[1])):
-        for name, values in named.items():
+    for columns, n in ((cells, X.shape[0]), (genes, X.shape[1])):
+        for name, values in columns.items():
             if values.shape[:1] != (n,):
                 raise ValueError(f"{path} must have {n} values of {name!r}, got {values.shape}.")
-    known = {"name": genes["Gene"]}
+    names = {"name": genes["Gene"]}
     if "Accession" in genes:
-        known["id"] = genes["Accession"]
-    return Cells(X, cells, known)
+        names["id"] = genes["Accession"]
+    return Cells(X, cells, names)
 
 
 def _check_table(X: Any, path: Path) -> None:
@@ -121,9 +123,9 @@ def keep_protein_coding(
     for names in cells.genes.values():
         mask |= np.array([_unversioned(name) in coding for name in names], dtype=bool)
     if not mask.any():
-        some = ", ".join(next(iter(cells.genes.values()))[:3])
+        examples = ", ".join(next(iter(cells.genes.values()))[:3])
         raise ValueError(
-            f"protein_coding must name genes of the data, got none: its genes are {some}, ..."
+            f"protein_coding must name genes of the data, got none: its genes are {examples}, ..."
         )
     return cells.keep_genes(mask)
 
@@ -136,11 +138,13 @@ def _coding_in_gtf(path: Path, *, mitochondrial: bool) -> set[str]:
             fields = line.rstrip("\n").split("\t")
             if len(fields) < 9 or fields[2] != "gene":
                 continue
-            about = dict(ATTRIBUTE.findall(fields[8]))
-            kind = about.get("gene_type", about.get("gene_biotype"))
-            if kind == "protein_coding" and (mitochondrial or fields[0] not in MITOCHONDRION):
+            attributes = dict(ATTRIBUTE.findall(fields[8]))
+            gene_type = attributes.get("gene_type", attributes.get("gene_biotype"))
+            if gene_type == "protein_coding" and (mitochondrial or fields[0] not in MITOCHONDRION):
                 coding |= {
-                    _unversioned(about[key]) for key in ("gene_id", "gene_name") if key in about
+                    _unversioned(attributes[key])
+                    for key in ("gene_id", "gene_name")
+                    if key in attributes
                 }
     return coding
 

@@ -21,8 +21,9 @@ from .._extras import require
 from .._files.containers import check_hdf5
 from .._files.untrusted import opened, reading
 
-Folder = str | os.PathLike[str] | None
+Folder = str | os.PathLike[str] | None  # None means the environment variable MERCAT_DATA
 
+# NumPy types by the third byte of an IDX file.
 IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
@@ -103,18 +104,18 @@ def read_table(path: Path) -> tuple[npt.NDArray[np.float32], list[str], list[str
     return np.array(rows), names, columns
 
 
-def read_columns(path: Path, *wanted: str) -> list[list[str]]:
+def read_columns(path: Path, *names: str) -> list[list[str]]:
     """Read columns of a text table by name."""
     with open_text(path) as file:
         content, delimiter = _delimited(file)
         lines = csv.DictReader(content, delimiter=delimiter)
-        missing = set(wanted) - set(lines.fieldnames or ())
+        missing = set(names) - set(lines.fieldnames or ())
         if missing:
             raise ValueError(
-                f"{path} must have the columns {', '.join(wanted)}, got {lines.fieldnames}."
+                f"{path} must have the columns {', '.join(names)}, got {lines.fieldnames}."
             )
         rows = list(lines)
-    return [[row[name] for row in rows] for name in wanted]
+    return [[row[name] for row in rows] for name in names]
 
 
 def _delimited(file: TextIO) -> tuple[Iterator[str], str]:

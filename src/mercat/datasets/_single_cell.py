@@ -74,13 +74,13 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
             raise ValueError(f"{path} must have clusters 1 to {len(PAUL15_TYPES)}.")
     # Equivalent gene names are joined by semicolons: take the first.
     genes, first = np.unique([gene.split(";")[0] for gene in genes], return_index=True)
-    wanted = np.isin(genes, informative)
-    X = X[:, first[wanted]]
+    is_informative = np.isin(genes, informative)
+    X = X[:, first[is_informative]]
     labels = [f"{cluster}{PAUL15_TYPES[cluster - 1]}" for cluster in clusters]
     return Dataset(
         normalize_counts(X) if normalize else X,
         labels,
-        feature_names=genes[wanted],
+        feature_names=genes[is_informative],
         sample_names=cells,
         source=str(path),
     )
@@ -123,14 +123,14 @@ def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
     )
     if path.suffix == ".npz":
         return from_npz(path)
-    genes = _annotation(
+    genes = _genes_to_keep(
         path,
         protein_coding,
         "Mus_musculus.GRCm39.110.gtf.gz",
         "https://ftp.ensembl.org/pub/release-110/gtf/mus_musculus/",
     )
     cells = read_cells(path)
-    return _expressed(cells, genes, "clusters_fig3_final", path, mitochondrial=True)
+    return _labelled_dataset(cells, genes, "clusters_fig3_final", path, mitochondrial=True)
 
 
 def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
@@ -169,7 +169,7 @@ def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True)
     )
     if path.suffix == ".npz":
         return from_npz(path)
-    genes = _annotation(
+    genes = _genes_to_keep(
         path,
         protein_coding,
         "gencode.v38.annotation.gtf.gz",
@@ -179,7 +179,7 @@ def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True)
     cells = cells.keep_cells(cells.annotation("assay", path) == "10x 3' v3")
     if cells.X.shape[0] == 0:
         raise ValueError(f'{path} must hold cells of the assay "10x 3\' v3", got none.')
-    return _expressed(cells, genes, "cell_type", path, mitochondrial=False)
+    return _labelled_dataset(cells, genes, "cell_type", path, mitochondrial=False)
 
 
 def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset:
@@ -227,8 +227,8 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     if not known.any():
         raise ValueError(f"hela_phases.csv must name cells of {path}, got none of {names[:3]}.")
     # As objects: fixed-width strings lose trailing zero bytes.
-    named = {"name": np.array(names, dtype=object)}
-    cells = Cells(np.ascontiguousarray(matrix.T), named, {"name": np.array(genes)})
+    annotation = {"name": np.array(names, dtype=object)}
+    cells = Cells(np.ascontiguousarray(matrix.T), annotation, {"name": np.array(genes)})
     cells = keep_expressed(cells.keep_cells(known))
     return Dataset(
         normalize_counts(cells.X) if normalize else cells.X,
@@ -239,7 +239,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     )
 
 
-def _annotation(path: Path, protein_coding: Genes, name: str, url: str) -> Any:
+def _genes_to_keep(path: Path, protein_coding: Genes, name: str, url: str) -> Any:
     """Genes to keep: None for all, a GTF file, or a list."""
     if protein_coding is False:
         return None
@@ -253,7 +253,9 @@ def _annotation(path: Path, protein_coding: Genes, name: str, url: str) -> Any:
     )
 
 
-def _expressed(cells: Cells, genes: Any, label: str, path: Path, *, mitochondrial: bool) -> Dataset:
+def _labelled_dataset(
+    cells: Cells, genes: Any, label: str, path: Path, *, mitochondrial: bool
+) -> Dataset:
     labels = cells.annotation(label, path)
     if genes is not None:
         cells = keep_protein_coding(cells, genes, mitochondrial=mitochondrial)

@@ -90,8 +90,8 @@ def angle_preservation(
     width = max(n_legs, data.coordinates.shape[1])
     size = max(1, BLOCK // (n_legs * width))
     with Workers(n_threads(-1) if data.on_host else 1) as workers:
-        drawn = _draw_legs(apices, n, n_legs, size, rng)
-        M = np.concatenate(list(workers.map(moments, drawn)))
+        apices_and_legs = _draw_legs(apices, n, n_legs, size, rng)
+        M = np.concatenate(list(workers.map(moments, apices_and_legs)))
     return _correlation(M, n)
 
 
@@ -141,21 +141,24 @@ def _correlation(M: Floats, n: int) -> Score:
     var_a, var_b = aa - mean_a**2, bb - mean_b**2
     if min(var_a, var_b) <= 1e-14:  # rounding errors of a sum of squares near pi^2
         return Score(np.nan, np.nan)
-    spread = np.sqrt(var_a * var_b)
-    rho = float(np.clip((ab - mean_a * mean_b) / spread, -1, 1))
+    scale = np.sqrt(var_a * var_b)
+    rho = float(np.clip((ab - mean_a * mean_b) / scale, -1, 1))
     coefficients = np.array(
         [
-            mean_a * mean_b / spread - rho / 2 * (mean_a**2 / var_a + mean_b**2 / var_b),
-            rho * mean_a / var_a - mean_b / spread,
-            rho * mean_b / var_b - mean_a / spread,
+            mean_a * mean_b / scale - rho / 2 * (mean_a**2 / var_a + mean_b**2 / var_b),
+            rho * mean_a / var_a - mean_b / scale,
+            rho * mean_b / var_b - mean_a / scale,
             -rho / (2 * var_a),
             -rho / (2 * var_b),
-            1 / spread,
+            1 / scale,
         ]
     )
     by_leg = M @ coefficients / (total[0] / (n_apices * n_legs))
     between = np.var(by_leg.mean(axis=1), ddof=1)
     # A mean over pairs of legs contains each leg twice, hence the 4.
     within = 4 * np.mean(np.var(by_leg, axis=1, ddof=1)) / n_legs * (1 - n_legs / (n - 1))
-    taken = n_apices / n
-    return Score(rho, float(np.sqrt(((1 - taken) * between + taken * within) / n_apices)))
+    sampled_fraction = n_apices / n
+    return Score(
+        rho,
+        float(np.sqrt(((1 - sampled_fraction) * between + sampled_fraction * within) / n_apices)),
+    )

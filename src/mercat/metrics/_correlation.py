@@ -26,10 +26,10 @@ def mean(values: Floats, n: int) -> Score:
 
 def pearson(a: Floats, b: Floats, n: int) -> Score:
     """Pearson's correlation over a sample without replacement from n points."""
-    spread_a, spread_b = np.std(a), np.std(b)
-    if spread_a == 0 or spread_b == 0:
+    std_a, std_b = np.std(a), np.std(b)
+    if std_a == 0 or std_b == 0:
         return Score(np.nan, np.nan)
-    a, b = (a - np.mean(a)) / spread_a, (b - np.mean(b)) / spread_b
+    a, b = (a - np.mean(a)) / std_a, (b - np.mean(b)) / std_b
     rho = float(np.clip(np.mean(a * b), -1, 1))
     return Score(rho, standard_error_of_mean(a * b - rho / 2 * (a * a + b * b), n))
 

@@ -68,6 +68,6 @@ def _density(points: Points, queries: Indices, k: int) -> Floats:
     return count_within(points, queries, radii)[:, 0].astype(np.float64)
 
 
-def mean_distance(points: Points, queries: Indices, near: Indices) -> float:
+def mean_distance(points: Points, queries: Indices, neighbors: Indices) -> float:
     """Mean distance from the query points to the last of their neighbours (m, k)."""
-    return float(np.mean(points.distances(queries, near[:, -1])))
+    return float(np.mean(points.distances(queries, neighbors[:, -1])))

@@ -175,8 +175,8 @@ def centroid_preservation(X: Any, Y: Any, labels: Any, *, geometry: Geometry = "
 def _centroids(points: Points, codes: Indices) -> Points:
     n = len(codes)
     members = csr_array((np.ones(n), (codes, np.arange(n))))
-    some = blocks(n, max(1, BLOCK // points.coordinates.shape[1]))
-    sums = sum(members[:, b] @ to_numpy(points.take(b)) for b in some)
+    row_blocks = blocks(n, max(1, BLOCK // points.coordinates.shape[1]))
+    sums = sum(members[:, block] @ to_numpy(points.take(block)) for block in row_blocks)
     means = sums / np.bincount(codes)[:, None]
     if not points.on_sphere:
         return Points(means)
@@ -191,8 +191,8 @@ def _centroids(points: Points, codes: Indices) -> Points:
 def _random_tuples(n: int, length: int, size: int, rng: np.random.Generator) -> tuple[Indices, ...]:
     """Draw `size` independent uniform tuples of `length` distinct points."""
     chosen: list[Indices] = []
-    for taken in range(length):
-        new = rng.integers(n - taken, size=size)
+    for n_chosen in range(length):
+        new = rng.integers(n - n_chosen, size=size)
         # Skip the points chosen before, smallest first.
         for earlier in np.sort(np.array(chosen), axis=0) if chosen else []:
             new += new >= earlier

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours and ranks of some of the points, in blocks of bounded memory."""
+"""Exact nearest neighbours and ranks of query points, in blocks of bounded memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy, widest
 from .._data.threads import Workers, n_threads
-from ._points import Floats, Indices, Points, brought_to
+from ._points import Floats, Indices, Points, on_device_of
 
 ROWS, COLUMNS = 64, 2**16  # shape of a block of squared distances, 32 MB
 NUMBERS_ON_DEVICE = 2**28  # size of a block on a device, 2 GB
@@ -20,11 +20,11 @@ def nearest(points: Points, queries: Indices, k: int) -> Indices:
         return _nearest_on_device(points, queries, k)
     centred = points.coordinates - _centre(points).astype(points.coordinates.dtype)
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
-    found = finder.kneighbors(centred[queries], return_distance=False)
-    itself = found == queries[:, None]
+    indices = finder.kneighbors(centred[queries], return_distance=False)
+    itself = indices == queries[:, None]
     # With more than k duplicates, the query itself may be missing: drop the last neighbour instead.
     itself[~itself.any(axis=1), -1] = True
-    return np.asarray(found[~itself].reshape(len(queries), k), dtype=np.intp)
+    return np.asarray(indices[~itself].reshape(len(queries), k), dtype=np.intp)
 
 
 def count_within(points: Points, queries: Indices, radii: Floats) -> Indices:
@@ -63,8 +63,8 @@ def _squared_distances(Q: Array, P: Array, queries: Indices, columns: slice) -> 
     D *= -2
     D += row_dot(P, P)
     D += row_dot(Q, Q)[:, None]
-    (own,) = np.nonzero((queries >= columns.start) & (queries < columns.stop))
-    D[brought_to(own, D), brought_to(queries[own] - columns.start, D)] = np.inf
+    (rows,) = np.nonzero((queries >= columns.start) & (queries < columns.stop))
+    D[on_device_of(rows, D), on_device_of(queries[rows] - columns.start, D)] = np.inf
     return D
 
 
@@ -72,12 +72,12 @@ def _nearest_on_device(points: Points, queries: Indices, k: int) -> Indices:
     """`nearest` by brute force on the device."""
     centre = _centre(points)
     n = len(points)
-    P, found = points.take(slice(0, n)) - centre, []
+    P, neighbors = points.take(slice(0, n)) - centre, []
     for rows in blocks(len(queries), max(1, NUMBERS_ON_DEVICE // n)):
         Q = points.take(queries[rows]) - centre
         D = _squared_distances(Q, P, queries[rows], slice(0, n))
-        found.append(to_numpy(D.topk(k, largest=False).indices))
-    return np.concatenate(found).astype(np.intp)
+        neighbors.append(to_numpy(D.topk(k, largest=False).indices))
+    return np.concatenate(neighbors).astype(np.intp)
 
 
 def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
@@ -88,14 +88,14 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
         n_rows, n_columns, count_each = max(1, NUMBERS_ON_DEVICE // n), n, _count_on_device
 
     # If all points fit into one block, centre them once instead of once per block of rows.
-    whole = points.take(slice(0, n)) - centre if n <= n_columns else None
+    all_points = points.take(slice(0, n)) - centre if n <= n_columns else None
 
     def count(rows: slice) -> Indices:
         limits = radii[rows] ** 2
         counts = np.zeros(limits.shape, dtype=np.intp)
         Q = points.take(queries[rows]) - centre
         for columns in blocks(n, n_columns):
-            P = points.take(columns) - centre if whole is None else whole
+            P = points.take(columns) - centre if all_points is None else all_points
             counts += count_each(_squared_distances(Q, P, queries[rows], columns), limits)
         return counts
 
@@ -108,14 +108,14 @@ def _count_row_by_row(D: Floats, limits: Floats) -> Indices:
 
     One pass per limit is faster than sorting: comparisons are vectorised and a row fits in the cache.
     """
-    found = [
+    counts = [
         [np.count_nonzero(limit >= d) for limit in row] for d, row in zip(D, limits, strict=True)
     ]
-    return np.array(found, dtype=np.intp)
+    return np.array(counts, dtype=np.intp)
 
 
 def _count_on_device(D: Array, limits: Floats) -> Indices:
     """`_count_row_by_row` on a device, with one pass per limit over the whole block."""
     xp = namespace(D)
-    each = [xp.sum(column[:, None] >= D, axis=1) for column in brought_to(limits, D).T]
-    return to_numpy(xp.stack(each, axis=1)).astype(np.intp)
+    counts = [xp.sum(column[:, None] >= D, axis=1) for column in on_device_of(limits, D).T]
+    return to_numpy(xp.stack(counts, axis=1)).astype(np.intp)

@@ -20,12 +20,12 @@ from ._points import (
     Geometry,
     Indices,
     Points,
-    brought_to,
     check_embedding,
     check_k,
     check_labels,
     check_pair,
     check_points,
+    on_device_of,
     sample_points,
 )
 from ._score import Score
@@ -85,16 +85,16 @@ def neighborhood_preservation(
         from .._reduce.reducer import denoise
 
         denoised = denoise(to_numpy(data.coordinates), n_spectral)
-        data = check_points(brought_to(denoised, data.coordinates), "X")
+        data = check_points(on_device_of(denoised, data.coordinates), "X")
     queries = sample_points(len(data), n_points, generator(random_state))
     return shared_neighbors(nearest(data, queries, k), nearest(embedding, queries, k), len(data))
 
 
 def shared_neighbors(in_data: Indices, in_embedding: Indices, n: int) -> Score:
-    """Mean Jaccard index of neighbours (m, k) of some of n points."""
+    """Mean Jaccard index of the neighbours (m, k) of m out of n points."""
     k = in_data.shape[1]
-    both = np.sort(np.hstack([in_data, in_embedding]), axis=1)
-    shared = np.count_nonzero(both[:, 1:] == both[:, :-1], axis=1)
+    merged = np.sort(np.hstack([in_data, in_embedding]), axis=1)
+    shared = np.count_nonzero(merged[:, 1:] == merged[:, :-1], axis=1)
     return mean(shared / (2 * k - shared), n)
 
 
@@ -228,9 +228,9 @@ def knn_accuracy(
     return vote_accuracy(codes, queries, nearest(embedding, queries, k))
 
 
-def vote_accuracy(codes: Indices, queries: Indices, near: Indices) -> Score:
+def vote_accuracy(codes: Indices, queries: Indices, neighbors: Indices) -> Score:
     """Fraction of the points `queries` whose class is the most frequent among their neighbours (m, k)."""
-    votes = mode(codes[near], axis=1).mode
+    votes = mode(codes[neighbors], axis=1).mode
     return mean((votes == codes[queries]).astype(np.float64), len(codes))
 
 
@@ -279,32 +279,32 @@ def class_connectivity(
     within = codes[i] == codes[j]
     i, j = i[within], j[within]
     graph = csr_array((np.ones(len(i), dtype=bool), (i, j)), shape=(n, n))
-    piece = connected_components(graph, directed=False)[1]
-    sizes = np.bincount(piece)
+    component = connected_components(graph, directed=False)[1]
+    sizes = np.bincount(component)
     largest = np.zeros(codes.max() + 1, dtype=np.intp)
-    np.maximum.at(largest, codes, sizes[piece])  # all points of a component have the same class
+    np.maximum.at(largest, codes, sizes[component])  # all points of a component have the same class
     return Score(float(largest.sum() / n))
 
 
 def _rank_score(
-    truth: Points,
-    shown: Points,
+    reference: Points,
+    compared: Points,
     k: int,
     n_points: int | None,
     random_state: int | np.random.Generator | None,
 ) -> Score:
-    """One minus the scaled excess rank in `truth` of the k nearest neighbours in `shown`."""
-    n = len(truth)
+    """One minus the scaled excess rank in `reference` of the k nearest neighbours in `compared`."""
+    n = len(reference)
     if not isinstance(k, numbers.Integral) or not 1 <= k < n / 2:
         raise ValueError(
             f"k must be at least 1 and less than half the number of points, {n}, got {k!r}."
         )
     queries = sample_points(n, n_points, generator(random_state))
-    return excess_rank(ranks(truth, queries, nearest(shown, queries, k)), n)
+    return excess_rank(ranks(reference, queries, nearest(compared, queries, k)), n)
 
 
 def excess_rank(ranks: Indices, n: int) -> Score:
-    """One minus the scaled excess of the ranks (m, k), in one space, of neighbours in the other."""
+    """One minus the scaled excess over k of the ranks (m, k) in one space of the neighbours in the other."""
     k = ranks.shape[1]
     penalty = np.maximum(ranks - k, 0).sum(axis=1)
     return mean(1 - 2 * penalty / (k * (2 * n - 3 * k - 1)), n)

@@ -26,7 +26,7 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
-LEAST_FOR_ANGLES = 3  # points: an apex and two legs
+MIN_POINTS = 3  # points: an apex and two legs
 N_POINTS = 5000  # default size of the sample of points
 
 
@@ -48,9 +48,9 @@ class Points:
         return on_host(self.coordinates)
 
     def take(self, rows: Indices | slice) -> Array:
-        """Some of the coordinates, in double precision."""
+        """Coordinates of these rows, in the widest precision of the device (double, except on mps)."""
         if not isinstance(rows, slice):
-            rows = brought_to(rows, self.coordinates)
+            rows = on_device_of(rows, self.coordinates)
         xp = namespace(self.coordinates)
         return xp.astype(self.coordinates[rows], widest(self.coordinates))
 
@@ -91,7 +91,7 @@ class Points:
         return D, exists
 
 
-def brought_to(array: np.ndarray, coordinates: Array) -> Array:
+def on_device_of(array: np.ndarray, coordinates: Array) -> Array:
     """Move a NumPy array to the device of the coordinates."""
     if on_host(coordinates):
         return array
@@ -106,7 +106,7 @@ def check_points(X: Any, name: str) -> Points:
     The measures do not depend on the scale. Scaling keeps squares from overflowing and underflowing, and a
     power of two is exact.
     """
-    X = _checked(X, name)
+    X = _as_matrix(X, name)
     xp = namespace(X)
     largest = max(float(xp.max(X)), -float(xp.min(X)))
     if largest > 0 and not 1e-10 < largest < 1e10:
@@ -116,27 +116,27 @@ def check_points(X: Any, name: str) -> Points:
     return Points(X)
 
 
-def _checked(X: Any, name: str) -> Array:
+def _as_matrix(X: Any, name: str) -> Array:
     """Check for a finite matrix of at least three rows; convert it to single or double precision."""
     if not is_torch(X):
         check_columns(X, name)
-        found = check_array(
+        matrix = check_array(
             X,
             dtype=[np.float64, np.float32],
             input_name=name,
             ensure_all_finite=False,  # `check_finite` emits no warning for large values
-            ensure_min_samples=LEAST_FOR_ANGLES,
+            ensure_min_samples=MIN_POINTS,
             estimator=None,
         )
-        check_finite(found, name, names=getattr(X, "columns", None))
-        return found
+        check_finite(matrix, name, names=getattr(X, "columns", None))
+        return matrix
     from .._data.torch_source import check_finite_tensor, check_tensor
 
     X = check_tensor(X, name)
     check_finite_tensor(X, name)
-    if X.shape[0] < LEAST_FOR_ANGLES or X.shape[1] < 1:
+    if X.shape[0] < MIN_POINTS or X.shape[1] < 1:
         raise ValueError(
-            f"{name} must have at least {LEAST_FOR_ANGLES} rows and 1 column, got shape {tuple(X.shape)}."
+            f"{name} must have at least {MIN_POINTS} rows and 1 column, got shape {tuple(X.shape)}."
         )
     return X if X.dtype.is_floating_point else X.float()
 
@@ -148,7 +148,7 @@ def check_embedding(Y: Any, geometry: Geometry) -> Points:
     if geometry == "euclidean":
         return points
     n_columns = points.coordinates.shape[1]
-    unscaled = Points(_checked(Y, "Y")).take(slice(None))
+    unscaled = Points(_as_matrix(Y, "Y")).take(slice(None))
     xp = namespace(unscaled)
     with np.errstate(over="ignore"):
         deviation = float(xp.max(xp.abs(xp.sqrt(row_dot(unscaled, unscaled)) - 1)))
@@ -171,11 +171,13 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
         raise ValueError(
             f"X and Y must have the same number of rows, got {len(data)} and {len(embedding)}."
         )
-    if data.on_host != embedding.on_host:  # compute on the device
-        place = embedding.coordinates if data.on_host else data.coordinates
+    if data.on_host != embedding.on_host:  # one is on a device: move the other there
+        on_device = embedding.coordinates if data.on_host else data.coordinates
         data, embedding = (
-            replace(p, coordinates=brought_to(p.coordinates, place)) if p.on_host else p
-            for p in (data, embedding)
+            replace(points, coordinates=on_device_of(points.coordinates, on_device))
+            if points.on_host
+            else points
+            for points in (data, embedding)
         )
     return data, embedding
 

@@ -32,7 +32,7 @@ from ._neighborhood import (
     vote_accuracy,
 )
 from ._points import (
-    LEAST_FOR_ANGLES,
+    MIN_POINTS,
     N_POINTS,
     Geometry,
     check_k,
@@ -43,8 +43,9 @@ from ._points import (
 from ._score import Report, Score
 from ._structure import torn_shares
 
-_FEW = 1000  # up to this many points, n_points="auto" uses each measure's default
-_EXACT = 300_000_000  # multiplications for all neighbours of all points, about half a second
+_SMALL_DATA = 1000  # up to this many points, n_points="auto" means each measure's default
+# Neighbours of all points are found if that takes at most this many multiplications, about half a second.
+_MAX_EXACT_COST = 300_000_000
 
 
 def default_k(n: int) -> int:
@@ -116,12 +117,9 @@ def report(
     """
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
-    half = (n - 1) // 2  # if all points were neighbours, any map would preserve them
-    k, k_density, k_ranks = (
-        default_k(n) if k is None else k,
-        min(N_DENSITY, half),
-        min(N_RANKED, half),
-    )
+    max_k = (n - 1) // 2  # any map preserves neighbourhoods of all points
+    k = default_k(n) if k is None else k
+    k_density, k_ranks = min(N_DENSITY, max_k), min(N_RANKED, max_k)
     check_k(k, n)
     sizes = _sizes(n, data.coordinates.shape[1], n_points)
     common: dict[str, Any] = {"geometry": geometry, "random_state": random_state}
@@ -129,51 +127,55 @@ def report(
         progress.phase("measuring", 8 if labels is None else 10, "measure")
         scores = Report()
 
-        def put(name: str, score: Score) -> None:
+        def add(name: str, score: Score) -> None:
             scores[name] = score
             progress.advance()
 
-        put("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
-        put("distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs))
+        add("angle_preservation", angle_preservation(X, Y, **common, n_points=sizes.angles))
+        add("distance_preservation", distance_preservation(X, Y, **common, n_pairs=sizes.pairs))
         # Several measures share these neighbours.
         queries = sample_points(n, sizes.points, generator(random_state))
-        most = max(k, k_density, k_ranks)
-        in_data, in_embedding = (nearest(points, queries, most) for points in (data, embedding))
+        largest_k = max(k, k_density, k_ranks)
+        in_data, in_embedding = (
+            nearest(points, queries, largest_k) for points in (data, embedding)
+        )
         if n_spectral is None:
-            kept = shared_neighbors(in_data[:, :k], in_embedding[:, :k], n)
+            neighborhoods = shared_neighbors(in_data[:, :k], in_embedding[:, :k], n)
         else:
-            kept = neighborhood_preservation(
+            neighborhoods = neighborhood_preservation(
                 X, Y, k=k, n_spectral=n_spectral, n_points=sizes.points, **common
             )
-        put("neighborhood_preservation", kept)
+        add("neighborhood_preservation", neighborhoods)
         (data_density, data_ranks), (embedding_density, embedding_ranks) = (
             counts_and_ranks(
                 points,
                 queries,
-                mean_distance(points, queries, own[:, :k_density]),
-                others[:, :k_ranks],
+                mean_distance(points, queries, neighbors[:, :k_density]),
+                other_neighbors[:, :k_ranks],
             )
-            for points, own, others in (
+            for points, neighbors, other_neighbors in (
                 (data, in_data, in_embedding),
                 (embedding, in_embedding, in_data),
             )
         )
         densities = [counts.astype(np.float64) for counts in (data_density, embedding_density)]
-        put("density_preservation", pearson(densities[0], densities[1], n))
-        put("trustworthiness", excess_rank(data_ranks, n))
-        put("continuity", excess_rank(embedding_ranks, n))
-        put("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
+        add("density_preservation", pearson(densities[0], densities[1], n))
+        add("trustworthiness", excess_rank(data_ranks, n))
+        add("continuity", excess_rank(embedding_ranks, n))
+        add("torn_neighbors", mean(torn_shares(embedding_ranks, n), n))
         triplets = random_triplet_accuracy(X, Y, **common, n_triplets=sizes.triplets)
-        put("random_triplet_accuracy", triplets)
+        add("random_triplet_accuracy", triplets)
         if labels is not None:
-            X, Y, labels = _labelled(X, Y, labels)
-            voters = min(N_VOTERS, (len(Y) - 1) // 2)
+            X, Y, labels = _rows_with_labels(X, Y, labels)
+            k_voters = min(N_VOTERS, (len(Y) - 1) // 2)
             if len(Y) == n:
-                accuracy = vote_accuracy(check_labels(labels, n), queries, in_embedding[:, :voters])
+                accuracy = vote_accuracy(
+                    check_labels(labels, n), queries, in_embedding[:, :k_voters]
+                )
             else:  # among the rows whose label is known
-                accuracy = knn_accuracy(Y, labels, k=voters, n_points=sizes.points, **common)
-            put("knn_accuracy", accuracy)
-            put("centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry))
+                accuracy = knn_accuracy(Y, labels, k=k_voters, n_points=sizes.points, **common)
+            add("knn_accuracy", accuracy)
+            add("centroid_preservation", centroid_preservation(X, Y, labels, geometry=geometry))
     return scores
 
 
@@ -187,27 +189,31 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
-    """Sample sizes; "auto" keeps measures exact that are so by default, and uses smaller samples for others.
+    """Sample sizes for n points of d columns.
 
-    Samples shrink with the number of columns d, so that the cost stays below that of a fit.
+    With "auto", small data have the default sizes. Samples of others shrink with d, and those of points whose
+    neighbours are compared also with n, so that a report takes less time than a fit.
     """
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)
-    few = n <= _FEW
-    exact = n <= N_POINTS and n * n * d <= _EXACT
+    if n <= _SMALL_DATA:
+        return _Sizes(N_POINTS, N_POINTS, N_PAIRS, N_TRIPLETS)
+    points = N_POINTS
+    if n > N_POINTS or n * n * d > _MAX_EXACT_COST:
+        points = _clip(min(150_000 // d, 30_000_000 // n), 150, _SMALL_DATA)
     return _Sizes(
-        N_POINTS if few or exact else _clamped(min(150_000 // d, 30_000_000 // n), 150, _FEW),
-        N_POINTS if few else _clamped(300_000 // d, 250, 400),
-        N_PAIRS if few else _clamped(20_000_000 // d, 5_000, 60_000),
-        N_TRIPLETS if few else _clamped(10_000_000 // d, 2_500, 50_000),
+        points,
+        angles=_clip(300_000 // d, 250, 400),
+        pairs=_clip(20_000_000 // d, 5_000, 60_000),
+        triplets=_clip(10_000_000 // d, 2_500, 50_000),
     )
 
 
-def _clamped(size: int, least: int, most: int) -> int:
-    return min(max(size, least), most)
+def _clip(size: int, low: int, high: int) -> int:
+    return min(max(size, low), high)
 
 
-def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
+def _rows_with_labels(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     """The rows whose label is known."""
     labels = to_numpy(labels) if is_torch(labels) else np.asarray(labels)
     if labels.shape != (len(Y),):
@@ -215,8 +221,8 @@ def _labelled(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
     known = np.flatnonzero(~is_missing(labels))
     if len(known) == len(labels):
         return X, Y, labels  # without a copy: X may be large, or on disk
-    if len(known) < LEAST_FOR_ANGLES:
+    if len(known) < MIN_POINTS:
         raise ValueError(
-            f"labels must not be missing for at least {LEAST_FOR_ANGLES} points, got {len(known)}."
+            f"labels must not be missing for at least {MIN_POINTS} points, got {len(known)}."
         )
     return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])

@@ -1,4 +1,4 @@
-"""Structure that is only in the embedding, and neighbours that it tears apart."""
+"""Clusters that are only in the embedding, and neighbours that it tears apart."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ._points import (
 )
 from ._score import Score
 
-_INNER = 0.1  # fraction of the neighbourhood's area in which points are counted
-_LEAST, _MOST, _POINTS_EACH = 20, 100, 60  # default k: n // 60, from 20 to 100
-N_TRUE = 15  # number of neighbours in the data
+_INNER_FRACTION = 0.1  # part of the neighbourhood's area in which points are counted
+_MIN_K, _MAX_K, _POINTS_PER_NEIGHBOR = 20, 100, 60  # the default of k is n // 60, from 20 to 100
+N_NEIGHBORS = 15  # default number of neighbours in the data
 FAR = 0.05  # a neighbour is torn away if more than this fraction of all points is nearer
 
 
@@ -70,21 +70,21 @@ def false_structure(
     embedding = check_embedding(Y, geometry)
     n = len(embedding)
     if k is None:
-        k = min(max(_LEAST, n // _POINTS_EACH), _MOST, n - 1)
+        k = min(max(_MIN_K, n // _POINTS_PER_NEIGHBOR), _MAX_K, n - 1)
     check_k(k, n)
     queries = sample_points(n, n_points, generator(random_state))
     last = nearest(embedding, queries, k)[:, -1]
     radius = embedding.chord(embedding.distances(queries, last))
     dimension = 2 if embedding.on_sphere else embedding.coordinates.shape[1]
     # Chords: the area of a cap is proportional to the square of its chord.
-    inner = _count(embedding, queries, (radius * _INNER ** (1 / dimension))[:, None])[:, 0]
-    relative = inner / (_INNER * max(k - 1, 1))
+    inner = _count(embedding, queries, (radius * _INNER_FRACTION ** (1 / dimension))[:, None])[:, 0]
+    relative = inner / (_INNER_FRACTION * max(k - 1, 1))
     independent = min(len(queries), max(n / k, 1))
     error = float(np.std(relative) / np.sqrt(independent))
     return Score(float(np.mean(relative) - 1), error)
 
 
-def most_nearer(k: int, n: int, far: float = FAR) -> int:
+def largest_near_rank(k: int, n: int, far: float = FAR) -> int:
     """Largest rank on a map of n points at which a neighbour does not count as torn away."""
     return max(k, int(far * n))
 
@@ -93,7 +93,7 @@ def torn_neighbors(
     X: Any,
     Y: Any,
     *,
-    k: int = N_TRUE,
+    k: int = N_NEIGHBORS,
     far: float = FAR,
     geometry: Geometry = "auto",
 ) -> Floats:
@@ -135,10 +135,10 @@ def torn_neighbors(
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
     check_k(k, n)
-    everyone = np.arange(n)
-    return torn_shares(ranks(embedding, everyone, nearest(data, everyone, k)), n, far)
+    all_points = np.arange(n)
+    return torn_shares(ranks(embedding, all_points, nearest(data, all_points, k)), n, far)
 
 
 def torn_shares(ranks: Indices, n: int, far: float = FAR) -> Floats:
     """Fraction of torn neighbours, given the ranks (m, k) of true neighbours in an embedding of n points."""
-    return np.asarray(np.mean(ranks > most_nearer(ranks.shape[1], n, far), axis=1))
+    return np.asarray(np.mean(ranks > largest_near_rank(ranks.shape[1], n, far), axis=1))

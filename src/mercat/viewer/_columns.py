@@ -22,11 +22,11 @@ from .._data.columns import (
 )
 
 _LARGEST_EXACT = 2**53  # JavaScript's numbers are 64-bit floats
-_TEXT = (str, bool, np.bool_)
-_NUMBER = (int, float, np.integer, np.floating)
+_TEXT_TYPES = (str, bool, np.bool_)
+_NUMBER_TYPES = (int, float, np.integer, np.floating)
 # Kinds of a pandas index, by pandas' names, that are shown as a column.
 _INDEX_KINDS = ("string", "integer", "floating", "datetime64", "categorical")
-_DATE = (datetime.date, np.datetime64)  # a datetime is a date, too
+_DATE_TYPES = (datetime.date, np.datetime64)  # a datetime is a date, too
 
 
 def _n_distinct(values: NDArray[Any]) -> int:
@@ -42,7 +42,7 @@ class Numbers:
     role: str | None = None
 
     @property
-    def kinds(self) -> int:
+    def n_distinct(self) -> int:
         """Number of distinct values."""
         return _n_distinct(self.values)
 
@@ -55,7 +55,7 @@ class Dates:
     values: NDArray[np.float64]
 
     @property
-    def kinds(self) -> int:
+    def n_distinct(self) -> int:
         """Number of distinct values."""
         return _n_distinct(self.values)
 
@@ -70,14 +70,14 @@ class Categories:
     colors: tuple[str, ...] = ()  # of the labels, if chosen by the user
 
     @property
-    def kinds(self) -> int:
+    def n_distinct(self) -> int:
         """Number of labels that occur."""
         return len(np.unique(self.codes[self.codes > 0]))
 
     @property
     def names_points(self) -> bool:
         """Whether the labels are nearly unique names of points instead of classes."""
-        return self.kinds > max(MOST_KINDS, int(np.count_nonzero(self.codes)) // 2)
+        return self.n_distinct > max(MOST_KINDS, int(np.count_nonzero(self.codes)) // 2)
 
 
 Column = Numbers | Dates | Categories
@@ -107,8 +107,8 @@ def _items(frame: Any) -> Iterable[tuple[Any, Any]]:
         return frame.items()
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # By position: a name that two columns have would return a frame.
-        own = [(name, frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
-        return [*_row_names(frame), *own]
+        columns = [(name, frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
+        return [*_row_names(frame), *columns]
     if hasattr(frame, "iter_columns"):
         return [(column.name, column) for column in frame.iter_columns()]
     raise TypeError(
@@ -124,19 +124,19 @@ def _row_names(frame: Any) -> list[tuple[str, Any]]:
     if kind not in _INDEX_KINDS or (index.name is None and kind != "string"):
         return []
     name = "name" if index.name is None else str(index.name)
-    taken = name in [str(column) for column in frame.columns]
-    return [] if taken else [(name, index.to_series())]
+    is_taken = name in [str(column) for column in frame.columns]
+    return [] if is_taken else [(name, index.to_series())]
 
 
 def _read_column(name: str, values: Any, n: int) -> Column:
     if isinstance(values, ColoredColumn):
-        return _paint(_read_column(name, values.values, n), values.colors)
+        return _with_colors(_read_column(name, values.values, n), values.colors)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         got = type(values).__name__
         raise TypeError(f"Column {name!r} of frame must be a sequence, got {got}.")
-    given = declared_categories(values)
-    if given:
-        codes, labels = given
+    declared = declared_categories(values)
+    if declared:
+        codes, labels = declared
         return _merge_equal(name, _check_shape(name, codes, n) + 1, labels)
     array = _check_shape(name, _as_array(values), n)
     if array.dtype.kind in "OT":
@@ -159,13 +159,13 @@ def _milliseconds(times: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.where(np.isnat(exact), np.nan, numbers), dtype=np.float64)
 
 
-def _paint(column: Column, colors: Mapping[str, str]) -> Column:
+def _with_colors(column: Column, colors: Mapping[str, str]) -> Column:
     """The column with these colours, if each of its labels has a valid hexadecimal colour."""
     if not isinstance(column, Categories):
         return column
-    chosen = tuple(colors.get(label, "") for label in column.labels)
-    fit = all(re.fullmatch(HEX, color) for color in chosen)
-    return replace(column, colors=chosen) if fit else column
+    label_colors = tuple(colors.get(label, "") for label in column.labels)
+    are_valid = all(re.fullmatch(HEX, color) for color in label_colors)
+    return replace(column, colors=label_colors) if are_valid else column
 
 
 def _as_array(values: Any) -> NDArray[Any]:
@@ -200,28 +200,30 @@ def _from_objects(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
     """Convert Python objects to text (dtype object, with None for missing values), numbers or times."""
     missing = is_missing(array)
     present = array[~missing].tolist()
-    kinds = {type(value) for value in present}
-    if all(issubclass(kind, _TEXT) for kind in kinds):
+    types = {type(value) for value in present}
+    if all(issubclass(kind, _TEXT_TYPES) for kind in types):
         text = np.full(len(array), None, dtype=object)
         text[~missing] = [str(value) for value in present]
         return text
-    if all(issubclass(kind, _NUMBER) and kind is not bool for kind in kinds):
+    if all(issubclass(kind, _NUMBER_TYPES) and kind is not bool for kind in types):
         _check_exact(name, (value for value in present if isinstance(value, int)))
         if not missing.any():
             return np.array(present)
         numbers = np.full(len(array), np.nan)
         numbers[~missing] = present
         return numbers
-    if all(issubclass(kind, _DATE) for kind in kinds):
+    if all(issubclass(kind, _DATE_TYPES) for kind in types):
         times = np.full(len(array), np.datetime64("NaT"), dtype="datetime64[us]")
         times[~missing] = [_utc(value) for value in present]
         return times
-    odd = sorted(
-        kind.__name__ for kind in kinds if not issubclass(kind, (*_TEXT, *_NUMBER, *_DATE))
+    other_types = sorted(
+        kind.__name__
+        for kind in types
+        if not issubclass(kind, (*_TEXT_TYPES, *_NUMBER_TYPES, *_DATE_TYPES))
     )
-    dated = any(issubclass(kind, _DATE) for kind in kinds)
-    several = "dates and other values together" if dated else "text and numbers together"
-    raise _type_error(name, f"values of type {odd[0]}" if odd else several)
+    has_dates = any(issubclass(kind, _DATE_TYPES) for kind in types)
+    mixture = "dates and other values together" if has_dates else "text and numbers together"
+    raise _type_error(name, f"values of type {other_types[0]}" if other_types else mixture)
 
 
 def _utc(value: Any) -> Any:
@@ -245,16 +247,16 @@ def _categorize(name: str, array: NDArray[Any]) -> Categories:
     present = ~is_missing(array)
     if not present.any():
         return Categories(name, codes, [])
-    found, inverse = np.unique(array[present].astype(str), return_inverse=True)
-    labels = sorted(found.tolist(), key=natural_key)
-    place = {label: k for k, label in enumerate(labels, start=1)}
-    codes[present] = np.array([place[label] for label in found.tolist()])[inverse]
+    distinct, inverse = np.unique(array[present].astype(str), return_inverse=True)
+    labels = sorted(distinct.tolist(), key=natural_key)
+    code_of = {label: k for k, label in enumerate(labels, start=1)}
+    codes[present] = np.array([code_of[label] for label in distinct.tolist()])[inverse]
     return Categories(name, codes, labels)
 
 
 def _merge_equal(name: str, codes: NDArray[np.intp], labels: list[str]) -> Categories:
     """Merge categories with the same text, such as 1 and "1", into one label."""
     unique = list(dict.fromkeys(labels))
-    place = {label: k for k, label in enumerate(unique, start=1)}
-    table = np.array([0, *(place[label] for label in labels)])
-    return Categories(name, table[codes], unique)
+    code_of = {label: k for k, label in enumerate(unique, start=1)}
+    new_codes = np.array([0, *(code_of[label] for label in labels)])
+    return Categories(name, new_codes[codes], unique)

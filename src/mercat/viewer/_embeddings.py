@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._data.checks import check_unit
 from ._home import home
 
-_STEPS = 32767  # largest 16-bit coordinate
+_MAX_COORDINATE = 32767  # largest 16-bit coordinate
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ def read_embeddings(Y: Any) -> list[Embedding]:
     Each is an array of unit vectors or of positions in the plane, or a fitted model.
     """
     if not isinstance(Y, Mapping):
-        given = positions_of("Y", Y)
-        if np.ndim(given) == 2 and np.shape(given)[1] == 2:
-            return [_plane("Map", "Y", np.asarray(given))]
-        return [_sphere("Mercat", check_unit("Y", given, some=True))]
+        positions = positions_of("Y", Y)
+        if np.ndim(positions) == 2 and np.shape(positions)[1] == 2:
+            return [_plane("Map", "Y", np.asarray(positions))]
+        return [_sphere("Mercat", check_unit("Y", positions, some=True))]
     if not Y:
         raise ValueError("Y must hold at least one embedding, got an empty mapping.")
-    found = [_read(str(name), values) for name, values in Y.items()]
-    names = [embedding.name for embedding in found]
+    embeddings = [_read(str(name), values) for name, values in Y.items()]
+    names = [embedding.name for embedding in embeddings]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"Names of embeddings must be unique, got {twice!r} more than once.")
-    n = len(found[0].codes)
-    for embedding in found:
+    n = len(embeddings[0].codes)
+    for embedding in embeddings:
         if len(embedding.codes) != n:
             raise ValueError(
                 f"Y[{embedding.name!r}] must have one row per point ({n}), got {len(embedding.codes)}."
             )
-    return found
+    return embeddings
 
 
 def positions_of(label: str, values: Any) -> Any:
@@ -90,11 +90,13 @@ def _plane(name: str, label: str, values: NDArray[Any]) -> Embedding:
         raise ValueError(f"{label} must have no NaN or infinity.")
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     half = np.ptp(points, axis=0) / 2
-    unit = half.max() or 1.0
-    codes = np.rint((points - middle) / unit * _STEPS).astype(np.int16)
+    half_side = half.max() or 1.0
+    codes = np.rint((points - middle) / half_side * _MAX_COORDINATE).astype(np.int16)
     # Degenerate sides get some height, so that the view has an area.
-    sides = np.maximum(half / unit, 0.05)
-    return Embedding(name, "plane", points, codes, {"half": [round(float(x), 4) for x in sides]})
+    half_sides = np.maximum(half / half_side, 0.05)
+    return Embedding(
+        name, "plane", points, codes, {"half": [round(float(x), 4) for x in half_sides]}
+    )
 
 
 def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
@@ -110,4 +112,4 @@ def to_octahedral(Y: NDArray[np.float64]) -> NDArray[np.int16]:
     square = folded[:, :2]
     sign = np.where(square < 0, -1.0, 1.0)
     square = np.where(folded[:, 2:] < 0, (1 - np.abs(square[:, ::-1])) * sign, square)
-    return np.asarray(np.rint(square * _STEPS), dtype=np.int16)
+    return np.asarray(np.rint(square * _MAX_COORDINATE), dtype=np.int16)

@@ -19,15 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from .._data.checks import check_choice
 from .._data.columns import few_values, groups
 from .._data.text import check_text
-from .._draw.palette import MISSING, MISSING_ON_DARK, MOST_COLORS, categorical, on_dark
+from .._draw.palette import MISSING, MISSING_ON_DARK, N_COLORS, categorical, on_dark
 from ._columns import Categories, Column, Dates, Numbers, read_frame
 from ._embeddings import Embedding, read_embeddings
 from ._genes import Genes, read_genes
 from ._home import MAPS
 from ._images import Images, read_images
-from ._neighbors import Neighbors, read_neighbors, shares, torn
-from ._places import Places, read_places
+from ._neighbors import Neighbors, find_torn, read_neighbors, torn_fractions
 from ._regions import Region, find_regions
+from ._uncertainty import UncertaintyArrays, read_uncertainty
 
 POINT_LOSS = "point loss"  # name of a column
 THEMES = ("auto", "dark", "light")
@@ -60,27 +60,30 @@ def prepare(
         point_loss = getattr(Y, "point_loss_", None)
     n = len(embeddings[0].codes)
     graph = read_neighbors(neighbors, n)
-    flags = [] if graph is None else [torn(one.points, graph) for one in embeddings]
-    places = read_places(uncertainty, embeddings)
+    torn = [] if graph is None else [find_torn(embedding.points, graph) for embedding in embeddings]
+    positions = read_uncertainty(uncertainty, embeddings)
     columns = [
         *read_frame(frame, n),
         *_loss_column(point_loss, n),
-        *_torn_columns(embeddings, graph, flags),
-        *([] if places is None else places.columns),
+        *_torn_columns(embeddings, graph, torn),
+        *([] if positions is None else positions.columns),
     ]
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        given = _given_as(twice)
-        raise ValueError(f"frame must have no column {twice!r} when {given} is given.")
+        parameter = _parameter_of(twice)
+        raise ValueError(f"frame must have no column {twice!r} when {parameter} is given.")
     if color is not None and color not in names:
         raise ValueError(f"color must be one of the columns {names}, got {color!r}.")
-    levels = _label_columns(labels, columns)
+    label_columns = _label_columns(labels, columns)
     check_text("title", str(title))
     features = read_genes(genes, n)
-    pictures = read_images(images, n)
+    thumbnails = read_images(images, n)
     check_choice("theme", theme, THEMES)
     check_choice("projection", projection, MAPS)
+    regions: list[list[Region]] = [[] for _ in embeddings]
+    if label_columns is None:
+        regions = [find_regions(embedding, columns, features, n) for embedding in embeddings]
     arrays = _Arrays()
     header = {
         "version": _VERSION,
@@ -93,43 +96,41 @@ def prepare(
             "projection": projection,
         },
         "embeddings": [
-            _embedding_entry(
-                one, arrays, find_regions(one, columns, features, n) if levels is None else []
-            )
-            for one in embeddings
+            _embedding_entry(embedding, arrays, named_regions)
+            for embedding, named_regions in zip(embeddings, regions, strict=True)
         ],
-        "labels": levels,
+        "labels": label_columns,
         "columns": [
-            _column_entry(column, arrays, asked=column.name == color) for column in columns
+            _column_entry(column, arrays, is_color=column.name == color) for column in columns
         ],
         "genes": None if features is None else _genes_entry(features, arrays),
-        "neighbors": None if graph is None else _neighbors_entry(graph, flags, arrays),
-        "places": None if places is None else _uncertainty_entry(places, arrays),
-        "images": None if pictures is None else _images_entry(pictures, arrays),
+        "neighbors": None if graph is None else _neighbors_entry(graph, torn, arrays),
+        "places": None if positions is None else _uncertainty_entry(positions, arrays),
+        "images": None if thumbnails is None else _images_entry(thumbnails, arrays),
     }
     return header, arrays.parts
 
 
 def _label_columns(labels: Any, columns: list[Column]) -> list[int] | None:
-    """Columns whose classes are named on the map, from coarse to fine; None: the column of the colours."""
+    """Indices of the columns whose classes are named on the map, from coarse to fine; None if not given."""
     if labels is None:
         return None
     if not isinstance(labels, str | Sequence):
         raise TypeError(f"labels must be names of columns, got {type(labels).__name__}.")
-    asked = [labels] if isinstance(labels, str) else list(labels)
-    if len(set(asked)) < len(asked):
-        raise ValueError(f"labels must name each column once, got {asked}.")
+    names = [labels] if isinstance(labels, str) else list(labels)
+    if len(set(names)) < len(names):
+        raise ValueError(f"labels must name each column once, got {names}.")
     classes = [
         column.name
         for column in columns
         if isinstance(column, Categories)
-        or (isinstance(column, Numbers) and _classes(_smallest(column.values)) is not None)
+        or (isinstance(column, Numbers) and _classes(_narrow(column.values)) is not None)
     ]
-    for name in asked:
+    for name in names:
         if name not in classes:
             raise ValueError(f"labels must name columns of classes, among {classes}, got {name!r}.")
-    at = {column.name: k for k, column in enumerate(columns)}
-    return [at[name] for name in asked]
+    positions = {column.name: k for k, column in enumerate(columns)}
+    return [positions[name] for name in names]
 
 
 def _embedding_entry(
@@ -155,20 +156,20 @@ def _genes_entry(genes: Genes, arrays: _Arrays) -> dict[str, Any]:
 
 
 def _neighbors_entry(
-    graph: Neighbors, flags: list[NDArray[np.bool_]], arrays: _Arrays
+    graph: Neighbors, torn: list[NDArray[np.bool_]], arrays: _Arrays
 ) -> dict[str, Any]:
     rows = graph.indices.astype(np.min_scalar_type(len(graph.starts)))
     return {
         "starts": arrays.add(graph.starts.astype(np.uint32)),
         "rows": arrays.add(rows),
-        "torn": [arrays.add(np.packbits(one, bitorder="little")) for one in flags],
+        "torn": [arrays.add(np.packbits(mask, bitorder="little")) for mask in torn],
     }
 
 
-def _uncertainty_entry(places: Places, arrays: _Arrays) -> dict[str, Any]:
+def _uncertainty_entry(uncertainty: UncertaintyArrays, arrays: _Arrays) -> dict[str, Any]:
     return {
-        "axes": arrays.add(places.axes.ravel()),
-        "alternative": arrays.add(places.alternative.ravel()),
+        "axes": arrays.add(uncertainty.axes.ravel()),
+        "alternative": arrays.add(uncertainty.alternative.ravel()),
     }
 
 
@@ -179,7 +180,7 @@ def _images_entry(images: Images, arrays: _Arrays) -> dict[str, Any]:
 
 
 def _torn_columns(
-    embeddings: list[Embedding], graph: Neighbors | None, flags: list[NDArray[np.bool_]]
+    embeddings: list[Embedding], graph: Neighbors | None, torn: list[NDArray[np.bool_]]
 ) -> list[Column]:
     """Fraction of torn neighbours, for each embedding."""
     if graph is None:
@@ -188,10 +189,10 @@ def _torn_columns(
     return [
         Numbers(
             f"torn neighbours ({embedding.name})" if several else "torn neighbours",
-            shares(one, graph),
+            torn_fractions(mask, graph),
             role="torn",
         )
-        for embedding, one in zip(embeddings, flags, strict=True)
+        for embedding, mask in zip(embeddings, torn, strict=True)
     ]
 
 
@@ -211,20 +212,21 @@ def _loss_column(point_loss: ArrayLike | None, n: int) -> list[Column]:
     return [Numbers(POINT_LOSS, loss, role="loss")]
 
 
-def _given_as(name: str) -> str:
+def _parameter_of(name: str) -> str:
     """Name of the argument that adds a column of this name."""
     if name == POINT_LOSS:
         return "point_loss"
     return "neighbors" if name.startswith("torn neighbours") else "uncertainty"
 
 
-def _color_column(asked: str | None, columns: list[Column], n: int) -> str | None:
+def _color_column(color: str | None, columns: list[Column], n: int) -> str | None:
     """The given column, else the first that groups the points, else the first that does not name points."""
-    if asked is not None:
-        return asked
-    fit = [column for column in columns if not _names_points(column)]
-    best = next((column for column in fit if groups(column.kinds, n)), fit[0] if fit else None)
-    return None if best is None else best.name
+    if color is not None:
+        return color
+    candidates = [column for column in columns if not _names_points(column)]
+    grouping = [column for column in candidates if groups(column.n_distinct, n)]
+    best = [*grouping, *candidates]
+    return best[0].name if best else None
 
 
 def _names_points(column: Column) -> bool:
@@ -243,24 +245,24 @@ class _Arrays:
         self.offset = 0
 
     def add(self, array: NDArray[Any]) -> dict[str, Any]:
-        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        part = _pad(little.tobytes())
-        note = {"dtype": array.dtype.name, "offset": self.offset, "length": len(array)}
+        little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        part = _pad(little_endian.tobytes())
+        entry = {"dtype": array.dtype.name, "offset": self.offset, "length": len(array)}
         self.parts.append(part)
         self.offset += len(part)
-        return note
+        return entry
 
 
-def _column_entry(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, Any]:
-    """Entry of a column; if the user colours by it (`asked`), any number of labels are classes."""
+def _column_entry(column: Column, arrays: _Arrays, *, is_color: bool) -> dict[str, Any]:
+    """Entry of a column; if it gives the colours (`is_color`), any number of labels are classes."""
     if isinstance(column, Categories):
         codes = column.codes.astype(np.min_scalar_type(len(column.labels)))
         return {
             "name": column.name,
             "kind": "category",
-            "role": "id" if column.names_points and not asked else None,
+            "role": "id" if column.names_points and not is_color else None,
             "labels": column.labels,
-            "colors": _colors(column.colors or categorical(min(len(column.labels), MOST_COLORS))),
+            "colors": _colors(column.colors or categorical(min(len(column.labels), N_COLORS))),
             **arrays.add(codes),
         }
     if isinstance(column, Dates):
@@ -270,7 +272,7 @@ def _column_entry(column: Column, arrays: _Arrays, *, asked: bool) -> dict[str, 
             "colors": _colors(()),
             **arrays.add(column.values),
         }
-    values = _smallest(column.values)
+    values = _narrow(column.values)
     classes = _classes(values)
     return {
         "name": column.name,
@@ -295,7 +297,7 @@ def _classes(values: NDArray[Any]) -> list[float] | None:
     return None if distinct is None else distinct.tolist()
 
 
-def _smallest(values: NDArray[Any]) -> NDArray[Any]:
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     """The narrowest array that keeps integers exactly and floats to a millionth of the spread."""
     if values.dtype.kind in "iu":
         for dtype in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._data.sparse import checked_csr
 
-MOST_GENES = 2000
+MAX_GENES = 2000
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def read_genes(genes: Any, n: int) -> Genes | None:
         raise ValueError(
             f"genes must have one name per column ({matrix.shape[1]}), got {len(names)} names."
         )
-    if len(names) > MOST_GENES:
+    if len(names) > MAX_GENES:
         raise ValueError(
-            f"genes must have at most {MOST_GENES} columns, got {len(names)}: choose those that matter, "
+            f"genes must have at most {MAX_GENES} columns, got {len(names)}: choose those that matter, "
             "such as the highly variable ones."
         )
     duplicate = _first_duplicate(names)
@@ -71,8 +71,8 @@ def _by_column(matrix: Any, n: int) -> Any:
 
 def _gaps(columns: Any) -> NDArray[Any]:
     gaps = np.diff(columns.indices.astype(np.int64), prepend=-1)
-    filled = columns.indptr[:-1][np.diff(columns.indptr) > 0]
-    gaps[filled] = columns.indices[filled].astype(np.int64) + 1
+    first_entries = columns.indptr[:-1][np.diff(columns.indptr) > 0]
+    gaps[first_entries] = columns.indices[first_entries].astype(np.int64) + 1
     return np.asarray(gaps, dtype=np.min_scalar_type(int(gaps.max(initial=0))))
 
 

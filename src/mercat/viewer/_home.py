@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._draw.chart import default_center
-from .._draw.window import ends, window
+from .._draw.window import choose_window, map_corners
 from ..projections import project
 
 MAPS = ("mercator", "equal_earth")
-_WORLD = [1.0, 0.0, 0.0]
+_WHOLE = [1.0, 0.0, 0.0]  # zoom and centre that show the whole globe or map
 
 
 class Home(TypedDict):
@@ -41,25 +41,25 @@ def home(Y: NDArray[np.float64]) -> Home:
     """
     center = default_center(Y, "orthographic")
     maps = {projection: _fit(Y, projection, center) for projection in MAPS}
-    if maps["mercator"] == _WORLD:
-        return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": dict.fromkeys(MAPS, _WORLD)}
+    if maps["mercator"] == _WHOLE:
+        return {"rotation": [0.0, 0.0, 0.0], "globe": _WHOLE, "map": dict.fromkeys(MAPS, _WHOLE)}
     rotation = [*np.deg2rad(center).tolist(), 0.0]
-    return {"rotation": rotation, "globe": _WORLD, "map": maps}
+    return {"rotation": rotation, "globe": _WHOLE, "map": maps}
 
 
-def start(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[float]]:
+def initial_view(embeddings: list[dict[str, Any]], projection: str) -> dict[str, list[float]]:
     """Initial view, from the first embedding on the sphere, if any."""
-    worlds = [one["home"] for one in embeddings if one["kind"] == "sphere"]
-    if not worlds:
-        return {"rotation": [0.0, 0.0, 0.0], "globe": _WORLD, "map": _WORLD, "flat": _WORLD}
-    return {**worlds[0], "map": worlds[0]["map"][projection], "flat": _WORLD}
+    homes = [embedding["home"] for embedding in embeddings if embedding["kind"] == "sphere"]
+    if not homes:
+        return {"rotation": [0.0, 0.0, 0.0], "globe": _WHOLE, "map": _WHOLE, "flat": _WHOLE}
+    return {**homes[0], "map": homes[0]["map"][projection], "flat": _WHOLE}
 
 
 def _fit(Y: NDArray[np.float64], projection: str, center: tuple[float, float]) -> list[float]:
     """Zoom and centre of a map; a zoom of 1 shows the whole map."""
-    shown = window(projection, project(Y, projection, center=center))
-    zoom = np.min(np.ptp(ends(projection), axis=0) / shown.size)
-    if shown.whole or zoom <= 1:
-        return _WORLD
-    middle = (shown.low + shown.high) / 2
+    window = choose_window(projection, project(Y, projection, center=center))
+    zoom = np.min(np.ptp(map_corners(projection), axis=0) / window.size)
+    if window.whole or zoom <= 1:
+        return _WHOLE
+    middle = (window.low + window.high) / 2
     return [round(float(number), 4) + 0.0 for number in (zoom, *middle)]

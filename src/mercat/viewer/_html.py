@@ -1,4 +1,4 @@
-"""A self-contained page with the viewer and its data, which loads nothing."""
+"""A self-contained page with the viewer and its data."""
 
 from __future__ import annotations
 

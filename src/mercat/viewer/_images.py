@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LONGEST = 256  # pixels per side
-_LARGEST = 2**28  # bytes in total
+_MAX_SIDE = 256  # pixels per side
+_MAX_BYTES = 2**28  # bytes in total
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ def read_images(images: Any, n: int) -> Images | None:
             f"images must have shape ({n}, height, width), or with 1, 3 or 4 channels last, "
             f"got shape {np.shape(images)}."
         )
-    if not 1 <= min(array.shape[1:3]) <= max(array.shape[1:3]) <= _LONGEST:
+    if not 1 <= min(array.shape[1:3]) <= max(array.shape[1:3]) <= _MAX_SIDE:
         raise ValueError(
-            f"images must have sides of 1 to {_LONGEST} pixels, got {array.shape[1]} x {array.shape[2]}."
+            f"images must have sides of 1 to {_MAX_SIDE} pixels, got {array.shape[1]} x {array.shape[2]}."
         )
-    if array.size > _LARGEST:
+    if array.size > _MAX_BYTES:
         raise ValueError(
-            f"images must take at most {_LARGEST >> 20} MiB, got {array.size >> 20}: make them smaller."
+            f"images must take at most {_MAX_BYTES >> 20} MiB, got {array.size >> 20}: make them smaller."
         )
     return Images(np.ascontiguousarray(_as_bytes(array)))
 

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from .._data.arrays import blocks
 from .._data.sparse import checked_csr
-from ..metrics._structure import most_nearer
+from ..metrics._structure import largest_near_rank
 
-_SAMPLE = 2000  # size of the sample from which reaches are estimated for larger data
-_BLOCK = 500
+_SAMPLE = (
+    2000  # size of the sample from which distances to the nearest 5 % are estimated for larger data
+)
+_BLOCK = 500  # number of rows processed at a time
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Neighbors:
     indices: NDArray[np.int64]
 
     @property
-    def most(self) -> int:
+    def max_count(self) -> int:
         """Largest number of neighbours of a point."""
         return int(np.diff(self.starts).max(initial=0))
 
@@ -35,17 +37,17 @@ def read_neighbors(neighbors: Any, n: int) -> Neighbors | None:
     if neighbors is None:
         return None
     if scipy.sparse.issparse(neighbors):
-        found = _from_graph(neighbors, n)
+        graph = _from_graph(neighbors, n)
     else:
-        found = _from_rows(neighbors, n)
-    source = np.repeat(np.arange(n), np.diff(found.starts))
-    itself = found.indices == source
-    if itself.any():  # many graphs and searches include the point itself
-        found = Neighbors(
-            np.concatenate([[0], np.cumsum(np.bincount(source[~itself], minlength=n))]),
-            found.indices[~itself],
+        graph = _from_rows(neighbors, n)
+    source = np.repeat(np.arange(n), np.diff(graph.starts))
+    is_loop = graph.indices == source
+    if is_loop.any():  # many graphs and searches include the point itself
+        graph = Neighbors(
+            np.concatenate([[0], np.cumsum(np.bincount(source[~is_loop], minlength=n))]),
+            graph.indices[~is_loop],
         )
-    return found
+    return graph
 
 
 def _from_graph(graph: Any, n: int) -> Neighbors:
@@ -71,7 +73,7 @@ def _from_rows(neighbors: Any, n: int) -> Neighbors:
     return Neighbors(np.arange(0, n * k + 1, max(k, 1))[: n + 1], rows.ravel().astype(np.int64))
 
 
-def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]:
+def find_torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]:
     """Whether each neighbour is torn away, as defined by `mercat.metrics.torn_neighbors`.
 
     points: unit vectors, or positions in the plane; chords and arcs on the sphere have the same order. For
@@ -82,41 +84,43 @@ def torn(points: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.bool_]
     >>> import numpy as np
     >>> line = np.stack([np.arange(100.0), np.zeros(100)], axis=1)
     >>> to_next = read_neighbors(np.roll(np.arange(100), -1)[:, None], 100)
-    >>> np.flatnonzero(torn(line, to_next)).tolist()
+    >>> np.flatnonzero(find_torn(line, to_next)).tolist()
     [99]
     """
     n = len(points)
-    within = most_nearer(neighbors.most, n)
-    others = np.arange(n)
+    max_rank = largest_near_rank(neighbors.max_count, n)
+    sample = np.arange(n)
     if n > _SAMPLE:
-        others = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
-        within = max(1, round(within / n * _SAMPLE))
+        sample = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
+        max_rank = max(1, round(max_rank / n * _SAMPLE))
     points = points - points.mean(axis=0)  # reduces rounding errors
-    flags = np.empty(len(neighbors.indices), dtype=bool)
+    torn = np.empty(len(neighbors.indices), dtype=bool)
     for block in blocks(n, _BLOCK):
         rows = np.arange(block.start, block.stop)
-        reach = _reach(points, rows, others, within)
-        part = slice(neighbors.starts[block.start], neighbors.starts[block.stop])
+        squared_radii = _squared_radii(points, rows, sample, max_rank)
+        edges = slice(neighbors.starts[block.start], neighbors.starts[block.stop])
         source = np.repeat(rows, np.diff(neighbors.starts[block.start : block.stop + 1]))
-        gap = points[source] - points[neighbors.indices[part]]
-        flags[part] = (gap * gap).sum(axis=1) > reach[source - block.start] * (1 + 1e-9) + 1e-12
-    return flags
+        differences = points[source] - points[neighbors.indices[edges]]
+        squared = (differences * differences).sum(axis=1)
+        # Tolerances for rounding errors.
+        torn[edges] = squared > squared_radii[source - block.start] * (1 + 1e-9) + 1e-12
+    return torn
 
 
-def _reach(
-    points: NDArray[np.float64], rows: NDArray[np.intp], others: NDArray[np.intp], within: int
+def _squared_radii(
+    points: NDArray[np.float64], rows: NDArray[np.intp], others: NDArray[np.intp], rank: int
 ) -> NDArray[np.float64]:
-    """Squared distance from each row to the last of its `within` nearest other points."""
-    here, there = points[rows], points[others]
-    square = (here * here).sum(axis=1)[:, None] + (there * there).sum(axis=1) - 2 * here @ there.T
-    square[rows[:, None] == others[None, :]] = np.inf
-    last = min(within, square.shape[1]) - 1
-    return np.asarray(np.maximum(np.partition(square, last, axis=1)[:, last], 0.0))
+    """Squared distance from each row to its neighbour of this rank among the other points."""
+    P, Q = points[rows], points[others]
+    squares = (P * P).sum(axis=1)[:, None] + (Q * Q).sum(axis=1) - 2 * P @ Q.T
+    squares[rows[:, None] == others[None, :]] = np.inf
+    last = min(rank, squares.shape[1]) - 1
+    return np.asarray(np.maximum(np.partition(squares, last, axis=1)[:, last], 0.0))
 
 
-def shares(flags: NDArray[np.bool_], neighbors: Neighbors) -> NDArray[np.float64]:
+def torn_fractions(torn: NDArray[np.bool_], neighbors: Neighbors) -> NDArray[np.float64]:
     """Fraction of each point's neighbours that are torn away; NaN for a point without neighbours."""
     counts = np.diff(neighbors.starts)
     source = np.repeat(np.arange(len(counts)), counts)
     with np.errstate(invalid="ignore"):
-        return np.bincount(source, weights=flags, minlength=len(counts)) / counts
+        return np.bincount(source, weights=torn, minlength=len(counts)) / counts

@@ -1,4 +1,4 @@
-"""The first view of an explorer as a static picture, for where widgets cannot be shown."""
+"""The initial view of an explorer as a picture, for programs that cannot show widgets."""
 
 from __future__ import annotations
 

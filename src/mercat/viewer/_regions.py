@@ -22,18 +22,19 @@ from ._embeddings import Embedding
 from ._genes import Genes
 
 _SAMPLE = 2500  # maximum number of points to analyse
-_LEAST_POINTS = 60  # fewer points have no regions
+_MIN_POINTS = 60  # fewer points have no regions
 _SCALES = (0.6, 0.3, 0.15)  # reach of a region, in units of the spread of the points
-_LEAST_SHARE = (0.03, 0.012, 0.005)  # minimum fraction of the points in a region of each scale
-_MOST_SHARE = 0.7  # maximum fraction: a name for nearly all points is not informative
-_LEAST_EFFECT = 0.4  # minimum difference from the other points for a name, from 0 to 1
-_LEAST_WORDS = 2.0  # minimum mean number of words of a column of texts
-_WORDS, _GENES = 3, 3  # maximum numbers in a name
-_LEAST_WORD = 0.1  # minimum fraction of a region's texts with a word of its name, ...
-_LIFT = 2.0  # ... and its minimum ratio to the fraction among the other texts
-_BLOCK = 500
-_PLAIN_LABEL = re.compile(r"true|false|yes|no|[^A-Za-z]*", re.IGNORECASE)
-_STOP = frozenset(
+_MIN_SHARE = (0.03, 0.012, 0.005)  # minimum fraction of the points in a region of each scale
+_MAX_SHARE = 0.7  # maximum fraction: a name for nearly all points is not informative
+_MIN_EFFECT = 0.4  # minimum difference from the other points for a name, from 0 to 1
+_MIN_WORDS = 2.0  # minimum mean number of words of a column of texts
+_MAX_WORDS, _MAX_GENES = 3, 3  # in a name
+_MIN_WORD_SHARE = 0.1  # minimum fraction of a region's texts with a word of its name, ...
+_MIN_LIFT = 2.0  # ... and its minimum ratio to the fraction among the other texts
+_BLOCK = 500  # number of rows processed at a time
+# Labels that need the name of their column.
+_UNCLEAR_LABEL = re.compile(r"true|false|yes|no|[^A-Za-z]*", re.IGNORECASE)
+_STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
         """a about an and are as at be been but by can do for from had has have he her his how i if in into
@@ -57,7 +58,7 @@ def find_regions(
     embedding: Embedding, columns: Sequence[Column], genes: Genes | None, n: int
 ) -> list[Region]:
     """Find named regions, ordered from coarse to fine, then from large to small."""
-    if n < _LEAST_POINTS:
+    if n < _MIN_POINTS:
         return []
     rows = np.arange(n)
     if n > _SAMPLE:
@@ -68,15 +69,15 @@ def find_regions(
     if not traits.each and texts is None:
         return []
     spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
-    found: list[Region] = []
+    regions: list[Region] = []
     coarser: dict[int, str] = {}  # name of the coarser region of each sampled point
     squares = squared_distances(points)
-    for level, (scale, least) in enumerate(zip(_SCALES, _LEAST_SHARE, strict=True)):
-        part = modes(squares, max(scale * spread, 1e-6))
-        sizes = np.bincount(part)
+    for level, (scale, min_share) in enumerate(zip(_SCALES, _MIN_SHARE, strict=True)):
+        region_of_point = modes(squares, max(scale * spread, 1e-6))
+        sizes = np.bincount(region_of_point)
         for k in np.argsort(-sizes, kind="stable"):
-            inside = part == k
-            if not max(least * len(points), 8) <= sizes[k] <= _MOST_SHARE * len(points):
+            inside = region_of_point == k
+            if not max(min_share * len(points), 8) <= sizes[k] <= _MAX_SHARE * len(points):
                 continue
             text = _name(inside, texts, traits)
             members = np.flatnonzero(inside)
@@ -86,9 +87,9 @@ def find_regions(
             ):
                 continue
             coarser |= dict.fromkeys(members.tolist(), text)
-            found.append(_region(text, points[inside], level, embedding.kind))
-    coarsest = min((region.level for region in found), default=0)  # which is seen at first
-    return [replace(region, level=region.level - coarsest) for region in found]
+            regions.append(_region(text, points[inside], level, embedding.kind))
+    coarsest = min((region.level for region in regions), default=0)  # which is seen at first
+    return [replace(region, level=region.level - coarsest) for region in regions]
 
 
 def _positions(embedding: Embedding) -> NDArray[np.float64]:
@@ -111,8 +112,8 @@ def squared_distances(points: NDArray[np.float64]) -> NDArray[np.float32]:
     """Squared distances between all points, in single precision."""
     points = points.astype(np.float32)
     squares = np.sum(points * points, axis=1)
-    found = squares[:, None] + squares - 2 * points @ points.T
-    return np.asarray(np.maximum(found, 0, out=found))
+    distances = squares[:, None] + squares - 2 * points @ points.T
+    return np.asarray(np.maximum(distances, 0, out=distances))
 
 
 def modes(squares: NDArray[np.float32], reach: float) -> NDArray[np.intp]:
@@ -134,11 +135,11 @@ def modes(squares: NDArray[np.float32], reach: float) -> NDArray[np.intp]:
             for block in blocks(n, _BLOCK)
         ]
     )
-    height = np.empty(n, dtype=np.intp)  # ties are broken by row
-    height[np.argsort(density, kind="stable")] = np.arange(n)
+    order = np.empty(n, dtype=np.intp)  # ties are broken by row
+    order[np.argsort(density, kind="stable")] = np.arange(n)
     uphill = np.arange(n)
     for block in blocks(n, _BLOCK):
-        square = np.where(height[block, None] >= height, np.float32(np.inf), squares[block])
+        square = np.where(order[block, None] >= order, np.float32(np.inf), squares[block])
         nearest = square.argmin(axis=1)
         near = square[np.arange(len(nearest)), nearest] <= reach**2
         uphill[block] = np.where(near, nearest, uphill[block])
@@ -196,30 +197,31 @@ def _traits(columns: Sequence[Column], rows: NDArray[np.intp]) -> Iterator[_Trai
 
 def _classes(column: Categories, codes: NDArray[Any]) -> Iterator[_Trait]:
     for code, label in enumerate(column.labels, start=1):
-        has = codes == code
-        if has.any():
-            plain = _PLAIN_LABEL.fullmatch(label)
-            text = f"{column.name}: {label}" if plain else label
-            yield _Trait("class", text, None, np.where(codes > 0, has, np.nan))
+        is_member = codes == code
+        if is_member.any():
+            is_unclear = _UNCLEAR_LABEL.fullmatch(label)
+            text = f"{column.name}: {label}" if is_unclear else label
+            yield _Trait("class", text, None, np.where(codes > 0, is_member, np.nan))
 
 
 def _numbers(column: Numbers, values: NDArray[np.float64]) -> Iterator[_Trait]:
     known = values[~np.isnan(values)]
     whole = len(known) > 0 and bool((known == np.floor(known)).all())
-    kinds = few_values(known) if whole else None
-    if kinds is None:
+    classes = few_values(known) if whole else None
+    if classes is None:
         yield _ranked("number", f"high {column.name}", f"low {column.name}", values)
         return
-    for kind in kinds:
-        has = np.where(np.isnan(values), np.nan, values == kind)
-        yield _Trait("class", f"{column.name}: {kind:g}", None, has)
+    for value in classes:
+        is_member = np.where(np.isnan(values), np.nan, values == value)
+        yield _Trait("class", f"{column.name}: {value:g}", None, is_member)
 
 
 def _ranked(kind: str, more: str, less: str | None, values: NDArray[np.float64]) -> _Trait:
     ranks = np.full(len(values), np.nan)
     known = ~np.isnan(values)
     if known.any():
-        # Half of Cliff's delta is the difference of the mean ranks of two sets, over their number.
+        # Cliff's delta is twice the difference of the mean ranks of two sets, divided by the number of
+        # values.
         ranks[known] = 2 * rankdata(values[known]) / max(int(known.sum()), 1)
     return _Trait(kind, more, less, ranks)
 
@@ -227,14 +229,14 @@ def _ranked(kind: str, more: str, less: str | None, values: NDArray[np.float64])
 def _gene_traits(genes: Genes | None, rows: NDArray[np.intp], n: int) -> Iterator[_Trait]:
     if genes is None:
         return
-    at = np.full(n, -1, dtype=np.intp)
-    at[rows] = np.arange(len(rows))
+    sample_row = np.full(n, -1, dtype=np.intp)
+    sample_row[rows] = np.arange(len(rows))
     for g, name in enumerate(genes.names):
         part = slice(int(genes.starts[g]), int(genes.starts[g + 1]))
         entries = np.cumsum(genes.gaps[part].astype(np.int64)) - 1
         values = np.zeros(len(rows))
-        here = at[entries]
-        values[here[here >= 0]] = genes.values[part][here >= 0]
+        rows_in_sample = sample_row[entries]
+        values[rows_in_sample[rows_in_sample >= 0]] = genes.values[part][rows_in_sample >= 0]
         if values.any():
             yield _ranked("gene", name, None, values)
 
@@ -244,40 +246,43 @@ def _texts(columns: Sequence[Column], rows: NDArray[np.intp]) -> list[set[str]] 
     for column in columns:
         if isinstance(column, Categories) and column.names_points:
             labels = [column.labels[c - 1] if c else "" for c in column.codes[rows].tolist()]
-            words = [set(re.findall(r"[^\W\d_]{2,}", label.lower())) - _STOP for label in labels]
-            if np.mean([len(some) for some in words]) >= _LEAST_WORDS:
+            words = [
+                set(re.findall(r"[^\W\d_]{2,}", label.lower())) - _STOP_WORDS for label in labels
+            ]
+            if np.mean([len(text) for text in words]) >= _MIN_WORDS:
                 return words
     return None
 
 
 def _name(inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: _Traits) -> str | None:
     """What distinguishes the points inside: words of their texts, a class, or else the largest effect."""
-    named = None if texts is None else _words(inside, texts)
-    if named is not None:
-        return named
+    words = None if texts is None else _words(inside, texts)
+    if words is not None:
+        return words
     effects = zip(traits.effects(inside).tolist(), traits.each, strict=True)
-    strong = sorted(
-        ((abs(e), e, t) for e, t in effects if abs(e) >= _LEAST_EFFECT and (e > 0 or t.less)),
-        key=lambda one: (one[2].kind != "class", -one[0]),
+    candidates = sorted(
+        ((abs(e), e, t) for e, t in effects if abs(e) >= _MIN_EFFECT and (e > 0 or t.less)),
+        key=lambda candidate: (candidate[2].kind != "class", -candidate[0]),
     )
-    if not strong:
+    if not candidates:
         return None
-    _, effect, trait = strong[0]
+    _, effect, trait = candidates[0]
     if trait.kind == "gene":
-        return ", ".join([t.more for _, _, t in strong if t.kind == "gene"][:_GENES])
+        return ", ".join([t.more for _, _, t in candidates if t.kind == "gene"][:_MAX_GENES])
     return trait.more if effect > 0 else trait.less
 
 
 def _words(inside: NDArray[np.bool_], texts: list[set[str]]) -> str | None:
-    """Words that are frequent inside and rare outside."""
-    here, there = Counter[str](), Counter[str]()
-    for among, words in zip(inside.tolist(), texts, strict=True):
-        (here if among else there).update(words)
-    n, rest = int(inside.sum()), int((~inside).sum())
+    """Words that are frequent inside and rare outside, best first; None if there are none."""
+    inside_counts, outside_counts = Counter[str](), Counter[str]()
+    for is_inside, words in zip(inside.tolist(), texts, strict=True):
+        (inside_counts if is_inside else outside_counts).update(words)
+    n_inside, n_outside = int(inside.sum()), int((~inside).sum())
     scored = []
-    for word, count in here.items():
-        share, other = count / n, (there[word] + 0.5) / (rest + 1)
-        if count > 1 and share >= _LEAST_WORD and share >= _LIFT * other:
-            scored.append((share * np.log(share / other), word))
-    best = sorted(scored, key=lambda one: (-one[0], one[1]))[:_WORDS]
+    for word, count in inside_counts.items():
+        share = count / n_inside
+        outside_share = (outside_counts[word] + 0.5) / (n_outside + 1)  # above 0
+        if count > 1 and share >= _MIN_WORD_SHARE and share >= _MIN_LIFT * outside_share:
+            scored.append((share * np.log(share / outside_share), word))
+    best = sorted(scored, key=lambda item: (-item[0], item[1]))[:_MAX_WORDS]
     return ", ".join(word for _, word in best) or None

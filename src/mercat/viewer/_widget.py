@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._embeddings import read_embeddings
 from ._encode import pack, prepare
-from ._home import start
+from ._home import initial_view
 from ._html import static, write_page
 from ._picture import png
 
@@ -139,7 +139,7 @@ class Explorer(anywidget.AnyWidget):
         self._n: int = header["n"]
         self._title = str(title)
         self._first_view = (read_embeddings(Y)[0], frame, header["options"]["color"], projection)
-        self._start = start(header["embeddings"], projection)
+        self._initial_view = initial_view(header["embeddings"], projection)
         still = f"mercat-{uuid.uuid4().hex}"
         super().__init__(_payload=pack(header, arrays), _still=still, height=height)
 
@@ -160,11 +160,11 @@ class Explorer(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget, with a picture as a fallback."""
-        shown: Any = super()._repr_mimebundle_(**kwargs)
-        picture = None if shown is None else png(*self._first_view)
+        bundles: Any = super()._repr_mimebundle_(**kwargs)
+        picture = None if bundles is None else png(*self._first_view)
         if picture is None:
-            return shown
-        bundle, *rest = shown if isinstance(shown, tuple) else (shown,)
+            return bundles
+        bundle, *rest = bundles if isinstance(bundles, tuple) else (bundles,)
         bundle = {**bundle, "image/png": base64.b64encode(picture).decode("ascii")}
         return (bundle, *rest) if rest else bundle
 
@@ -175,8 +175,8 @@ class Explorer(anywidget.AnyWidget):
         without network access.
         """
         display: Any = importlib.import_module("IPython.display").display
-        shown = self._repr_mimebundle_()
-        bundle, *rest = shown if isinstance(shown, tuple) else (shown,)
+        bundles = self._repr_mimebundle_()
+        bundle, *rest = bundles if isinstance(bundles, tuple) else (bundles,)
         picture = bundle.pop("image/png", None)
         if picture is not None:
             source = f"data:image/png;base64,{picture}"
@@ -194,7 +194,7 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.default("view")
     def _home(self) -> dict[str, list[float]]:
-        return {key: list(value) for key, value in self._start.items()}
+        return {key: list(value) for key, value in self._initial_view.items()}
 
     @traitlets.validate("selection")
     def _check_selection(self, proposal: Any) -> NDArray[np.int64]:
@@ -202,23 +202,24 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.validate("sets")
     def _check_sets(self, proposal: Any) -> dict[str, NDArray[np.int64]]:
-        given = proposal["value"]
-        if not isinstance(given, Mapping):
-            raise ValueError(f"sets must be a dict of names to rows, got {type(given).__name__}.")
+        sets = proposal["value"]
+        if not isinstance(sets, Mapping):
+            raise ValueError(f"sets must be a dict of names to rows, got {type(sets).__name__}.")
         return {
-            str(name): _check_rows(f"sets[{name!r}]", rows, self._n) for name, rows in given.items()
+            str(name): _check_rows(f"sets[{name!r}]", rows, self._n) for name, rows in sets.items()
         }
 
     @traitlets.validate("view")
     def _check_view(self, proposal: Any) -> dict[str, list[float]]:
-        given = proposal["value"]
-        unknown = set(given) - set(self._start)
+        proposed = proposal["value"]
+        unknown = set(proposed) - set(self._initial_view)
         if unknown:
             raise ValueError(
-                f"view must have keys among {list(self._start)}, got {sorted(unknown)[0]!r}."
+                f"view must have keys among {list(self._initial_view)}, got {sorted(unknown)[0]!r}."
             )
         view = {
-            key: [float(x) for x in given.get(key, start)] for key, start in self._start.items()
+            key: [float(x) for x in proposed.get(key, initial)]
+            for key, initial in self._initial_view.items()
         }
         for key, values in view.items():
             if len(values) != 3 or not all(math.isfinite(value) for value in values):

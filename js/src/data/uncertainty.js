@@ -1,5 +1,5 @@
-// Uncertainty of positions (mercat/viewer/_places.py), from other maps of the same data.
-const NONE = -32768;
+// Uncertainty of positions (mercat/viewer/_uncertainty.py).
+const NO_POSITION = -32768;
 const VERTICES = 48;
 
 const cross = ([a, b, c], [x, y, z]) => [b * z - c * y, c * x - a * z, a * y - b * x];
@@ -8,7 +8,7 @@ const cross = ([a, b, c], [x, y, z]) => [b * z - c * y, c * x - a * z, a * y - b
  * alternative: unit vectors; codes: codes of the alternatives, which mark missing ones; axes: four numbers per point,
  * the longer half-axis of the ellipse as a vector in space, and the length of the other.
  */
-export function createPlaces({ axes, alternative, codes }) {
+export function createUncertainty({ axes, alternative, codes }) {
   return {
     /** Vertices of a point's ellipse, a closed polygon with three numbers per vertex. */
     ellipse(row, positions) {
@@ -28,7 +28,7 @@ export function createPlaces({ axes, alternative, codes }) {
     },
     /** Alternative position of a point, or null. */
     alternative(row) {
-      return codes[2 * row] === NONE ? null : alternative.subarray(3 * row, 3 * row + 3);
+      return codes[2 * row] === NO_POSITION ? null : alternative.subarray(3 * row, 3 * row + 3);
     },
   };
 }

@@ -12,8 +12,8 @@ from .._data.checks import check_uncertainty
 from ._columns import Column, Numbers
 from ._embeddings import Embedding, to_octahedral
 
-LEVEL = 0.9  # of the ellipses
-NONE = -32768  # coordinate that means no alternative position
+LEVEL = 0.9  # probability content of the ellipses
+NO_POSITION = -32768  # coordinate of points without an alternative position
 # Names of the columns, and roles that give them colours from trusted to doubtful.
 _NAMES = {
     "spread": ("spread (degrees)", "loss"),
@@ -26,7 +26,7 @@ COLUMNS = tuple(name for name, _ in _NAMES.values())
 
 
 @dataclass(frozen=True)
-class Places:
+class UncertaintyArrays:
     """Axes of the ellipse and alternative position of each point."""
 
     axes: NDArray[np.float32]  # (n, 4): the longer axis, and the length of the other
@@ -34,7 +34,7 @@ class Places:
     columns: list[Column]
 
 
-def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
+def read_uncertainty(uncertainty: Any, embeddings: list[Embedding]) -> UncertaintyArrays | None:
     """Read a `mercat.Uncertainty` of the first embedding."""
     if uncertainty is None:
         return None
@@ -44,13 +44,13 @@ def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
         raise ValueError(
             "uncertainty needs a first embedding of unit vectors, got one in the plane."
         )
-    axes, other = (
+    axes, alternative = (
         np.asarray(getattr(uncertainty, name), dtype=np.float64) for name in ("axes", "alternative")
     )
     axes = axes * uncertainty.factor(LEVEL)
-    known = np.isfinite(other).all(axis=1)
-    codes = np.full((n, 2), NONE, dtype=np.int16)
-    codes[known] = to_octahedral(other[known])
+    has_alternative = np.isfinite(alternative).all(axis=1)
+    codes = np.full((n, 2), NO_POSITION, dtype=np.int16)
+    codes[has_alternative] = to_octahedral(alternative[has_alternative])
     columns: list[Column] = []
     for name, values in uncertainty.columns().items():
         title, role = _NAMES[name]
@@ -58,5 +58,5 @@ def read_places(uncertainty: Any, embeddings: list[Embedding]) -> Places | None:
         columns.append(
             Numbers(title, np.degrees(numbers) if name == "spread" else numbers, role=role)
         )
-    short = np.linalg.norm(axes[:, 1], axis=1, keepdims=True)
-    return Places(np.hstack([axes[:, 0], short]).astype(np.float32), codes, columns)
+    shorter = np.linalg.norm(axes[:, 1], axis=1, keepdims=True)
+    return UncertaintyArrays(np.hstack([axes[:, 0], shorter]).astype(np.float32), codes, columns)
