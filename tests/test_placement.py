@@ -256,7 +256,7 @@ def test_energy_as_an_apex_is_softened(monkeypatch):
 
 @pytest.mark.parametrize("calibration", [ABSOLUTE, Calibration(0.3, 0.7)])
 @pytest.mark.parametrize("rounding", [0.5, 50.0])
-def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
+def test_the_gradient_of_a_softened_energy_is_exact_even_at_a_landmark(
     monkeypatch, rounding, calibration
 ):
     monkeypatch.setattr(_placement, "SMOOTH", rounding)

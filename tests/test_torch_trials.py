@@ -7,7 +7,7 @@ import pytest
 
 from mercat import Mercat
 from mercat._data.threads import Workers
-from mercat._math.angles import rounded
+from mercat._math.angles import softening_for
 from mercat._solve import starts, trials
 from mercat._solve.exact import ROUGH, objective_of, solve_exact
 from mercat._solve.initial import many_positions
@@ -33,7 +33,7 @@ def test_objectives_of_all_starts_are_those_of_each():
         objectives = trials.Objectives(there, ROUGH, distances=True)
         values, gradients = objectives(torch.as_tensor(starts))
         for Y, value, gradient in zip(starts, values, gradients, strict=True):
-            expected, slope = objective_of(here).evaluate(Y, rounded(Y, ROUGH))
+            expected, slope = objective_of(here).evaluate(Y, softening_for(Y, ROUGH))
             assert float(value) == pytest.approx(expected, rel=1e-4)
             np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-3 * abs(slope).max())
 

@@ -34,12 +34,12 @@ from .._math.angles import (
     calibrate,
     data_moments,
     directions,
+    distance_tolerances,
     inverse_distances,
     legs_of,
     legs_with_ones,
     map_moments,
     mean_square,
-    rounding,
 )
 from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
@@ -299,6 +299,6 @@ def _force_in_c(
     X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...], n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Sums of the forces of angles and distances and of their curvatures, and the sums of each term."""
-    numbers = *numbers, *rounding(X)
+    numbers = *numbers, *distance_tolerances(X)
     force, curvature, sums = kernels.far_forces(X, Y, anchors.for_kernels, numbers, n_threads)
     return force, curvature, [sums[:3], sums[3:]]

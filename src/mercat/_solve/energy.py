@@ -13,13 +13,13 @@ from .._math.angles import (
     Bearings,
     direction_gradient,
     directions,
-    force_on_apices,
+    distance_tolerances,
+    gradient_at_apices,
     inverse_distances,
     inverse_length,
     legs_with_ones,
     map_moments,
     pull_back,
-    rounding,
 )
 from .._math.sphere import tangent
 from .._math.terms import on_scale
@@ -97,7 +97,7 @@ class Energy:
         energy, Y_legs, b, s = self._apex_state(Y)
         g = direction_gradient(self.apex_legs, b, s, self.landmarks.calibration)
         pulls = pull_back(g, b.B, b.inverse_sine)
-        gradient = force_on_apices(b.frame, pulls, Y @ Y_legs.T)
+        gradient = gradient_at_apices(b.frame, pulls, Y @ Y_legs.T)
         return energy, self.apex_weight * gradient
 
     def _of_pairs(self, Y: Array) -> Iterator[tuple[Array, Array]]:
@@ -127,7 +127,7 @@ class EnergyOnGPU(Energy):
         self._compare_with(landmarks, away_from)
         k = landmarks
         sums = k.X, k.P, k.p, k.T, k.used_apex_legs
-        self._linear = device.linear_parts(X, *sums, *rounding(X))
+        self._linear = device.linear_parts(X, *sums, *distance_tolerances(X))
         self.K, self.nearest = self._linear.K, self._linear.nearest
         self._see(self._linear.near)
         frame = k.frame.mT.reshape(6, -1)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from .._data.arrays import Array, namespace, widest
 from .._data.threads import Workers
-from .._math.angles import AngleFit, Calibration, rounded
+from .._math.angles import AngleFit, Calibration, softening_for
 from .._math.sphere import normalize
 from .._math.terms import PAIR_TERMS
 from .._progress import Report
@@ -147,7 +147,7 @@ def _descend(
         Z = z.reshape(-1, 3)
         length = np.linalg.norm(Z, axis=1, keepdims=True)
         unit = Z / length
-        value, gradient = objective.evaluate(unit, rounded(unit, rounding))
+        value, gradient = objective.evaluate(unit, softening_for(unit, rounding))
         first = value if np.isnan(first) else first
         return value, (gradient / length).ravel()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .. import _kernels as kernels
 from .._data.arrays import Array, namespace, row_dot, unstack, widest
 from .._kernels import device
-from .._math.angles import Calibration, bearings, rounding
+from .._math.angles import Calibration, bearings, distance_tolerances
 from .._math.distances import LEAST_SINE, DistanceTerm, HalfRanks
 from .._math.sphere import tangent_frame
 from .._math.terms import PairTerm
@@ -106,7 +106,7 @@ class Landmarks(_Fields):
         C, quadratic = (self.share_of_screen * a for a in self.at_candidates)
         return kernels.landmarks_of(
             self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.used_apex_legs,
-            None if scale is None else scale[:2], (*numbers, rounding(self.X)[1], slope),
+            None if scale is None else scale[:2], (*numbers, distance_tolerances(self.X)[1], slope),
         )  # fmt: skip
 
     def __getstate__(self) -> None:

@@ -42,11 +42,11 @@ from .._math.angles import (
     Moments,
     data_moments,
     directions,
+    distance_tolerances,
     inverse_distances,
     legs_of,
     map_moments,
-    rounded,
-    rounding,
+    softening_for,
 )
 from .._math.distances import half_ranks
 from .._math.sphere import fibonacci_grid, normalize, tangent_frame
@@ -75,8 +75,8 @@ _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
 _NEWTON_STEPS = 4  # at most, before a short last one
 _DIFFERENCE, _LEAST_CURVATURE = 0.02, 0.1  # radians; fraction of the curvature across
 _LIMITS = (math.cos(APART), LONGEST_STEP, ROUNDING, SETTLED)  # for the C kernel
-# Softenings of directions, see `rounded`, in units of the spacing of the landmarks that a point is compared
-# with. Without softening, points form clumps around landmarks that are not in the data.
+# Softenings of directions, as fractions of the squared spacing of the landmarks that a point is compared with
+# (`softening_for`). Without softening, points form clumps around landmarks that are not in the data.
 SMOOTH, SHARP = 30.0, 1.0
 
 
@@ -284,7 +284,7 @@ def prepare_landmarks(
     alpha, beta = calibration
     n_landmarks = X.shape[0]
     k = n_landmarks if n_apices is None else min(n_apices, n_landmarks)
-    softening = rounded(Y[:k, :], SMOOTH if rounding is None else rounding)
+    softening = softening_for(Y[:k, :], SMOOTH if rounding is None else rounding)
     legs = legs_of(X[:k, :], X)
     _, s = directions(legs, Y[:k, :], Y, softening)
     s = ApexSums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
@@ -337,7 +337,7 @@ def placed_moments(
     Their legs are `n_legs` landmarks: for each tile of points the next ones, cyclically.
     """
     xp, n_landmarks = namespace(X), X_landmarks.shape[0]
-    softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), rounding(X)
+    softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), distance_tolerances(X)
     if kernels.take(X, Y, X_landmarks, Y_landmarks):
         tiles = start, tile, n_legs
         return Moments(

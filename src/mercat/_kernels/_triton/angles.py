@@ -29,7 +29,7 @@ def directions(x, y, z, u, v, w, part, softening):
 
 @triton.jit
 def turned(g1, g2, B1, B2, inverse_sine):
-    """The part of a gradient that turns directions; see `_math.angles.pull_back_turning`."""
+    """The part of a gradient that rotates directions; see `_math.angles.pull_back_rotation`."""
     across = (g2 * B1 - g1 * B2) * inverse_sine
     return -B2 * across, B1 * across
 
