@@ -246,7 +246,7 @@ class FarTerms:
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
         n, m = len(Y), n_anchors(len(Y))
-        rows = self._sample.part(self._step, m)
+        rows = self._sample.subsample(self._step, m)
         self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         numbers = None
