@@ -210,7 +210,7 @@ def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) ->
         wide = widest(X_hat)
         loss = AngleLoss(xp.astype(X_hat, wide), line=plan.line, workers=plan.workers)
         return loss.judge(to_numpy(Y).astype(np.float64))
-    legs = loss_sample(*(to_numpy(P[landmarks]) for P in (X_hat, Y))).share(len(Y), rows.tile)
+    legs = loss_sample(*(to_numpy(P[landmarks]) for P in (X_hat, Y))).for_points(len(Y), rows.tile)
     legs, size = rows.to_device(legs), rows.tile if on_host(Y) else rows.block
     parts = plan.device_workers.map(
         lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), size)

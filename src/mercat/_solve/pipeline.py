@@ -236,8 +236,8 @@ def _place_all(
     map."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    share = placement.loss_sample.share(n, rows.tile)
-    placement = rows.to_device(placement._replace(loss_sample=share))
+    sample = placement.loss_sample.for_points(n, rows.tile)
+    placement = rows.to_device(placement._replace(loss_sample=sample))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
     place = placement.block if held is None else held._replace(placement=placement).block
@@ -290,7 +290,9 @@ def begins_at_averages(plan: Plan) -> bool:
 def placement_of(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
     """Prepare placing points against these landmarks and computing their losses."""
     placer = FittedMap(plan.reducer, landmark_placer(X_hat, Y, fit, plan))
-    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.source.shape[0]), fit.calibration)
+    return ScoredMap(
+        placer, loss_sample(X_hat, Y).for_points(plan.source.shape[0]), fit.calibration
+    )
 
 
 def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
