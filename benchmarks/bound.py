@@ -74,7 +74,7 @@ def products(
         found.append(lambda rows=rows: X[rows].T @ X[rows])
     components, landmarks, P = some(d, r), some(compared, r), some(2, r, compared)
     screened = min(compared, N_SCREEN)
-    C = some(screened, placement._N_GRID + placement._N_TAKEN)
+    C = some(screened, placement._N_GRID + placement._N_AT_LANDMARKS)
     K = some(TILE, screened)
 
     def place(rows: slice) -> None:

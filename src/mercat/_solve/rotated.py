@@ -18,7 +18,7 @@ from .pipeline import Solved
 def rotation_of(solved: Solved, anchors: Anchors | None) -> np.ndarray:
     """The rotation of a map: to its canonical orientation, or onto another map."""
     if anchors is None:  # the frame may mirror the map, which also preserves angles
-        Y, scores, plane = solved.crowd
+        Y, scores, plane = solved.orienting
         frame = None if plane is None else frame_of_plane(Y, plane)
         return canonical_frame(Y, scores) if frame is None else frame
     rows = anchors.known

@@ -119,7 +119,7 @@ def best_start(
         quietly, few, careful=False, tol=max(tol, _ROUGHLY), sharing=about_few
     )
 
-    rounding = SMOOTH if about_all.line is None else SHARP
+    softening_fraction = SMOOTH if about_all.line is None else SHARP
 
     def follow(start: np.ndarray) -> LandmarkPlacer:
         fit = rough(start)
@@ -128,7 +128,7 @@ def best_start(
             few.astype(np.float64),
             fit.Y,
             fit.angle_fit.calibration,
-            rounding=rounding,
+            softening_fraction=softening_fraction,
             terms=placed_terms(few, fit.Y, fit.angle_fit) if takes else (),
         )
         return as_type(landmarks, np.float32)
@@ -183,7 +183,9 @@ def _best_on_device(
         alone = not takes_pairs(len(few), line, fit.correlation)
         terms = () if alone else placed_terms(few, Y, fit)
         X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (few, Y))
-        landmarks = prepare_landmarks(X_wide, Y_wide, fit.calibration, rounding=SMOOTH, terms=terms)
+        landmarks = prepare_landmarks(
+            X_wide, Y_wide, fit.calibration, softening_fraction=SMOOTH, terms=terms
+        )
         landmarks = as_type(landmarks, xp.float32)
         value = objective_of(about_many).value(landmarks.place_roughly(many)[0])
         found.append((value * (1 - _CLEARLY if promising[k] == 0 else 1.0), landmarks))
