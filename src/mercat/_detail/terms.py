@@ -140,7 +140,7 @@ class AngleTerm(NamedTuple):
         xp, m = namespace(Y), anchors.X.shape[0]
         X, inverse_distance, squares = pairs
         count, steepest = self.factors(m)
-        if device_kernels.take(X, Y, inverse_distance) and device_kernels.takes_legs(m):
+        if device_kernels.take(X, Y, inverse_distance) and device_kernels.legs_fit(m):
             force, steepness, moments = device_kernels.angle_force(
                 X,
                 squares,

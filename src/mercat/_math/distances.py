@@ -113,7 +113,7 @@ class DistanceTerm(NamedTuple):
             line = self.p, self.q
             return kernels.arc_residuals(inverse_distance, Y, others, *line, LEAST_SINE, n_threads)
         on_device = device_kernels.take(Y, others, inverse_distance)
-        if on_device and device_kernels.takes_legs(len(others)):
+        if on_device and device_kernels.legs_fit(len(others)):
             return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], LEAST_SINE)
         xp = namespace(Y)
         apart = inverse_distance > 0

@@ -133,7 +133,7 @@ class EnergyOnGPU(Energy):
         sums = k.X, k.P, k.p, k.T, k.used_apex_legs
         self._linear = device.linear_parts(X, *sums, *distance_tolerances(X))
         self.K, self.nearest = self._linear.K, self._linear.nearest
-        self._set_distances(self._linear.near)
+        self._set_distances(self._linear.inv_d)
         frame = k.frame.mT.reshape(6, -1)
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
 
@@ -166,7 +166,7 @@ class EnergyOnGPU(Energy):
         settings = (k.softening, *k.calibration, self.apex_weight, *k.line)
         limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, CONVERGED_STEP)
         apex = k.X[:m, :], k.Y[:m, :]
-        scaled = self.scaled_inverses[0] if self.scaled_inverses else self._linear.near
+        scaled = self.scaled_inverses[0] if self.scaled_inverses else self._linear.inv_d
         return device.place(self._linear, scaled, self._legs, apex, settings, start, limits)
 
 

@@ -119,5 +119,5 @@ class Landmarks(_Fields):
 
     def runs_on_gpu(self, X: Array) -> bool:
         """Whether kernels place these points on a GPU."""
-        fits = device.take(X, self.X) and device.takes_legs(self.used_apex_legs)
+        fits = device.take(X, self.X) and device.legs_fit(self.used_apex_legs)
         return fits and self.kernels_support_terms

@@ -361,7 +361,7 @@ def placed_moments(
 
 def _moments_over(X: Array, Y: Array, X_legs: Array, Y_legs: Array, softening: float) -> Moments:
     """Moments of apices X at Y that share their legs."""
-    if device.take(X, Y, X_legs, Y_legs) and device.takes_legs(len(X_legs)):
+    if device.take(X, Y, X_legs, Y_legs) and device.legs_fit(len(X_legs)):
         inverse_distance = inverse_distances(X, X_legs)
         return Moments(*device.moments(X, Y, X_legs, Y_legs, inverse_distance, softening))
     legs = legs_of(X, X_legs)
