@@ -10,7 +10,7 @@ from mercat._data.threads import Workers
 from mercat._math.angles import softening_for
 from mercat._solve import starts, trials
 from mercat._solve.exact import ROUGH, objective_of, solve_exact
-from mercat._solve.initial import many_positions
+from mercat._solve.initial import start_positions
 from mercat._solve.losses import AngleLoss
 
 torch = pytest.importorskip("torch")
@@ -26,7 +26,7 @@ def data(n: int = 120, seed: int = 0) -> np.ndarray:
 
 def test_objectives_of_all_starts_are_those_of_each():
     X = data()
-    starts = np.stack(many_positions(X[:, :3])).astype(np.float32)
+    starts = np.stack(start_positions(X[:, :3])).astype(np.float32)
     with Workers(1) as workers:
         here = AngleLoss(X, line=None, workers=workers)
         there = AngleLoss(torch.as_tensor(X), line=None, workers=workers)
@@ -40,7 +40,7 @@ def test_objectives_of_all_starts_are_those_of_each():
 
 def test_trials_end_near_the_minimum_of_the_solver():
     X = data(200)
-    starts = np.stack(many_positions(X[:, :3])).astype(np.float32)
+    starts = np.stack(start_positions(X[:, :3])).astype(np.float32)
     with Workers(1) as workers:
         there = AngleLoss(torch.as_tensor(X), line=None, workers=workers)
         objectives = trials.Objectives(there, ROUGH, distances=True)

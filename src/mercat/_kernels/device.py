@@ -352,7 +352,7 @@ def moments(X: Any, Y: Any, legs: Any, others: Any, inv_d: Any, softening: float
 
 
 class Places(NamedTuple):
-    """Candidates for the start: positions (G x 3), and energies of the points as a leg (n x G), times `scale`."""
+    """Candidates for the start: positions (G x 3), and energies as a leg (n x G), not yet times `scale`."""
 
     Y: Any
     energies: Any

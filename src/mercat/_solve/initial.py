@@ -82,7 +82,7 @@ def _arcs_from_centre(Y: Array) -> tuple[Array, Array, Array]:
     return xp.acos(xp.clip(cosine, -1, 1)), cosine, centre
 
 
-def many_positions(scores: np.ndarray) -> list[np.ndarray]:
+def start_positions(scores: np.ndarray) -> list[np.ndarray]:
     """Starts from scores on three components, which lead to different minima; the paper's is the first."""
     deviation = scores.std(axis=0)
     whitened = scores / np.where(deviation > 0, deviation, 1)
