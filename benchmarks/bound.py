@@ -75,7 +75,7 @@ def products(
     components, landmarks = random_array(d, r), random_array(n_landmarks, r)
     P = random_array(2, r, n_landmarks)
     n_screened = min(n_landmarks, N_SCREEN)
-    C = random_array(n_screened, placement._N_GRID + placement._N_TAKEN)
+    C = random_array(n_screened, placement._N_GRID + placement._N_AT_LANDMARKS)
     kernel_rows = random_array(TILE, n_screened)
 
     def place(rows: slice) -> None:

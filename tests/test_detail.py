@@ -29,11 +29,11 @@ from mercat._detail.descent import (
     SETTLED_AT,
     _schedule,
     attraction,
+    descend_with_detail,
     final_bandwidth,
     neighbor_loss,
     repulsion,
     settled_loss,
-    sharpen,
     weight_of,
 )
 from mercat._detail.graphs import graph_of
@@ -125,7 +125,7 @@ def test_fixed_points_stay_and_others_descend_at_the_last_bandwidth():
     with Workers(1) as workers:
         angles = angle_term(X, ABSOLUTE, True, random_rows(X))
         far_terms = FarTerms(X, angles, pair_forces(X, Y, random_rows(X)), random_rows(X), workers)
-        found = sharpen(
+        found = descend_with_detail(
             Y,
             Affinities(P, P),
             (1.0, 1.0),
@@ -133,7 +133,7 @@ def test_fixed_points_stay_and_others_descend_at_the_last_bandwidth():
             workers=workers,
             report=lambda *_: False,
             settled=True,
-            held=held,
+            fixed=held,
         )
     turned = orthogonal_onto(found.Y[held].astype(float), Y[held])
     np.testing.assert_allclose(found.Y[held] @ turned.T, Y[held], atol=1e-6)
@@ -250,21 +250,23 @@ def test_averages_are_means_over_a_point_and_its_neighbors(monkeypatch):
 
 
 @pytest.mark.usefixtures("brief_descent")
-@pytest.mark.parametrize(("detail", "begins_at_averages"), [(0.1, False), (0.2, True)])
+@pytest.mark.parametrize(("detail", "starts_from_averages"), [(0.1, False), (0.2, True)])
 def test_descent_starts_from_averages_unless_detail_is_small(
-    monkeypatch, digits, detail, begins_at_averages
+    monkeypatch, digits, detail, starts_from_averages
 ):
     starts, averages = [], []
-    of_averages, sharpen = adding._of_averages, adding.sharpen
+    of_averages, descend_with_detail = adding._map_of_averages, adding.descend_with_detail
     monkeypatch.setattr(
-        adding, "_of_averages", lambda *a: averages.append(of_averages(*a)) or averages[-1]
+        adding, "_map_of_averages", lambda *a: averages.append(of_averages(*a)) or averages[-1]
     )
     monkeypatch.setattr(
-        adding, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
+        adding,
+        "descend_with_detail",
+        lambda Y, *a, **k: starts.append(Y) or descend_with_detail(Y, *a, **k),
     )
     Mercat(detail=detail, random_state=0).fit(digits[:300])
-    assert len(averages) == begins_at_averages
-    assert begins_at_averages == any(starts[0] is Y for Y in averages)
+    assert len(averages) == starts_from_averages
+    assert starts_from_averages == any(starts[0] is Y for Y in averages)
 
 
 def test_descent_uses_path_affinities_first(monkeypatch, digits):
@@ -301,16 +303,18 @@ def test_loops_form_with_small_detail():
 
 @pytest.mark.usefixtures("brief_descent")
 def test_descent_starts_from_a_large_map_unless_a_start_is_given(monkeypatch, digits):
-    starts, sharpen = [], adding.sharpen
+    starts, descend_with_detail = [], adding.descend_with_detail
     monkeypatch.setattr(
-        adding, "sharpen", lambda Y, *a, **k: starts.append(Y) or sharpen(Y, *a, **k)
+        adding,
+        "descend_with_detail",
+        lambda Y, *a, **k: starts.append(Y) or descend_with_detail(Y, *a, **k),
     )
     X = digits[:300]
     plain = Mercat(random_state=0).fit_transform(X)
     assert size_of(plain) < 0.5
     Mercat(detail=0.3, random_state=0).fit(X)
     Mercat(detail=0.3, random_state=0, init=plain).fit(X)
-    assert size_of(starts[0]) == pytest.approx(adding._LEAST_SIZE, abs=1e-3)
+    assert size_of(starts[0]) == pytest.approx(adding._MIN_SIZE, abs=1e-3)
     assert size_of(starts[1]) < 0.5
 
 

@@ -226,7 +226,7 @@ def test_energy_of_a_placed_point_is_its_part_of_the_objective():
         fixed = AngleLoss(X, line=calibration, workers=workers, sharing=angles)
     term = PlacedTerm(line, weight * angles.variance)
     landmarks = prepare_landmarks(
-        X[1:], Y[1:], calibration, n_apex_legs=n, rounding=1e-9, terms=(term,)
+        X[1:], Y[1:], calibration, n_apex_legs=n, softening_fraction=1e-9, terms=(term,)
     )
     energy = Energy(X[:1], landmarks)
 

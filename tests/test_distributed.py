@@ -28,7 +28,7 @@ CHUNKS = {"one": (N,), "even": (500,) * 4 + (300,), "odd": (1, 777, 1000, 522), 
 def small_blocks(monkeypatch):
     """Use small blocks, so that there are several levels of sums and several batches of placed points."""
     monkeypatch.setattr(_rows, "VALUES_PER_BLOCK", 100 * D)
-    monkeypatch.setattr(_solvers, "CROWD", 300)
+    monkeypatch.setattr(_solvers, "N_ORIENTING", 300)
 
 
 def data(dtype=np.float64) -> np.ndarray:
@@ -63,7 +63,7 @@ def test_chunks_change_nothing(chunks, dtype):
 
 
 def test_points_solved_together_are_not_placed_again(monkeypatch):
-    monkeypatch.setattr(_solvers, "CROWD", N)
+    monkeypatch.setattr(_solvers, "N_ORIENTING", N)
     X = data()
     here, there = mercat().fit(X), mercat().fit(chunked(X))
     np.testing.assert_array_equal(there.embedding_, here.embedding_)
@@ -106,7 +106,7 @@ def test_sparse_chunks_equal_sparse_data_in_memory():
 def test_loss_of_a_large_set_is_that_of_a_sample(monkeypatch):
     from mercat._solve import pipeline as _solvers
 
-    monkeypatch.setattr(_solvers, "CROWD", 1000)
+    monkeypatch.setattr(_solvers, "N_ORIENTING", 1000)
     X = data()
     here, there = mercat().fit(X), mercat().fit(chunked(X))
     np.testing.assert_array_equal(there.embedding_, here.embedding_)  # rotated by the same sample

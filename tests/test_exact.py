@@ -10,7 +10,7 @@ from spheres import random_sphere
 
 from mercat import Mercat
 from mercat._data.threads import Workers
-from mercat._math.angles import ABSOLUTE, rounded
+from mercat._math.angles import ABSOLUTE, softening_for
 from mercat._math.definition import (
     angle_gradient,
     angle_loss,
@@ -186,7 +186,7 @@ def test_shrinking_a_map_does_not_lower_the_loss():
         cap = normalize(np.column_stack([radius * plane, np.ones(60)]))
         with Workers(1) as workers:
             loss = AngleLoss(X, line=None, workers=workers)
-            return loss.judge(cap, rounded(cap, 0.1)).loss
+            return loss.judge(cap, softening_for(cap, 0.1)).loss
 
     assert value(1e-3) == pytest.approx(value(1e-2), rel=1e-4)
 

@@ -395,7 +395,7 @@ def test_an_apex_does_not_depend_on_others(level, dtype):
         B, sine, frame, S, S12, t, _ = kernels.bearings(
             Y_apex[rows], Y_legs, ones[rows], 1e-3, near[rows]
         )
-        force, _ = kernels.turning_forces(
+        force, _ = kernels.apex_gradient(
             Y_apex[rows], Y_legs, near[rows], (B, sine, frame), (S, S12, t), B + 1, (0.1, 0.8)
         )
         moments = kernels.data_moments(X_apex[rows], X_legs, near[rows])

@@ -408,7 +408,7 @@ def test_values_of_the_wrong_kind_are_refused(saved, tmp_path):
     parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(metric="cosine"))
     assert "two metrics" in refusal(write(tmp_path / "m", parts))
     parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(metric="precomputed"))
-    assert "does not go with" in refusal(write(tmp_path / "m", parts))
+    assert "does not match" in refusal(write(tmp_path / "m", parts))
 
 
 def test_a_damaged_file_raises_valueerror_and_nothing_else(saved, tmp_path):

@@ -251,12 +251,12 @@ def test_energy_as_an_apex_is_softened(monkeypatch):
     itself = np.trace(S)
     expected = beta**2 * (np.sum(S**2) - itself) - 2 * beta * (np.sum(M**2) - itself)
     expected += 2 * alpha * beta * (t @ t - itself)
-    np.testing.assert_allclose(Energy(x, landmarks).beside_legs(y), expected)
+    np.testing.assert_allclose(Energy(x, landmarks).energy_except_as_leg(y), expected)
 
 
 @pytest.mark.parametrize("calibration", [ABSOLUTE, Calibration(0.3, 0.7)])
 @pytest.mark.parametrize("rounding", [0.5, 50.0])
-def test_the_gradient_of_a_rounded_energy_is_exact_even_at_a_landmark(
+def test_the_gradient_of_a_softened_energy_is_exact_even_at_a_landmark(
     monkeypatch, rounding, calibration
 ):
     monkeypatch.setattr(_placement, "SMOOTH", rounding)

@@ -229,7 +229,7 @@ def test_connected_components_are_counted():
         (P,) = affinities(graph, [np.full(graph.nnz, 0.2)], np.ones(100), workers)
     parts = parts_of(P)
     assert parts.number == 3
-    assert parts.apart == pytest.approx(0.5)
+    assert parts.fraction_outside == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

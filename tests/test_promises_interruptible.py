@@ -205,7 +205,7 @@ def test_another_limit_on_blas_is_overridden_at_the_next_block(n_jobs):
 def test_an_interrupted_blas_limit_is_released_by_the_next_fit():
     before, blas = blas_threads(), threads._SingleThreadedBlas()
     blas.__enter__()
-    blas._inside = 0  # as if interrupted between the count and the notification of the thread
+    blas._n_running = 0  # as if interrupted between the count and the notification of the thread
 
     def use():
         with blas:

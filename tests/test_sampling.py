@@ -33,7 +33,7 @@ def test_parts_of_the_data_have_the_same_sample():
     shared = np.intersect1d(ours.rows, kept[theirs.rows])
     assert len(shared) > 0.93 * 1000
     for step in range(20):
-        shared = np.intersect1d(ours.part(step, 100), kept[theirs.part(step, 100)])
+        shared = np.intersect1d(ours.subsample(step, 100), kept[theirs.subsample(step, 100)])
         assert len(shared) > 70
 
 
@@ -113,9 +113,9 @@ def test_powers_of_two_and_memory_layout_do_not_matter():
 
 def test_parts_cover_the_sample():
     found = random_sample(3000, 1000, np.random.default_rng(0))
-    seen = np.concatenate([found.part(step, 50) for step in range(60)])
+    seen = np.concatenate([found.subsample(step, 50) for step in range(60)])
     assert len(np.unique(seen)) > 900
-    assert all(len(np.unique(found.part(step, 50))) == 50 for step in range(60))
+    assert all(len(np.unique(found.subsample(step, 50))) == 50 for step in range(60))
 
 
 @pytest.mark.parametrize("detail", [0, 0.3])

@@ -270,13 +270,13 @@ def test_rows_are_streamed_in_blocks(device, monkeypatch):
     from mercat._data.torch_source import TorchSource
 
     seen = []
-    staged = TorchSource._staged
+    uploaded = TorchSource._uploaded
 
     def noted(self, rows):
         seen.append(len(rows))
-        return staged(self, rows)
+        return uploaded(self, rows)
 
-    monkeypatch.setattr(TorchSource, "_staged", noted)
+    monkeypatch.setattr(TorchSource, "_uploaded", noted)
     monkeypatch.setenv("MERCAT_DEVICE_ROWS", "400")
     X = data()
     model = mercat(device="cpu").fit(X)

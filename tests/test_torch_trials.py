@@ -7,10 +7,10 @@ import pytest
 
 from mercat import Mercat
 from mercat._data.threads import Workers
-from mercat._math.angles import rounded
+from mercat._math.angles import softening_for
 from mercat._solve import starts, trials
 from mercat._solve.exact import ROUGH, objective_of, solve_exact
-from mercat._solve.initial import many_positions
+from mercat._solve.initial import start_positions
 from mercat._solve.losses import AngleLoss
 
 torch = pytest.importorskip("torch")
@@ -26,21 +26,21 @@ def data(n: int = 120, seed: int = 0) -> np.ndarray:
 
 def test_objectives_of_all_starts_are_those_of_each():
     X = data()
-    starts = np.stack(many_positions(X[:, :3])).astype(np.float32)
+    starts = np.stack(start_positions(X[:, :3])).astype(np.float32)
     with Workers(1) as workers:
         here = AngleLoss(X, line=None, workers=workers)
         there = AngleLoss(torch.as_tensor(X), line=None, workers=workers)
         objectives = trials.Objectives(there, ROUGH, distances=True)
         values, gradients = objectives(torch.as_tensor(starts))
         for Y, value, gradient in zip(starts, values, gradients, strict=True):
-            expected, slope = objective_of(here).evaluate(Y, rounded(Y, ROUGH))
+            expected, slope = objective_of(here).evaluate(Y, softening_for(Y, ROUGH))
             assert float(value) == pytest.approx(expected, rel=1e-4)
             np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-3 * abs(slope).max())
 
 
 def test_trials_end_near_the_minimum_of_the_solver():
     X = data(200)
-    starts = np.stack(many_positions(X[:, :3])).astype(np.float32)
+    starts = np.stack(start_positions(X[:, :3])).astype(np.float32)
     with Workers(1) as workers:
         there = AngleLoss(torch.as_tensor(X), line=None, workers=workers)
         objectives = trials.Objectives(there, ROUGH, distances=True)

@@ -447,7 +447,7 @@ def test_placement_from_a_start_by_kernels_matches_numpy(landmarks, monkeypatch)
     starts = np.stack([random_places(700, 3, seed=s) for s in (1, 2)], axis=1).astype(np.float32)
     starts[::3, 1] = np.nan
     in_c = placer.place_from(X, starts), placer.place_roughly(X, starts[:, 0])
-    monkeypatch.setattr(LandmarkPlacer, "_by_kernels", lambda self, X: False)
+    monkeypatch.setattr(LandmarkPlacer, "_runs_in_c", lambda self, X: False)
     in_numpy = placer.place_from(X, starts), placer.place_roughly(X, starts[:, 0])
     np.testing.assert_allclose(in_c[0][1], in_numpy[0][1], rtol=1e-3, atol=0.1)
     assert np.quantile(geodesic(in_c[0][0], in_numpy[0][0]), 0.95) < 1e-2
@@ -517,7 +517,7 @@ def test_newton_steps_by_kernels_match_numpy(landmarks, monkeypatch):
         return H, placer.place_near(X, starts, H)
 
     in_c = found()
-    monkeypatch.setattr(LandmarkPlacer, "_by_kernels", lambda self, X: False)
+    monkeypatch.setattr(LandmarkPlacer, "_runs_in_c", lambda self, X: False)
     in_numpy = found()
     scale = np.abs(in_numpy[0]).max(axis=(1, 2), keepdims=True)
     assert np.quantile(np.abs(in_c[0] - in_numpy[0]) / scale, 0.99) < 1e-2

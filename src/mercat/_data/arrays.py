@@ -1,7 +1,4 @@
-"""Array API helpers for NumPy and torch arrays, and blocks of their rows.
-
-Numeric code uses `namespace` to get the array library of its arguments.
-"""
+"""Array API helpers for NumPy and torch arrays, and blocks of their rows."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
-TILE = 512  # rows projected and placed by one set of matrix products
-_NUMBERS_ON_DEVICE = 1 << 28  # size of a temporary tensor: 1 GiB in single precision
+TILE = 512  # rows per tile, which are projected and placed by matrix products of a fixed shape
+_VALUES_ON_DEVICE = 1 << 28  # values of a temporary tensor: 1 GiB in single precision
 T = TypeVar("T")
 
 
@@ -58,28 +55,29 @@ def inverse_sqrt(array: Array) -> Array:
     return np.divide(1, root, out=root) if on_host(root) else 1 / root
 
 
-_each_alike = contextvars.ContextVar("each_alike", default=False)
+_batch_invariant = contextvars.ContextVar("batch_invariant", default=False)
 
 
 @contextmanager
 def rows_alike() -> Iterator[None]:
     """Context in which `row_product` gives the same bits for a row in any batch."""
-    token = _each_alike.set(True)
+    token = _batch_invariant.set(True)
     try:
         yield
     finally:
-        _each_alike.reset(token)
+        _batch_invariant.reset(token)
 
 
 def row_product(A: Array, B: Array) -> Array:
     """A @ B. Within `rows_alike`, in double precision if single precision depends on the batch."""
-    if not on_host(A) or A.dtype != np.float32 or not _each_alike.get() or blas_is_even():
+    single = on_host(A) and A.dtype == np.float32
+    if not (single and _batch_invariant.get()) or blas_is_batch_invariant():
         return A @ B
     return (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float32)
 
 
 @functools.cache
-def blas_is_even() -> bool:
+def blas_is_batch_invariant() -> bool:
     """Whether equal rows give bit-identical rows in a matrix product in single precision.
 
     False for OpenBLAS on AVX2, whose kernels sum half of every twelve rows in another order. In double
@@ -129,18 +127,18 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def device_blocks(array: Array, numbers: int) -> list[slice]:
-    """Slices of rows of a tensor, sized for temporary tensors with this many numbers per row.
+def device_blocks(array: Array, values_per_row: int) -> list[slice]:
+    """Slices of rows of a tensor, sized for temporary tensors with `values_per_row` values per row.
 
     Large ones start at multiples of `TILE`, since Triton recompiles kernels for unaligned addresses.
     """
-    size = max(1, _NUMBERS_ON_DEVICE // max(1, numbers))
+    size = max(1, _VALUES_ON_DEVICE // max(1, values_per_row))
     return blocks(array.shape[0], size - size % TILE if size > TILE else size)
 
 
-def row_blocks(array: Array, size: int, numbers: int) -> list[slice]:
+def row_blocks(array: Array, size: int, values_per_row: int) -> list[slice]:
     """`blocks` of `size` rows for arrays in memory; larger `device_blocks` for tensors."""
-    return blocks(array.shape[0], size) if on_host(array) else device_blocks(array, numbers)
+    return blocks(array.shape[0], size) if on_host(array) else device_blocks(array, values_per_row)
 
 
 def filled_up(array: Array, size: int = TILE) -> Array:

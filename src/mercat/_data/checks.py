@@ -33,7 +33,7 @@ def check_at_least_zero(name: str, value: Any) -> None:
 
 
 def check_columns(X: Any, name: str) -> None:
-    """Raise an error if this is a pandas or polars data frame that is not a table of numbers."""
+    """Raise TypeError or ValueError for a pandas or polars data frame that is not a table of numbers."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError(f"{name} must be in memory, got a LazyFrame: pass {name}.collect().")
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):

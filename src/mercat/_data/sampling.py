@@ -20,10 +20,11 @@ from .source import RowSource
 
 T = TypeVar("T")
 _VALUES_AT_ONCE = 1 << 15  # values hashed at a time, which fit in the cache of a core
-_KEPT = 10_000  # size of the sample drawn by `reduce_and_sample`
-_GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # constants of SplitMix64, as signed integers
+_SAMPLE_SIZE = 10_000  # of the sample drawn by `reduce_and_sample`
+# The increment and the multipliers of SplitMix64, as signed integers.
+_INCREMENT = 0x9E3779B97F4A7C15 - (1 << 64)
+_MULTIPLIERS = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 _EXPONENT, _ONE = 0x7F800000, 0x3F800000  # bits of the exponent, and of 1, in single precision
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 
 
 class Sample(NamedTuple):
@@ -33,8 +34,11 @@ class Sample(NamedTuple):
     keys: np.ndarray  # 64-bit integers
     n: int  # number of rows sampled from
 
-    def part(self, step: int, size: int) -> np.ndarray:
-        """Return `size` of the rows, others in each step; for overlapping samples, mostly the same rows."""
+    def subsample(self, step: int, size: int) -> np.ndarray:
+        """Choose `size` of the rows, different ones in each step.
+
+        Two samples that share most rows also share most rows of their subsamples.
+        """
         keys = _mixed(self.keys ^ _mixed(np.array([step + 1])))
         return self.rows[np.argsort(keys, kind="stable")[:size]]
 
@@ -43,8 +47,8 @@ def sample_of(source: RowSource, size: int) -> Sample:
     """Sample of the rows by their values."""
     kept: Sample | None = source.sample
     if kept is None or len(kept.rows) < min(size, source.shape[0]):
-        lowest, merge = (functools.partial(f, size=size) for f in (_lowest_of, _merged))
-        kept = source.reduce(lowest, merge)
+        draw, merge = (functools.partial(f, size=size) for f in (_sample_of_block, _merge_samples))
+        kept = source.reduce(draw, merge)
     return Sample(kept.rows[:size], kept.keys[:size], kept.n)
 
 
@@ -52,20 +56,22 @@ def reduce_and_sample(
     source: RowSource, function: Callable[[Any], T], merge: Callable[[T, T], T]
 ) -> T:
     """Like `source.reduce`, but draw a sample for `sample_of` in the same pass over the rows."""
-    both = functools.partial(_with_lowest, function=function)
-    found: tuple[T, Sample] = source.reduce(both, functools.partial(_merged_both, merge=merge))
-    source.sample = found[1]
-    return found[0]
+    reduced: tuple[T, Sample] = source.reduce(
+        functools.partial(_apply_and_sample, function=function),
+        functools.partial(_merge_with_samples, merge=merge),
+    )
+    source.sample = reduced[1]
+    return reduced[0]
 
 
-def _with_lowest(rows: Any, function: Callable[[Any], T]) -> tuple[T, Sample]:
-    return function(rows), _lowest_of(rows, _KEPT)
+def _apply_and_sample(rows: Any, function: Callable[[Any], T]) -> tuple[T, Sample]:
+    return function(rows), _sample_of_block(rows, _SAMPLE_SIZE)
 
 
-def _merged_both(
+def _merge_with_samples(
     one: tuple[T, Sample], other: tuple[T, Sample], merge: Callable[[T, T], T]
 ) -> tuple[T, Sample]:
-    return merge(one[0], other[0]), _merged(one[1], other[1], _KEPT)
+    return merge(one[0], other[0]), _merge_samples(one[1], other[1], _SAMPLE_SIZE)
 
 
 def random_sample(n: int, size: int, rng: np.random.Generator) -> Sample:
@@ -73,29 +79,29 @@ def random_sample(n: int, size: int, rng: np.random.Generator) -> Sample:
     return Sample(rng.permutation(n)[:size], rng.integers(1 << 63, size=size), n)
 
 
-def _merged(one: Sample, other: Sample, size: int) -> Sample:
+def _merge_samples(one: Sample, other: Sample, size: int) -> Sample:
     keys = np.concatenate([one.keys, other.keys])
     order = np.argsort(keys, kind="stable")[:size]
     rows = np.concatenate([one.rows, other.rows + one.n])
     return Sample(rows[order], keys[order], one.n + other.n)
 
 
-def _lowest_of(rows: Any, size: int) -> Sample:
+def _sample_of_block(rows: Any, size: int) -> Sample:
+    """Sample of the rows of a block."""
     keys = row_keys(rows)
     xp = namespace(keys)
     order = xp.argsort(keys, stable=True)
     keys = keys[order]
     n = keys.shape[0]
-    # Number of equal rows before each row.
     position = xp.arange(n, dtype=xp.int64, **beside(keys))
-    first = xp.where(_differs(keys), position, xp.zeros_like(position))
-    before = position - _running_maximum(first)
-    keys = _mixed(keys + before * _GOLDEN)
+    first = xp.where(_differs_from_previous(keys), position, xp.zeros_like(position))
+    n_equal_before = position - _running_maximum(first)
+    keys = _mixed(keys + n_equal_before * _INCREMENT)
     chosen = xp.argsort(keys, stable=True)[:size]
     return Sample(to_numpy(order[chosen]), to_numpy(keys[chosen]), n)
 
 
-def _differs(keys: Array) -> Array:
+def _differs_from_previous(keys: Array) -> Array:
     xp = namespace(keys)
     new = xp.ones(keys.shape, dtype=xp.bool, **beside(keys))
     new[1:] = keys[1:] != keys[:-1]
@@ -157,12 +163,15 @@ def _bits(values: Array) -> Array:
 
 def _column_factors(d: int, xp: Any, device: dict[str, Any]) -> Array:
     """A pseudo-random odd factor for each column."""
-    return _mixed(xp.arange(1, d + 1, dtype=xp.int64, **device) * _GOLDEN) | 1
+    return _mixed(xp.arange(1, d + 1, dtype=xp.int64, **device) * _INCREMENT) | 1
 
 
 def _mixed(keys: Array) -> Array:
-    """SplitMix64's mixing function for 64-bit integers; the products overflow on purpose."""
+    """SplitMix64's mixing function for 64-bit integers; the products overflow on purpose.
+
+    The masks turn shifts of signed integers into logical shifts.
+    """
     with np.errstate(over="ignore"):
-        keys = (keys ^ ((keys >> 30) & ((1 << 34) - 1))) * _FIRST
-        keys = (keys ^ ((keys >> 27) & ((1 << 37) - 1))) * _SECOND
+        keys = (keys ^ ((keys >> 30) & ((1 << 34) - 1))) * _MULTIPLIERS[0]
+        keys = (keys ^ ((keys >> 27) & ((1 << 37) - 1))) * _MULTIPLIERS[1]
     return keys ^ ((keys >> 31) & ((1 << 33) - 1))

@@ -25,7 +25,7 @@ VALUES_PER_BLOCK = 1 << 21
 ROWS_PER_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
 VALUES_TO_PLACE = 1 << 24  # ... and about the maximum number of values
 BLOCKS_TO_PLACE = 32  # minimum if blocks have more than one tile, so that all threads have work
-FAN_IN = 8  # results merged at a time, in a tree
+FAN_IN = 8  # results merged into one at each node of a tree
 T = TypeVar("T")
 
 

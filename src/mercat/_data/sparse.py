@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_AT_ONCE = 1 << 22  # entries checked at a time, to bound memory
+_ENTRIES_PER_BLOCK = 1 << 22  # entries checked at a time, to bound memory
 
 
 def checked_csr(X: Any, name: str) -> Any:
@@ -137,8 +137,8 @@ _FAULTS = {
 def _is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
     """Whether the indices of each row are sorted, without duplicates."""
     n = int(indptr[-1])
-    for start in range(0, n - 1, _AT_ONCE):
-        part = indices[start : min(start + _AT_ONCE + 1, n)]
+    for start in range(0, n - 1, _ENTRIES_PER_BLOCK):
+        part = indices[start : min(start + _ENTRIES_PER_BLOCK + 1, n)]
         falls = start + 1 + np.flatnonzero(part[1:] <= part[:-1])
         # They may decrease only at the start of a row.
         if not np.array_equal(indptr[np.searchsorted(indptr, falls)], falls):

@@ -1,8 +1,8 @@
 """Threads: `Workers` runs a function over blocks and returns the results in order.
 
-BLAS is limited to one thread during this. Block sizes depend on the number of threads only if the result of a
-row does not depend on its block (`Workers.shares`), so results are the same for any number of threads, to the
-bit. C kernels that take a number of threads use threads of their own (`_kernels/threads.c`).
+Meanwhile, BLAS is limited to one thread. Block sizes depend on the number of threads only if the result of a
+row does not depend on its block (`Workers.shares`), so results are bit-identical for any number of threads. C
+kernels that take a number of threads use threads of their own (`_kernels/threads.c`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class _SingleThreadedBlas:
     """Context that limits BLAS to one thread while at least one fit is running in the process.
 
     The limit is global to the process: if each fit saved and restored it, the first to end would lift it
-    for those still running. And threadpoolctl lets only the thread that set a limit lift it. So a separate
-    thread sets the limit, waits, and lifts it after the last fit. If other code changes the limit meanwhile,
-    `enforce` restores it.
+    for those still running. Moreover, threadpoolctl lets only the thread that set a limit lift it. So a
+    separate thread sets the limit, waits, and lifts it after the last fit. If other code changes the limit
+    meanwhile, `enforce` restores it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
+        self._n_running = 0
         self._holder: threading.Thread | None = None
         self._leave = threading.Event()
         self._libraries: list[Any] = []
@@ -48,7 +48,7 @@ class _SingleThreadedBlas:
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
+            if self._n_running == 0:
                 if self._holder is not None and self._holder.is_alive():  # left over after Ctrl-C
                     self._leave.set()
                     self._holder.join()
@@ -62,12 +62,12 @@ class _SingleThreadedBlas:
                 except BaseException:  # Ctrl-C: nothing else would lift the limit
                     self._leave.set()
                     raise
-            self._inside += 1
+            self._n_running += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and self._holder is not None:
+            self._n_running -= 1
+            if self._n_running == 0 and self._holder is not None:
                 self._leave.set()
                 self._holder.join()
 

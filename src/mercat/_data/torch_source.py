@@ -20,12 +20,12 @@ from .arrays import TILE, Array, blocks, is_torch, to_numpy
 from .source import RowSource, merged
 from .threads import Workers
 
-_BYTES_PER_ROW = 48_000  # temporary memory for placing a point, for 300 landmarks or more
-_MOST_ROWS = 1 << 18  # rows per block that keep any GPU busy
-_ROWS_ELSEWHERE = 1 << 13  # rows per block on other devices
+_BYTES_PER_ROW = 48_000  # estimate of the temporary memory for placing a point
+_MAX_ROWS = 1 << 18  # rows per block: enough to keep any GPU busy
+_ROWS_WITHOUT_CUDA = 1 << 13  # rows per block on other devices
 _VALUES_TO_SUM = 1 << 26  # values per block for sums
 _MEMORY_FRACTION = 0.6  # fraction of the free memory to use
-_PINNED = 1 << 24  # numbers copied from a GPU at a time
+_PINNED = 1 << 24  # values copied from a GPU at a time
 T = TypeVar("T")
 
 
@@ -147,8 +147,8 @@ def download_all(record: Any) -> Any:
 
 
 @contextmanager
-def memory_advice(device: Any, rows: int) -> Iterator[None]:
-    """Re-raise out-of-memory errors with advice."""
+def _block_memory_advice(device: Any, rows: int) -> Iterator[None]:
+    """Context that re-raises out-of-memory errors with advice, for blocks of this number of rows."""
     import torch
 
     try:
@@ -191,20 +191,20 @@ class TorchSource(RowSource):
         """Number of rows per block: MERCAT_DEVICE_ROWS, or the largest power of two that fits."""
         import torch
 
-        asked = os.environ.get("MERCAT_DEVICE_ROWS")
-        if asked is not None:
-            if not asked.isdigit() or int(asked) < 1:
+        setting = os.environ.get("MERCAT_DEVICE_ROWS")
+        if setting is not None:
+            if not setting.isdigit() or int(setting) < 1:
                 raise ValueError(
-                    f"MERCAT_DEVICE_ROWS must be an integer of at least 1, got {asked!r}."
+                    f"MERCAT_DEVICE_ROWS must be an integer of at least 1, got {setting!r}."
                 )
-            return int(asked)
+            return int(setting)
         if self.device.type != "cuda":
-            return _ROWS_ELSEWHERE
+            return _ROWS_WITHOUT_CUDA
         free = torch.cuda.mem_get_info(self.device)[0]
         # Memory cached by torch is free, too.
         free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         fitting = max(1024, int(_MEMORY_FRACTION * free / (_BYTES_PER_ROW + 4 * self.shape[1])))
-        return int(min(_MOST_ROWS, 1 << (fitting.bit_length() - 1)))
+        return int(min(_MAX_ROWS, 1 << (fitting.bit_length() - 1)))
 
     @contextmanager
     def advising(self) -> Iterator[None]:
@@ -235,7 +235,7 @@ class TorchSource(RowSource):
             import torch
 
             return self.X[torch.as_tensor(indices, device=self.X.device)].to(self.device)
-        return self._staged(self.X[indices])
+        return self._uploaded(self.X[indices])
 
     def part(self, indices: np.ndarray | None) -> RowSource:
         """Source of some rows; the source itself for None."""
@@ -246,19 +246,19 @@ class TorchSource(RowSource):
 
     def take_all(self) -> Array:
         """All rows on the device."""
-        return self.X.to(self.device) if is_torch(self.X) else self._staged(self.X)
+        return self.X.to(self.device) if is_torch(self.X) else self._uploaded(self.X)
 
     def reduce(self, function: Callable[[Any], T], merge: Callable[[T, T], T]) -> T:
         """Merge the results of a function over all blocks."""
         parts = blocks(self.shape[0], max(64, _VALUES_TO_SUM // max(1, self.shape[1])))
-        with memory_advice(self.device, parts[0].stop):
+        with _block_memory_advice(self.device, parts[0].stop):
             results = (function(rows) for rows, _ in self._blocks(parts))
             return merged(results, len(parts), merge)
 
     def each(self, function: Callable[[Any, int], T]) -> Iterator[T]:
         """Yield function(rows, index of the first row) for each block, in order."""
         parts = blocks(self.shape[0], self.block)
-        with memory_advice(self.device, self.block):
+        with _block_memory_advice(self.device, self.block):
             for rows, start in self._blocks(parts):
                 yield function(rows, start)
 
@@ -292,18 +292,19 @@ class TorchSource(RowSource):
             return
         if self.device.type != "cuda" or (is_torch(self.X) and self.X.device.type != "cpu"):
             for part in parts:
-                yield self._staged(self.X[part]), part.start
+                yield self._uploaded(self.X[part]), part.start
             return
         stream = _Stream(self.device)
         with ThreadPoolExecutor(1, thread_name_prefix="mercat-copy") as pool:
             pending = pool.submit(stream.copy, self.X, parts[0])
             for k, part in enumerate(parts):
-                rows = stream.arrived(pending.result())
+                rows = stream.wait_for(pending.result())
                 if k + 1 < len(parts):
                     pending = pool.submit(stream.copy, self.X, parts[k + 1])
                 yield rows, part.start
 
-    def _staged(self, rows: Any) -> Array:
+    def _uploaded(self, rows: Any) -> Array:
+        """Rows in host memory as a dense tensor on the device."""
         return upload(_tensor(rows), self.device)
 
 
@@ -327,7 +328,7 @@ class _Stream:
         self.device = device
         self._stream = torch.cuda.Stream(device)
         self._pinned: list[Any] = [None, None]
-        self._copied: list[Any] = [None, None]
+        self._copied: list[Any] = [None, None]  # event at the end of the last copy from each buffer
         self._turn = 0
 
     def copy(self, X: Any, part: slice) -> tuple[Any, Any]:
@@ -359,8 +360,8 @@ class _Stream:
         buffer.copy_(rows)
         return buffer
 
-    def arrived(self, block: tuple[Any, Any]) -> Any:
-        """Return the block, after making the computing stream wait for its copy."""
+    def wait_for(self, block: tuple[Any, Any]) -> Any:
+        """Make the computing stream wait for the copy of a block, and return the block."""
         import torch
 
         on_device, copied = block

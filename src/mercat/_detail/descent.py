@@ -13,17 +13,17 @@ map of angles explains, its squared correlation. :math:`\lambda` is 15 `detail` 
 that (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and
 for data that fit the sphere well or badly.
 
-Five choices keep the descent short and classes in one piece:
+Five choices keep the descent short, and classes connected:
 
 - The bandwidth s decreases from a coarse value to about the distance between points. At first, attraction is
   exaggerated, so that classes form before they separate; with a bandwidth that is small from the start, or
   optimized, they break up.
-- Every descent starts with the largest weight :math:`\lambda`, at which classes and loops come together, and
-  ends with the weight for `detail`.
-- In the first half, neighbours attract each other by the paths between them (`_detail/affinities.py`), so
-  that loops and classes become whole.
+- Every descent starts with the largest weight :math:`\lambda`, at which classes and loops form, and ends with
+  the weight for `detail`.
+- In the first half, the affinities depend on the paths between neighbours (`_detail/affinities.py`), so that
+  loops and classes become connected.
 - In each step, all points are compared with the same few anchors.
-- Step lengths follow from the known curvature of the terms.
+- Step lengths follow from the known curvatures of the terms.
 """
 
 from __future__ import annotations
@@ -60,29 +60,37 @@ from .terms import FarTerms
 
 N_ITER = 300
 _N_STAGES = 10  # number of bandwidths
-_SETTLING = 0.65  # fraction of the iterations after which bandwidth and attraction stay constant
+_SETTLING = (
+    0.65  # fraction of the iterations after which bandwidth, exaggeration and weight are constant
+)
 SETTLED_AT = round(_SETTLING * N_ITER)
 _FORMING = 0.5  # fraction of the iterations with the affinities along paths
-_FADING = 0.15  # fraction of the iterations, at the end, in which the steps decrease
+_DECAY = 0.15  # fraction of the iterations, at the end, in which the steps decrease
 _COARSEST, _FINEST = 0.25, 0.012  # bandwidths
 NARROWING = 0.19  # final bandwidth times the fourth root of n
 _EXAGGERATION = 40.0  # initial factor of the attraction
 _MOMENTUM = 0.8
-_WEIGHT, _HALF_AT = 15.0, 2.0  # largest weight of neighbours, and the detail that gives half of it
-_LEAST_EXPLAINED = 0.05  # see `weight_of`
-_TIMID = 0.03  # weight at which steps are half as long as at a high weight; length 0 at weight 0
+_MAX_WEIGHT, _HALF_DETAIL = (
+    15.0,
+    2.0,
+)  # largest weight of neighbours, and the detail that gives half of it
+_MIN_EXPLAINED = 0.05  # smallest squared correlation of angles used by `weight_of`
+_HALF_STEP_WEIGHT = 0.03  # weight at which steps are half as long as at a high weight
 LONGEST_STEP = 0.5  # in bandwidths
-_FAR_TERMS_EVERY = 5  # iterations; the forces of angles and distances change slowly, but ...
-_FEW, _EVERY_FOR_FEW = 3000, 2  # ... few points move far per iteration, and old forces overshoot
-_SOFTENING = 0.02  # of directions, in units of the squared final bandwidth
-_TURNED_BY = 10_000  # number of points that determine the rotation on a device
+_FAR_INTERVAL = 5  # iterations between updates of the far terms, whose forces change slowly, ...
+_FEW, _FAR_INTERVAL_FOR_FEW = (
+    3000,
+    2,
+)  # ... unless there are few points, which move far per iteration
+_SOFTENING = 0.02  # of directions, as a fraction of the squared final bandwidth
+_N_ROTATION = 10_000  # on a device, the rotation is determined on at least this many points
 
 
 # ------------------------------------------------------------------ readable definition
 
 
 def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
-    """KL(P || Q) minus the constant of P, over all pairs; for tests. P is sparse and sums to n."""
+    """KL(P || Q) without the terms that depend on P alone, over all pairs; for tests. P is sparse."""
     chords = np.sum((Y[:, None, :] - Y[None, :, :]) ** 2, axis=2)
     w = 1 / (1 + chords / bandwidth**2)
     np.fill_diagonal(w, 0)
@@ -90,16 +98,19 @@ def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
     return float(np.log(w.sum()) - np.sum(P.data * np.log(w[i, j])) / P.sum())
 
 
-# ------------------------------------------------------------------ forces: gradients times n
+# ------------------------------------------------------------------ forces, which are gradients times n
 
 
 def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
-    """n times the gradient (n x 3) of the part of `neighbor_loss` with P, not projected to the tangent."""
+    """n times the gradient (n x 3) of the part of `neighbor_loss` with P.
+
+    Only its tangent component is that of the gradient; the rest is projected away.
+    """
     if not on_host(Y):
         return _attraction_on_device(P, Y, bandwidth)
     if kernels.available():
         return kernels.attraction(P, Y, bandwidth, workers.n_jobs)
-    square = np.float32(1 / bandwidth**2)
+    inverse_square = np.float32(1 / bandwidth**2)
 
     def part(block: slice) -> np.ndarray:
         start, stop = P.indptr[block.start], P.indptr[block.stop]
@@ -108,12 +119,12 @@ def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
         difference = np.repeat(Y[block], np.diff(ends), axis=0)
         difference -= Y.take(columns, axis=0)
         w = np.einsum("ij,ij->i", difference, difference)
-        w *= square
+        w *= inverse_square
         w += 1
         np.divide(P.data[start:stop], w, out=w)
         shape = (block.stop - block.start, len(Y))
         toward = np.asarray(scipy.sparse.csr_array((w, columns, ends - start), shape=shape) @ Y)
-        return toward * (-4 * square)
+        return toward * (-4 * inverse_square)
 
     return np.concatenate(list(workers.map(part, workers.shares(len(Y)))))
 
@@ -128,10 +139,10 @@ def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
     for block in device_blocks(Y, 16 * (P.nnz // len(Y) + 1)):
         ends = P.indptr[block.start : block.stop + 1]
         entries = slice(int(ends[0]), int(ends[-1]))
-        there = Y[P.indices[entries].long()]
-        difference = Y[block].repeat_interleave(ends[1:] - ends[:-1], dim=0) - there
+        neighbors = Y[P.indices[entries].long()]
+        difference = Y[block].repeat_interleave(ends[1:] - ends[:-1], dim=0) - neighbors
         w = P.data[entries] / (1 + row_dot(difference, difference) / bandwidth**2)
-        force.append(row_sums(w[:, None] * there, ends - ends[0]))
+        force.append(row_sums(w[:, None] * neighbors, ends - ends[0]))
     return (-4 / bandwidth**2) * torch.cat(force)
 
 
@@ -144,18 +155,18 @@ def repulsion(field: Field, Y: Array, workers: Workers) -> tuple[Array, Any]:
     if on_host(Y) and kernels.available():
         values, gradient = field.at(Y, workers.n_jobs)
     else:
-        parts = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
-        found = list(workers.map(lambda b: field.at(Y[b]), parts))
-        values, gradient = found[0] if len(found) == 1 else map(xp.concat, zip(*found, strict=True))
-    # An array, not a float: conversion would wait for the device. The lower bound covers interpolation
-    # errors when all points are far from each other.
+        slices = workers.shares(n) if on_host(Y) else row_blocks(Y, n, 32)
+        parts = list(workers.map(lambda b: field.at(Y[b]), slices))
+        values, gradient = parts[0] if len(parts) == 1 else map(xp.concat, zip(*parts, strict=True))
+    # An array, not a float: conversion would wait for the device. The lower bound is for points that are all
+    # far from each other, where interpolation errors dominate.
     return gradient, xp.clip(xp.sum(values, dtype=widest(Y)) - n, 1e-3 * n, None)
 
 
 # ------------------------------------------------------------------ descent
 
 
-class Sharpened(NamedTuple):
+class DescentResult(NamedTuple):
     """Result of a descent, with the last kernel."""
 
     Y: Array
@@ -177,8 +188,8 @@ def softening_of(n: int) -> float:
 def weight_of(detail: float, correlation: float) -> float:
     """Factor of the neighbour term, given the correlation of the map of angles with the data."""
     explained = correlation**2 if np.isfinite(correlation) else 0.0
-    dial = _WEIGHT / (1 + _HALF_AT / detail)
-    return float(dial * max(explained, _LEAST_EXPLAINED))
+    relative = _MAX_WEIGHT / (1 + _HALF_DETAIL / detail)
+    return float(relative * max(explained, _MIN_EXPLAINED))
 
 
 class _Stage(NamedTuple):
@@ -188,7 +199,7 @@ class _Stage(NamedTuple):
     exaggeration: float  # factor of the attraction
     weight: float  # of the neighbour term
     step: float  # factor of the step length
-    forming: bool  # whether affinities are those along paths
+    forming: bool  # whether to use the affinities along paths
 
 
 def _schedule(n: int, weights: tuple[float, float], settled: bool) -> Iterator[_Stage]:
@@ -196,8 +207,8 @@ def _schedule(n: int, weights: tuple[float, float], settled: bool) -> Iterator[_
 
     settled: only the last part, with constant bandwidth, attraction and weight.
     """
-    last, (heaviest, weight) = final_bandwidth(n), weights
-    boldness = weight / (weight + _TIMID)
+    last, (first_weight, weight) = final_bandwidth(n), weights
+    largest_step = weight / (weight + _HALF_STEP_WEIGHT)
     for i in range(SETTLED_AT if settled else 0, N_ITER):
         progress = min(i / (_SETTLING * N_ITER), 1.0)
         stage = min(int(progress * _N_STAGES), _N_STAGES - 1) / (_N_STAGES - 1)
@@ -205,27 +216,27 @@ def _schedule(n: int, weights: tuple[float, float], settled: bool) -> Iterator[_
         yield _Stage(
             bandwidth,
             _EXAGGERATION ** (1 - progress),
-            heaviest ** (1 - progress) * weight**progress,
-            boldness * min((N_ITER - i) / (_FADING * N_ITER), 1.0),
+            first_weight ** (1 - progress) * weight**progress,
+            largest_step * min((N_ITER - i) / (_DECAY * N_ITER), 1.0),
             i < _FORMING * N_ITER,
         )
 
 
-def sharpen(
+def descend_with_detail(
     Y: Array,
-    pulls: Affinities,
+    affinities: Affinities,
     weights: tuple[float, float],
     far_terms: FarTerms,
     *,
     workers: Workers,
     report: Report,
     settled: bool = False,
-    held: np.ndarray | None = None,
-) -> Sharpened:
+    fixed: np.ndarray | None = None,
+) -> DescentResult:
     """Descend from Y (n x 3) by gradient steps with momentum, from a coarse to a fine bandwidth.
 
     weights: weights of the neighbour term at the start and at the end. settled: Y is at or near the end of
-    such a descent; run only the last part. held: rows that stay fixed.
+    such a descent; run only the last part. fixed: rows whose positions stay fixed.
     """
     n, xp = len(Y), namespace(Y)
     Y = xp.astype(_along_equator(Y), xp.float32)
@@ -233,14 +244,14 @@ def sharpen(
     velocity = xp.zeros_like(Y)
     history: list[float] = []
     kernel = Kernel(_COARSEST, workers, Y)
-    every = _EVERY_FOR_FEW if n <= _FEW else _FAR_TERMS_EVERY
+    interval = _FAR_INTERVAL_FOR_FEW if n <= _FEW else _FAR_INTERVAL
     stopped = False
     for bandwidth, exaggeration, weight, step, forming in _schedule(n, weights, settled):
-        if P is not (P := pulls.forming if forming else pulls.settled):
+        if P is not (P := affinities.forming if forming else affinities.settled):
             stiffness = xp.clip(_row_totals(P, n), 1, None)
         if kernel.bandwidth != bandwidth:
             kernel = Kernel(bandwidth, workers, Y)
-        if len(history) % every == 0:
+        if len(history) % interval == 0:
             far, far_curvature = far_terms.force(Y, softening_of(n))
         pull = attraction(P, Y, bandwidth, workers)
         push, pairs = repulsion(kernel.field(Y), Y, workers)
@@ -252,13 +263,13 @@ def sharpen(
         forces = Forces(pull, push, far, stiffness, far_curvature, factors)
         before = Y
         Y, velocity = _moved(Y, velocity, forces, step, LONGEST_STEP * bandwidth, workers)
-        if held is not None:
-            Y[held], velocity[held] = before[held], 0
+        if fixed is not None:
+            Y[fixed], velocity[fixed] = before[fixed], 0
         history.append(far_terms.angles.loss)
         if report(len(history), history[-1], Y):
             stopped = True
             break
-    return Sharpened(Y, kernel, history, stopped)
+    return DescentResult(Y, kernel, history, stopped)
 
 
 def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
@@ -266,13 +277,14 @@ def settled_loss(P: Any, Y: np.ndarray, workers: Workers) -> float:
     bandwidth = final_bandwidth(len(Y))
     Y = normalize(Y @ equator_rotation(Y).T).astype(np.float32)
     _, pairs = repulsion(Kernel(bandwidth, workers).field(Y), Y, workers)
-    pulled = 0.0
+    total = 0.0
     for block in blocks(len(Y), ROWS_PER_BLOCK):
         ends = P.indptr[block.start : block.stop + 1]
         edges = slice(ends[0], ends[-1])
-        apart = np.repeat(Y[block], np.diff(ends), axis=0) - Y[P.indices[edges]]
-        pulled += float(P.data[edges] @ np.log1p(row_dot(apart, apart) / bandwidth**2))
-    return float(np.log(pairs) + pulled / P.sum())
+        difference = np.repeat(Y[block], np.diff(ends), axis=0) - Y[P.indices[edges]]
+        logs = np.log1p(row_dot(difference, difference) / bandwidth**2)
+        total += float(P.data[edges] @ logs)
+    return float(np.log(pairs) + total / P.sum())
 
 
 def _along_equator(Y: Array) -> Array:
@@ -280,8 +292,8 @@ def _along_equator(Y: Array) -> Array:
     if on_host(Y):
         return normalize(Y @ equator_rotation(Y).T)
     xp = namespace(Y)
-    some = to_numpy(Y[:: max(1, len(Y) // _TURNED_BY), :])
-    return normalize(Y @ xp.asarray(equator_rotation(some).T, dtype=Y.dtype, **beside(Y)))
+    sample = to_numpy(Y[:: max(1, len(Y) // _N_ROTATION), :])
+    return normalize(Y @ xp.asarray(equator_rotation(sample).T, dtype=Y.dtype, **beside(Y)))
 
 
 def _row_totals(P: Any, n: int) -> Array:
@@ -312,22 +324,22 @@ def _moved(
     Y: Array, velocity: Array, forces: Forces, factor: float, longest: float, workers: Workers
 ) -> tuple[Array, Array]:
     """Points and velocities (n x 3) after a step with momentum, down the gradient over the curvature."""
-    xp, step = namespace(Y), (_MOMENTUM, factor, longest)
+    xp, settings = namespace(Y), (_MOMENTUM, factor, longest)
     if on_host(Y) and kernels.available():
         *arrays, factors = forces
-        return kernels.move(Y, velocity, arrays, factors, *step, workers.n_jobs)
+        return kernels.move(Y, velocity, arrays, factors, *settings, workers.n_jobs)
     if device_kernels.take(Y, velocity):
-        return device_kernels.move(Y, velocity, *forces.at(slice(0, len(Y))), *step)
+        return device_kernels.move(Y, velocity, *forces.at(slice(0, len(Y))), *settings)
 
     def part(b: slice) -> tuple[Array, Array]:
         force, curvature = forces.at(b)
-        faster = _MOMENTUM * tangent(velocity[b], Y[b]) - factor * tangent(force, Y[b]) / curvature
-        faster = xp.astype(faster, xp.float32)
-        return normalize(Y[b] + limited(faster, longest)), faster
+        step = _MOMENTUM * tangent(velocity[b], Y[b]) - factor * tangent(force, Y[b]) / curvature
+        step = xp.astype(step, xp.float32)
+        return normalize(Y[b] + limited(step, longest)), step
 
     parts = workers.shares(len(Y)) if on_host(Y) else row_blocks(Y, len(Y), 32)
-    places, velocities = zip(*workers.map(part, parts), strict=True)
-    return xp.concat(places), xp.concat(velocities)
+    positions, velocities = zip(*workers.map(part, parts), strict=True)
+    return xp.concat(positions), xp.concat(velocities)
 
 
 def limited(step: Array, longest: float) -> Array:

@@ -18,7 +18,7 @@ from .affinities import DECAY, Strength, edge_shares
 from .descent import (
     LONGEST_STEP,
     NARROWING,
-    Sharpened,
+    DescentResult,
     final_bandwidth,
     limited,
     repulsion,
@@ -41,31 +41,31 @@ from .terms import (
 )
 
 _STEPS = 30  # number of steps of a point ...
-_FIRST_PLACES = 32  # ... and number of neighbours that it may start from
-# Points per tile, for the kernel and for NumPy; tiles are padded, so a single point takes as long.
-_SETTLED_AT_ONCE, _IN_NUMPY = 16, 64
-_ONE_AT_A_TIME = threading.Lock()  # so that threads that place points build the search only once
+_N_STARTS = 32  # ... and number of its nearest neighbours, from one of which it starts
+# Points per tile, in C and in NumPy; tiles are padded, so a single point takes as long as a tile.
+_TILE_IN_C, _TILE_IN_NUMPY = 16, 64
+_SEARCH_LOCK = threading.Lock()  # so that threads that place points build the search only once
 
 
-class _Surroundings(NamedTuple):
-    """Fields of a `DetailPlacer`."""
+class _Fields(NamedTuple):
+    """Fields of a `DetailPlacer`. Defaults are for model files of version 0.1, which lack these fields."""
 
-    X: Array
-    Y: Array
-    k: int
+    X: Array  # (n, r) data of the points of the map
+    Y: Array  # (n, 3) their positions
+    k: int  # number of neighbours
     strength: Strength
     field: Field
     repulsion: float  # factor of the gradient of the field
     anchors: Anchors
     calibration: Calibration
-    variance: float
-    weight: float
-    terms: tuple[PairForces, ...] = ()  # maps of version 0.1 have angles only, ...
-    decay: float = 0.0  # ... equal shares ...
-    narrowing: float = 0.23  # ... and a wider last kernel
+    variance: float  # of the cosines of the data
+    weight: float  # of neighbours
+    terms: tuple[PairForces, ...] = ()  # over pairs
+    decay: float = 0.0  # of the shares of neighbours
+    narrowing: float = 0.23  # see `final_bandwidth`
 
 
-class DetailPlacer(_Surroundings):
+class DetailPlacer(_Fields):
     """Places new points on a finished map, by their neighbours, the anchors and the field of all points."""
 
     @property
@@ -84,22 +84,22 @@ class DetailPlacer(_Surroundings):
         A point that equals a point of the map in the data gets its position.
         """
         xp = namespace(X)
-        found, distances = self._nearest(X)
+        neighbors, distances = self._nearest(X)
         # For points far from the origin the search has rounding errors and may miss an equal point.
-        twin = self._twins(X)
-        Y = self.Y[xp.where(twin < 0, found[:, 0], twin)]
-        (new,) = xp.nonzero((twin < 0) & (distances[:, 0] > 0))
+        equal = self._equal_rows(X)
+        Y = self.Y[xp.where(equal < 0, neighbors[:, 0], equal)]
+        (new,) = xp.nonzero((equal < 0) & (distances[:, 0] > 0))
         if len(new):
-            rows = X[new], found[new], distances[new]
-            size = _SETTLED_AT_ONCE if self._by_kernel(X) else _IN_NUMPY
-            Y[new] = in_tiles(self._settle, *rows, size=size)[0]
+            rows = X[new], neighbors[new], distances[new]
+            size = _TILE_IN_C if self._runs_in_c(X) else _TILE_IN_NUMPY
+            Y[new] = in_tiles(self._descend, *rows, size=size)[0]
         return Y
 
     def _nearest(self, X: Array) -> tuple[Array, Array]:
         """Indices of the nearest points of the map (b x k), nearest first, and distances."""
         if not on_host(X):
             return tiles.nearest_to(self.X, X, self.k)
-        with _ONE_AT_A_TIME:
+        with _SEARCH_LOCK:
             search = self._search
         return search(X)
 
@@ -108,14 +108,14 @@ class DetailPlacer(_Surroundings):
         return NearestToNew(self.X, self.k)
 
     @functools.cached_property
-    def _twins(self) -> EqualRows:
+    def _equal_rows(self) -> EqualRows:
         return EqualRows(self.X)
 
     def __getstate__(self) -> None:
         """Exclude cached properties from the state."""
 
-    def _settle(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
-        """Descend by a fixed number of steps from the most central neighbour.
+    def _descend(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
+        """Positions (b x 3) after a fixed number of steps from the most central neighbour.
 
         From the mean of the neighbours, a point with neighbours in two groups would end between the groups.
         """
@@ -126,32 +126,33 @@ class DetailPlacer(_Surroundings):
         # Twice the strength: affinities are the sum of both directions.
         pull = 2 * self.strength(xp.sum(shares * distances, axis=1))[:, None]
         pull, shares = xp.astype(pull, xp.float32), xp.astype(shares, xp.float32)
-        around = self.Y[neighbors]
-        nearest = around[:, :_FIRST_PLACES]
-        cosines = xp.einsum("bic,bjc->bij", nearest, nearest)
+        Y_neighbors = self.Y[neighbors]
+        starts = Y_neighbors[:, :_N_STARTS]
+        cosines = xp.einsum("bic,bjc->bij", starts, starts)
         energy = xp.log1p(2 / bandwidth**2 * xp.clip(1 - cosines, 0, None))
-        energy = energy @ shares[:, :_FIRST_PLACES, None]
-        Y = nearest[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
+        energy = energy @ shares[:, :_N_STARTS, None]
+        Y = starts[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
         pairs, terms = pairs_of(X, self.anchors), self.far_terms
-        if self._by_kernel(X):
-            return (self._settled_in_c(pairs, Y, around, pull, shares),)
+        if self._runs_in_c(X):
+            return (self._descend_in_c(pairs, Y, Y_neighbors, pull, shares),)
         for _ in range(_STEPS):
-            difference = around - Y[:, None, :]
+            difference = Y_neighbors - Y[:, None, :]
             w = 1 / (1 + xp.einsum("bkc,bkc->bk", difference, difference) / bandwidth**2)
-            toward = xp.einsum("bk,bkc->bc", shares * xp.astype(w, xp.float32), around)
+            toward = xp.einsum("bk,bkc->bc", shares * xp.astype(w, xp.float32), Y_neighbors)
             force = self.repulsion * self.field.at(Y)[1] - (4 / bandwidth**2) * pull * toward
             force *= self.weight
             curvature = xp.clip(pull, 1, None) * (4 * self.weight / bandwidth**2)
             for term in terms:
-                far, far_curvature, _ = term.force(pairs, Y, self.anchors)
-                force += far
-                curvature = curvature + far_curvature
+                term_force, term_curvature, _ = term.force(pairs, Y, self.anchors)
+                force += term_force
+                curvature = curvature + term_curvature
             force = tangent(force, Y)
             step = limited(xp.astype(-force / curvature, xp.float32), LONGEST_STEP * bandwidth)
             Y = normalize(Y + step)
         return (Y,)
 
-    def _by_kernel(self, X: Array) -> bool:
+    def _runs_in_c(self, X: Array) -> bool:
+        """Whether C kernels place these points."""
         return (
             kernels.take(X, self.Y, self.anchors.X)
             and X.dtype == "float32"
@@ -164,24 +165,24 @@ class DetailPlacer(_Surroundings):
             AngleTerm(self.calibration, self.variance), self.terms, self.anchors
         )
 
-    def _settled_in_c(
-        self, pairs: Pairs, Y: Array, around: Array, pull: Array, shares: Array
+    def _descend_in_c(
+        self, pairs: Pairs, Y: Array, Y_neighbors: Array, pull: Array, shares: Array
     ) -> Array:
-        """The steps of `_settle`."""
+        """The steps of `_descend`."""
         bandwidth, far = self.bandwidth, self._numbers
         assert far is not None
         of_neighbors = self.weight, self.weight * self.repulsion, 4 * self.weight / bandwidth**2
         numbers = *far, 1 / bandwidth**2, *of_neighbors, LONGEST_STEP * bandwidth
         X, inverse_distance, _ = pairs
         compared = X, inverse_distance, products_of(X, self.anchors)
-        arrays = Y, around, pull * shares, np.clip(pull, 1, None), compared
+        arrays = Y, Y_neighbors, pull * shares, np.clip(pull, 1, None), compared
         anchors = self.anchors.for_kernels
         return kernels.settle(*arrays, anchors, self.field, numbers, _STEPS)
 
 
 def detail_placer(
     X: Array,
-    sharp: Sharpened,
+    result: DescentResult,
     anchors: np.ndarray,
     k: int,
     strength: Strength,
@@ -189,8 +190,8 @@ def detail_placer(
     weight: float,
     workers: Workers,
 ) -> DetailPlacer:
-    """Placer of new points for a map of X (n x r); `anchors` are rows."""
-    Y, kernel = sharp.Y, sharp.kernel
+    """Placer of new points for a map of X (n x r); `anchors` are row numbers."""
+    Y, kernel = result.Y, result.kernel
     bandwidth, rows = final_bandwidth(len(Y)), anchors[: n_anchors(len(Y))]
     if kernel.bandwidth != bandwidth:  # stopped early
         kernel = Kernel(bandwidth, workers, Y)

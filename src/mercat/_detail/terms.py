@@ -34,12 +34,12 @@ from .._math.angles import (
     calibrate,
     data_moments,
     directions,
+    distance_tolerances,
     inverse_distances,
     legs_of,
     legs_with_ones,
     map_moments,
     mean_square,
-    rounding,
 )
 from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
@@ -140,7 +140,7 @@ class AngleTerm(NamedTuple):
         xp, m = namespace(Y), anchors.X.shape[0]
         X, inverse_distance, squares = pairs
         count, steepest = self.factors(m)
-        if device_kernels.take(X, Y, inverse_distance) and device_kernels.takes_legs(m):
+        if device_kernels.take(X, Y, inverse_distance) and device_kernels.legs_fit(m):
             force, steepness, moments = device_kernels.angle_force(
                 X,
                 squares,
@@ -246,7 +246,7 @@ class FarTerms:
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
         n, m = len(Y), n_anchors(len(Y))
-        rows = self._sample.part(self._step, m)
+        rows = self._sample.subsample(self._step, m)
         self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         numbers = None
@@ -299,6 +299,6 @@ def _force_in_c(
     X: np.ndarray, Y: np.ndarray, anchors: Anchors, numbers: tuple[float, ...], n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Sums of the forces of angles and distances and of their curvatures, and the sums of each term."""
-    numbers = *numbers, *rounding(X)
+    numbers = *numbers, *distance_tolerances(X)
     force, curvature, sums = kernels.far_forces(X, Y, anchors.for_kernels, numbers, n_threads)
     return force, curvature, [sums[:3], sums[3:]]

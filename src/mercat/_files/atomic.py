@@ -16,7 +16,7 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
 
 
 class PartlyWritten(OSError):
-    """Some of several files were replaced and could not be restored after another one failed."""
+    """Some files were replaced, and could not be restored after another one failed."""
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def _mode_of(target: Path) -> int | None:
 
 def _replace_all(parts: list[Path], targets: list[Path]) -> None:
     """Rename each part to its target; if one rename fails, undo the others."""
-    backups: list[Path] = []  # backups of the targets
+    backups: list[Path] = []  # of the targets
     try:
         for target in targets if len(targets) > 1 else ():
             backups.append(target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.old"))
@@ -123,14 +123,14 @@ def _replace_all(parts: list[Path], targets: list[Path]) -> None:
         for part, target in zip(parts, targets, strict=True):
             os.replace(part, target)
     except BaseException as error:
-        changed = [
-            note
+        messages = [
+            message
             for part, target, old in zip(parts, targets, backups, strict=False)
-            if (note := _restore(part, target, old))
+            if (message := _restore(part, target, old))
         ]
-        if changed:
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise PartlyWritten(f"{why}. Not restored: {', '.join(changed)}") from error
+        if messages:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise PartlyWritten(f"{reason}. Not restored: {', '.join(messages)}") from error
         raise
     for old in backups:
         with suppress(OSError):
@@ -156,5 +156,5 @@ def _restore(part: Path, target: Path, old: Path) -> str | None:
         elif not part.exists():
             remove(target)
     except OSError:
-        return f"{target} (before, it was {old})" if old.exists() else str(target)
+        return f"{target} (its previous content is {old})" if old.exists() else str(target)
     return None

@@ -1,4 +1,4 @@
-"""Sizes of arrays in HDF5 and zarr, and of their chunks when unpacked, without unpacking them into memory."""
+"""Sizes of arrays in HDF5 and zarr, and sizes of their chunks after decompression, in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 _BLOCK = 1 << 17  # largest block of Zstandard, in bytes
-_AT_ONCE = 1 << 20
+_BYTES_AT_ONCE = 1 << 20  # decompressed at a time
 _EMPTY = 2**64 - 1  # offset that marks a chunk as absent from a shard
 
 
@@ -41,10 +41,10 @@ def _count(shape: Sequence[int]) -> int:
 def item_size(dtype: Any) -> int:
     """Bytes per value of a type in the metadata of zarr; 8 for values of any length, such as strings."""
     if isinstance(dtype, dict):  # version 3 of the format
-        about = dtype.get("configuration") or {}
-        if "length_bytes" in about:
-            return max(_count([about["length_bytes"]]), 1)
-        dtype = about.get("fields", dtype.get("name"))
+        configuration = dtype.get("configuration") or {}
+        if "length_bytes" in configuration:
+            return max(_count([configuration["length_bytes"]]), 1)
+        dtype = configuration.get("fields", dtype.get("name"))
     if isinstance(dtype, list):  # fields of a record: name, type and perhaps shape
         return sum(item_size(kind) * _count(*shape or [()]) for _, kind, *shape in dtype)
     if bits := re.fullmatch(r"r(\d+)", str(dtype)):
@@ -56,7 +56,7 @@ def item_size(dtype: Any) -> int:
 
 
 def unpacked_size(content: Any, codecs: list[Any], n_inner: int, most: int) -> int:
-    """Bytes to which a chunk unpacks; for streams without a header, counting stops above `most`.
+    """Decompressed size of a chunk in bytes; for streams without a header, counting stops above `most`.
 
     `n_inner` is the number of inner chunks if the chunk is a shard.
     """
@@ -65,7 +65,7 @@ def unpacked_size(content: Any, codecs: list[Any], n_inner: int, most: int) -> i
     *inner, outer = [name_of(codec) for codec in codecs] or [""]
     if any(name in _SIZES or name == _SHARDS for name in inner):
         raise ValueError(
-            f"its chunks are packed more than once, by {', '.join([*inner, outer])[:80]}."
+            f"its chunks are compressed more than once, by {', '.join([*inner, outer])[:80]}."
         )
     if outer == _SHARDS:
         return _size_of_shard(content, codecs[-1]["configuration"], n_inner, most)
@@ -87,13 +87,13 @@ def _size_of_shard(content: Any, about: dict[str, Any], n_inner: int, most: int)
 
 
 def _size_of_blosc(content: Any, most: int) -> int:
-    """Size of a chunk packed by Blosc, in the second four bytes."""
+    """Decompressed size of a Blosc chunk, from its second four bytes."""
     del most
     return int.from_bytes(content[4:8], "little")
 
 
 def _size_of_lz4(content: Any, most: int) -> int:
-    """Size of a chunk packed by LZ4, in the first four bytes."""
+    """Decompressed size of an LZ4 chunk, from its first four bytes."""
     del most
     return int.from_bytes(content[:4], "little")
 
@@ -104,7 +104,7 @@ def _size_of_zstandard(content: Any, most: int) -> int:
     at = size = 0
     while at < len(content):
         magic = _integer(content, at, 4)
-        if magic & ~15 == 0x184D2A50:  # a frame to be skipped
+        if magic & ~15 == 0x184D2A50:  # a skippable frame
             at += 8 + _integer(content, at + 4, 4)
             continue
         if magic != 0xFD2FB528:
@@ -121,12 +121,12 @@ def _size_of_zstandard(content: Any, most: int) -> int:
 
 
 def _after_blocks(content: Any, at: int) -> tuple[int, int]:
-    """End of the blocks of a frame, and the maximum number of bytes to which they unpack."""
+    """End of the blocks of a frame, and the maximum number of bytes to which they decompress."""
     size, last = 0, False
     while not last:
         head = _integer(content, at, 3)
         last, kind, length = bool(head & 1), head >> 1 & 3, head >> 3
-        size += _BLOCK if kind == 2 else length  # others are raw, or one repeated byte
+        size += _BLOCK if kind == 2 else length  # compressed; otherwise raw, or one repeated byte
         at += 3 + (1 if kind == 1 else length)
     return at, size
 
@@ -138,12 +138,12 @@ def _integer(content: Any, at: int, width: int) -> int:
 
 
 def _size_of_stream(opened: Callable[[Any], Any]) -> Callable[[Any, int], int]:
-    """Function that unpacks a stream piece by piece and counts its bytes."""
+    """Function that decompresses a stream piece by piece and counts its bytes."""
 
     def size_of(content: Any, most: int) -> int:
         size = 0
         with opened(io.BytesIO(content[:])) as stream:
-            while size <= most and (piece := stream.read(_AT_ONCE)):
+            while size <= most and (piece := stream.read(_BYTES_AT_ONCE)):
                 size += len(piece)
         return size
 
@@ -151,10 +151,10 @@ def _size_of_stream(opened: Callable[[Any], Any]) -> Callable[[Any, int], int]:
 
 
 def inflated_size(content: Any, most: int) -> int:
-    """Bytes to which a chunk packed by zlib unpacks; counting stops above `most`."""
+    """Decompressed size of a zlib chunk in bytes; counting stops above `most`."""
     decoder, size, rest = zlib.decompressobj(), 0, content[:]
     while rest and size <= most and not decoder.eof:
-        size += len(decoder.decompress(rest, _AT_ONCE))
+        size += len(decoder.decompress(rest, _BYTES_AT_ONCE))
         rest = decoder.unconsumed_tail
     return size
 

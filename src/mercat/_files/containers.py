@@ -1,7 +1,7 @@
 """Checks of HDF5 files and zarr folders before they are read.
 
-Both can declare data that they do not store, and refer to other files; zarr can name codecs that run code.
-`check_hdf5` and `check_zarr` raise ValueError for all of these.
+Both can declare more data than they store, and refer to other files; zarr can name codecs that run code.
+`check_hdf5` and `check_zarr` raise ValueError in these cases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .untrusted import (
 )
 
 # Codecs that neither run code nor enlarge the data, unlike zarr's "pickle" and "astype", and compressors
-# whose unpacked chunks `unpacked_size` measures.
+# whose decompressed size `unpacked_size` computes.
 CODECS = {
     "adler32", "blosc", "bool", "bytes", "bz2", "crc32", "crc32c", "endian", "fletcher32", "gzip",
     "jenkins_lookup3", "lz4", "sharding_indexed", "shuffle", "transpose", "vlen-array", "vlen-bytes",
@@ -33,22 +33,24 @@ CODECS = {
 _METADATA = ("zarr.json", ".zarray", ".zmetadata", ".zgroup", ".zattrs")
 # HDF5 filters that do not compress.
 _SHUFFLE, _CHECKSUM = 2, 3
-_ZLIB, _ZLIB_PACKS = 1, 1032  # filter number, and largest compression ratio
+_ZLIB, _ZLIB_RATIO = 1, 1032  # filter number, and largest compression ratio
 
 
 def check_hdf5(path: Path) -> None:
     """Raise if an HDF5 file declares too much data, refers to other files, or has unexpected types."""
     import h5py
 
-    claims: list[int] = []
-    linked: set[Any] = set()
+    declared_sizes: list[int] = []  # of the datasets, in bytes
+    addresses: set[Any] = set()  # of the objects seen so far
 
-    def wrong_link(name: bytes, about: Any) -> str | None:
-        if about.type == h5py.h5l.TYPE_HARD and about.u not in linked:
-            linked.add(about.u)
+    def link_error(name: bytes, link: Any) -> str | None:
+        if link.type == h5py.h5l.TYPE_HARD and link.u not in addresses:
+            addresses.add(link.u)
             return None
-        what = "file" if about.type == h5py.h5l.TYPE_EXTERNAL else "part of itself"
-        return f"{path} points to another {what}, at {name.decode(errors='replace')}."
+        place = name.decode(errors="replace")
+        if link.type == h5py.h5l.TYPE_EXTERNAL:
+            return f"{path} contains a link to another file, at {place}."
+        return f"{path} contains an internal link, at {place}."
 
     def check_item(name: str, item: Any) -> None:
         for k in range(h5py.h5a.get_num_attrs(item.id)):
@@ -56,56 +58,58 @@ def check_hdf5(path: Path) -> None:
         check_integers(f"{path}: the shape of {name}", item.attrs.get("shape", ()))
         if isinstance(item, h5py.Dataset):
             if item.external or item.is_virtual:
-                raise ValueError(f"{path} takes its values from another file, at {name}.")
+                raise ValueError(f"{path} stores values in another file, at {name}.")
             _check_kind(path, name, item.id.get_type())
             shape = item.shape or ()
-            claims.append(whole_chunks(shape, item.chunks or shape) * item.dtype.itemsize)
+            n_values = whole_chunks(shape, item.chunks or shape)
+            declared_sizes.append(n_values * item.dtype.itemsize)
             _check_filters(path, name, item)
 
     with reading(path, "a valid HDF5 file"):
         _check_heaps(path)
     with reading(path, "a valid HDF5 file"), h5py.File(path, "r") as file:
-        linked.add(h5py.h5o.get_info(file.id).addr)
-        if fault := file.id.links.visit(wrong_link, info=True):
-            raise ValueError(fault)
+        addresses.add(h5py.h5o.get_info(file.id).addr)
+        if error := file.id.links.visit(link_error, info=True):
+            raise ValueError(error)
         check_item("/", file)
         file.visititems(check_item)
-        check_claim(path, sum(claims))
+        check_claim(path, sum(declared_sizes))
 
 
 def _check_filters(path: Path, name: str, item: Any) -> None:
-    """Raise if the chunks of a dataset are packed more than once or, by zlib, unpack to too much data.
+    """Raise if the chunks of a dataset are compressed more than once, or too strongly by zlib.
 
-    zlib packs at most 1032-fold, so only chunks that make up a large part of the file can unpack to too much.
-    lzf packs at most 88-fold, and the other filters of HDF5 unpack to the declared sizes, which are checked.
+    The compression ratio of zlib is at most 1032, so only chunks that make up a large part of the file can
+    decompress to too much data. That of lzf is at most 88, and the other filters of HDF5 decompress to the
+    declared sizes, which are checked.
     """
     plist = item.id.get_create_plist()
     filters = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
-    packing = [number for number in filters if number not in (_SHUFFLE, _CHECKSUM)]
-    if len(packing) > 1:
-        raise ValueError(f"{path} is packed more than once, at {name}.")
-    most = allowance(path)
-    if packing != [_ZLIB] or _ZLIB_PACKS * item.id.get_storage_size() <= most:
+    compressors = [number for number in filters if number not in (_SHUFFLE, _CHECKSUM)]
+    if len(compressors) > 1:
+        raise ValueError(f"{path} contains data that are compressed more than once, at {name}.")
+    max_size = allowance(path)
+    if compressors != [_ZLIB] or _ZLIB_RATIO * item.id.get_storage_size() <= max_size:
         return
-    large: list[Any] = []
+    large_chunks: list[Any] = []
 
     def collect(chunk: Any) -> None:
-        if _ZLIB_PACKS * chunk.size > most:
-            large.append(chunk.chunk_offset)
+        if _ZLIB_RATIO * chunk.size > max_size:
+            large_chunks.append(chunk.chunk_offset)
 
     if hasattr(item.id, "chunk_iter"):  # requires HDF5 1.12.3 or later
         item.id.chunk_iter(collect)
-    for offset in large:
+    for offset in large_chunks:
         mask, content = item.id.read_direct_chunk(offset)
-        if not mask and inflated_size(content, most) > most:
+        if not mask and inflated_size(content, max_size) > max_size:
             raise ValueError(expansion_message(path))
 
 
 def _check_heaps(path: Path) -> None:
-    """Raise if a heap of strings is broken, which sends HDF5 into an infinite loop.
+    """Raise if a heap of strings is corrupt, which sends HDF5 into an infinite loop.
 
-    A heap starts with GCOL, a version and its size; then come strings, each with a number, a count and its
-    size, up to number 0, the free space.
+    A heap starts with GCOL, a version and its size, followed by strings, each with its number, a reference
+    count and its size. The number 0 marks the free space at the end.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         start = content.find(b"GCOL\x01\0\0\0")
@@ -141,54 +145,54 @@ class _Layout(NamedTuple):
     """How an array of a zarr folder is stored."""
 
     n_bytes: int  # in whole chunks
-    codecs: list[Any]  # in the order of packing
-    n_inner: int  # inner chunks per chunk, if it is a shard
+    codecs: list[Any]  # in the order of encoding
+    n_inner: int  # number of inner chunks of a shard, else 0
 
 
 def check_zarr(path: Path) -> None:
-    """Raise if a zarr folder declares or packs too much data, contains links, or names unknown codecs."""
+    """Raise if a zarr folder declares or contains too much data, contains links, or names unknown codecs."""
     layouts: dict[Path, list[_Layout]] = {}
     chunks = []
     with reading(path, "a valid zarr store", folder=True):
         for part in path.rglob("*"):
             if part.is_symlink():
-                raise ValueError(f"{path} points to another file, at {part.relative_to(path)}.")
+                raise ValueError(f"{path} contains a symbolic link, at {part.relative_to(path)}.")
             check_file(part, folder=True)
             if part.name in _METADATA and part.is_file():
-                about = json.loads(part.read_bytes())
-                _check_metadata(path, about)
-                for place, node in _nodes(part, about):
-                    if ".." in place.relative_to(path).parts:
-                        raise ValueError(f"{path} points to another file, at {place}.")
-                    layouts.setdefault(place, []).extend(_layouts(node))
+                metadata = json.loads(part.read_bytes())
+                _check_metadata(path, metadata)
+                for folder, node in _nodes(part, metadata):
+                    if ".." in folder.relative_to(path).parts:
+                        raise ValueError(f"{path} refers to a folder outside of it, {folder}.")
+                    layouts.setdefault(folder, []).extend(_layouts(node))
             elif part.is_file():
                 chunks.append(part)
-        check_claim(
-            path, sum(max(each.n_bytes for each in found) for found in layouts.values() if found)
-        )
+        sizes = (max(layout.n_bytes for layout in group) for group in layouts.values() if group)
+        check_claim(path, sum(sizes))
         _check_unpacked(path, chunks, layouts)
 
 
 def _check_unpacked(path: Path, chunks: list[Path], layouts: dict[Path, list[_Layout]]) -> None:
-    """Raise if the chunks unpack to too much data."""
-    most, size = allowance(path), 0
+    """Raise if the chunks decompress to too much data."""
+    max_size, size = allowance(path), 0
     for part in chunks:
-        found = [layout for place in part.parents for layout in layouts.get(place, ())]
-        if found and part.stat().st_size:
+        candidates = [layout for folder in part.parents for layout in layouts.get(folder, ())]
+        if candidates and part.stat().st_size:
             with (
                 part.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
             ):
                 size += max(
-                    unpacked_size(content, each.codecs, each.n_inner, most) for each in found
+                    unpacked_size(content, layout.codecs, layout.n_inner, max_size)
+                    for layout in candidates
                 )
-            if size > most:
+            if size > max_size:
                 raise ValueError(expansion_message(path))
 
 
-def _check_metadata(path: Path, about: Any) -> None:
+def _check_metadata(path: Path, metadata: Any) -> None:
     """Raise if metadata contain an unknown codec or a fractional shape at any depth."""
-    for node in _dictionaries(about):
+    for node in _dictionaries(metadata):
         if isinstance(node.get("shape"), list):
             check_integers(f"{path}: a shape", node["shape"])
         for key in ("filters", "compressor", "codecs", "index_codecs"):
@@ -196,7 +200,7 @@ def _check_metadata(path: Path, about: Any) -> None:
             for codec in codecs if isinstance(codecs, list) else [codecs]:
                 if codec is not None and name_of(codec) not in CODECS:
                     raise ValueError(
-                        f"{path} needs the decoder {name_of(codec)[:40]!r}, which is not trusted."
+                        f"{path} needs the codec {name_of(codec)[:40]!r}, which is not supported."
                     )
 
 
@@ -209,19 +213,19 @@ def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
             yield from _dictionaries(entry)
 
 
-def _nodes(file: Path, about: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _nodes(file: Path, metadata: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Folders of arrays and groups with their metadata, from a file that may describe several of them."""
     if file.name == ".zmetadata":
-        for key, node in about["metadata"].items():
+        for key, node in metadata["metadata"].items():
             yield (file.parent / key).parent, node
     else:
-        yield from _nodes_below(file.parent, about)
+        yield from _nodes_below(file.parent, metadata)
 
 
-def _nodes_below(place: Path, about: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    yield place, about
-    for key, node in ((about.get("consolidated_metadata") or {}).get("metadata") or {}).items():
-        yield from _nodes_below(place / key, node)
+def _nodes_below(folder: Path, node: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    yield folder, node
+    for key, child in ((node.get("consolidated_metadata") or {}).get("metadata") or {}).items():
+        yield from _nodes_below(folder / key, child)
 
 
 def _layouts(node: dict[str, Any]) -> Iterator[_Layout]:

@@ -22,7 +22,7 @@ class Arrays:
         self._names: dict[int, str] = {}
 
     def encode(self, value: Any, name: str) -> Any:
-        """`value` as JSON; values of types that JSON lacks become dictionaries with one key."""
+        """Encode a value as JSON; values of types that JSON lacks become dictionaries with one key."""
         if value is None or isinstance(value, bool | str):
             return value
         if isinstance(value, np.bool):
@@ -91,7 +91,7 @@ def _upgraded(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Decode JSON written by `Arrays.encode`; raises ValueError for anything else."""
+    """Decode JSON written by `Arrays.encode`; raise ValueError for anything else."""
     if isinstance(value, list):
         return [decode(v, arrays) for v in value]
     if not isinstance(value, dict):
@@ -115,7 +115,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return tuple(decode(content, arrays))
     if kind in TUPLES and isinstance(content, dict):
         content = _upgraded(kind, content)
-        later = set(TUPLES[kind]._field_defaults)  # fields that older files do not have
-        check_names(kind, set(content) | later, set(TUPLES[kind]._fields))
+        optional = set(TUPLES[kind]._field_defaults)  # fields that older files may lack
+        check_names(kind, set(content) | optional, set(TUPLES[kind]._fields))
         return TUPLES[kind](**{k: decode(v, arrays) for k, v in content.items()})
     raise ValueError(f"its header has the unknown entry {kind!r}: {str(content)[:60]!r}.")

@@ -4,7 +4,7 @@ A model file is a zip archive like NumPy's .npz: `model.json` describes the mode
 file. Nothing is compressed, so no part can be larger than the file. Loading checks sizes before it allocates
 memory, and the type, shape and values of each array before it creates a model: see `_files/schema.py`.
 
-Results that are bit-identical on any machine are recomputed on loading; sums over points are stored, since
+Quantities that are bit-identical on any machine are recomputed on loading. Sums over points are stored, since
 another machine may add in a different order.
 """
 
@@ -34,8 +34,8 @@ from .untrusted import read_array, reading, short
 VERSION = 1
 _FORMAT = "mercat model"
 HEADER = "model.json"
-_MOST_MEMBERS = 1000
-_ADDED = {"n_detail": None}  # parameters that older files lack
+_MAX_MEMBERS = 1000
+_ADDED_PARAMETERS = {"n_detail": None}  # which older files lack, and their values
 _OUTPUT = "_sklearn_output_config"  # scikit-learn's attribute for `set_output`
 _OUTPUTS = ("default", "pandas", "polars")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
@@ -187,12 +187,12 @@ def _read_archive(
     names = [member.filename for member in members]
     if HEADER not in names:
         raise ValueError(f"it has no {HEADER}.")
-    if len(members) > _MOST_MEMBERS or len(set(names)) < len(names):
-        raise ValueError(f"it must have at most {_MOST_MEMBERS} parts with distinct names.")
+    if len(members) > _MAX_MEMBERS or len(set(names)) < len(names):
+        raise ValueError(f"it must have at most {_MAX_MEMBERS} parts with distinct names.")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError("it has compressed parts, which models never have.")
     if sum(member.file_size for member in members) > file_size:
-        raise ValueError("its parts claim to be larger than the file.")
+        raise ValueError("its parts are declared larger than the file.")
     header = json.loads(archive.read(HEADER).decode("utf-8"))
     _check_version(header)
     return header, {name: _read_array(archive, name) for name in names if name != HEADER}
@@ -228,7 +228,7 @@ def _restore(
     for part in (parameters, state, notes):
         if not isinstance(part, dict):
             raise ValueError("its header is malformed.")
-    parameters = _ADDED | parameters
+    parameters = _ADDED_PARAMETERS | parameters
     check_names("the parameters", set(parameters), set(Mercat().get_params()))
     model = Mercat(**parameters)
     check_parameters(model)

@@ -31,7 +31,7 @@ from .._solve.status import Status
 
 
 class Shape(NamedTuple):
-    """Rule for an array; a letter in `sizes` means the same number in all rules."""
+    """Rule for an array: its sizes along the axes; a letter means the same number in all rules."""
 
     sizes: str
     kind: str = "f"
@@ -199,7 +199,7 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
         expected = int(letter) if letter.isdigit() else sizes.setdefault(letter, size)
         if size != expected:
             raise ValueError(
-                f"{name} has the shape {array.shape}, of which {size} must be {expected}."
+                f"{name} has the shape {array.shape}, in which {size} must be {expected}."
             )
     if rule.kind == "f" and not rule.missing and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity.")
@@ -209,39 +209,39 @@ def _check_array(name: str, array: Any, rule: Shape, sizes: dict[str, int]) -> N
 
 def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int]) -> None:
     """Check relations between fields."""
-    spectral = state["_placer"].spectral
+    reducer = state["_placer"].spectral
     n, d = sizes["n"], sizes.get("d", sizes.get("w", 0))
     r, n_compared = sizes.get("r", d), sizes.get("L", 1)
     if state["n_features_in_"] != d:
         raise ValueError(f"n_features_in_ must be {d}, got {state['n_features_in_']}.")
-    distances = isinstance(spectral, DistanceReducer | MetricReducer)
-    if isinstance(spectral, DistanceReducer) != (model.metric == "precomputed"):
-        raise ValueError(f"its metric {model.metric!r} does not go with its components.")
-    if not isinstance(spectral, DistanceReducer) and spectral.metric != model.metric:
-        raise ValueError(f"it has two metrics, {model.metric!r} and {spectral.metric!r}.")
-    if isinstance(spectral, ComponentReducer) and spectral.components is None and r != d:
+    distances = isinstance(reducer, DistanceReducer | MetricReducer)
+    if isinstance(reducer, DistanceReducer) != (model.metric == "precomputed"):
+        raise ValueError(f"its metric {model.metric!r} does not match its components.")
+    if not isinstance(reducer, DistanceReducer) and reducer.metric != model.metric:
+        raise ValueError(f"it has two metrics, {model.metric!r} and {reducer.metric!r}.")
+    if isinstance(reducer, ComponentReducer) and reducer.components is None and r != d:
         raise ValueError(f"its landmarks must have {d} columns, got {r}.")
-    kept = r if distances or spectral.components is not None else 0
+    kept = r if distances or reducer.components is not None else 0
     if sizes["v"] != kept:
         raise ValueError(f"explained_variance_ must be of {kept} components, got {sizes['v']}.")
     if sizes["h"] != state["n_iter_"]:
         raise ValueError(
             f"history_ must have n_iter_ entries, {state['n_iter_']}, got {sizes['h']}."
         )
-    if not spectral.unit > 0:
-        raise ValueError(f"its unit of length must be positive, got {spectral.unit}.")
+    if not reducer.unit > 0:
+        raise ValueError(f"its unit of length must be positive, got {reducer.unit}.")
     rows = state["landmarks_"]
     if not 1 <= n_compared <= len(rows) or rows.min() < 0 or rows.max() >= n:
         raise ValueError(f"landmarks_ must be rows of the {n} points.")
-    around = state["_placer"].against
-    if isinstance(around, DetailPlacer):
-        if not 1 <= around.k <= sizes["N"] <= n:
+    placer = state["_placer"].against
+    if isinstance(placer, DetailPlacer):
+        if not 1 <= placer.k <= sizes["N"] <= n:
             raise ValueError(
-                f"its number of neighbours must be in 1..{sizes['N']}, at most {n}, got {around.k}."
+                f"its number of neighbours must be in 1..{sizes['N']}, at most {n}, got {placer.k}."
             )
-        if not around.field.fits():
+        if not placer.field.fits():
             raise ValueError("its field does not have the size of its grid.")
-    for term in getattr(around, "terms", ()):
+    for term in getattr(placer, "terms", ()):
         scale = getattr(term, "scale", None)
         if scale and not (scale.deviation > 0 and np.diff(scale[:2], prepend=0).min() >= 0):
             raise ValueError("its scale of distances must increase from 0.")

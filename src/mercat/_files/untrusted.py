@@ -1,8 +1,8 @@
 """Read untrusted files: declared sizes are checked first, and no code is run.
 
 Memory is bounded in proportion to the size of the file. Compressed and sparse files can declare any size: a
-file is refused if it declares more than `_EXPANSION` times its size and more than `_FREE` bytes. Errors are
-ValueErrors that start with the path of the file.
+file is refused if it declares more than `_MAX_EXPANSION` times its size and more than `_FREE` bytes. Errors
+are ValueErrors that start with the path of the file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ import numpy as np
 
 from .._data.text import printable
 
-_EXPANSION = 200  # real tables are compressed 2- to 50-fold, attacks 1000-fold
+_MAX_EXPANSION = (
+    200  # compression ratios of real tables are 2 to 50, those of attacks are about 1000
+)
 _FREE = 1 << 26  # bytes to which any file may expand
-_MOST_MEMBERS = 10_000
-_BYTES_PER_SIDE = 400  # needed per row or column of a sparse matrix, for a map of 50 components
+_MAX_MEMBERS = 10_000
+# Memory that a fit needs per row or column of a sparse matrix: 50 components in double precision.
+_BYTES_PER_SIDE = 400
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -49,7 +52,7 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
         kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
-    # Files there may declare any size, and reading them may block.
+    # Files in these folders may declare any size, and reading them may block.
     of_kernel = os.path.realpath(path).startswith(("/proc/", "/sys/"))
     return "a part of the kernel" if kind == "a file" and of_kernel else kind
 
@@ -90,7 +93,7 @@ def reading(
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
     except MemoryError as error:
         wanted = getattr(error, "_total_size", 0)  # by an array of NumPy
-        if os.path.isfile(path) and wanted > max(_FREE, _EXPANSION * os.path.getsize(path)):
+        if os.path.isfile(path) and wanted > max(_FREE, _MAX_EXPANSION * os.path.getsize(path)):
             raise ValueError(f"{path} is not {what}: {short(error)}") from error
         raise
     except OSError as error:
@@ -114,25 +117,27 @@ def short(error: Exception) -> str:
 
 def allowance(*paths: str | os.PathLike[str]) -> int:
     """Maximum number of bytes to which files or folders may expand."""
-    places = [Path(path) for path in paths]
-    files = [
-        part for place in places for part in ([place] if place.is_file() else place.rglob("*"))
-    ]
-    return max(_FREE, _EXPANSION * sum(part.stat().st_size for part in files if part.is_file()))
+    roots = [Path(path) for path in paths]
+    files = [file for root in roots for file in ([root] if root.is_file() else root.rglob("*"))]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return max(_FREE, _MAX_EXPANSION * size)
 
 
 def check_claim(path: str | os.PathLike[str], n_bytes: int, what: str = "") -> None:
     """Raise if a file declares far more data than its size."""
     if n_bytes > allowance(path):
         raise ValueError(
-            f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {_EXPANSION} times the size "
-            "of the file. If you trust it, save it uncompressed, or in another format."
+            f"{path}{what and f', {what}'} claims {n_bytes:,} bytes, more than {_MAX_EXPANSION} times the "
+            "size of the file. If you trust it, save it uncompressed, or in another format."
         )
 
 
 def expansion_message(path: str | os.PathLike[str]) -> str:
     """Message about a file whose compressed content is far larger than the file."""
-    return f"{path} unpacks to more than {_EXPANSION} times its size. If you trust it, save it uncompressed."
+    return (
+        f"{path} decompresses to more than {_MAX_EXPANSION} times its size. If you trust it, save it "
+        "uncompressed."
+    )
 
 
 # ------------------------------------------------------------------ gzip
@@ -142,7 +147,7 @@ class _Unpacked(io.RawIOBase):
     """Decompress a gzip file, up to the allowed size."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._stream, self._most = path, gzip.GzipFile(path), allowance(path)
+        self._path, self._stream, self._max_size = path, gzip.GzipFile(path), allowance(path)
 
     def readable(self) -> bool:
         return True
@@ -150,7 +155,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         content = self._stream.read1(len(buffer))
         buffer[: len(content)] = content
-        if self._stream.tell() > self._most:
+        if self._stream.tell() > self._max_size:
             raise ValueError(expansion_message(self._path))
         return len(content)
 
@@ -179,8 +184,8 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays of an .npz file."""
     with reading(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        if len(members) > _MOST_MEMBERS:
-            raise ValueError(f"{path} has {len(members):,} parts, more than {_MOST_MEMBERS:,}.")
+        if len(members) > _MAX_MEMBERS:
+            raise ValueError(f"{path} has {len(members):,} parts, more than {_MAX_MEMBERS:,}.")
         check_claim(path, sum(member.file_size for member in members))
         arrays: dict[str, np.ndarray] = {}
         for member in members:
@@ -230,8 +235,8 @@ def _brief(shape: tuple[int, ...]) -> str:
 
 
 def _read_into(flat: np.ndarray, stream: Any, where: str) -> None:
-    content: Any = flat.view(np.uint8) if flat.size else b""
-    rest = memoryview(content)
+    buffer: Any = flat.view(np.uint8) if flat.size else b""
+    rest = memoryview(buffer)
     while len(rest):
         content = stream.read(min(len(rest), 1 << 20))
         if not content:
@@ -248,7 +253,7 @@ def _check_text(flat: np.ndarray, where: str) -> None:
 
 
 def check_integers(where: str, values: Any) -> None:
-    """Raise unless all values are integers: SciPy truncates fractional indices and sizes."""
+    """Raise unless all values are integers, since SciPy would truncate fractional indices and sizes."""
     values = np.asarray(values)
     if values.size and values.dtype.kind not in "iu":
         flat = values.ravel()

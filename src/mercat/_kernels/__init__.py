@@ -14,7 +14,7 @@ In C, inverse distances in the data, 0 for points that coincide, are called `nea
 
 from ._library import LANES, aligned_zeros, available, describe, switched, take
 from .affinities import MOST_EDGES, longest_steps
-from .angles import bearings, data_moments, inverse_distances, moments, turning_forces
+from .angles import apex_gradient, bearings, data_moments, inverse_distances, moments
 from .descent import Anchors, anchors_of, attraction, far_forces, move, settle
 from .distances import arc_residuals, half_ranks
 from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
@@ -31,6 +31,7 @@ __all__ = [
     "Landmarks",
     "aligned_zeros",
     "anchors_of",
+    "apex_gradient",
     "apices_of",
     "arc_residuals",
     "attraction",
@@ -59,5 +60,4 @@ __all__ = [
     "smallest",
     "switched",
     "take",
-    "turning_forces",
 ]

@@ -73,9 +73,9 @@ KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs
     }
 }
 
-/* Forces from the component of `direction_gradient` that turns directions, given the products of M with the legs (2 x b
-   x m): on the apices (b x 3), and on the legs by coordinates (3 x m), which are added to `to_legs`. */
-KERNEL_OF(turning_forces)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *inverse_distance,
+/* `apex_gradient`, given the products of M with the differences between legs and apices (2 x b x m): at the apices
+   (b x 3), and at the legs by coordinates (3 x m), which is added to `to_legs`. */
+KERNEL_OF(apex_gradient)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *inverse_distance,
                           const REAL *B, const REAL *inverse_sine, const REAL *frame, const REAL *S, const REAL *S12,
                           const REAL *t, const REAL *products, double alpha, double beta, REAL *to_apices, REAL *to_legs)
 {

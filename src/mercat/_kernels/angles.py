@@ -55,7 +55,7 @@ def _stride(array: np.ndarray) -> int:
     return array.shape[1] if array.ndim == 2 else 0
 
 
-def turning_forces(
+def apex_gradient(
     Y_apex: np.ndarray,
     Y_legs: np.ndarray,
     inverse_distance: np.ndarray,
@@ -64,7 +64,7 @@ def turning_forces(
     products: np.ndarray,
     line: tuple[float, float],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `_math.angles.apex_gradient`: forces on the apices (b x 3) and on the legs (m x 3).
+    """See `_math.angles.apex_gradient`: gradients at the apices (b x 3) and at the legs (m x 3).
 
     `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` (2 x b x m) are those of M
     with the differences between legs and apices in the data.
@@ -74,7 +74,7 @@ def turning_forces(
     to_apices, to_legs = np.empty((b, 3), dtype=dtype), np.zeros((3, m), dtype=dtype)
     arrays = (exactly(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
     run(
-        f"turning_forces_{dtype}",
+        f"apex_gradient_{dtype}",
         b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), *arrays,
         float(line[0]), float(line[1]), to_apices, to_legs,
     )  # fmt: skip

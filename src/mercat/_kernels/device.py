@@ -6,7 +6,7 @@ variable MERCAT_TRITON is 0, and in tests:
     if device.take(Y):
         return device.attraction(...)
 
-Inverse distances in the data, 0 for points that coincide, are called `near`, as in the C kernels.
+`inv_d` are inverse distances in the data, 0 for points that coincide.
 
 Triton compiles a kernel once per type of GPU and keeps the result on disk (in TRITON_CACHE_DIR, by default
 ~/.triton/cache). `prepare` starts compiling all kernels of a fit in parallel, in the background.
@@ -26,7 +26,7 @@ _ROWS = 16  # points per program, for kernels with a tile of points and landmark
 _NUMBERS = 1024  # entries of a tile of points and all landmarks
 _BLOCK = 256  # points per program, for other kernels
 _MOST_LEGS = 128  # landmarks in one tile
-_ENERGIES = {"ROWS": 1, "num_warps": 1}  # a point is a warp: its sums need no barrier
+_ENERGIES = {"ROWS": 1, "num_warps": 1}  # one warp per point, so that sums need no barrier
 _PATHS = {"WIDTH": 32, "PART": 64, "num_warps": 1}  # edges of a row, and columns at a time
 _COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about the nodes of all
 _wanted = os.environ.get("MERCAT_TRITON", "1") != "0"
@@ -78,7 +78,7 @@ _DESCENT = {
     "angle_force": [("pppppnppnfffppp", {"ROWS": 16, "LEGS": 64})],
     "arc_residuals": [("ppnpnfffppp", {"ROWS": 16, "LEGS": 64})],
 }
-_coming: dict[str, list[Future[None]]] = {}
+_compiling: dict[str, list[Future[None]]] = {}
 
 
 def prepare(device: Any, *, detail: bool) -> None:
@@ -86,12 +86,12 @@ def prepare(device: Any, *, detail: bool) -> None:
     if not _wanted or _interpreted or getattr(device, "type", "") != "cuda" or _kernels() is None:
         return
     wanted = {**_PLACING, **(_DESCENT if detail else {})}
-    wanted = {name: variants for name, variants in wanted.items() if name not in _coming}
+    wanted = {name: variants for name, variants in wanted.items() if name not in _compiling}
     if not wanted:
         return
     pool = ThreadPoolExecutor(8, thread_name_prefix="mercat-compile")
     for name, variants in wanted.items():
-        _coming[name] = [pool.submit(_compile, device, name, *variant) for variant in variants]
+        _compiling[name] = [pool.submit(_compile, device, name, *variant) for variant in variants]
     pool.shutdown(wait=False)
 
 
@@ -113,7 +113,7 @@ def _programs(n: int, size: int) -> tuple[int, ...]:
 def _run(kernel: str, grid: tuple[int, ...], device: Any, *arguments: Any, **sizes: Any) -> None:
     if not grid[0]:
         return
-    for future in _coming.get(kernel, ()):
+    for future in _compiling.get(kernel, ()):
         future.exception()  # wait; errors are raised by the call of the kernel
     if device.type == "cuda":
         import torch
@@ -135,7 +135,7 @@ def attraction(P: Any, Y: Any, bandwidth: float) -> Any:
     return force
 
 
-def takes_edges(width: int) -> bool:
+def edges_fit(width: int) -> bool:
     """Whether rows of this many edges fit into a tile."""
     return width <= 2 * _PATHS["WIDTH"]
 
@@ -199,7 +199,7 @@ def move(
     return moved, faster
 
 
-def takes_legs(m: int) -> bool:
+def legs_fit(m: int) -> bool:
     """Whether m landmarks fit into a tile."""
     return m <= _MOST_LEGS
 
@@ -227,21 +227,21 @@ def inverse_distances(
     """See `_math.angles.inverse_distances`, for legs (m x r) shared by all points."""
     X = X.contiguous()
     (n, r), m = X.shape, len(legs)
-    near = X.new_empty((n, m))
+    inv_d = X.new_empty((n, m))
     norms = squared_norms(X) if x_norms is None else x_norms, squared_norms(legs)
     _run(
         "inverse_distances", (*_programs(n, _ROWS), -(-m // 64)), X.device,
-        X, n, r, legs.T.contiguous(), m, X @ legs.T, *norms, trusted, negligible, near,
+        X, n, r, legs.T.contiguous(), m, X @ legs.T, *norms, trusted, negligible, inv_d,
         ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
-    return near
+    return inv_d
 
 
 class Linear(NamedTuple):
-    """Quantities of points X and landmarks that do not depend on positions; see `linear_parts`."""
+    """Quantities of points X and landmarks that do not depend on the positions of the points."""
 
     K: Any  # (2, n, L)
-    near: Any  # (n, m) inverse distances to the legs of an apex
+    inv_d: Any  # (n, m) inverse distances to the legs of an apex
     nearest: Any  # (n,) the smallest of all inverse distances
     products: Any  # (n, 3 L) of points with landmarks, and with both parts of P
     x_norms: Any  # (n,)
@@ -268,39 +268,39 @@ def linear_parts(
     return found
 
 
-def half_ranks(near: Any, quantiles: Any, ranks: Any, slope: float) -> Any:
+def half_ranks(inv_d: Any, quantiles: Any, ranks: Any, slope: float) -> Any:
     """See `_math.distances.HalfRanks.inverse`."""
-    near = near.contiguous()
-    found, size = near.new_empty(near.shape), near.numel()
+    inv_d = inv_d.contiguous()
+    found, size = inv_d.new_empty(inv_d.shape), inv_d.numel()
     _run(
-        "half_ranks", _programs(size, _BLOCK), near.device,
-        near, size, quantiles, ranks, slope, found, BLOCK=_BLOCK,
+        "half_ranks", _programs(size, _BLOCK), inv_d.device,
+        inv_d, size, quantiles, ranks, slope, found, BLOCK=_BLOCK,
     )  # fmt: skip
     return found
 
 
 def arc_residuals(
-    near: Any, Y: Any, others: Any, line: tuple[float, float], least_sine: float
+    inv_d: Any, Y: Any, others: Any, line: tuple[float, float], least_sine: float
 ) -> tuple[Any, Any, Any]:
     """See `_math.distances.DistanceTerm.residuals`."""
-    n, m = near.shape
+    n, m = inv_d.shape
     squares, gradient, sums = Y.new_empty(n), Y.new_empty((n, 3)), Y.new_empty((5, n))
     rows = _rows(m)
     _run(
         "arc_residuals", _programs(n, rows), Y.device,
-        near.contiguous(), Y.contiguous(), n, others.T.contiguous(), m,
+        inv_d.contiguous(), Y.contiguous(), n, others.T.contiguous(), m,
         *line, least_sine, squares, gradient, sums, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
     return squares, gradient, sums
 
 
-def weights(Y: Any, near: Any, others: Any, softening: float) -> Any:
+def weights(Y: Any, inv_d: Any, others: Any, softening: float) -> Any:
     """Directions from points at Y to others (m x 3), divided by distances in the data (2 x n x m)."""
-    n, m = near.shape
+    n, m = inv_d.shape
     found = Y.new_empty((2, n, m))
     _run(
         "weights", (*_programs(n, _ROWS), -(-m // 64)), Y.device,
-        Y.contiguous(), near.contiguous(), n, others.T.contiguous(), m, float(softening), found,
+        Y.contiguous(), inv_d.contiguous(), n, others.T.contiguous(), m, float(softening), found,
         ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
     return found
@@ -310,7 +310,7 @@ def angle_force(
     X: Any,
     x_norms: Any,
     Y: Any,
-    near: Any,
+    inv_d: Any,
     anchors: Any,
     frame: Any,
     offset: Any,
@@ -323,36 +323,36 @@ def angle_force(
     """
     import torch
 
-    (n, m), s, others = near.shape, anchors.sums, anchors.X
+    (n, m), s, others = inv_d.shape, anchors.sums, anchors.X
     legs = torch.cat([frame.mT.reshape(6, m), s.S, s.S12[None], s.t, offset.reshape(2, m)])
     products = X @ torch.cat([others, s.M[0], s.M[1]]).T
-    W = weights(Y, near, anchors.Y, anchors.softening)
+    W = weights(Y, inv_d, anchors.Y, anchors.softening)
     force, steepness, moments = Y.new_empty((n, 3)), Y.new_empty(n), Y.new_empty((3, n))
     rows = _rows(m)
     _run(
         "angle_force", _programs(n, rows), Y.device,
-        Y.contiguous(), near.contiguous(), products, W @ (others @ others.T), x_norms, n,
+        Y.contiguous(), inv_d.contiguous(), products, W @ (others @ others.T), x_norms, n,
         anchors.Y.T.contiguous(), legs, m, float(anchors.softening), *line,
         force, steepness, moments, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
     return force, steepness, moments
 
 
-def moments(X: Any, Y: Any, legs: Any, others: Any, near: Any, softening: float) -> Any:
+def moments(X: Any, Y: Any, legs: Any, others: Any, inv_d: Any, softening: float) -> Any:
     """See `_solve.placement.placed_moments`: sums (6 x n) of points at Y, over legs (m x r) at others."""
-    n, m = near.shape
+    n, m = inv_d.shape
     found = Y.new_empty((6, n))
     rows = _rows(m)
     _run(
         "moments", _programs(n, rows), Y.device,
-        Y.contiguous(), near, X @ legs.T, squared_norms(X), n, others.T.contiguous(),
+        Y.contiguous(), inv_d, X @ legs.T, squared_norms(X), n, others.T.contiguous(),
         legs @ legs.T, m, softening, found, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
     return found
 
 
 class Places(NamedTuple):
-    """Where points may start: positions (G x 3), and their energies as a leg (n x G), times `scale`."""
+    """Candidates for the start: positions (G x 3), and energies as a leg (n x G), not yet times `scale`."""
 
     Y: Any
     energies: Any
@@ -362,44 +362,44 @@ class Places(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of BFGS, see `_solve.bfgs`: their numbers and first lengths, and limits."""
+    """Settings of BFGS, see `_solve.bfgs`."""
 
-    first: tuple[int, float]
-    second: tuple[int, float]
-    longest: float
-    rounding: float
-    short: float
+    first: tuple[int, float]  # number of steps and length of the first one ...
+    second: tuple[int, float]  # ... and of further steps of points that have not converged
+    longest: float  # radians
+    rounding: float  # relative rounding error of an energy
+    short: float  # length of a step below which a point has converged, in radians
 
 
 def place(
-    linear: Linear, seen: Any, legs: Any, apex: tuple[Any, Any], settings: tuple[float, ...],
+    linear: Linear, scaled: Any, legs: Any, apex: tuple[Any, Any], settings: tuple[float, ...],
     start: Any, steps: Steps,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Positions (n x 3) of points, whether each has converged, energies (n), and gradients (n x 3).
 
     `legs` (9 x L) are frames, sigma and sigma12 of the landmarks, `apex` are data and positions of the legs
-    of an apex, `seen` (n x m) the inverse distances to them as the distance term sees them. `start` are
+    of an apex, `scaled` (n x m) the inverse distances to them on the scale of the distance term. `start` are
     `Places`, or positions (n x 3). See `_solve.bfgs.bfgs`.
     """
     import torch
 
-    (n, m), n_legs = linear.near.shape, legs.shape[1]
+    (n, m), n_legs = linear.inv_d.shape, legs.shape[1]
     X_legs, Y_legs = apex
-    gram, there = X_legs @ X_legs.T, Y_legs.T.contiguous()
-    constant = tuple(float(v) for v in settings)
+    gram, Y_legs_by_axis = X_legs @ X_legs.T, Y_legs.T.contiguous()
+    settings = tuple(float(v) for v in settings)
 
-    def energy(rows: Any, near: Any, Y: Any, as_leg: bool) -> tuple[Any, Any]:
+    def energy(rows: Any, inv_d: Any, Y: Any, as_leg: bool) -> tuple[Any, Any]:
         found, gradient = Y.new_empty(len(Y)), torch.empty_like(Y)
-        W = weights(Y, near, Y_legs, settings[0])
+        W = weights(Y, inv_d, Y_legs, settings[0])
         _run(
             "energy", _programs(len(Y), _ENERGIES["ROWS"]), Y.device,
-            rows, len(Y), n, Y, linear.K, legs, n_legs, there, linear.near, seen, linear.products,
-            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *constant, found, gradient,
+            rows, len(Y), n, Y, linear.K, legs, n_legs, Y_legs_by_axis, linear.inv_d, scaled, linear.products,
+            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *settings, found, gradient,
             **_ENERGIES, LEGS=128, APEX_LEGS=_tile(m),
         )  # fmt: skip
         return found, gradient
 
-    def descend(rows: Any, near: Any, Y: Any, number: int, first: float) -> tuple[Any, ...]:
+    def descend(rows: Any, inv_d: Any, Y: Any, number: int, first: float) -> tuple[Any, ...]:
         trial = torch.clone(Y, memory_format=torch.contiguous_format)
         gradient, state = torch.empty_like(trial), trial.new_empty((8, len(trial)))
         limits = first, steps.longest, steps.rounding, steps.short
@@ -407,7 +407,7 @@ def place(
         for step in range(1 + number):
             _run(
                 "bfgs", _programs(len(Y), 128), Y.device,
-                len(Y), step, number, *limits, trial, *energy(rows, near, trial, True),
+                len(Y), step, number, *limits, trial, *energy(rows, inv_d, trial, True),
                 Y, gradient, state, BLOCK=128,
             )  # fmt: skip
         return Y, state[7] > 0, state[0], gradient
@@ -421,14 +421,14 @@ def place(
             n, start.Y.T.contiguous(), size, start.energies, start.n_kept, start.cos_apart,
             *chosen, ROWS=4, PLACES=_tile(size),
         )  # fmt: skip
-        energies = [energy(rows, linear.near, start.Y[k], False)[0] for k in chosen[0].T]
+        energies = [energy(rows, linear.inv_d, start.Y[k], False)[0] for k in chosen[0].T]
         best = (torch.stack(energies, dim=1) + start.scale * chosen[1]).argmin(1, keepdim=True)
         start = start.Y[chosen[0].gather(1, best)[:, 0]]
-    found = descend(rows, linear.near, start, *steps.first)
+    found = descend(rows, linear.inv_d, start, *steps.first)
     if not steps.second[0]:
         return found
     Y, settled, E, gradient = found
     (rows,) = torch.nonzero(~settled, as_tuple=True)
-    more = descend(rows, linear.near[rows], Y[rows], *steps.second)
+    more = descend(rows, linear.inv_d[rows], Y[rows], *steps.second)
     Y[rows], E[rows], gradient[rows] = more[0], more[2], more[3]
     return Y, settled.index_copy(0, rows, more[1]), E, gradient

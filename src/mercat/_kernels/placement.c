@@ -16,7 +16,7 @@ struct landmarks {
     const float *candidates, *C;           /* positions and quadratic parts (4 x room), bearings at S landmarks (two) */
     float softening, alpha, beta, apex_weight;
     float pair_weight, line_p, line_q, least_sine; /* for distances to the legs of an apex */
-    float negligible, slope;                       /* see `rounding`, `half_ranks_of`; slope 0: distances as they are */
+    float negligible, slope;                       /* see `distance_tolerances`, `half_ranks_of`; slope 0: distances as they are */
 };
 
 struct point {

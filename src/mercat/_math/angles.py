@@ -35,10 +35,9 @@ class Legs(NamedTuple):
     """A block of b apices and m legs in data space, constant while Y moves.
 
     `X_apex` is b x r. `X_legs` has r + 1 columns, the last of them ones, so that one product gives a
-    weighted sum of legs and the sum of the weights; it is m x (r + 1) if the apices share their legs,
-    b x m x (r + 1) if each has its own. `inverse_distance` (b x m) is zero where two points coincide:
-    such a leg has no direction and is ignored. `mask` is 1 for the other legs, or None if there are no
-    ignored legs.
+    weighted sum of legs and the sum of the weights; it is m x (r + 1) if the apices share their legs, else
+    b x m x (r + 1). `inverse_distance` (b x m) is zero where two points coincide: such a leg has no
+    direction and is ignored. `mask` (b x m) is 0 for ignored legs and 1 for others; None if none are ignored.
     """
 
     X_apex: Array
@@ -78,30 +77,34 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
-_ROUNDED_BY = 4.0  # equal points may differ by this multiple of the machine epsilon
-LEAST_SOFTENING = 1e-14  # if all points of a map coincide
+# Points coincide if their distance is at most this many machine epsilons times the root of |x|^2 + |y|^2.
+_COINCIDENT_EPS = 4.0
+MIN_SOFTENING = 1e-14  # for maps whose points all coincide
 
 
-def _combine(weights: Array, P: Array) -> Array:
-    """Sum over legs (2 x b x c) of weights (2 x b x m) times points, shared (m x c) or own (b x m x c)."""
+def _weighted_sum(weights: Array, P: Array) -> Array:
+    """Weighted sums (2 x b x c) of points P with weights (2 x b x m).
+
+    P is m x c, or b x m x c if each apex has other points.
+    """
     return row_product(weights, P) if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
 
 
 def _dot(vectors: Array, P: Array) -> Array:
-    """Inner products (.. x b x m) of vectors (.. x b x c) and points, shared (m x c) or own (b x m x c)."""
+    """Inner products (.. x b x m) of vectors (.. x b x c) and points P, as in `_weighted_sum`."""
     return row_product(vectors, P.T) if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
 
 
 def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None) -> Array:
     """1 / |x_i - x_j| (b x m), zero where the points coincide or differ by no more than rounding.
 
-    Distances of shared legs come from inner products, one matrix product. Where these cancel (points much
-    closer to each other than to the origin), they are recomputed from the differences, or the products are
-    in double precision from the start. `squares` are the squared norms of the apices, for kernels on a
-    device.
+    Distances to shared legs are computed from inner products, by one matrix product. Where these cancel
+    (points much closer to each other than to the origin), distances are recomputed from the differences; on
+    a device, the products are computed in double precision instead. `squares` are the squared norms of the
+    apices, for kernels on a device.
     """
     xp = namespace(X_apex)
-    trusted, negligible = rounding(X_apex)
+    trusted, negligible = distance_tolerances(X_apex)
     if X_legs.ndim == 3:
         difference = X_legs - X_apex[:, None, :]
         squared = row_dot(difference, difference)
@@ -112,10 +115,10 @@ def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None
         return device_kernels.inverse_distances(X_apex, X_legs, trusted, negligible, squares)
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
-        _mend_near(squared, norms, X_apex, X_legs)
+        _recompute_cancelled(squared, norms, X_apex, X_legs)
     else:
-        # On a device, searching for near pairs is slow and double precision is fast; products of single
-        # precision numbers are exact in it.
+        # On a device, searching for near pairs is slow and double precision is fast; it represents the
+        # product of two single-precision numbers exactly.
         wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
         squared, norms = _squared_distances(*wide)
         squared = xp.astype(xp.where(squared <= negligible * norms, xp.inf, squared), X_apex.dtype)
@@ -140,29 +143,33 @@ def _squared_distances(X_apex: Array, X_legs: Array) -> tuple[Array, Array]:
     return squared, norms
 
 
-def rounding(X: Array) -> tuple[float, float]:
-    """Fractions of the norms: above the first, squared distances from inner products are accurate enough.
+def distance_tolerances(X: Array) -> tuple[float, float]:
+    """Bounds on squared distances as fractions of |x|^2 + |y|^2: `trusted` and `negligible`.
 
-    The relative error is about eps divided by this fraction. Up to the second, points are taken to coincide.
+    Above the first, squared distances from inner products are accurate enough: their relative error is about
+    the machine epsilon divided by this fraction. Up to the second, points are taken to coincide.
     """
     eps = float(namespace(X).finfo(X.dtype).eps)
-    return 3e-3 if eps > 1e-10 else 1e-8, (_ROUNDED_BY * eps) ** 2
+    return 3e-3 if eps > 1e-10 else 1e-8, (_COINCIDENT_EPS * eps) ** 2
 
 
-def _mend_near(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> None:
-    """Replace squared distances where inner products cancel; a negligible fraction of the norms becomes 0."""
-    xp, (trusted, negligible) = namespace(X_apex), rounding(X_apex)
+def _recompute_cancelled(squared: Array, norms: Array, X_apex: Array, X_legs: Array) -> None:
+    """Recompute squared distances from differences where inner products cancel; negligible ones become 0.
+
+    Changes `squared` and `norms` (b x m) in place.
+    """
+    xp, (trusted, negligible) = namespace(X_apex), distance_tolerances(X_apex)
     norms *= trusted
-    near = squared <= norms
-    rows, columns = xp.nonzero(near)
-    direct = [squared[near][:0]]
-    for some in blocks(rows.shape[0], 1 << 16):
-        i, j = rows[some], columns[some]
+    cancelled = squared <= norms
+    rows, columns = xp.nonzero(cancelled)
+    parts = [squared[cancelled][:0]]
+    for block in blocks(rows.shape[0], 1 << 16):
+        i, j = rows[block], columns[block]
         difference = xp.take(X_apex, i, axis=0) - xp.take(X_legs, j, axis=0)
-        direct.append(row_dot(difference, difference))
-    found = xp.concat(direct)
-    found[found <= norms[near] * (negligible / trusted)] = 0
-    squared[near] = found
+        parts.append(row_dot(difference, difference))
+    direct = xp.concat(parts)
+    direct[direct <= norms[cancelled] * (negligible / trusted)] = 0
+    squared[cancelled] = direct
 
 
 def legs_of(X_apex: Array, X_legs: Array) -> Legs:
@@ -171,13 +178,13 @@ def legs_of(X_apex: Array, X_legs: Array) -> Legs:
     inverse_distance = inverse_distances(X_apex, X_legs)
     present = inverse_distance != 0
     # On a device, checking costs more than a mask of ones.
-    all_there = on_host(present) and bool(xp.all(present))
-    mask = None if all_there else xp.astype(present, X_apex.dtype)
+    none_ignored = on_host(present) and bool(xp.all(present))
+    mask = None if none_ignored else xp.astype(present, X_apex.dtype)
     return legs_with_ones(X_apex, X_legs, inverse_distance)._replace(mask=mask)
 
 
 def legs_with_ones(X_apex: Array, X_legs: Array, inverse_distance: Array) -> Legs:
-    """`Legs` without ignored legs."""
+    """`Legs` without a mask."""
     xp = namespace(X_apex)
     with_ones = xp.concat([X_legs, xp.ones_like(X_legs[..., :1])], axis=-1)
     return Legs(X_apex, with_ones, xp.asarray(inverse_distance, copy=True), None)
@@ -188,9 +195,9 @@ def bearings(
 ) -> Bearings:
     r"""Directions from each apex to each leg along the sphere.
 
-    A direction jumps where two points meet. `softening` smooths the jump: the tangent is
+    A direction jumps where two points meet. `softening` smooths the jump: the direction is
     :math:`c / \sqrt{|c|^2 + \varepsilon}`, where c is the leg's position in the tangent plane, whose length
-    is the sine of the distance. The default is the machine epsilon, which bounds the gradient at coincident
+    is the sine of the arc. The default is the machine epsilon, which bounds the gradient at coincident
     and antipodal points and is negligible elsewhere.
     """
     if softening is None:
@@ -215,10 +222,9 @@ def inverse_length(B: Array, softening: float) -> Array:
 
 
 def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """Convert a gradient g (overwritten) with respect to directions B = c / length to that with respect to c.
+    """Gradient with respect to positions c in tangent planes, from g (overwritten), that to B = c / length.
 
-    The result is (g - B (B . g)) / length. Directions of length 1 are only turned; softened ones are also
-    lengthened or shortened.
+    The result is (g - B (B . g)) / length. It rotates directions, and changes the length of softened ones.
     """
     along, other = unstack(g * B)
     along += other
@@ -227,32 +233,32 @@ def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
     return g
 
 
-def pull_back_turning(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """The part of `pull_back` (g is overwritten) that turns directions; it differs only for softened ones.
+def pull_back_rotation(g: Array, B: Array, inverse_sine: Array) -> Array:
+    """The part of `pull_back` (g is overwritten) that rotates directions; it differs only for softened ones.
 
-    The rest shortens softened directions and draws points together. Following it ends at a higher loss.
+    The rest shortens softened directions, which draws points together, and leads to a higher loss.
     """
     swapped = namespace(B).flip(B, axis=0)
     g *= swapped
     other, across = unstack(g)
     across -= other
     across *= inverse_sine
-    pulls = swapped * across
-    pulls[0, ...] *= -1
-    return pulls
+    rotation = swapped * across
+    rotation[0, ...] *= -1
+    return rotation
 
 
-def rounded(Y: Array, fraction: float) -> float:
-    """Softening as a fraction of the squared spacing of the points Y.
+def softening_for(Y: Array, fraction: float) -> float:
+    """Softening of directions between points Y, as a fraction of their squared spacing.
 
-    It is proportional to the spacing, so that a map gains nothing by shrinking.
+    It shrinks with the map, so that a smaller map has no lower loss.
     """
-    return max(fraction * squared_spacing(Y), LEAST_SOFTENING)
+    return max(fraction * squared_spacing(Y), MIN_SOFTENING)
 
 
 def sum_of_legs(weights: Array, legs: Legs) -> Array:
     """Weighted sum of the differences between the legs and each apex in data space (2 x b x r)."""
-    weighted = _combine(weights, legs.X_legs)
+    weighted = _weighted_sum(weights, legs.X_legs)
     return weighted[..., :-1] - weighted[..., -1:] * legs.X_apex
 
 
@@ -280,8 +286,9 @@ def directions(
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, legs.X_legs):
         arguments = Y_apex, Y_legs, legs.mask, softening, legs.inverse_distance
-        *found, S, S12, t, weights = kernels.bearings(*arguments)
-        return Bearings(*found), ApexSums(sum_of_legs(weights, legs), S, S12, t)
+        B, inverse_sine, frame, S, S12, t, weights = kernels.bearings(*arguments)
+        sums = ApexSums(sum_of_legs(weights, legs), S, S12, t)
+        return Bearings(B, inverse_sine, frame), sums
     b = bearings(Y_apex, Y_legs, legs.mask, softening)
     return b, apex_sums(legs, b)
 
@@ -299,22 +306,22 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     # With a copy, a small product takes a quarter of the time of NumPy's symmetric product.
     gram = A_t @ A if r <= m else A @ xp.asarray(A_t, copy=True)
     total = xp.sum(A, axis=1)
-    valid = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
+    n_legs = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)  # not ignored
     return (
-        valid * (valid - 1),
-        row_dot(total, total) - valid,
-        xp.sum(gram * gram, axis=(1, 2)) - valid,
+        n_legs * (n_legs - 1),
+        row_dot(total, total) - n_legs,
+        xp.sum(gram * gram, axis=(1, 2)) - n_legs,
     )
 
 
 def map_moments(s: ApexSums) -> tuple[Array, Array, Array]:
     """Sums of b, b^2 and ab over ordered pairs of distinct legs, for each apex."""
     xp = namespace(s.t)
-    with_itself = xp.sum(s.S, axis=0)
+    equal_legs = xp.sum(s.S, axis=0)  # the pairs of a leg with itself, subtracted from each sum
     b = xp.sum(s.t * s.t, axis=0)
     bb = xp.sum(s.S * s.S, axis=0) + 2 * s.S12 * s.S12
     ab = xp.sum(row_dot(s.M, s.M), axis=0)
-    return b - with_itself, bb - with_itself, ab - with_itself
+    return b - equal_legs, bb - equal_legs, ab - equal_legs
 
 
 def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibration) -> Array:
@@ -335,45 +342,43 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
     return g
 
 
-def turning_pulls(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibration) -> Array:
-    """The part of the gradient with respect to the legs' positions (2 x b x m) that turns directions."""
-    return pull_back_turning(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+def gradient_at_legs(frame: Array, g: Array, *, shared: bool = True) -> Array:
+    """Gradient with respect to the legs in R^3, from g (2 x b x m), that in the tangent planes of the apices.
 
-
-def force_on_legs(frame: Array, pulls: Array, *, shared: bool = True) -> Array:
-    """Forces on the legs in space: m x 3 if the apices share them, b x m x 3 if each has its own."""
-    (U, V), (along_U, along_V) = unstack(frame), unstack(pulls)
+    The result is m x 3 if the apices share their legs, else b x m x 3.
+    """
+    (U, V), (along_U, along_V) = unstack(frame), unstack(g)
     if shared:
         return along_U.T @ U + along_V.T @ V
     return along_U[:, :, None] * U[:, None, :] + along_V[:, :, None] * V[:, None, :]
 
 
-def force_on_apices(frame: Array, pulls: Array, cosine: Array) -> Array:
-    """Forces on the apices (b x 3), given the cosines of their distances to the legs.
+def gradient_at_apices(frame: Array, g: Array, cosine: Array) -> Array:
+    """Gradient with respect to the apices (b x 3), from g as in `gradient_at_legs` and cosines of the arcs.
 
-    Moving an apex moves its tangent plane: relative to a leg at distance d, by -cos d times the move.
+    A step of an apex acts on the direction to a leg at arc d like -cos d times that step of the leg.
     """
-    (U, V), (along_U, along_V) = unstack(frame), unstack(row_dot(pulls, cosine))
+    (U, V), (along_U, along_V) = unstack(frame), unstack(row_dot(g, cosine))
     return -along_U[:, None] * U - along_V[:, None] * V
 
 
 def apex_gradient(
     legs: Legs, Y_apex: Array, Y_legs: Array, b: Bearings, s: ApexSums, calibration: Calibration
 ) -> tuple[Array, Array]:
-    """The part of the gradient of the summed squared residuals at a block of apices that turns directions.
+    """Gradient of the summed squared residuals at a block of apices, with `pull_back_rotation`.
 
-    Returns the gradient with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`), both
+    Returns the gradients with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`), both
     tangent to the sphere.
     """
     if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
         products, sums = products_with_legs(s.M, legs), (s.S, s.S12, s.t)
         inverse_distance = legs.inverse_distance
-        return kernels.turning_forces(
+        return kernels.apex_gradient(
             Y_apex, Y_legs, inverse_distance, b, sums, products, calibration
         )
-    pulls = turning_pulls(legs, b, s, calibration)
-    to_legs = force_on_legs(b.frame, pulls, shared=Y_legs.ndim == 2)
-    return force_on_apices(b.frame, pulls, _dot(Y_apex, Y_legs)), to_legs
+    g = pull_back_rotation(direction_gradient(legs, b, s, calibration), b.B, b.inverse_sine)
+    to_legs = gradient_at_legs(b.frame, g, shared=Y_legs.ndim == 2)
+    return gradient_at_apices(b.frame, g, _dot(Y_apex, Y_legs)), to_legs
 
 
 # ------------------------------------------------------------------ from sums to losses

@@ -65,7 +65,7 @@ def angle_gradient(
     """
     i, j, k = triples.T
     residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
-    pull = (-2 * beta / len(triples)) * residual[:, None]
+    slope = (-2 * beta / len(triples)) * residual[:, None]  # of the mean squared residual over b
     gradient = np.zeros_like(Y)
     for leg, other in ((j, k), (k, j)):
         cos_d = np.sum(Y[i] * Y[leg], 1, keepdims=True)
@@ -74,7 +74,7 @@ def angle_gradient(
         across = np.cross(Y[i], tangent / sin_d)
         toward = Y[other] - np.sum(Y[i] * Y[other], 1, keepdims=True) * Y[i]
         toward /= np.linalg.norm(toward, axis=1, keepdims=True)
-        step = pull * np.sum(across * toward, 1, keepdims=True) * across / sin_d
+        step = slope * np.sum(across * toward, 1, keepdims=True) * across / sin_d
         np.add.at(gradient, leg, step)
         np.add.at(gradient, i, -cos_d * step)
     return gradient

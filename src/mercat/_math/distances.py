@@ -6,12 +6,13 @@ where d are the distances, :math:`\theta` the arcs between points on the sphere,
 It is the fraction of the variance of the distances that the map does not explain. Angles alone do not
 determine distances; this term keeps distant points from drifting away.
 
-On maps without detail, half of d is replaced by its rank among the distances of the data (`HalfRanks`),
+On maps without detail, d is replaced by a sum of d and its rank among the distances of the data
+(`HalfRanks`), each divided by its standard deviation,
 
 .. math:: h(d) = \frac{d}{\mathrm{sd}(d)} + \frac{\mathrm{rank}(d)}{\mathrm{sd}(\mathrm{rank})}.
 
 Distances in many dimensions are often nearly equal, apart from a few: most of their variance comes from these
-few, or from the difference between pairs within and between clusters. With ranks, all differences count.
+few, or from the difference between distances within and between clusters. With ranks, all differences count.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class DistanceTerm(NamedTuple):
             line = self.p, self.q
             return kernels.arc_residuals(inverse_distance, Y, others, *line, LEAST_SINE, n_threads)
         on_device = device_kernels.take(Y, others, inverse_distance)
-        if on_device and device_kernels.takes_legs(len(others)):
+        if on_device and device_kernels.legs_fit(len(others)):
             return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], LEAST_SINE)
         xp = namespace(Y)
         apart = inverse_distance > 0

@@ -14,18 +14,28 @@ from scipy.optimize import minimize
 from .._data.checks import check_choice
 from .sphere import fibonacci_grid, to_lonlat
 
-_N_SEARCH = 2048  # points used to compare axes; the best axis is refined on all points
-_N_AXES = 800
-_N_BINS = 720
-# Weights of the directions of the first components relative to squared latitudes (in radians) for the axis:
-# small for elongated data, and enough to decide for round data.
-_ALONG = np.array([2.0, 1.0, 0.0]) / 3
-_FIRST = np.sqrt([1.0, 0.5, 0.25])  # weight of each component in the choice of north and east
-_FARTHEST = 3.0  # scores are clipped at this number of standard deviations
-_GAP = 8.0  # concentration of the kernel for the density of longitudes: about 20 degrees wide
-_SEEN = 0.3  # spread of points in a plane, in radians seen from the centre of the sphere
-_IN_SIGHT = 0.5  # smallest cosine of the angle to the centre of a map that is visible from one side
-_AMID = 0.05  # weight of the distance between seam and points, if much of the longitude is empty
+_N_SEARCH = 2048  # axes are compared on at least this many points, the best one is refined on all
+_N_AXES = 800  # polar axes compared, evenly spread over a hemisphere
+_N_BINS = 720  # bins of longitude, of half a degree
+# Weights of the principal components in the choice of the polar axis, relative to squared latitudes in
+# radians: small for elongated data, and enough to decide for round data.
+_AXIS_WEIGHTS = np.array([2.0, 1.0, 0.0]) / 3
+_SIGN_WEIGHTS = np.sqrt(
+    [1.0, 0.5, 0.25]
+)  # weights of the components in the choice of north and east
+_MAX_SCORE = 3.0  # scores are clipped at this number of standard deviations
+_SEAM_KERNEL = (
+    8.0  # concentration of the von Mises kernel for the density of longitudes: sd 20 degrees
+)
+_PLANE_SPREAD = (
+    0.3  # root mean square distance of points in a plane from their centre, in radians on the map
+)
+_MIN_COSINE = (
+    0.5  # of the angle to the centre of a map, for 99 % of the points, if visible from one side
+)
+_CENTRING = (
+    0.05  # weight of the distance between seam and points, if much of the longitude is empty
+)
 
 
 def latitude_penalty(Y: np.ndarray, axis: np.ndarray) -> float:
@@ -83,11 +93,11 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """
     Y = np.asarray(Y, dtype=np.float64)
     # Column k: direction in which component k increases on the sphere.
-    toward = Y.T @ _signed_scores(scores) / len(Y)
-    strength = np.sum(toward**2)
-    along = (toward * _ALONG) @ toward.T / strength if strength > 0 else np.zeros((3, 3))
-    R = _turn_seam(Y, _rotation_to_pole(_refined_axis(Y, along)), _AMID)
-    mirrored = _signed_squares(R[1:] @ toward * _FIRST) < 0
+    ascent = Y.T @ _signed_scores(scores) / len(Y)
+    strength = np.sum(ascent**2)
+    penalty = (ascent * _AXIS_WEIGHTS) @ ascent.T / strength if strength > 0 else np.zeros((3, 3))
+    R = _turn_seam(Y, _rotation_to_pole(_refined_axis(Y, penalty)), _CENTRING)
+    mirrored = _signed_squares(R[1:] @ ascent * _SIGN_WEIGHTS) < 0
     R[1:][mirrored] *= -1
     return R
 
@@ -103,9 +113,9 @@ def frame_of_plane(Y: np.ndarray, plane: np.ndarray) -> np.ndarray | None:
     spread = np.sqrt(np.mean(np.sum(centred**2, axis=1)))
     if not spread > 0:
         return None
-    target = np.insert(_SEEN * centred / spread, 0, 1.0, axis=1)
+    target = np.insert(_PLANE_SPREAD * centred / spread, 0, 1.0, axis=1)
     Q = orthogonal_onto(Y, target / np.linalg.norm(target, axis=1, keepdims=True))
-    return Q if np.quantile(Y @ Q[0], 0.01) > _IN_SIGHT else None
+    return Q if np.quantile(Y @ Q[0], 0.01) > _MIN_COSINE else None
 
 
 def _signed_scores(scores: np.ndarray) -> np.ndarray:
@@ -116,7 +126,7 @@ def _signed_scores(scores: np.ndarray) -> np.ndarray:
     """
     centred = np.asarray(scores, dtype=np.float64) - np.mean(scores, axis=0)
     deviation = centred.std(axis=0)
-    z = np.clip(centred / np.where(deviation > 0, deviation, 1), -_FARTHEST, _FARTHEST)
+    z = np.clip(centred / np.where(deviation > 0, deviation, 1), -_MAX_SCORE, _MAX_SCORE)
     moments = z[:, :, None] * (z**2 - 1)[:, None, :]
     error = moments.std(axis=0)
     clarity = moments.mean(axis=0) / np.where(error > 0, error, 1)
@@ -155,25 +165,25 @@ def _grid_axis(Y: np.ndarray) -> np.ndarray:
     return np.asarray(axes[np.argmin([latitude_penalty(Y, axis) for axis in axes])])
 
 
-def _refined_axis(Y: np.ndarray, along: np.ndarray | None = None) -> np.ndarray:
-    """Axis of least mean squared latitude plus axis' along axis, a penalty on directions off the equator."""
-    along = np.zeros((3, 3)) if along is None else along
+def _refined_axis(Y: np.ndarray, penalty: np.ndarray | None = None) -> np.ndarray:
+    """The axis a that minimises the mean squared latitude plus a' penalty a, with a matrix `penalty`."""
+    penalty = np.zeros((3, 3)) if penalty is None else penalty
     sample = Y[:: max(1, len(Y) // _N_SEARCH)]
     # For small latitudes, the solution is the axis of least inertia.
     inertia = np.linalg.eigh(sample.T @ sample)[1][:, :1].T
     axes = np.concatenate([inertia, fibonacci_grid(2 * _N_AXES, np)[:_N_AXES]])
-    along_axes = np.sum((axes @ along) * axes, axis=1) * len(sample)
-    penalties = [latitude_penalty(sample, axis) for axis in axes]
-    best = axes[np.argmin(penalties + along_axes)]
+    penalties = np.sum((axes @ penalty) * axes, axis=1) * len(sample)
+    latitudes = [latitude_penalty(sample, axis) for axis in axes]
+    best = axes[np.argmin(latitudes + penalties)]
 
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
         length = np.linalg.norm(z)
         axis = z / length
         sine = np.clip(Y @ axis, -1, 1)
         latitude = np.arcsin(sine)
-        slope = Y.T @ (latitude / np.sqrt(np.maximum(1 - sine**2, 1e-12))) / len(Y) + along @ axis
+        slope = Y.T @ (latitude / np.sqrt(np.maximum(1 - sine**2, 1e-12))) / len(Y) + penalty @ axis
         slope = 2 * (slope - (slope @ axis) * axis) / length
-        return float(np.mean(latitude**2) + axis @ along @ axis), slope
+        return float(np.mean(latitude**2) + axis @ penalty @ axis), slope
 
     refined = minimize(function, best, jac=True, method="L-BFGS-B").x
     refined /= np.linalg.norm(refined)
@@ -192,19 +202,19 @@ def _rotation_to_pole(axis: np.ndarray) -> np.ndarray:
     )
 
 
-def _turn_seam(Y: np.ndarray, R: np.ndarray, amid: float = 0.0) -> np.ndarray:
+def _turn_seam(Y: np.ndarray, R: np.ndarray, centring: float = 0.0) -> np.ndarray:
     """Rotate about the pole so that the emptiest longitudes are at +-pi.
 
-    `amid` is the weight of the mean distance from the points, which decides between empty longitudes.
+    `centring` is the weight of the mean distance from the points, which decides between empty longitudes.
     """
-    turned = Y @ R.T
-    longitude, _ = to_lonlat(turned)
+    rotated = Y @ R.T
+    longitude, _ = to_lonlat(rotated)
     # Points near the poles are close to every meridian and count less.
-    weight = np.hypot(turned[:, 0], turned[:, 1]) / len(Y)
+    weight = np.hypot(rotated[:, 0], rotated[:, 1]) / len(Y)
     counts = np.histogram(longitude, bins=_N_BINS, range=(-np.pi, np.pi), weights=weight)[0]
     centers = (np.arange(_N_BINS) + 0.5) * (2 * np.pi / _N_BINS) - np.pi
-    apart = np.abs((centers - centers[0] + np.pi) % (2 * np.pi) - np.pi)
-    kernel = np.exp(_GAP * (np.cos(apart) - 1)) + amid * (np.pi - apart)
+    distance = np.abs((centers - centers[0] + np.pi) % (2 * np.pi) - np.pi)
+    kernel = np.exp(_SEAM_KERNEL * (np.cos(distance) - 1)) + centring * (np.pi - distance)
     density = np.fft.irfft(np.fft.rfft(counts) * np.fft.rfft(kernel), _N_BINS)
     turn = np.pi - centers[np.argmin(density)]
     c, s = np.cos(turn), np.sin(turn)

@@ -2,9 +2,9 @@
 
 A term compares the arcs between points on the map with the distances in the data. The exact solver takes it
 over all pairs, the placement of points over pairs with a landmark, and the descent of maps with detail over
-pairs with an anchor. They use terms only through the methods of `PairTerm`. To add a term, write a record of
-numbers with these methods in its own file, and add it to `PAIR_TERMS`. On maps without detail, a term may be
-given distances half replaced by their ranks.
+pairs with an anchor. They use terms only through the methods of `PairTerm`. To add a term, write a
+`NamedTuple` of numbers with these methods in its own file, and add it to `PAIR_TERMS`. On maps without
+detail, a term may get the distances on the scale of `HalfRanks`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class PairTerm(Protocol):
     ) -> tuple[Array, Array, Array]:
         """Sum of squared residuals of each point at Y (b) over m others, and its gradient (b x 3).
 
-        Also returns the sums over the others (any number x b) from which `fitted` computes the parameters. An
+        Also returns sums over the others (any number x b), from which `fitted` computes the parameters. An
         inverse distance (b x m) of zero means that the points coincide in the data. `n_threads` is the
-        number of threads of a kernel that gets all points at once.
+        number of threads that a compiled kernel may use.
         """
 
     def fitted(self, sums: np.ndarray, count: float) -> tuple[PairTerm, float]:
-        """The term with the best parameters for these sums over `count` pairs, and its smallest value."""
+        """The term with the best parameters for these sums over `count` pairs, and its value."""
 
 
 class Weighted(NamedTuple):
-    """A term with its weights, relative to that of the angle term; all are fractions of a variance."""
+    """A term with its weights relative to the angle term."""
 
     term: PairTerm
     weight: float
@@ -60,7 +60,7 @@ PAIR_TERMS = [
 
 
 def on_scale(inverse_distance: Array, scale: HalfRanks | None) -> Array:
-    """Argument of `PairTerm.residuals`: inverse distances, on a scale if given."""
+    """Inverse distances for `PairTerm.residuals`: on a scale, or unchanged if it is None."""
     return inverse_distance if scale is None else scale.inverse(inverse_distance)
 
 
@@ -71,6 +71,6 @@ def fitted_to(term: PairTerm, X: Array, Y: Array, scale: HalfRanks | None = None
     n, parts = len(X), []
     for block in blocks(n, _ROWS_PER_BLOCK):
         inverse_distance = on_scale(inverse_distances(X[block], X), scale)
-        found = term.residuals(inverse_distance, Y[block], Y)[2]
-        parts.append(to_numpy(xp.sum(found, axis=1, dtype=widest(found))))
+        sums = term.residuals(inverse_distance, Y[block], Y)[2]
+        parts.append(to_numpy(xp.sum(sums, axis=1, dtype=widest(sums))))
     return term.fitted(np.sum(parts, axis=0), n * (n - 1))[0]

@@ -18,10 +18,10 @@ from .._data.sampling import reduce_and_sample, sample_of
 from .._data.source import VALUES_PER_BLOCK, RowSource
 from .rank import screenot_rank
 
-_SMALL = 1500  # if n or d is at most this, a Gram matrix is decomposed in full
-_OVERSAMPLING = 10
+_SMALL = 1500  # if n or d is at most this, a matrix of inner products is decomposed in full
+_OVERSAMPLING = 10  # further columns of the randomised range finder
 _POWER_ITERATIONS = 6
-_INVERTIBLE = 2.0**-1000  # its inverse is finite; inverses of smaller numbers may overflow
+_MIN_INVERTIBLE = 2.0**-1000  # inverses of smaller numbers may overflow
 
 
 class ComponentReducer(NamedTuple):
@@ -76,9 +76,9 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
         return rows, offset
     # Divide by the largest entry first, so that squares neither overflow nor underflow.
     largest = abs(rows).max(axis=1).toarray().ravel() if sparse else xp.max(xp.abs(rows), axis=1)
-    if xp is np and (largest < _INVERTIBLE).any():
-        lift = np.where(largest < _INVERTIBLE, 2.0**100, 1.0)
-        rows, largest = _scale_rows(rows, lift), largest * lift
+    if xp is np and (largest < _MIN_INVERTIBLE).any():
+        scale = np.where(largest < _MIN_INVERTIBLE, 2.0**100, 1.0)
+        rows, largest = _scale_rows(rows, scale), largest * scale
     rows = _scale_rows(rows, 1 / xp.where(largest > 0, largest, xp.ones_like(largest)))
     if metric == "correlation":
         offset = np.asarray(rows.mean(axis=1)).ravel() if sparse else xp.mean(rows, axis=1)
@@ -87,9 +87,10 @@ def prepare_rows(X: Any, metric: str) -> tuple[Any, Array]:
     else:
         squares = xp.sum(rows * rows, axis=1)
     length = squares - X.shape[1] * offset**2
-    # A constant row has no direction under "correlation": rounding errors must not be mistaken for one.
-    direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
-    length = xp.sqrt(xp.where(direction, length, xp.inf))
+    # A constant row has no direction under "correlation": rounding errors must not be mistaken for one. Such
+    # rows become 0.
+    has_direction = length > 50 * xp.finfo(length.dtype).eps * X.shape[1]
+    length = xp.sqrt(xp.where(has_direction, length, xp.inf))
     return _scale_rows(rows, 1 / length), offset / length
 
 
@@ -150,12 +151,14 @@ def merge_scatter(a: Scatter, b: Scatter) -> Scatter:
     n, unit = a.n + b.n, max(a.unit, b.unit)
     if n == 0:
         return a
-    apart = b.mean - a.mean
-    mean = a.mean + apart * (b.n / n)
+    difference = b.mean - a.mean
+    mean = a.mean + difference * (b.n / n)
     if a.squares is None or unit == 0:
         return Scatter(n, mean, unit, a.squares)
-    apart = apart / unit
-    between = np.outer(apart, apart) if np.ndim(a.squares) == 2 else apart @ apart
+    difference = difference / unit
+    between = (
+        np.outer(difference, difference) if np.ndim(a.squares) == 2 else difference @ difference
+    )
     squares = a.squares * (a.unit / unit) ** 2 + b.squares * (b.unit / unit) ** 2
     return Scatter(n, mean, unit, squares + between * (a.n * (b.n / n)))
 
@@ -165,7 +168,7 @@ def _stays_single(dtype: str, metric: str) -> bool:
 
 
 class Centred(NamedTuple):
-    """Products with the matrix (rows - mean) / unit of a block of rows, or the matrix itself."""
+    """The matrix (rows - mean) / unit of a block of rows, and products with it."""
 
     mean: np.ndarray
     unit: float
@@ -232,15 +235,15 @@ def fit_components(
     dtype = "float32" if rows.exact_in_single and metric == "euclidean" else "float64"
     squares = "trace" if n_spectral is None else "matrix" if d <= _SMALL else "none"
     block_scatter = functools.partial(scatter, metric=metric, dtype=dtype, squares=squares)
-    found = reduce_and_sample(rows, block_scatter, merge_scatter)
-    centred = Centred(found.mean, found.unit if found.unit > 0 else 1.0, metric, dtype)
+    sums = reduce_and_sample(rows, block_scatter, merge_scatter)
+    centred = Centred(sums.mean, sums.unit if sums.unit > 0 else 1.0, metric, dtype)
     if n_spectral is None:
-        spread = float(np.sqrt(found.squares / n))
+        spread = float(np.sqrt(sums.squares / n))
         unit = centred.unit * spread if spread > 0 else 1.0
         return ComponentReducer(centred.mean, None, np.empty(0), unit, metric)
     if n_spectral == "auto":
-        n_spectral = _signal_rank(rows, found, centred)
-    values, components = _leading_components(rows, found, centred, int(n_spectral))
+        n_spectral = _signal_rank(rows, sums, centred)
+    values, components = _leading_components(rows, sums, centred, int(n_spectral))
     # Directions without variance contain only rounding errors.
     kept = max(1, int(np.sum(values > 30 * np.finfo(dtype).eps * values[:1])))
     values, components = values[:kept], components[:kept]
@@ -255,13 +258,13 @@ def fit_components(
 
 
 def _leading_components(
-    rows: RowSource, found: Scatter, centred: Centred, k: int
+    rows: RowSource, sums: Scatter, centred: Centred, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest squared singular values and their right singular vectors (k x d)."""
     n, d = rows.shape
     k = min(k, n, d)
     if d <= _SMALL:
-        values, vectors = largest_eigenvectors(found.squares, k)
+        values, vectors = largest_eigenvectors(sums.squares, k)
         return values, vectors.T
     if n <= _SMALL:
         block = rows.take(np.arange(n))
@@ -291,18 +294,18 @@ def largest_eigenvectors(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
     except np.linalg.LinAlgError:
         values = vectors = np.empty(0)
     if len(values) < k:
-        values, vectors = (found[..., size - k :] for found in np.linalg.eigh(matrix))
+        values, vectors = (part[..., size - k :] for part in np.linalg.eigh(matrix))
     return np.maximum(values[::-1], 0), vectors[:, ::-1]
 
 
-def _signal_rank(rows: RowSource, found: Scatter, centred: Centred) -> int:
+def _signal_rank(rows: RowSource, sums: Scatter, centred: Centred) -> int:
     """Number of components above the noise, by ScreeNOT.
 
-    If both sides are large, a sample of the rows is used.
+    If n and d are both large, a sample of the rows is used.
     """
     n, d = rows.shape
     if d <= _SMALL:
-        values = scipy.linalg.eigvalsh(found.squares)
+        values = scipy.linalg.eigvalsh(sums.squares)
         return screenot_rank(np.sqrt(np.maximum(values[-min(n, d) :], 0)), (n, d))
     chosen = np.sort(sample_of(rows, _SMALL).rows) if n > _SMALL else np.arange(n)
     sample = rows.take(chosen)

@@ -14,11 +14,11 @@ from .rank import screenot_rank
 class DistanceReducer(NamedTuple):
     """Maps distances to the training points to X_hat, by Gower's formula."""
 
-    mean: np.ndarray  # (n,) mean squared distance of each training point, in units
+    mean: np.ndarray  # (n,) mean squared distance of each training point, in squares of `unit`
     axes: np.ndarray  # (n, r) eigenvectors divided by square roots of eigenvalues
     explained_variance: np.ndarray
-    unit: float
-    spread: float
+    unit: float  # largest distance
+    spread: float  # root mean squared norm of the training points, in units of `unit`
 
     def project(self, distances: Any) -> np.ndarray:
         """X_hat (b x r) of points with these distances (b x n) to the training points."""
@@ -27,7 +27,10 @@ class DistanceReducer(NamedTuple):
         return np.asarray(gram @ self.axes / self.spread)
 
     def gram(self, distances: Any, columns: np.ndarray) -> np.ndarray:
-        """Inner products of centred training points, in squared spreads; `columns` are their columns."""
+        """Inner products of centred training points, in squared spreads.
+
+        `distances` are their distances to all training points, `columns` their own columns.
+        """
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
         mean = squares.mean(axis=1)
         gram = squares[:, columns] - mean[:, None] - mean[None, :] + self.mean.mean()

@@ -1,6 +1,6 @@
 """X_hat for non-Euclidean metrics, from distances to landmarks.
 
-As for "cosine", squared Euclidean distances represent the distances of the metric. The square roots of
+As for "cosine", the distances of the metric become squared Euclidean distances. The square roots of
 Manhattan, Hamming and Jaccard distances are Euclidean (Schoenberg; for Jaccard, Gower and Legendre 1986), so
 classical scaling represents them exactly. Distances computed by a function are used unchanged; their
 non-Euclidean part is dropped.
@@ -25,11 +25,9 @@ from .distances import DistanceReducer, fit_distances
 
 _LANDMARKS = 1000
 _LANDMARKS_OF_FUNCTIONS = 300  # fewer, since a function is called for each pair
-_MOST_VALUES = (
-    50_000_000  # of all landmarks, which limits their number for data with very many columns
-)
-_ROWS = 512  # rows compared at a time
-_ROUNDING = 1e-6
+_MAX_VALUES = 50_000_000  # of all landmarks, which limits their number for very many columns
+_ROWS_PER_BLOCK = 512
+_TOLERANCE = 1e-6  # in the checks of a function, relative to its largest value
 
 
 class MetricReducer(NamedTuple):
@@ -70,8 +68,8 @@ def fit_metric(
 ) -> MetricReducer:
     """Classical scaling of a sample of the rows, or of all rows if there are few."""
     n, d = rows.shape
-    most = _LANDMARKS_OF_FUNCTIONS if callable(metric) else _LANDMARKS
-    size = min(n, most, max(100, _MOST_VALUES // d))
+    n_landmarks = _LANDMARKS_OF_FUNCTIONS if callable(metric) else _LANDMARKS
+    size = min(n, n_landmarks, max(100, _MAX_VALUES // d))
     chosen = np.arange(n) if size == n else np.sort(sample_of(rows, size).rows)
     points = _dense(rows.take(chosen))
     distances = root_distances(points, points, metric)
@@ -91,18 +89,18 @@ def root_distances(rows: Any, points: np.ndarray, metric: Any) -> np.ndarray:
     name = {"manhattan": "cityblock"}.get(metric, metric)
     parts = [
         cdist(_dense(rows[b]).astype(np.float64), points.astype(np.float64), name)
-        for b in blocks(rows.shape[0], _ROWS)
+        for b in blocks(rows.shape[0], _ROWS_PER_BLOCK)
     ]
     return np.asarray(np.sqrt(np.concatenate(parts)))
 
 
 def _jaccard(rows: Any, points: np.ndarray) -> np.ndarray:
     """Jaccard distances of the sets of nonzero columns; 0 if both sets are empty."""
-    has = (points != 0).astype(np.float64)
-    ours = (rows != 0).astype(np.float64)
-    both = np.asarray(ours @ has.T)
-    either = np.asarray(ours.sum(axis=1)).reshape(-1, 1) + has.sum(axis=1) - both
-    return 1 - np.asarray(np.where(either > 0, both, 1.0) / np.where(either > 0, either, 1.0))
+    row_sets = (rows != 0).astype(np.float64)
+    point_sets = (points != 0).astype(np.float64)
+    common = np.asarray(row_sets @ point_sets.T)
+    union = np.asarray(row_sets.sum(axis=1)).reshape(-1, 1) + point_sets.sum(axis=1) - common
+    return 1 - np.asarray(np.where(union > 0, common, 1.0) / np.where(union > 0, union, 1.0))
 
 
 def _dense(rows: Any) -> np.ndarray:
@@ -117,16 +115,16 @@ def _check_function(distances: np.ndarray) -> None:
             "metric must be a function that returns finite numbers of at least 0, got "
             f"{distances[~(np.isfinite(distances) & (distances >= 0))][0]}."
         )
-    most = float(distances.max())
-    if not most < 1e150:
+    largest = float(distances.max())
+    if not largest < 1e150:
         raise ValueError(
-            f"metric must be a function that returns numbers below 1e150, got {most:.3g}."
+            f"metric must be a function that returns numbers below 1e150, got {largest:.3g}."
         )
     for name, gap in (
         ("symmetric", np.abs(distances - distances.T).max()),
         ("0 for equal rows", np.abs(np.diag(distances)).max()),
     ):
-        if gap > _ROUNDING * most:
+        if gap > _TOLERANCE * largest:
             raise ValueError(
                 f"metric must be a function that is {name}, got a difference of {gap:.3g}."
             )

@@ -19,9 +19,9 @@ LINEAR = ("euclidean", "cosine", "correlation")  # metrics with principal compon
 
 
 def fit_reducer(rows: RowSource, n_spectral: int | str | None, *, metric: Any) -> Reducer:
-    """Reducer for a metric: principal components of rows, or classical scaling of distances.
+    """Fit the reducer for a metric: principal components of rows, or classical scaling of distances.
 
-    Precomputed distances may be to landmarks only; the landmarks are the first rows.
+    Precomputed distances may be distances to landmarks only, which are the first rows.
     """
     if metric == "precomputed":
         return fit_distances(rows.X[: rows.shape[1]], n_spectral)
@@ -33,28 +33,28 @@ def fit_reducer(rows: RowSource, n_spectral: int | str | None, *, metric: Any) -
 def denoise(X: Any, n_spectral: int | str | None) -> np.ndarray:
     """X_hat of all rows, in units of the spread of the data."""
     with Workers(1) as workers:
-        spectral = fit_components(RowSource(X, workers), n_spectral, metric="euclidean")
-        return np.asarray(project_all(spectral, X, workers))
+        reducer = fit_components(RowSource(X, workers), n_spectral, metric="euclidean")
+        return np.asarray(project_all(reducer, X, workers))
 
 
-def project_all(spectral: Any, X: Any, workers: Workers) -> Array:
+def project_all(reducer: Any, X: Any, workers: Workers) -> Array:
     """X_hat of all rows of X, computed in blocks."""
     parts = blocks(X.shape[0], ROWS_PER_BLOCK)
-    projected = list(workers.map(lambda b: project_rows(spectral, X[b]), parts))
+    projected = list(workers.map(lambda b: project_rows(reducer, X[b]), parts))
     return namespace(projected[0]).concat(projected)
 
 
-def project_rows(spectral: Any, rows: Any) -> Array:
+def project_rows(reducer: Any, rows: Any) -> Array:
     """X_hat of rows; in memory, the result of a row is bit-identical whatever the other rows are."""
     if scipy.sparse.issparse(rows):  # SciPy multiplies row by row
-        return np.asarray(spectral.project(rows))
-    return in_tiles(lambda tile: (spectral.project(tile),), rows)[0]
+        return np.asarray(reducer.project(rows))
+    return in_tiles(lambda tile: (reducer.project(tile),), rows)[0]
 
 
-def full_rows(spectral: Any, rows: Any) -> Array:
+def full_rows(reducer: Any, rows: Any) -> Array:
     """Rows in the geometry of the metric with all components; for other reducers, X_hat."""
-    if isinstance(spectral, ComponentReducer):
-        prepared, offset = prepare_rows(rows, spectral.metric)
+    if isinstance(reducer, ComponentReducer):
+        prepared, offset = prepare_rows(rows, reducer.metric)
         dense = prepared.toarray() if scipy.sparse.issparse(prepared) else prepared
         return dense - offset[:, None]
-    return project_rows(spectral, rows)
+    return project_rows(reducer, rows)

@@ -27,9 +27,10 @@ from .placement import as_type, prepare_landmarks
 LEAST_ANCHORS = 4
 # Fractions of the way from the other map to the end of the descent.
 _STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)
-_MOST_LOST = 0.005  # correlation that may be lost by stopping early
-# With detail, correlation and neighbour divergence that may be lost if points stay.
-_MOST_LOST_BY_STAYING, _MOST_TORN = 0.01, 0.2
+_MAX_CORRELATION_LOSS = 0.005  # by stopping early
+# With detail, for keeping the points of the other map fixed: decrease of the correlation, and increase of the
+# Kullback-Leibler divergence of neighbours.
+_MAX_CORRELATION_LOSS_WITH_DETAIL, _MAX_DIVERGENCE_GAIN = 0.01, 0.2
 
 
 class Anchors(NamedTuple):
@@ -40,16 +41,17 @@ class Anchors(NamedTuple):
 
     def of_rows(self, rows: np.ndarray) -> Anchors:
         """Anchors of some rows, in their order."""
-        found = Anchors(self.positions[rows])
-        if len(found.known) < LEAST_ANCHORS:
+        anchors = Anchors(self.positions[rows])
+        if len(anchors.known) < LEAST_ANCHORS:
             raise ValueError(
                 f"n_detail must leave at least {LEAST_ANCHORS} points of the map in align_to, got "
-                f"{len(rows)}, which leaves {len(found.known)}."
+                f"{len(rows)}, which leaves {len(anchors.known)}."
             )
-        return found
+        return anchors
 
     @property
     def known(self) -> np.ndarray:
+        """Rows that are on the other map."""
         return np.flatnonzero(np.isfinite(self.positions[:, 0]))
 
 
@@ -64,12 +66,13 @@ def anchored_sample(anchors: Anchors, n_landmarks: int, rng: np.random.Generator
         old = known[rng.permutation(len(known))]
     old = old[:n_landmarks]
     new = np.setdiff1d(np.arange(n), known, assume_unique=True)
-    share = min(n_landmarks, len(new), round(len(old) * len(new) / len(known)))
-    new = rng.choice(new, share, replace=False)
-    place = np.concatenate(
-        [np.arange(len(old)) / max(len(old), 1), (np.arange(share) + 0.5) / max(share, 1)]
+    n_new = min(n_landmarks, len(new), round(len(old) * len(new) / len(known)))
+    new = rng.choice(new, n_new, replace=False)
+    # Interleave both evenly.
+    key = np.concatenate(
+        [np.arange(len(old)) / max(len(old), 1), (np.arange(n_new) + 0.5) / max(n_new, 1)]
     )
-    return np.concatenate([old, new])[np.argsort(place, kind="stable")]
+    return np.concatenate([old, new])[np.argsort(key, kind="stable")]
 
 
 def anchored_start(
@@ -88,20 +91,20 @@ def anchored_start(
     return start
 
 
-def no_farther_than_needed(fit: Fit, start: np.ndarray, loss: AngleLoss) -> Fit:
-    """The map closest to the start, between it and the end of the descent, that is about as good."""
+def closest_to_start(fit: Fit, start: np.ndarray, loss: AngleLoss) -> Fit:
+    """The map closest to the start, on the way from it to the result of the fit, that is about as good."""
     end = np.asarray(fit.Y, dtype=np.float64)
     end = end @ orthogonal_onto(end, start).T
     for step in _STEPS:
         Y = normalize((1 - step) * start + step * end).astype(fit.Y.dtype)
-        found = loss.judge(Y)
-        if found.correlation >= fit.angle_fit.correlation - _MOST_LOST:
-            return fit._replace(Y=Y, angle_fit=found)
+        angle_fit = loss.judge(Y)
+        if angle_fit.correlation >= fit.angle_fit.correlation - _MAX_CORRELATION_LOSS:
+            return fit._replace(Y=Y, angle_fit=angle_fit)
     return fit
 
 
-class HeldMap(NamedTuple):
-    """Places rows, keeping those of another map as close to their old positions as their angles allow."""
+class AlignedMap(NamedTuple):
+    """Places rows; those of another map stay as close to their old positions as their angles allow."""
 
     placement: ScoredMap
     old: np.ndarray  # positions (n, 3) on the other map, rotated onto this one; NaN if not on it
@@ -110,38 +113,39 @@ class HeldMap(NamedTuple):
     def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:
         """Positions of rows, the first of which has the index `start`, and their moments as apices."""
         X_hat, Y = self.placement.placer.block(rows)
-        judge, line = self.placement.loss_sample, self.placement.calibration
-        moments = judge.moments(X_hat, Y, start)
-        allowed = mean_square(moments, line) + self.slack
+        sample, line = self.placement.loss_sample, self.placement.calibration
+        moments = sample.moments(X_hat, Y, start)
+        max_loss = mean_square(moments, line) + self.slack
         old = self.old[start : start + len(Y)].astype(Y.dtype)
-        best, found = Y.copy(), [np.array(m) for m in moments]
+        best_Y, best_moments = Y.copy(), [np.array(m) for m in moments]
         for step in reversed(_STEPS):
-            near = normalize((1 - step) * old + step * Y)
-            near = np.where(np.isfinite(near), near, Y)  # NaN: not on the other map
-            there = judge.moments(X_hat, near, start)
-            fits = mean_square(there, line) <= allowed
-            best[fits] = near[fits]
-            for kept, other in zip(found, there, strict=True):
-                kept[fits] = other[fits]
-        return best, Moments(*found)
+            trial_Y = normalize((1 - step) * old + step * Y)
+            trial_Y = np.where(np.isfinite(trial_Y), trial_Y, Y)  # NaN: not on the other map
+            trial_moments = sample.moments(X_hat, trial_Y, start)
+            allowed = mean_square(trial_moments, line) <= max_loss
+            best_Y[allowed] = trial_Y[allowed]
+            for best, trial in zip(best_moments, trial_moments, strict=True):
+                best[allowed] = trial[allowed]
+        return best_Y, Moments(*best_moments)
 
 
-def hold(
+def aligned_map(
     placement: ScoredMap, anchors: Anchors, landmarks: np.ndarray, Y: np.ndarray, fit: AngleFit
-) -> HeldMap:
-    """Hold placed points near another map, which has positions for some landmarks (at Y) of this one.
+) -> AlignedMap:
+    """Placement near another map, which has positions for some landmarks (at Y) of this one.
 
-    The slack is the increase of the mean squared loss that lowers the correlation by `_MOST_LOST`.
+    The slack is the increase of the mean squared loss that lowers the correlation by
+    `_MAX_CORRELATION_LOSS`.
     """
     old = anchors.positions
-    both = np.isfinite(old[landmarks, 0])
-    turn = orthogonal_onto(np.asarray(Y, dtype=np.float64)[both], old[landmarks[both]])
+    known = np.isfinite(old[landmarks, 0])
+    rotation = orthogonal_onto(np.asarray(Y, dtype=np.float64)[known], old[landmarks[known]])
     variance = fit.loss**2 / max(1 - fit.correlation**2, 1e-12)
-    slack = 2 * _MOST_LOST * abs(fit.correlation) * variance
-    return HeldMap(placement, old @ turn, slack)
+    slack = 2 * _MAX_CORRELATION_LOSS * abs(fit.correlation) * variance
+    return AlignedMap(placement, old @ rotation, slack)
 
 
-def settled_start(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
+def start_on_other_map(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
     """Positions on the other map; new points get the position of their nearest neighbour in the data."""
     start, known = anchors.positions.copy(), anchors.known
     new = np.flatnonzero(~np.isfinite(start[:, 0]))
@@ -151,6 +155,12 @@ def settled_start(anchors: Anchors, X_hat: np.ndarray, workers: Workers) -> np.n
     return start
 
 
-def stays(held: tuple[float, float], free: tuple[float, float]) -> bool:
-    """Whether a held map is about as good as a free one, by correlation of angles and neighbour loss."""
-    return held[0] >= free[0] - _MOST_LOST_BY_STAYING and held[1] <= free[1] + _MOST_TORN
+def is_about_as_good(fixed: tuple[float, float], free: tuple[float, float]) -> bool:
+    """Whether a map with fixed points is about as good as a free one.
+
+    Both maps are given by their correlation of angles and their loss of neighbours.
+    """
+    return (
+        fixed[0] >= free[0] - _MAX_CORRELATION_LOSS_WITH_DETAIL
+        and fixed[1] <= free[1] + _MAX_DIVERGENCE_GAIN
+    )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from .._data.arrays import Array, like, namespace, on_host, row_dot
 from .._math.sphere import tangent
-from .energy import BRIEF, LONGEST_STEP, ROUNDING, SETTLED, Energies, Energy, EnergyOnGPU
+from .energy import (
+    CONVERGED_STEP,
+    FINAL_STEP,
+    LONGEST_STEP,
+    ROUNDING,
+    Energies,
+    Energy,
+    EnergyOnGPU,
+)
 
 
 def bfgs(energy: Energy | Energies, Y: Array, steps: int, first_step: float) -> tuple[Array, Array]:
@@ -28,11 +36,11 @@ def bfgs(energy: Energy | Energies, Y: Array, steps: int, first_step: float) -> 
     H = xp.eye(3, **like(Y))[None, :, :] * scale[:, None, None]
     for _ in range(steps):
         Y, E, g, H, level = _advance(energy, Y, E, g, H)
-    return Y, level & (_length(_newton_step(H, g, Y)) < SETTLED)
+    return Y, level & (_length(_newton_step(H, g, Y)) < CONVERGED_STEP)
 
 
 def newton(energy: Energy | Energies, Y: Array, H: Array, steps: int) -> Array:
-    """Take Newton steps from Y with given inverse Hessians (b x 3 x 3), which are improved as in `bfgs`.
+    """Take Newton steps from Y with given inverse Hessians (b x 3 x 3), which are updated as in `bfgs`.
 
     A short step is the last of its point, without another evaluation. Other points stop after `steps`.
     """
@@ -52,10 +60,11 @@ def newton(energy: Energy | Energies, Y: Array, H: Array, steps: int) -> Array:
 
 
 def _is_short(H: Array, g: Array, Y: Array) -> Array:
-    return _length(_newton_step(H, g, Y)) < BRIEF
+    return _length(_newton_step(H, g, Y)) < FINAL_STEP
 
 
 def _moved(Y: Array, step: Array) -> Array:
+    """Unit vectors after steps, shortened to `LONGEST_STEP` if longer."""
     xp = namespace(Y)
     tiny = xp.finfo(Y.dtype).smallest_normal
     length = _length(step)
@@ -94,7 +103,7 @@ def _length(vectors: Array) -> Array:
 
 
 def outer(u: Array, v: Array) -> Array:
-    """Products of all pairs of entries of two rows."""
+    """Outer products (b x 3 x 3) of the rows of u and v (b x 3)."""
     return u[:, :, None] * v[:, None, :]
 
 

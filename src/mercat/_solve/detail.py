@@ -13,9 +13,9 @@ from .._detail.affinities import Affinities, affinities_of, averages_over
 from .._detail.descent import (
     N_ITER,
     SETTLED_AT,
-    Sharpened,
+    DescentResult,
+    descend_with_detail,
     settled_loss,
-    sharpen,
     weight_of,
 )
 from .._detail.graphs import graph_like, graph_of
@@ -25,30 +25,29 @@ from .._detail.terms import FarTerms, angle_term, pair_forces
 from .._math.angles import AngleFit, Moments, angle_fit
 from .._progress import reporter
 from .._reduce.reducer import project_rows
-from .anchors import settled_start, stays
+from .anchors import is_about_as_good, start_on_other_map
 from .diagnostics import correlation_among, parts_of
 from .exact import Fit
 from .fitted_map import FittedMap, loss_sample
 from .initial import resized, size_of
 from .losses import AngleLoss
 from .pipeline import (
-    CROWD,
-    FROM_AVERAGES,
+    MIN_DETAIL_FOR_AVERAGES,
+    N_ORIENTING,
     Plan,
     Solved,
-    begins_at_averages,
-    crowd_of,
     descend,
     landmark_placer,
+    orienting_points,
+    starts_from_averages,
 )
 from .placement import place_in_blocks
 from .status import Status
 
-# Smallest root mean square arc from the centre at which the descent from averages starts. The map should be
-# larger than the first bandwidth, or the first stages could hardly tell which parts of it are near each
-# other.
-_LEAST_SIZE = 0.5
-_COMPARED = 1000  # points used to compare the angles of two maps
+# Smallest root mean square arc from the centre of the map from which the descent starts. On a map that is not
+# larger than the first bandwidth, the first stages hardly distinguish near and distant points.
+_MIN_SIZE = 0.5
+_N_COMPARED = 1000  # points used to compare the angles of two maps
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
@@ -57,127 +56,136 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         return solved
     fit, workers = solved.fit, plan.device_workers
     X_hat = _all_projected(plan)
-    only_landmarks = plan.sampled and begins_at_averages(plan)
+    only_landmarks = plan.sampled and starts_from_averages(plan)
     Y = None if only_landmarks else plan.source.to_device(fit.Y)
     plan.progress.phase("neighbours", None, "")
     graph, order = _graph(X_hat, plan)
-    back, landmarks, sample = None, solved.landmarks, solved.sample
+    number, landmarks, sample = None, solved.landmarks, solved.sample
     if order is not None:
         X_hat, Y = X_hat[order], None if Y is None else Y[order]
-        back = namespace(order).argsort(order)
-        landmarks, rows = (to_numpy(back)[rows] for rows in (landmarks, sample.rows))
+        number = namespace(order).argsort(order)  # new number of each row
+        landmarks, rows = (to_numpy(number)[rows] for rows in (landmarks, sample.rows))
         sample = sample._replace(rows=rows)
-    pulls, strength = affinities_of(X_hat, graph, workers)
+    affinities, strength = affinities_of(X_hat, graph, workers)
     correlation = fit.angle_fit.correlation
-    heaviest, weight = (weight_of(detail, correlation) for detail in (np.inf, plan.detail))
-    # With little detail, the map stays near the plain one. With more, it starts from averages over
-    # neighbours: they have less noise, which may have torn related points apart on the plain map.
-    if plan.detail >= FROM_AVERAGES:
+    weights = weight_of(np.inf, correlation), weight_of(plan.detail, correlation)
+    # With little detail, the map stays near the plain one. With more, the descent starts from a map of
+    # averages over neighbours: they have less noise, which may have separated related points on the plain
+    # map.
+    if plan.detail >= MIN_DETAIL_FOR_AVERAGES:
         rows = landmarks if plan.sampled else np.arange(len(X_hat))
         start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
-        Y = _of_averages(X_hat, graph, rows, start, plan)
-    sharp, far_terms = _sharpened(X_hat, Y, fit, pulls, (heaviest, weight), sample, plan, back)
+        Y = _map_of_averages(X_hat, graph, rows, start, plan)
+    result, far_terms = _descend(X_hat, Y, fit, affinities, weights, sample, plan, number)
     k = max(1, round(graph.nnz / len(X_hat)))
-    parts = parts_of(pulls.settled)
-    del graph, pulls  # to free memory of a device for what follows
-    if back is not None:
-        X_hat, sharp = X_hat[back], sharp._replace(Y=sharp.Y[back])
-    sharp = sharp._replace(Y=sharp.Y[EqualRows(X_hat)(X_hat)])  # equal rows get the same position
+    parts = parts_of(affinities.settled)
+    del graph, affinities  # to free memory of a device
+    if number is not None:
+        X_hat, result = X_hat[number], result._replace(Y=result.Y[number])
+    result = result._replace(
+        Y=result.Y[EqualRows(X_hat)(X_hat)]
+    )  # equal rows get the same position
     placer = FittedMap(
         plan.reducer,
         plan.source.to_memory(
-            detail_placer(X_hat, sharp, solved.landmarks, k, strength, far_terms, weight, workers)
+            detail_placer(
+                X_hat, result, solved.landmarks, k, strength, far_terms, weights[1], workers
+            )
         ),
     )
     fit = Fit(
-        sharp.Y,
-        _judged(X_hat, sharp.Y, solved.landmarks if plan.sampled else None, plan),
-        fit.history + sharp.history,
-        Status.CALLBACK if sharp.stopped else fit.status,
+        result.Y,
+        _angle_fit(X_hat, result.Y, solved.landmarks if plan.sampled else None, plan),
+        fit.history + result.history,
+        Status.CALLBACK if result.stopped else fit.status,
     )
-    crowd = np.sort(solved.sample.rows[:CROWD])
+    rows = np.sort(solved.sample.rows[:N_ORIENTING])
     return solved._replace(
         fit=fit,
         placement=solved.placement._replace(placer=placer),
-        crowd=crowd_of(sharp.Y, X_hat, crowd, plan),
+        orienting=orienting_points(result.Y, X_hat, rows, plan),
         diagnostics=solved.diagnostics._replace(parts=parts),
     )
 
 
-def _of_averages(
+def _map_of_averages(
     X_hat: Array, graph: Any, rows: np.ndarray, start: np.ndarray, plan: Plan
 ) -> Array:
-    """Positions (n x 3) on a map of averages over neighbours, solved for some rows from their start."""
+    """Positions (n x 3) on a map of averages over neighbours.
+
+    The map is solved for some rows from their positions `start`; others are placed against them.
+    """
     averages = averages_over(X_hat, graph, plan.device_workers)
-    enlarge = begins_at_averages(plan)
+    enlarge = starts_from_averages(plan)
     plan = plan._replace(anchors=None, callback=None, max_iter=None)
-    few = to_numpy(averages[rows])
-    fit = descend(few, rows, plan, careful=False, start=start)
+    X_solved = to_numpy(averages[rows])
+    fit = descend(X_solved, rows, plan, careful=False, start=start)
     if plan.sampled:
-        placer = plan.source.to_device(landmark_placer(few, fit.Y, fit.angle_fit, plan))
+        placer = plan.source.to_device(landmark_placer(X_solved, fit.Y, fit.angle_fit, plan))
         size = 4 * TILE if on_host(X_hat) else plan.source.block
         Y = place_in_blocks(placer.place, averages, size, plan.device_workers)
     else:
         Y = plan.source.to_device(fit.Y)
     # An aligned map or a given start keeps its size.
-    return resized(Y, _LEAST_SIZE) if enlarge and size_of(Y) < _LEAST_SIZE else Y
+    return resized(Y, _MIN_SIZE) if enlarge and size_of(Y) < _MIN_SIZE else Y
 
 
-def _sharpened(
+def _descend(
     X_hat: Array,
     start: Array,
     fit: Fit,
-    pulls: Affinities,
+    affinities: Affinities,
     weights: tuple[float, float],
     sample: Sample,
     plan: Plan,
-    back: Array | None,
-) -> tuple[Sharpened, FarTerms]:
-    """The result of the descent, or a map near another one if about as good; and its far terms.
+    number: Array | None,
+) -> tuple[DescentResult, FarTerms]:
+    """Result and far terms of the descent, or of one with the points of another map fixed if about as good.
 
-    back: index of each row among the points, if points were renumbered.
+    number: number of each row among the points, if these were renumbered.
     """
-    workers, before = plan.device_workers, len(fit.history)
+    workers, n_before = plan.device_workers, len(fit.history)
     iterations = N_ITER if plan.anchors is None else 2 * N_ITER - SETTLED_AT
     plan.progress.phase("detail", iterations, "iteration")
     report = reporter(plan.progress, plan.callback)
 
-    def seen(Y: Array) -> Array:
-        """Positions for a callback, in memory; nothing else needs them."""
-        return Y if plan.callback is None else to_numpy(Y if back is None else Y[back])
+    def for_callback(Y: Array) -> Array:
+        """Positions in memory, in the order of the rows; unchanged if there is no callback."""
+        return Y if plan.callback is None else to_numpy(Y if number is None else Y[number])
 
-    def end_of_descent(Y: Array, **how: Any) -> tuple[Sharpened, FarTerms]:
+    def run(Y: Array, **options: Any) -> tuple[DescentResult, FarTerms]:
         angles = angle_term(X_hat, fit.angle_fit.calibration, plan.calibrated, sample)
         far_terms = FarTerms(X_hat, angles, pair_forces(X_hat, Y, sample), sample, workers)
-        sharp = sharpen(
+        result = descend_with_detail(
             Y,
-            pulls,
+            affinities,
             weights,
             far_terms,
             workers=workers,
-            report=lambda i, loss, Y: report(before + i, loss, seen(Y)),
-            **how,
+            report=lambda i, loss, Y: report(n_before + i, loss, for_callback(Y)),
+            **options,
         )
-        return sharp, far_terms
+        return result, far_terms
 
-    free = end_of_descent(start)
+    free = run(start)
     if plan.anchors is None or free[0].stopped:
         return free
-    near_other, rows = settled_start(plan.anchors, X_hat, workers), plan.anchors.known
-    held = end_of_descent(near_other, settled=True, held=rows)
-    some = np.sort(sample.rows[:_COMPARED])
-    near, far = (
-        (correlation_among(X_hat[some], Y[some], workers), settled_loss(pulls.settled, Y, workers))
-        for Y in (held[0].Y, free[0].Y)
-    )
-    return held if stays(near, far) else free
+    start = start_on_other_map(plan.anchors, X_hat, workers)
+    fixed = run(start, settled=True, fixed=plan.anchors.known)
+    compared = np.sort(sample.rows[:_N_COMPARED])
+
+    def quality(Y: Array) -> tuple[float, float]:
+        correlation = correlation_among(X_hat[compared], Y[compared], workers)
+        return correlation, settled_loss(affinities.settled, Y, workers)
+
+    return fixed if is_about_as_good(quality(fixed[0].Y), quality(free[0].Y)) else free
 
 
 def _all_projected(plan: Plan) -> Array:
     """X_hat of all rows in single precision, on the device of the computation, read in blocks."""
     rows = plan.source
-    spectral, X_hat, start = rows.to_device(plan.reducer), None, 0
-    for part in rows.each(lambda some, _: project_rows(spectral, some)):
+    reducer, X_hat, start = rows.to_device(plan.reducer), None, 0
+    for part in rows.each(lambda block, _: project_rows(reducer, block)):
         if X_hat is None:
             X_hat = rows.scratch((rows.shape[0], part.shape[1]))
         X_hat[start : start + len(part)] = part
@@ -192,31 +200,32 @@ def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
     """
     if not isinstance(plan.neighbors, int):
         return graph_like(plan.neighbors, X_hat), None
-    found: Any
+    neighbors: Any
     if on_host(X_hat):
-        found = nearest(X_hat, plan.neighbors, plan.rng, plan.workers)
+        neighbors = nearest(X_hat, plan.neighbors, plan.rng, plan.workers)
     else:
-        found = tiles.nearest(X_hat, plan.neighbors, plan.rng)
-    if found.order is None or plan.anchors is not None:  # anchors are known by their number
-        return graph_of(found.indices), None
-    number = namespace(found.order).argsort(found.order)
-    return graph_of(number[found.indices[found.order]]), found.order
+        neighbors = tiles.nearest(X_hat, plan.neighbors, plan.rng)
+    indices, order = neighbors.indices, neighbors.order
+    if order is None or plan.anchors is not None:  # anchors are row numbers
+        return graph_of(indices), None
+    number = namespace(order).argsort(order)
+    return graph_of(number[indices[order]]), order
 
 
-def _judged(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
+def _angle_fit(X_hat: Array, Y: Array, landmarks: np.ndarray | None, plan: Plan) -> AngleFit:
     """Quality of Y over all triples, or over all points as apices and landmarks as legs."""
     xp, rows = namespace(X_hat), plan.source
     if landmarks is None:
         wide = widest(X_hat)
         loss = AngleLoss(xp.astype(X_hat, wide), line=plan.line, workers=plan.workers)
         return loss.judge(to_numpy(Y).astype(np.float64))
-    legs = loss_sample(*(to_numpy(P[landmarks]) for P in (X_hat, Y))).share(len(Y), rows.tile)
+    legs = loss_sample(*(to_numpy(P[landmarks]) for P in (X_hat, Y))).for_points(len(Y), rows.tile)
     legs, size = rows.to_device(legs), rows.tile if on_host(Y) else rows.block
     parts = plan.device_workers.map(
         lambda t: legs.moments(X_hat[t], Y[t], t.start), blocks(len(Y), size)
     )
     moments = Moments(*(xp.concat(m) for m in zip(*parts, strict=True)))
-    found = angle_fit(moments, plan.line)
+    fit = angle_fit(moments, plan.line)
     point_loss = rows.empty((len(Y),), "float64")
-    rows.store(found.point_loss, point_loss, slice(None))
-    return found._replace(point_loss=point_loss)
+    rows.store(fit.point_loss, point_loss, slice(None))
+    return fit._replace(point_loss=point_loss)

@@ -16,11 +16,12 @@ from .._reduce.distances import DistanceReducer
 from .._reduce.metrics import MetricReducer
 from .losses import AngleLoss
 
-_FAR = 0.1  # points farther from the median, in units of the spread, are not crowded ...
-_FEW_FAR = 0.05  # ... and at most this share of the points is
+# Data are crowded if at most this share of the points is farther from the median than this distance, in units
+# of the spread of the data.
+_MAX_FAR_SHARE, _FAR = 0.05, 0.1
 _COLUMNS_PER_BLOCK = 128  # few enough that a block fits the cache of a core
 _ROWS_FOR_CUT = 500  # rows used to estimate what the components drop
-# What a column can dominate, by metric.
+# What columns have shares of, by metric.
 SHARED = {
     "euclidean": "the variance",
     "cosine": "the length of the rows",
@@ -29,98 +30,97 @@ SHARED = {
     "hamming": "the distances",
     "jaccard": "the distances",
 }
-_NO_VARIANCE = 1e-6  # of cosines that are all equal, in single precision
-_NOTHING = 1e-6  # fraction of the variance; if less is dropped, it is rounding
+_MIN_COSINE_VARIANCE = 1e-6  # smaller variances are rounding errors in single precision
+_MIN_DROPPED = 1e-6  # smaller fractions of the variance are rounding errors
 
 
 class Parts(NamedTuple):
     """Connected components of the graph of neighbours."""
 
     number: int
-    apart: float  # fraction of the points outside the largest component
+    fraction_outside: float  # fraction of the points outside the largest component
 
 
 class Cut(NamedTuple):
     """Variance kept and dropped by the principal components."""
 
     kept: float  # fraction of the variance
-
-    largest: float  # ratio of the largest variance dropped to the mean of those dropped
+    largest: float  # largest variance of a dropped component, divided by their mean
 
 
 class Dominance(NamedTuple):
-    """The column with the largest share of the variance or the distances of the rows."""
+    """The column with the largest share of what `SHARED` names."""
 
     column: int
     share: float
-    others: float  # the share of all other columns, precise even if it is tiny
+    others: float  # the share of all other columns, accurate even if it is tiny
 
 
 class Unseen(NamedTuple):
-    """Quality of a map at points that are not landmarks."""
+    """Correlations of angles, for points that are not landmarks."""
 
-    to_landmarks: float  # correlation of the angles to landmarks
-    among: float  # correlation of the angles among points that are not landmarks
+    to_landmarks: float  # with landmarks as legs
+    among: float  # with points that are not landmarks as legs
 
 
 class Diagnostics(NamedTuple):
     """Diagnostics of a fit; None for those that do not apply."""
 
     cut: Cut | None = None
-    crowding: float | None = None  # typical distance if most points are crowded, in spreads
+    crowding: float | None = None  # see `crowding`, in units of the spread of the data
     unseen: Unseen | None = None
     parts: Parts | None = None  # of the graph of neighbours
     dominance: Dominance | None = None
 
 
 def find_cut(
-    spectral: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray, order: np.ndarray
+    reducer: Any, rows: Any, X_hat: np.ndarray, indices: np.ndarray, order: np.ndarray
 ) -> Cut | None:
-    """What the components drop from some rows of the data; None if nothing.
+    """Variance that the components keep and drop, from some rows of the data; None if they drop none.
 
     `indices` are the indices of these rows in the data, X_hat are their components, and the first ones in
     `order` are used.
     """
     columns = rows.shape[1]
-    if isinstance(spectral, MetricReducer):
-        columns = len(spectral.points)
-    elif isinstance(spectral, DistanceReducer) and indices.max() >= columns:
+    if isinstance(reducer, MetricReducer):
+        columns = len(reducer.points)
+    elif isinstance(reducer, DistanceReducer) and indices.max() >= columns:
         return None  # distances to landmarks alone
     if X_hat.shape[1] == columns:
         return None
-    some = order[:_ROWS_FOR_CUT]
-    gram = spectral.gram(rows[some], indices[some])
-    X_hat = X_hat[some].astype(np.float64)
-    rest = gram - X_hat @ X_hat.T
-    n_cut = min(len(gram) - 1, columns) - X_hat.shape[1]
-    left, whole = float(np.trace(rest)), float(np.trace(gram))
-    if n_cut < 1 or not left > _NOTHING * whole:
+    sample = order[:_ROWS_FOR_CUT]
+    gram = reducer.gram(rows[sample], indices[sample])
+    X_hat = X_hat[sample].astype(np.float64)
+    dropped_gram = gram - X_hat @ X_hat.T
+    n_dropped = min(len(gram) - 1, columns) - X_hat.shape[1]
+    dropped, total = float(np.trace(dropped_gram)), float(np.trace(gram))
+    if n_dropped < 1 or not dropped > _MIN_DROPPED * total:
         return None
-    largest = float(largest_eigenvectors(rest, 1)[0][0])
-    return Cut(float(np.sum(X_hat**2) / whole), largest / (left / n_cut))
+    largest = float(largest_eigenvectors(dropped_gram, 1)[0][0])
+    return Cut(float(np.sum(X_hat**2) / total), largest / (dropped / n_dropped))
 
 
 def find_dominance(rows: Any, metric: Any) -> Dominance | None:
     """The column with the largest share of the variance of some rows; None if this does not apply.
 
-    For "cosine" and "correlation" it is the share of the squared lengths of the rows, for "manhattan" of the
-    absolute deviations, for "hamming" of the pairs of rows that differ in a column, for "jaccard" of the
-    pairs in which only one row has it.
+    For "cosine" and "correlation" it is the share of the squared lengths of the rows; for "manhattan", of the
+    absolute deviations; for "hamming", of the pairs of rows that differ in a column; for "jaccard", of the
+    pairs of rows of which only one has it.
     """
     if not isinstance(metric, str) or metric not in SHARED or rows.shape[1] < 2:
         return None
     sizes = _column_sizes(rows, metric)
-    largest, whole = int(sizes.argmax()), float(sizes.sum())
-    if not whole > 0:
+    largest, total = int(sizes.argmax()), float(sizes.sum())
+    if not total > 0:
         return None
-    others = float(np.delete(sizes, largest).sum()) / whole
+    others = float(np.delete(sizes, largest).sum()) / total
     if metric == "correlation":  # a centred row never has only one nonzero column
         others = max(0.0, others - 1 / len(sizes))
     return Dominance(largest, 1 - others, others)
 
 
 def _column_sizes(rows: Any, metric: str) -> np.ndarray:
-    """Mean squares of each column, about its mean for "euclidean"; for distances, their mean."""
+    """Mean contribution of each column to what `SHARED` names, up to a factor."""
     if metric in ("manhattan", "hamming", "jaccard"):
         if scipy.sparse.issparse(rows):
             return _sparse_column_distances(rows, metric)
@@ -142,8 +142,8 @@ def _column_variances(rows: np.ndarray) -> np.ndarray:
     """Variance of each column, up to a factor."""
     largest = max(float(rows.max(initial=0)), -float(rows.min(initial=0))) or 1.0
     variances = []
-    for some in blocks(rows.shape[1], _COLUMNS_PER_BLOCK):
-        dense = rows[:, some] / np.float64(largest)  # whose square may not be representable
+    for columns in blocks(rows.shape[1], _COLUMNS_PER_BLOCK):
+        dense = rows[:, columns] / np.float64(largest)  # so that squares do not overflow
         dense -= dense.mean(axis=0)
         variances.append(np.mean(dense * dense, axis=0))
     return np.concatenate(variances)
@@ -160,7 +160,7 @@ def _column_distances(rows: np.ndarray, metric: str) -> np.ndarray:
 
 
 def _sparse_column_distances(rows: Any, metric: str) -> np.ndarray:
-    """As `_column_distances`, of a sparse matrix, without a dense copy."""
+    """`_column_distances` of a sparse matrix, without a dense copy."""
     n, d = rows.shape
     entries = rows.tocoo()
     present = entries.data != 0
@@ -173,11 +173,12 @@ def _sparse_column_distances(rows: Any, metric: str) -> np.ndarray:
     zeros = n - counts
     if metric == "manhattan":
         start, negative = np.cumsum(counts) - counts, np.bincount(column[value < 0], minlength=d)
+        # The two middle values of each sorted column: negative values, zeros, positive values.
         middle = np.zeros((2, d))
-        for each, rank in zip(middle, ((n - 1) // 2, n // 2), strict=True):
+        for values, rank in zip(middle, ((n - 1) // 2, n // 2), strict=True):
             above = rank >= negative + zeros
-            stored = above | (rank < negative)
-            each[stored] = value[(start + rank - above * zeros)[stored]]
+            nonzero = above | (rank < negative)
+            values[nonzero] = value[(start + rank - above * zeros)[nonzero]]
         median = middle.mean(axis=0)
         deviations = np.bincount(column, np.abs(value - median[column]), minlength=d)
         return np.asarray((deviations + zeros * np.abs(median)) / n)
@@ -193,21 +194,21 @@ def crowding(X_hat: np.ndarray) -> float | None:
     Points are crowded if all but a few are much closer to the median than the spread.
     """
     X = X_hat.astype(np.float64)
-    away, apart = X - np.median(X, axis=0), np.diff(X, axis=0)
-    if np.mean(np.einsum("ij,ij->i", away, away) > _FAR**2) > _FEW_FAR:
+    deviation, difference = X - np.median(X, axis=0), np.diff(X, axis=0)
+    if np.mean(np.einsum("ij,ij->i", deviation, deviation) > _FAR**2) > _MAX_FAR_SHARE:
         return None
-    distance = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return float(np.median(distance[distance > 0])) if distance.any() else None
 
 
 def correlation_among(X_hat: Array, Y: Array, workers: Workers) -> float:
     """Correlation between the cosines of data and map over all triples of some points.
 
-    NaN if the cosines of the data are all equal, as between two distinct points.
+    NaN if the cosines of the data are all equal, for example if there are only two distinct points.
     """
     xp = namespace(X_hat)
     loss = AngleLoss(xp.astype(X_hat, xp.float32), line=None, workers=workers)
-    return loss.judge(Y).correlation if loss.variance > _NO_VARIANCE else float("nan")
+    return loss.judge(Y).correlation if loss.variance > _MIN_COSINE_VARIANCE else float("nan")
 
 
 def parts_of(affinities: Any) -> Parts:

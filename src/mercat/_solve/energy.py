@@ -13,48 +13,50 @@ from .._math.angles import (
     Bearings,
     direction_gradient,
     directions,
-    force_on_apices,
+    distance_tolerances,
+    gradient_at_apices,
     inverse_distances,
     inverse_length,
     legs_with_ones,
     map_moments,
     pull_back,
-    rounding,
 )
 from .._math.sphere import tangent
 from .._math.terms import on_scale
 from .landmarks import Landmarks
 
 N_KEPT = 4  # candidates whose full energy is compared ...
-APART = 0.3  # ... and their smallest distance, in radians
-SETTLED = 0.02  # length of a step below which a point has converged, in radians
-ROUNDING = 3e-6  # relative, of an energy in single precision
+MIN_SEPARATION = 0.3  # ... and the smallest distance between them, in radians
+CONVERGED_STEP = 0.02  # length of a step below which a point has converged, in radians
+ROUNDING = 3e-6  # relative rounding error of an energy in single precision
 LONGEST_STEP = 0.15  # radians
-BRIEF = 0.01  # length of a last step with a given Hessian, in radians
+FINAL_STEP = 0.01  # length below which a step with a given Hessian is the last, in radians
 
 
 class Energy:
     """Energy of a block of b points as a function of their positions.
 
-    It is meaningless for a point that coincides with a landmark (`nearest`, an inverse distance, is zero).
-    Candidates near the positions `away_from` (b x 3) are left out.
+    `nearest` (b) is the smallest of the inverse distances to the landmarks, zero for a point that coincides
+    with a landmark. The energy of such a point is meaningless. Candidates near the positions `away_from`
+    (b x 3) are left out.
     """
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
-        self._compare_with(landmarks, away_from)
+        self._set_landmarks(landmarks, away_from)
         self.K, inverse_distance, self.nearest = _linear_parts(X, landmarks)
         self.apex_legs = legs_with_ones(
             X, landmarks.X[: landmarks.used_apex_legs, :], inverse_distance
         )
-        self._see(inverse_distance)
+        self._set_distances(inverse_distance)
 
-    def _compare_with(self, landmarks: Landmarks, away_from: Array | None) -> None:
+    def _set_landmarks(self, landmarks: Landmarks, away_from: Array | None) -> None:
         self.landmarks, self.away_from = landmarks, away_from
         self.apex_weight, self.terms = landmarks.apex_weight, landmarks.weighted_terms
 
-    def _see(self, inverse_distance: Array) -> None:
-        """Prepare the distances of the terms from the inverse distances to the legs of an apex (b x m)."""
-        self.seen = [on_scale(inverse_distance, scale) for _, _, scale in self.landmarks.terms]
+    def _set_distances(self, inverse_distance: Array) -> None:
+        """Put the inverse distances to the legs of an apex (b x m) on the scale of each term over pairs."""
+        scales = [scale for _, _, scale in self.landmarks.terms]
+        self.scaled_inverses = [on_scale(inverse_distance, scale) for scale in scales]
 
     def screen(self) -> Array:
         """Leg energy at each candidate (b x G), from a sample of the landmarks."""
@@ -64,8 +66,8 @@ class Energy:
         E = row_product(self.K[0, :, :m], C[0, ...])
         E += row_product(self.K[1, :, :m], C[1, ...])
         E += quadratic
-        E *= k.share_of_screen
-        return E if self.away_from is None else _apart_from(self.away_from, k.candidates, E)
+        E *= k.screen_factor
+        return E if self.away_from is None else _exclude_near(self.away_from, k.candidates, E)
 
     def best_candidate(self) -> Array:
         """Initial positions (b x 3)."""
@@ -76,8 +78,8 @@ class Energy:
         leg_energy, leg_gradient = self._as_leg(Y)
         apex_energy, apex_gradient = self._as_apex(Y)
         energy, gradient = leg_energy + apex_energy, leg_gradient + apex_gradient
-        for more, further in self._of_pairs(Y):
-            energy, gradient = energy + more, gradient + further
+        for term_energy, term_gradient in self._of_pairs(Y):
+            energy, gradient = energy + term_energy, gradient + term_gradient
         return energy, tangent(gradient, Y)
 
     def _as_leg(self, Y: Array) -> tuple[Array, Array]:
@@ -96,18 +98,20 @@ class Energy:
     def _as_apex(self, Y: Array) -> tuple[Array, Array]:
         energy, Y_legs, b, s = self._apex_state(Y)
         g = direction_gradient(self.apex_legs, b, s, self.landmarks.calibration)
-        pulls = pull_back(g, b.B, b.inverse_sine)
-        gradient = force_on_apices(b.frame, pulls, Y @ Y_legs.T)
+        g = pull_back(g, b.B, b.inverse_sine)
+        gradient = gradient_at_apices(b.frame, g, Y @ Y_legs.T)
         return energy, self.apex_weight * gradient
 
     def _of_pairs(self, Y: Array) -> Iterator[tuple[Array, Array]]:
         """Energy and gradient of each term over pairs."""
-        for (weight, term), seen in zip(self.terms, self.seen, strict=True):
-            squares, gradient, _ = term.residuals(seen, Y, self.landmarks.Y[: seen.shape[1], :])
+        for (weight, term), inverse in zip(self.terms, self.scaled_inverses, strict=True):
+            squares, gradient, _ = term.residuals(
+                inverse, Y, self.landmarks.Y[: inverse.shape[1], :]
+            )
             yield weight * squares, weight * gradient
 
-    def beside_legs(self, Y: Array) -> Array:
-        """Energy (b) of the points without the leg terms."""
+    def energy_except_as_leg(self, Y: Array) -> Array:
+        """Energy (b) as an apex and of the terms over pairs."""
         return sum((energy for energy, _ in self._of_pairs(Y)), self._apex_state(Y)[0])
 
     def _apex_state(self, Y: Array) -> tuple[Array, Array, Bearings, ApexSums]:
@@ -124,12 +128,12 @@ class EnergyOnGPU(Energy):
     """`Energy` computed by GPU kernels, which also choose a candidate and descend."""
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
-        self._compare_with(landmarks, away_from)
+        self._set_landmarks(landmarks, away_from)
         k = landmarks
         sums = k.X, k.P, k.p, k.T, k.used_apex_legs
-        self._linear = device.linear_parts(X, *sums, *rounding(X))
+        self._linear = device.linear_parts(X, *sums, *distance_tolerances(X))
         self.K, self.nearest = self._linear.K, self._linear.nearest
-        self._see(self._linear.near)
+        self._set_distances(self._linear.inv_d)
         frame = k.frame.mT.reshape(6, -1)
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
 
@@ -139,8 +143,8 @@ class EnergyOnGPU(Energy):
         C, quadratic = k.at_candidates
         m = C.shape[1]
         E = (self.K[0, :, :m] @ C[0, ...] + quadratic).addmm_(self.K[1, :, :m], C[1, ...])
-        E = E if away_from is None else _apart_from(away_from, k.candidates, E)
-        return device.Places(k.candidates, E, k.share_of_screen, N_KEPT, math.cos(APART))
+        E = E if away_from is None else _exclude_near(away_from, k.candidates, E)
+        return device.Places(k.candidates, E, k.screen_factor, N_KEPT, math.cos(MIN_SEPARATION))
 
     def __call__(self, Y: Array) -> tuple[Array, Array]:
         """Energy (b) and its tangent gradient (b x 3)."""
@@ -160,17 +164,17 @@ class EnergyOnGPU(Energy):
     ) -> tuple[Array, Array, Array, Array]:
         k, m = self.landmarks, self.landmarks.used_apex_legs
         settings = (k.softening, *k.calibration, self.apex_weight, *k.line)
-        limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, SETTLED)
+        limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, CONVERGED_STEP)
         apex = k.X[:m, :], k.Y[:m, :]
-        seen = self.seen[0] if self.seen else self._linear.near
-        return device.place(self._linear, seen, self._legs, apex, settings, start, limits)
+        scaled = self.scaled_inverses[0] if self.scaled_inverses else self._linear.inv_d
+        return device.place(self._linear, scaled, self._legs, apex, settings, start, limits)
 
 
 class Energies:
     """Energy of many points, one tile at a time.
 
-    All other operations are on all points at once: with many short operations, threads would wait for the
-    global interpreter lock.
+    Other operations are on all points at once: threads would wait for the global interpreter lock during many
+    short operations.
     """
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
@@ -181,26 +185,26 @@ class Energies:
 
     def __call__(self, Y: Array) -> tuple[Array, ...]:
         each = zip(self.tiles, blocks(Y.shape[0], TILE), strict=True)
-        return self._joined(energy(Y[t, :]) for energy, t in each)
+        return self._concat(energy(Y[t, :]) for energy, t in each)
 
     @property
     def nearest(self) -> Array:
-        return self._joined((energy.nearest,) for energy in self.tiles)[0]
+        return self._concat((energy.nearest,) for energy in self.tiles)[0]
 
     def best_candidate(self) -> Array:
-        return self._joined((energy.best_candidate(),) for energy in self.tiles)[0]
+        return self._concat((energy.best_candidate(),) for energy in self.tiles)[0]
 
     @staticmethod
-    def _joined(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
+    def _concat(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
         return tuple(namespace(p[0]).concat(p, axis=0) for p in zip(*parts, strict=True))
 
 
 def energy_of(X: Array, landmarks: Landmarks, away_from: Array | None = None) -> Energy | Energies:
-    """Energy of points; of all at once on a device, which small tiles would leave idle."""
+    """Energy of points; in tiles in memory, of all points at once on a device, where small tiles are slow."""
     if on_host(X):
         return Energies(X, landmarks, away_from)
-    kind = EnergyOnGPU if landmarks.runs_on_gpu(X) else Energy
-    return kind(X, landmarks, away_from)
+    energy_type = EnergyOnGPU if landmarks.runs_on_gpu(X) else Energy
+    return energy_type(X, landmarks, away_from)
 
 
 def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
@@ -215,30 +219,30 @@ def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
     return K, to_apex_legs, xp.min(inverse_distance, axis=1)
 
 
-def _apart_from(Y: Array, candidates: Array, E: Array) -> Array:
-    """Energies at candidates (b x G), infinite where these are near Y (b x 3)."""
-    return namespace(Y).where(math.cos(APART) < Y @ candidates.T, math.inf, E)
+def _exclude_near(Y: Array, candidates: Array, E: Array) -> Array:
+    """Energies E (b x G) at candidates, replaced by infinity where these are near Y (b x 3)."""
+    return namespace(Y).where(math.cos(MIN_SEPARATION) < Y @ candidates.T, math.inf, E)
 
 
-def _weighted_sum(pulls: Array, frame: Array) -> Array:
-    """Sum (b x 3) of pulls (2 x b x m) along frames (2 x m x 3), in space."""
-    (along_U, along_V), (U, V) = unstack(pulls), unstack(frame)
+def _weighted_sum(g: Array, frame: Array) -> Array:
+    """Sum over landmarks (b x 3) of vectors g (2 x b x m) in tangent planes with frames (2 x m x 3)."""
+    (along_U, along_V), (U, V) = unstack(g), unstack(frame)
     return along_U @ U + along_V @ V
 
 
 def _best_candidate(energy: Energy) -> Array:
-    """The candidate of lowest energy, among a few distant ones of lowest leg energy."""
-    legs = energy.screen()
-    xp = namespace(legs)
+    """The candidate of lowest energy, among a few separate ones of lowest energy as a leg."""
+    leg_energy = energy.screen()
+    xp = namespace(leg_energy)
     candidates = energy.landmarks.candidates
-    lowest = xp.full_like(legs[:, 0], xp.inf)
+    lowest = xp.full_like(leg_energy[:, 0], xp.inf)
     best = xp.zeros_like(energy.K[0, :, :3])
     for _ in range(N_KEPT):
-        index = xp.argmin(legs, axis=1)
+        index = xp.argmin(leg_energy, axis=1)
         Y = xp.take(candidates, index, axis=0)
-        E = xp.min(legs, axis=1) + energy.beside_legs(Y)
+        E = xp.min(leg_energy, axis=1) + energy.energy_except_as_leg(Y)
         better = lowest > E
         best = xp.where(better[:, None], Y, best)
         lowest = xp.where(better, E, lowest)
-        legs = _apart_from(Y, candidates, legs)
+        leg_energy = _exclude_near(Y, candidates, leg_energy)
     return best

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from .._data.arrays import Array, namespace, widest
 from .._data.threads import Workers
-from .._math.angles import AngleFit, Calibration, rounded
+from .._math.angles import AngleFit, Calibration, softening_for
 from .._math.sphere import normalize
 from .._math.terms import PAIR_TERMS
 from .._progress import Report
@@ -18,8 +18,8 @@ from .losses import AngleLoss, Objective, PairLoss
 from .status import Status
 
 _WINDOW = 5  # iterations over which the decrease of the loss is measured
-# Softenings of directions, in order: for a sample, for all points, and for polished maps. The square root of
-# the first is three times the spacing of the points.
+# Softenings of directions as fractions of the squared spacing of the points (`softening_for`), in order: for
+# a sample, for all points, and for polished maps.
 ROUGH = 10.0
 _ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
@@ -84,11 +84,11 @@ def solve_exact(
     if takes_pairs(len(X), line, 0.0):
         objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
         steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
-        roundings = _SMOOTH if careful else _ROUGH
-        for rounding in roundings:
-            enough = tol if rounding == roundings[-1] else _FOR_STARTS * tol
+        fractions = _SMOOTH if careful else _ROUGH
+        for fraction in fractions:
+            stage_tol = tol if fraction == fractions[-1] else _FOR_STARTS * tol
             Y, status = _descend(
-                objective, rounding, Y, max_iter, enough, history, report, steps, one_of_many
+                objective, fraction, Y, max_iter, stage_tol, history, report, steps, one_of_many
             )
             if status in (Status.CALLBACK, Status.MAX_ITER):
                 break
@@ -101,21 +101,21 @@ def solve_exact(
         sharing = angles if X.dtype == angles.X.dtype else None
     judge = loss_of(X, sharing=sharing)
     angles = loss_of(xp.astype(X, xp.float32), sharing=judge)
-    for rounding in _POLISHED if careful else _ROUGH:
-        if rounding < _NEEDS_DOUBLE:
+    for fraction in _POLISHED if careful else _ROUGH:
+        if fraction < _NEEDS_DOUBLE:
             angles = loss_of(xp.astype(X, widest(X)), sharing=judge)
-        Y, status = _descend(Objective(angles), rounding, Y, max_iter, tol, history, report)
+        Y, status = _descend(Objective(angles), fraction, Y, max_iter, tol, history, report)
         if status in (Status.CALLBACK, Status.MAX_ITER):
             break
     # With softening, a nearly perfect start may become worse.
     start = np.asarray(normalize(start.astype(np.float64)))
-    judged = ((Z, judge.judge(Z)) for Z in (start, Y))
-    return Fit(*min(judged, key=lambda pair: pair[1].loss), history, status)
+    candidates = ((Z, judge.judge(Z)) for Z in (start, Y))
+    return Fit(*min(candidates, key=lambda pair: pair[1].loss), history, status)
 
 
 def _descend(
     objective: Objective,
-    rounding: float,
+    softening_fraction: float,
     Y: np.ndarray,
     max_iter: int,
     tol: float,
@@ -147,7 +147,7 @@ def _descend(
         Z = z.reshape(-1, 3)
         length = np.linalg.norm(Z, axis=1, keepdims=True)
         unit = Z / length
-        value, gradient = objective.evaluate(unit, rounded(unit, rounding))
+        value, gradient = objective.evaluate(unit, softening_for(unit, softening_fraction))
         first = value if np.isnan(first) else first
         return value, (gradient / length).ravel()
 

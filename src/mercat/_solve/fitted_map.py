@@ -12,8 +12,12 @@ from .._math.angles import Calibration, Moments, mean_square
 from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments
 
-_LEGS_PER_TILE, _LEGS_IN_ALL = 32, 2000  # landmarks used for the loss of placed points
-_FARTHEST = 1e12  # in units of the spread of the data; beyond, squares overflow in single precision
+# Landmarks that are legs in the loss of placed points: at least the first number per tile, and about the
+# second in all tiles together.
+_LEGS_PER_TILE, _LEGS_IN_ALL = 32, 2000
+_MAX_COORDINATE = (
+    1e12  # in units of the spread of the data; squares may overflow in single precision
+)
 
 
 class FittedMap(NamedTuple):
@@ -26,27 +30,27 @@ class FittedMap(NamedTuple):
     against: LandmarkPlacer | DetailPlacer
 
     def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of rows before the map is rotated, to the same bits in any batch."""
+        """X_hat and positions of rows before the map is rotated, bit-identical for a row in any batch."""
         with rows_alike():
             X_hat = within_reach(self.spectral, rows)
             return X_hat, self.against.place(X_hat)
 
 
-def within_reach(spectral: Reducer, rows: Any) -> Array:
-    """X_hat of rows in single precision; raise ValueError if their squares would overflow."""
-    X_hat = project_rows(spectral, rows)
+def within_reach(reducer: Reducer, rows: Any) -> Array:
+    """X_hat of rows in single precision; raise ValueError if their squares might overflow."""
+    X_hat = project_rows(reducer, rows)
     xp = namespace(X_hat)
-    farthest = max(float(xp.max(X_hat)), -float(xp.min(X_hat)))
-    if not farthest < _FARTHEST:
+    largest = max(float(xp.max(X_hat)), -float(xp.min(X_hat)))
+    if not largest < _MAX_COORDINATE:
         raise ValueError(
-            f"X must lie within {_FARTHEST:g} times the spread of the training data, "
-            f"got a point at {farthest:.3g} times."
+            f"X must lie within {_MAX_COORDINATE:g} times the spread of the training data, "
+            f"got a point at {largest:.3g} times."
         )
     return xp.astype(X_hat, xp.float32)
 
 
 class LossSample(NamedTuple):
-    """Landmarks that serve as legs of placed points, different ones for each tile."""
+    """Landmarks X at Y that are legs in the loss of placed points, different ones for each tile of points."""
 
     X: Array
     Y: Array
@@ -59,8 +63,8 @@ class LossSample(NamedTuple):
         moments = placed_moments(X_hat, Y, self.X, self.Y, start, self.n_legs, self.tile)
         return Moments(*(xp.astype(m, wide, copy=False) for m in moments))
 
-    def share(self, n: int, tile: int = TILE) -> LossSample:
-        """The sample for n points in tiles: with fewer points, each gets more legs."""
+    def for_points(self, n: int, tile: int = TILE) -> LossSample:
+        """The sample for n points in tiles; fewer points get more legs each."""
         return self._replace(n_legs=max(_LEGS_PER_TILE, _LEGS_IN_ALL * tile // n), tile=tile)
 
 

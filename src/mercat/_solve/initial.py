@@ -7,7 +7,7 @@ import numpy as np
 from .._data.arrays import Array, namespace
 from .._math.sphere import from_lonlat, normalize
 
-_NO_SIZE = 1e-7  # arcs below this are rounding errors of the arccosine
+_MIN_SIZE = 1e-7  # smaller arcs are rounding errors of the arccosine
 
 
 def principal_scores(X_hat: np.ndarray, k: int) -> np.ndarray:
@@ -25,7 +25,7 @@ def principal_scores(X_hat: np.ndarray, k: int) -> np.ndarray:
 
 
 def wrapped_angles(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Longitude and colatitude of the paper: each component spread over [.2 pi, .8 pi]."""
+    """Longitude and colatitude of the paper's start: each component is scaled to [.2 pi, .8 pi]."""
     plane = scores[:, :2]
     low, width = plane.min(axis=0), np.ptp(plane, axis=0)
     # A constant component (one-dimensional data, equal points) goes to the middle.
@@ -48,41 +48,41 @@ def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
 
 
 def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
-    """Two components as a flat map on the sphere, with root mean square arc `radius` from its centre."""
+    """Two components wrapped onto the sphere from a tangent plane, with root mean square arc `radius`."""
     plane = scores[:, :2] - scores[:, :2].mean(axis=0)
     spread = np.sqrt(np.mean(np.sum(plane**2, axis=1)))
     plane = plane * (radius / (spread if spread > 0 else 1.0))
     distance = np.linalg.norm(plane, axis=1, keepdims=True)
-    away = np.sinc(np.minimum(distance, np.pi) / np.pi)  # sin(distance) / distance
-    return np.concatenate([plane * away, np.cos(np.minimum(distance, np.pi))], axis=1)
+    sinc = np.sinc(np.minimum(distance, np.pi) / np.pi)  # sin(distance) / distance
+    return np.concatenate([plane * sinc, np.cos(np.minimum(distance, np.pi))], axis=1)
 
 
 def size_of(Y: Array) -> float:
     """Root mean square arc of positions from their centre."""
-    xp, arc = namespace(Y), _arcs(Y)[0]
+    xp, arc = namespace(Y), _arcs_from_centre(Y)[0]
     return float(xp.sqrt(xp.mean(arc * arc)))
 
 
 def resized(Y: Array, size: float) -> Array:
     """Scale all arcs from the centre so that the map has this size; arcs are at most pi."""
-    xp, now = namespace(Y), size_of(Y)
-    if now < _NO_SIZE:
+    xp, old_size = namespace(Y), size_of(Y)
+    if old_size < _MIN_SIZE:
         return Y
-    arc, cosine, centre = _arcs(Y)
-    away = normalize(Y - cosine[:, None] * centre)
-    arc = xp.clip(arc * (size / now), None, xp.pi)[:, None]
-    return xp.cos(arc) * centre + xp.sin(arc) * away
+    arc, cosine, centre = _arcs_from_centre(Y)
+    direction = normalize(Y - cosine[:, None] * centre)
+    arc = xp.clip(arc * (size / old_size), None, xp.pi)[:, None]
+    return xp.cos(arc) * centre + xp.sin(arc) * direction
 
 
-def _arcs(Y: Array) -> tuple[Array, Array, Array]:
-    """Arcs (n) of positions from their centre, the cosines of these, and the centre (3)."""
+def _arcs_from_centre(Y: Array) -> tuple[Array, Array, Array]:
+    """Arcs (n) of positions from their centre, the cosines of these arcs, and the centre (3)."""
     xp = namespace(Y)
     centre = normalize(xp.mean(Y, axis=0)[None, :])[0, :]
     cosine = Y @ centre
     return xp.acos(xp.clip(cosine, -1, 1)), cosine, centre
 
 
-def many_positions(scores: np.ndarray) -> list[np.ndarray]:
+def start_positions(scores: np.ndarray) -> list[np.ndarray]:
     """Starts from scores on three components, which lead to different minima; the paper's is the first."""
     deviation = scores.std(axis=0)
     whitened = scores / np.where(deviation > 0, deviation, 1)

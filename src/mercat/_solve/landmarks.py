@@ -1,4 +1,4 @@
-"""Landmarks and the sums over pairs of them that placing a point needs."""
+"""Landmarks, and the sums over pairs of them that are needed to place a point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .. import _kernels as kernels
 from .._data.arrays import Array, namespace, row_dot, unstack, widest
 from .._kernels import device
-from .._math.angles import Calibration, bearings, rounding
+from .._math.angles import Calibration, bearings, distance_tolerances
 from .._math.distances import LEAST_SINE, DistanceTerm, HalfRanks
 from .._math.sphere import tangent_frame
 from .._math.terms import PairTerm
@@ -29,10 +29,10 @@ class _Fields(NamedTuple):
 
     X: Array  # (L, r) data
     Y: Array  # (L, 3) positions
-    sigma: Array  # (2, L) the quadratic part of a leg's energy: on the diagonal ...
-    sigma12: Array  # (L,) ... and off it
-    P: Array  # (2, L, r) -4 beta M, the data part of its linear part
-    T: Array  # (2, L) 4 alpha beta t, the constant part of its linear part
+    sigma: Array  # (2, L) matrix of the quadratic part of the energy as a leg: diagonal ...
+    sigma12: Array  # (L,) ... and off-diagonal entry
+    P: Array  # (2, L, r) -4 beta M; its product with the direction in the data is part of the linear part
+    T: Array  # (2, L) 4 alpha beta t, the rest of the linear part
     candidates: Array  # (G, 3) initial positions
     calibration: Calibration
     softening: float
@@ -58,14 +58,14 @@ class Landmarks(_Fields):
     @functools.cached_property
     def at_candidates(self) -> tuple[Array, Array]:
         """Bearings of the candidates at the screening landmarks (2 x S x G), and quadratic parts (G)."""
-        some = slice(0, min(N_SCREEN, self.X.shape[0]))
-        C = bearings(self.Y[some, :], self.candidates, None, self.softening).B
+        screen = slice(0, min(N_SCREEN, self.X.shape[0]))
+        C = bearings(self.Y[screen, :], self.candidates, None, self.softening).B
         c1, c2 = unstack(C)
-        quadratic = 0.5 * (self.sigma[0, some] @ (c1 * c1) + self.sigma[1, some] @ (c2 * c2))
-        return C, quadratic + self.sigma12[some] @ (c1 * c2)
+        quadratic = 0.5 * (self.sigma[0, screen] @ (c1 * c1) + self.sigma[1, screen] @ (c2 * c2))
+        return C, quadratic + self.sigma12[screen] @ (c1 * c2)
 
     @property
-    def share_of_screen(self) -> float:
+    def screen_factor(self) -> float:
         """Number of landmarks per screening landmark."""
         return float(self.X.shape[0] / self.at_candidates[0].shape[1])
 
@@ -76,7 +76,7 @@ class Landmarks(_Fields):
 
     @property
     def apex_weight(self) -> float:
-        """Weight of the energy as an apex: its sampled pairs represent all pairs of landmarks."""
+        """Weight of the energy as an apex: the pairs of its legs represent all pairs of landmarks."""
         n, m = int(self.X.shape[0]), self.used_apex_legs
         return n * (n - 1) / max(m * (m - 1), 1)
 
@@ -103,21 +103,21 @@ class Landmarks(_Fields):
         slope = 0.0 if scale is None else 1 / scale.deviation
         numbers = self.softening, *self.calibration, self.apex_weight, *self.line
         legs = self.frame, self.sigma, self.sigma12, self.p, self.T
-        C, quadratic = (self.share_of_screen * a for a in self.at_candidates)
+        C, quadratic = (self.screen_factor * a for a in self.at_candidates)
         return kernels.landmarks_of(
             self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.used_apex_legs,
-            None if scale is None else scale[:2], (*numbers, rounding(self.X)[1], slope),
+            None if scale is None else scale[:2], (*numbers, distance_tolerances(self.X)[1], slope),
         )  # fmt: skip
 
     def __getstate__(self) -> None:
         """Exclude cached properties from the state."""
 
     @property
-    def kernels_know_terms(self) -> bool:
+    def kernels_support_terms(self) -> bool:
         """Whether the terms are those that the kernels compute: distances or none."""
         return [type(t.term) for t in self.terms] in ([], [DistanceTerm])
 
     def runs_on_gpu(self, X: Array) -> bool:
         """Whether kernels place these points on a GPU."""
-        fits = device.take(X, self.X) and device.takes_legs(self.used_apex_legs)
-        return fits and self.kernels_know_terms
+        fits = device.take(X, self.X) and device.legs_fit(self.used_apex_legs)
+        return fits and self.kernels_support_terms

@@ -55,10 +55,10 @@ class _Ranked:
         """Block k, given its inverse distances."""
         if k in self._blocks:
             return self._blocks[k]
-        found = on_scale(inverse_distance, self._scale)
+        scaled = on_scale(inverse_distance, self._scale)
         if self._keep:
-            self._blocks[k] = found
-        return found
+            self._blocks[k] = scaled
+        return scaled
 
 
 class AngleLoss:
@@ -118,9 +118,10 @@ class AngleLoss:
         elif rows is None:
             self._data_sums = sharing._data_sums
         else:
-            whole = len(sharing.X)
-            share = (n - 1) * (n - 2) / max((whole - 1) * (whole - 2), 1)  # of the pairs of legs
-            self._data_sums = tuple(share * m[rows] for m in sharing._data_sums)
+            n_shared = len(sharing.X)
+            # Ratio of the numbers of pairs of legs.
+            ratio = (n - 1) * (n - 2) / max((n_shared - 1) * (n_shared - 2), 1)
+            self._data_sums = tuple(ratio * m[rows] for m in sharing._data_sums)
 
     def _sum_up_data(self) -> tuple[np.ndarray, ...]:
         n, r = self.X.shape
@@ -237,8 +238,8 @@ class AngleLoss:
         """
         if self._apices is not None:
             inverse = self._apices.inverse_distance
-            seen = self._ranked(0, inverse) if ranked else inverse
-            return iter([function(slice(0, len(inverse)), seen)])
+            scaled = self._ranked(0, inverse) if ranked else inverse
+            return iter([function(slice(0, len(inverse)), scaled)])
 
         def apply(k: int) -> T:
             inverse = self._block_legs(k).inverse_distance
@@ -254,8 +255,8 @@ class AngleLoss:
 class PairLoss:
     """A term over all pairs of points, next to the `AngleLoss` of the same points.
 
-    It is in units of the variance of the cosines, so that both are fractions of a variance. If `ranked`, it
-    sees distances on the scale `HalfRanks`.
+    It is multiplied by the variance of the cosines, so that both are comparable. If `ranked`, it gets
+    distances on the scale `HalfRanks`.
     """
 
     def __init__(
@@ -271,12 +272,12 @@ class PairLoss:
         By the envelope theorem, the best parameters are held constant in the gradient.
         """
         angles, n = self._angles, len(Y)
-        there = angles.beside_data(Y)
-        term, value = self._fitted(there)
+        Y_device = angles.beside_data(Y)
+        term, value = self._fitted(Y_device)
         scale = 2 * self._weight / (max(n * (n - 1), 1) * term.variance)
         parts = self._each_block(
             lambda block, inverse: term.residuals(
-                inverse, there[block, ...], there, angles.n_threads
+                inverse, Y_device[block, ...], Y_device, angles.n_threads
             )[1]
         )
         gradient = scale * np.concatenate([to_numpy(part) for part in parts]).astype(np.float64)

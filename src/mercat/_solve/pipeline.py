@@ -26,12 +26,12 @@ from .._reduce.components import ComponentReducer
 from .._reduce.reducer import Reducer, project_all
 from .algorithm1 import solve_algorithm1
 from .anchors import (
+    AlignedMap,
     Anchors,
-    HeldMap,
+    aligned_map,
     anchored_sample,
     anchored_start,
-    hold,
-    no_farther_than_needed,
+    closest_to_start,
 )
 from .diagnostics import (
     Diagnostics,
@@ -57,22 +57,29 @@ from .placement import (
 from .starts import Promising, best_start
 from .status import Status
 
-_EXACT_UP_TO = 2000  # points that solver="auto" solves exactly, ...
-_EXACT_WITH_DETAIL_UP_TO = 1000  # ... if the descent starts from a map of averages
+# Largest number of points that solver="auto" solves exactly; fewer if the descent starts from a map of
+# averages.
+_MAX_EXACT, _MAX_EXACT_WITH_AVERAGES = 2000, 1000
 _MAX_ITER = 500
-_FOR_SAMPLES = 3  # factor of the tolerance if a sample is solved
-CROWD = 10_000  # points that determine the rotation of the map, ...
-_CROWD_VALUES = 4_000_000  # ... fewer if components must be computed from more values than this
-# Landmarks that a point is compared with (the others contribute through sums): more for few points.
-_PLACED_AGAINST, _PLACED_PAIRS = 128, 4_000_000
-# Number of these that are legs of the placed point as an apex: also more for few points.
-_MOST_LEGS, _PLACED_LEGS = 300, 2_400_000
-_EXACT_LOSS_UP_TO = 4000  # points for which the loss of Algorithm 1 is computed over all triples
-_FULL_BATCH_UP_TO = 10_000  # points in one batch of Algorithm 1, as for the paper's toy data
-_BATCH_SIZE = 64
-FROM_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
-PLACED_BEFORE_DETAIL = 3000  # points placed to measure the angles, if others need not be placed
-_UNSEEN, _FEWEST_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
+_SAMPLE_TOL = 3  # factor of the tolerance if a sample is solved
+N_ORIENTING = 10_000  # number of points that determine the rotation of the map, ...
+_ORIENTING_VALUES = (
+    4_000_000  # ... or as many as have this many values, if components must be computed
+)
+# Landmarks that a point is compared with (the others contribute through sums): at least the first number, and
+# as many as give the second number of pairs of a point and a landmark.
+_MIN_COMPARED, _COMPARED_PAIRS = 128, 4_000_000
+# Landmarks that are legs of the placed point as an apex: at most the first number, otherwise as many as give
+# the second number of pairs, but at least `N_APEX_LEGS`.
+_MAX_LEGS, _LEG_PAIRS = 300, 2_400_000
+_MAX_EXACT_LOSS = 4000  # largest number of points for which the loss of Algorithm 1 is exact
+_MAX_FULL_BATCH = (
+    10_000  # largest number of points in one batch of Algorithm 1, as for the paper's toy data
+)
+_BATCH_SIZE = 64  # of Algorithm 1 for more points
+MIN_DETAIL_FOR_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
+_PLACED_BEFORE_DETAIL = 3000  # points placed to measure the angles, if others need not be placed
+_MAX_UNSEEN, _MIN_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
 
 
 class Plan(NamedTuple):
@@ -111,31 +118,31 @@ class Plan(NamedTuple):
     @property
     def sampled(self) -> bool:
         """Whether a sample is solved and all rows are placed against it."""
-        exact_up_to = _EXACT_WITH_DETAIL_UP_TO if begins_at_averages(self) else _EXACT_UP_TO
-        many = self.source.shape[0] > exact_up_to
+        max_exact = _MAX_EXACT_WITH_AVERAGES if starts_from_averages(self) else _MAX_EXACT
+        many = self.source.shape[0] > max_exact
         return self.solver == "landmarks" or (self.solver == "auto" and many)
 
 
-class Crowd(NamedTuple):
-    """Positions on the map, scores on three principal components, and coordinates of data in a plane."""
+class OrientingPoints(NamedTuple):
+    """Points that determine the rotation of a map."""
 
-    Y: np.ndarray
-    scores: np.ndarray
-    plane: np.ndarray | None = None
+    Y: np.ndarray  # (n, 3) positions
+    scores: np.ndarray  # (n, 3) scores on principal components
+    plane: np.ndarray | None = None  # (n, 2) coordinates of data in a plane; None for other data
 
 
 class Solved(NamedTuple):
     """A finished map.
 
-    `fit` is of all points, or of a sample if points are placed lazily; `landmarks` are the rows that others
-    are placed against, and `crowd` determines the rotation of the map.
+    `fit` is of all points, or of a sample if the others are placed later; `landmarks` are the rows that
+    others are placed against.
     """
 
     fit: Fit
     placement: ScoredMap
     landmarks: np.ndarray
     sample: Sample
-    crowd: Crowd
+    orienting: OrientingPoints
     diagnostics: Diagnostics
 
 
@@ -152,37 +159,38 @@ def _solve_landmarks(plan: Plan) -> Solved:
     """
     rows = plan.source
     n = rows.shape[0]
-    by_values = sample_of(rows, min(n, max(CROWD, plan.n_landmarks)))
-    sample, n_landmarks = by_values.rows, plan.n_landmarks
-    if begins_at_averages(plan):
-        sample = sample[: max(PLACED_BEFORE_DETAIL, n_landmarks + _UNSEEN)]
+    full_sample = sample_of(rows, min(n, max(N_ORIENTING, plan.n_landmarks)))
+    sample, n_landmarks = full_sample.rows, plan.n_landmarks
+    if starts_from_averages(plan):
+        sample = sample[: max(_PLACED_BEFORE_DETAIL, n_landmarks + _MAX_UNSEEN)]
     if plan.anchors is not None:
-        chosen = anchored_sample(plan.anchors, n_landmarks, plan.rng)
-        sample, n_landmarks = np.concatenate([chosen, np.setdiff1d(sample, chosen)]), len(chosen)
-    chosen, unseen = sample[:n_landmarks], sample[n_landmarks:][:_UNSEEN]
-    taken = rows.take(sample if rows.lazy else sample[: len(chosen) + len(unseen)])
-    X_hat = _projected(taken[: len(chosen)], plan)
-    fit, placement = solve_sample(X_hat, chosen, plan)
-    in_order = np.arange(len(chosen))
-    diagnostics = _diagnostics(taken[: len(chosen)], X_hat, chosen, in_order, plan)
-    placed, at = rows, sample  # `at`: indices of the sample among the rows that are placed
+        landmarks = anchored_sample(plan.anchors, n_landmarks, plan.rng)
+        sample = np.concatenate([landmarks, np.setdiff1d(sample, landmarks)])
+        n_landmarks = len(landmarks)
+    landmarks, unseen = sample[:n_landmarks], sample[n_landmarks:][:_MAX_UNSEEN]
+    X = rows.take(sample if rows.lazy else sample[: len(landmarks) + len(unseen)])
+    X_landmarks = X[: len(landmarks)]
+    X_hat = _projected(X_landmarks, plan)
+    fit, placement = solve_sample(X_hat, landmarks, plan)
+    diagnostics = _diagnostics(X_landmarks, X_hat, landmarks, np.arange(len(landmarks)), plan)
+    placed, index = rows, sample  # rows that are placed, and indices of the sample among them
     if rows.lazy:
-        placed = RowSource(taken[np.argsort(sample)], plan.workers)
-    elif begins_at_averages(plan) and fit.status is not Status.CALLBACK:
+        placed = RowSource(X[np.argsort(sample)], plan.workers)
+    elif starts_from_averages(plan) and fit.status is not Status.CALLBACK:
         placed = rows.part(np.sort(sample))
     if placed is not rows:
-        at = np.argsort(np.argsort(sample))
-    held = None
+        index = np.argsort(np.argsort(sample))
+    aligned = None
     if plan.anchors is not None:
-        held = hold(placement, plan.anchors, chosen, fit.Y, fit.angle_fit)
-    fit = _place_all(placed, placement, fit, plan.progress, held)
-    if len(unseen) >= _FEWEST_UNSEEN:
-        others = slice(len(chosen), len(chosen) + len(unseen))
-        X_hat = project_all(plan.source.to_device(plan.reducer), taken[others], plan.workers)
-        found = correlation_among(X_hat, fit.Y[at[others]], plan.workers)
-        diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, found))
-    crowd = _placed_crowd(placed, np.sort(at), fit.Y, plan)
-    return Solved(fit, placement, chosen, by_values, crowd, diagnostics)
+        aligned = aligned_map(placement, plan.anchors, landmarks, fit.Y, fit.angle_fit)
+    fit = _place_all(placed, placement, fit, plan.progress, aligned)
+    if len(unseen) >= _MIN_UNSEEN:
+        others = slice(len(landmarks), len(landmarks) + len(unseen))
+        X_hat = project_all(plan.source.to_device(plan.reducer), X[others], plan.workers)
+        among = correlation_among(X_hat, fit.Y[index[others]], plan.workers)
+        diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, among))
+    orienting = _placed_orienting_points(placed, np.sort(index), fit.Y, plan)
+    return Solved(fit, placement, landmarks, full_sample, orienting, diagnostics)
 
 
 def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, ScoredMap]:
@@ -191,28 +199,32 @@ def solve_sample(X_hat: np.ndarray, rows: np.ndarray, plan: Plan) -> tuple[Fit, 
     return fit, placement_of(X_hat, fit.Y, fit.angle_fit, plan)
 
 
-def _placed_crowd(rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan) -> Crowd:
-    """Positions and scores of a sample, read in blocks."""
+def _placed_orienting_points(
+    rows: RowSource, sample: np.ndarray, Y: Any, plan: Plan
+) -> OrientingPoints:
+    """Orienting points from a sample of the placed rows, read in blocks."""
     sample = _thinned(sample, rows.shape[1], plan)
-    kept = 3 if _has_components(plan.reducer) else None
+    n_columns = 3 if _has_components(plan.reducer) else None
     parts = [
-        _projected(rows.take(sample[block]), plan)[:, :kept]
+        _projected(rows.take(sample[block]), plan)[:, :n_columns]
         for block in blocks(len(sample), rows.block)
     ]
     X_hat = np.concatenate(parts)
-    return Crowd(to_numpy(Y[sample]), _scores(X_hat, plan.reducer), _plane(X_hat, plan.reducer))
+    return OrientingPoints(
+        to_numpy(Y[sample]), _scores(X_hat, plan.reducer), _plane(X_hat, plan.reducer)
+    )
 
 
-def _thinned(sample: np.ndarray, width: int, plan: Plan) -> np.ndarray:
-    """Fewer rows if components must be computed from many columns."""
-    step = 1 if _has_components(plan.reducer) else -(-len(sample) * width // _CROWD_VALUES)
+def _thinned(sample: np.ndarray, n_columns: int, plan: Plan) -> np.ndarray:
+    """Every k-th row of the sample, with k > 1 if components must be computed from many columns."""
+    step = 1 if _has_components(plan.reducer) else -(-len(sample) * n_columns // _ORIENTING_VALUES)
     return sample[::step]
 
 
 def _diagnostics(
     rows: Any, X_hat: np.ndarray, indices: np.ndarray, order: np.ndarray, plan: Plan
 ) -> Diagnostics:
-    """Diagnostics from some rows with given indices in the data; `order` is a random order of them."""
+    """Diagnostics from some rows with these indices in the data; `order` is a random order of the rows."""
     return Diagnostics(
         find_cut(plan.source.to_device(plan.reducer), rows, X_hat, indices, order),
         crowding(X_hat[order]),
@@ -230,23 +242,22 @@ def _place_all(
     placement: ScoredMap,
     fit: Fit,
     progress: Progress,
-    held: HeldMap | None = None,
+    aligned: AlignedMap | None = None,
 ) -> Fit:
-    """Place rows and compute their losses in blocks; if `held` is given, near their positions on another
-    map."""
+    """Place rows and compute their losses in blocks; with `aligned`, near their positions on another map."""
     n = rows.shape[0]
     progress.phase("placing", n, "point")
-    share = placement.loss_sample.share(n, rows.tile)
-    placement = rows.to_device(placement._replace(loss_sample=share))
+    sample = placement.loss_sample.for_points(n, rows.tile)
+    placement = rows.to_device(placement._replace(loss_sample=sample))
     Y, point_loss = rows.scratch((n, 3)), rows.empty((n,), "float64")
     totals, start = Moments(*np.zeros(6)), 0
-    place = placement.block if held is None else held._replace(placement=placement).block
+    place = placement.block if aligned is None else aligned._replace(placement=placement).block
 
-    def judged(some: Any, first: int) -> tuple[Array, Array, Moments]:
-        Y, moments = place(some, first)
+    def place_and_score(block: Any, first: int) -> tuple[Array, Array, Moments]:
+        Y, moments = place(block, first)
         return Y, placement.point_loss(moments), total(moments)
 
-    for Y_block, losses, moments in rows.each(judged):
+    for Y_block, losses, moments in rows.each(place_and_score):
         block = slice(start, start := start + len(Y_block))
         Y[block] = Y_block
         rows.store(losses, point_loss, block)
@@ -259,51 +270,55 @@ def _place_all(
 
 def _solve_all(plan: Plan) -> Solved:
     """Solve all points together; keep all of them, or a sample if there are many, for `transform`."""
-    given = plan.source.take_all()
-    n = given.shape[0]
-    X_hat = _projected(given, plan)
+    X = plan.source.take_all()
+    n = X.shape[0]
+    X_hat = _projected(X, plan)
     sample = sample_of(plan.source, n)
-    diagnostics = _diagnostics(given, X_hat, np.arange(n), sample.rows, plan)
+    diagnostics = _diagnostics(X, X_hat, np.arange(n), sample.rows, plan)
     if plan.solver == "algorithm1":
         fit = _run_algorithm1(X_hat, plan)
     else:
         fit = descend(X_hat, np.arange(n), plan, careful=True, sample=sample.rows)
-    chosen = sample.rows[: n if n <= _EXACT_UP_TO else plan.n_landmarks]
-    placement = placement_of(X_hat[chosen], fit.Y[chosen], fit.angle_fit, plan)
-    crowd = crowd_of(fit.Y, X_hat, np.sort(sample.rows[:CROWD]), plan)
-    return Solved(fit, placement, chosen, sample, crowd, diagnostics)
+    landmarks = sample.rows[: n if n <= _MAX_EXACT else plan.n_landmarks]
+    placement = placement_of(X_hat[landmarks], fit.Y[landmarks], fit.angle_fit, plan)
+    orienting = orienting_points(fit.Y, X_hat, np.sort(sample.rows[:N_ORIENTING]), plan)
+    return Solved(fit, placement, landmarks, sample, orienting, diagnostics)
 
 
-def crowd_of(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> Crowd:
-    """Positions and scores of some rows."""
+def orienting_points(Y: Array, X_hat: Array, rows: np.ndarray, plan: Plan) -> OrientingPoints:
+    """Orienting points from some rows of Y (n x 3) and X_hat (n x r)."""
     rows = _thinned(rows, X_hat.shape[1], plan)
-    some = to_numpy(X_hat[rows])
-    return Crowd(to_numpy(Y[rows]), _scores(some, plan.reducer), _plane(some, plan.reducer))
+    X_hat = to_numpy(X_hat[rows])
+    return OrientingPoints(
+        to_numpy(Y[rows]), _scores(X_hat, plan.reducer), _plane(X_hat, plan.reducer)
+    )
 
 
-def begins_at_averages(plan: Plan) -> bool:
+def starts_from_averages(plan: Plan) -> bool:
     """Whether the descent with detail starts from a map of averages instead of the plain map."""
-    free = plan.anchors is None and isinstance(plan.init, str)
-    return plan.detail >= FROM_AVERAGES and free
+    no_start = plan.anchors is None and isinstance(plan.init, str)
+    return plan.detail >= MIN_DETAIL_FOR_AVERAGES and no_start
 
 
 def placement_of(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> ScoredMap:
     """Prepare placing points against these landmarks and computing their losses."""
     placer = FittedMap(plan.reducer, landmark_placer(X_hat, Y, fit, plan))
-    return ScoredMap(placer, loss_sample(X_hat, Y).share(plan.source.shape[0]), fit.calibration)
+    return ScoredMap(
+        placer, loss_sample(X_hat, Y).for_points(plan.source.shape[0]), fit.calibration
+    )
 
 
 def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """Landmarks that points are placed against; some of them are enough, except for the paper's loss."""
+    """Landmarks to place points against: each point is compared with some, or all for the paper's loss."""
     n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
-        n_legs = min(max(N_APEX_LEGS, _PLACED_LEGS // n), _MOST_LEGS)
-        n_apices = max(_PLACED_AGAINST, _PLACED_PAIRS // n) if plan.sampled else None
-    takes = takes_pairs(len(X_hat), plan.line, fit.correlation)
-    rounding = SMOOTH if takes else SHARP
-    terms = placed_terms(X_hat, Y, fit) if takes else ()
+        n_legs = min(max(N_APEX_LEGS, _LEG_PAIRS // n), _MAX_LEGS)
+        n_apices = max(_MIN_COMPARED, _COMPARED_PAIRS // n) if plan.sampled else None
+    with_pairs = takes_pairs(len(X_hat), plan.line, fit.correlation)
+    softening_fraction = SMOOTH if with_pairs else SHARP
+    terms = placed_terms(X_hat, Y, fit) if with_pairs else ()
     landmarks = prepare_landmarks(
-        X_hat.astype(np.float64), Y, fit.calibration, n_apices, n_legs, rounding, terms
+        X_hat.astype(np.float64), Y, fit.calibration, n_apices, n_legs, softening_fraction, terms
     )
     return as_type(landmarks, np.float32)
 
@@ -327,17 +342,17 @@ def descend(
         solve_exact,
         line=plan.line,
         max_iter=_MAX_ITER if plan.max_iter is None else plan.max_iter,
-        tol=plan.tol if careful else _FOR_SAMPLES * plan.tol,
+        tol=plan.tol if careful else _SAMPLE_TOL * plan.tol,
         workers=plan.workers,
         one_of_many=plan.before is not None,
     )
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
-    there = plan.source.to_device(X_hat)
+    X = plan.source.to_device(X_hat)
     # Single precision is enough, unless a map may fit nearly exactly or is aligned with one that may.
     single = plan.anchors is None and takes_pairs(len(X_hat), plan.line, 0.0)
-    xp = namespace(there)
-    about_all = AngleLoss(
-        xp.astype(there, xp.float32) if single else there,
+    xp = namespace(X)
+    angles = AngleLoss(
+        xp.astype(X, xp.float32) if single else X,
         line=plan.line,
         workers=plan.workers,
         sharing=plan.similar,
@@ -353,7 +368,7 @@ def descend(
         start = best_start(
             X_hat,
             _scores(X_hat, plan.reducer),
-            about_all,
+            angles,
             descend,
             tol=plan.tol,
             sample=np.arange(len(X_hat)) if sample is None else sample,
@@ -361,34 +376,34 @@ def descend(
             before=plan.before,
         )
     report = reporter(plan.progress, plan.callback)
-    fit = descend(there, start, report=report, careful=careful, sharing=about_all)
-    return fit if plan.anchors is None else no_farther_than_needed(fit, start, about_all)
+    fit = descend(X, start, report=report, careful=careful, sharing=angles)
+    return fit if plan.anchors is None else closest_to_start(fit, start, angles)
 
 
-def _has_components(spectral: Reducer) -> bool:
+def _has_components(reducer: Reducer) -> bool:
     """Whether the columns of X_hat are principal components, not columns of the data."""
-    return not (isinstance(spectral, ComponentReducer) and spectral.components is None)
+    return not (isinstance(reducer, ComponentReducer) and reducer.components is None)
 
 
-def _scores(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray:
+def _scores(X_hat: np.ndarray, reducer: Reducer) -> np.ndarray:
     """Scores on the first three principal components, those of all data if they are known."""
-    if not _has_components(spectral):
+    if not _has_components(reducer):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])
 
 
-def _plane(X_hat: np.ndarray, spectral: Reducer) -> np.ndarray | None:
-    """The columns of data with two columns; None for other data."""
-    if not isinstance(spectral, ComponentReducer) or len(spectral.mean) != 2:
+def _plane(X_hat: np.ndarray, reducer: Reducer) -> np.ndarray | None:
+    """The columns of data with two columns, centred and scaled; None for other data."""
+    if not isinstance(reducer, ComponentReducer) or len(reducer.mean) != 2:
         return None
-    if spectral.metric != "euclidean":
+    if reducer.metric != "euclidean":
         return None
-    return X_hat if spectral.components is None else X_hat @ spectral.components
+    return X_hat if reducer.components is None else X_hat @ reducer.components
 
 
 def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
     n = len(X_hat)
-    full_batch = n <= _FULL_BATCH_UP_TO
+    full_batch = n <= _MAX_FULL_BATCH
     max_iter = plan.max_iter or (1000 if full_batch else 250)
     plan.progress.phase("solving", max_iter, "iteration")
     start = pca_positions(_scores(X_hat, plan.reducer)) if isinstance(plan.init, str) else plan.init
@@ -402,10 +417,10 @@ def _run_algorithm1(X_hat: np.ndarray, plan: Plan) -> Fit:
         workers=plan.workers,
         report=reporter(plan.progress, plan.callback),
     )
-    judged = np.arange(n)
-    if n > _EXACT_LOSS_UP_TO:
-        judged = plan.rng.permutation(n)[:_EXACT_LOSS_UP_TO]
-    found = AngleLoss(X_hat[judged], line=ABSOLUTE, workers=plan.workers).judge(Y[judged])
+    rows = np.arange(n)  # over which the loss is computed
+    if n > _MAX_EXACT_LOSS:
+        rows = plan.rng.permutation(n)[:_MAX_EXACT_LOSS]
+    angle_fit = AngleLoss(X_hat[rows], line=ABSOLUTE, workers=plan.workers).judge(Y[rows])
     point_loss = np.full(n, np.nan)
-    point_loss[judged] = found.point_loss
-    return Fit(Y, found._replace(point_loss=point_loss), history, status)
+    point_loss[rows] = angle_fit.point_loss
+    return Fit(Y, angle_fit._replace(point_loss=point_loss), history, status)

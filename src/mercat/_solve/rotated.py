@@ -18,7 +18,7 @@ from .pipeline import Solved
 def rotation_of(solved: Solved, anchors: Anchors | None) -> np.ndarray:
     """The rotation of a map: to its canonical orientation, or onto another map."""
     if anchors is None:  # the frame may mirror the map, which also preserves angles
-        Y, scores, plane = solved.crowd
+        Y, scores, plane = solved.orienting
         frame = None if plane is None else frame_of_plane(Y, plane)
         return canonical_frame(Y, scores) if frame is None else frame
     rows = anchors.known
@@ -36,12 +36,12 @@ def judge(placement: ScoredMap, rows: Any, start: int) -> Any:
 
 
 def rotated(Y: Any, rotation: np.ndarray, dtype: str) -> Any:
-    """Positions rotated and normalised, to the same bits in any batch."""
+    """Positions rotated and normalised; the result of a row is bit-identical in any batch."""
     xp = namespace(Y)
     wide = xp.astype(Y, widest(Y))
     R = xp.asarray(rotation.T, **like(wide))
-    (turned,) = in_tiles(lambda rows: (normalize(rows @ R),), wide)
-    return xp.astype(turned, getattr(xp, dtype), copy=False)
+    (Y_rotated,) = in_tiles(lambda rows: (normalize(rows @ R),), wide)
+    return xp.astype(Y_rotated, getattr(xp, dtype), copy=False)
 
 
 def output_type(rows: RowSource) -> str:

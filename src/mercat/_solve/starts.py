@@ -13,7 +13,7 @@ from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from . import trials
 from .exact import ROUGH, Fit, objective_of, takes_pairs
-from .initial import many_positions, pca_positions, resized, size_of
+from .initial import pca_positions, resized, size_of, start_positions
 from .losses import AngleLoss
 from .placement import (
     SHARP,
@@ -25,23 +25,28 @@ from .placement import (
     prepare_landmarks,
 )
 
-_VERY_FEW = 20  # most points for which every start is solved; one may have all angles reversed
-_TRIED_FOR = 8  # iterations of every start, after which ...
-_PROMISING = 2  # ... this many are chosen
-_LEARNED_FROM = 4  # samples of the same data after which only starts that were promising are tried
-# Maps are alike if at most this fraction of the points is farther apart than this angle in radians.
-_APART, _MOST_APART = 0.1, 0.05
-_TRIED_ON_DEVICE = 20  # evaluations of every start on a device
-# These are solved on a sample of the points, larger for more points, ...
-_LEAST_SAMPLE, _MOST_SAMPLE = 200, 400
-_ROUGHLY = 1e-3  # ... to this tolerance
-_JUDGED_BY = 2.5  # times as many points are placed against them; their loss decides between starts
-_PLACED_TOGETHER = 256  # points per thread, at a time
+_VERY_FEW = (
+    20  # up to this number of points every start is solved; one may have all angles reversed
+)
+_TRIAL_ITERATIONS = 8  # of every start, after which ...
+_N_PROMISING = 2  # ... this many are chosen
+# Samples of the same data after which only starts that were promising are tried.
+_N_TRAINING_SAMPLES = 4
+# Maps are alike if the distances of all but this fraction of the points are at most this angle in radians.
+_MAX_FRACTION_APART, _MAX_ANGLE = 0.05, 0.1
+_TRIAL_EVALUATIONS = 20  # of every start on a device
+# Starts are solved on a sample of the points, larger for more points, ...
+_MIN_SAMPLE, _MAX_SAMPLE = 200, 400
+_TRIAL_TOL = 1e-3  # ... to this tolerance
+_TEST_FACTOR = 2.5  # times as many points are placed against them; their objective decides
+_POINTS_PER_BLOCK = 256  # placed by a thread at a time
 # Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
 # Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.35  # root mean square arc from the centre
-_NO_DIFFERENCE = 1.004  # objectives within this factor count as equal
-_CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
+_EQUAL_FACTOR = 1.004  # objectives within this factor count as equal
+_MIN_IMPROVEMENT = (
+    0.002  # fraction of the objective by which other starts must be better than the first
+)
 
 
 class Promising:
@@ -57,7 +62,7 @@ class Promising:
 
         One is enough if it was the best for each sample and the others led to the same arrangement.
         """
-        if len(self._chosen) < _LEARNED_FROM:
+        if len(self._chosen) < _N_TRAINING_SAMPLES:
             return np.arange(n_starts)
         if len(self._best) == 1:
             return np.array([*self._best])
@@ -65,7 +70,7 @@ class Promising:
 
     def add(self, chosen: np.ndarray, best: int, maps: list[np.ndarray]) -> None:
         """Record the promising starts of another sample, the best of them, and the maps they led to."""
-        if len(self._chosen) >= _LEARNED_FROM:
+        if len(self._chosen) >= _N_TRAINING_SAMPLES:
             return
         self._chosen.append(chosen)
         same = all(arranged_alike(Y, maps[0]) for Y in maps[1:])
@@ -75,14 +80,14 @@ class Promising:
 def arranged_alike(Y: np.ndarray, other: np.ndarray) -> bool:
     """Whether two maps of the same points are alike, up to orientation and size."""
     Y = resized(Y.astype(np.float64), size_of(other.astype(np.float64)))
-    apart = geodesic(Y @ orthogonal_onto(Y, other).T, other)
-    return bool(np.mean(apart > _APART) <= _MOST_APART)
+    distance = geodesic(Y @ orthogonal_onto(Y, other).T, other)
+    return bool(np.mean(distance > _MAX_ANGLE) <= _MAX_FRACTION_APART)
 
 
 def best_start(
     X_hat: np.ndarray,
     scores: np.ndarray,
-    about_all: AngleLoss,
+    angles: AngleLoss,
     descend: Callable[..., Fit],
     *,
     tol: float,
@@ -97,105 +102,110 @@ def best_start(
     points and not just for the few. The paper's own start is kept unless another one is clearly better.
     `before` contains the starts that were promising for other samples of the same data.
     """
-    many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
-    if many_there and about_all.line is None and trials.known_terms():
-        return _best_on_device(scores, about_all, sample, workers)
-    in_parts = functools.partial(place_in_blocks, size=_PLACED_TOGETHER, workers=workers)
-    quietly = functools.partial(descend, workers=workers, report=lambda *_: False)
+    on_device = not on_host(angles.X) and len(X_hat) > _VERY_FEW
+    if on_device and angles.line is None and trials.known_terms():
+        return _best_on_device(scores, angles, sample, workers)
+    in_blocks = functools.partial(place_in_blocks, size=_POINTS_PER_BLOCK, workers=workers)
+    descend_silently = functools.partial(descend, workers=workers, report=lambda *_: False)
     if len(X_hat) <= _VERY_FEW:
-        fits = [quietly(X_hat, start, sharing=about_all) for start in many_positions(scores)]
+        fits = [descend_silently(X_hat, start, sharing=angles) for start in start_positions(scores)]
         return min(fits, key=lambda fit: (fit.angle_fit.calibration.beta < 0, fit.angle_fit.loss)).Y
     size = _sample_size(len(X_hat))
-    sample, single = sample[: round(_JUDGED_BY * size)], X_hat.astype(np.float32)
-    few, many = single[sample[:size]], single
-    about_few = AngleLoss(few, line=about_all.line, workers=workers)
-    about_many = about_all
+    sample, X = sample[: round(_TEST_FACTOR * size)], X_hat.astype(np.float32)
+    X_trial, X_test = X[sample[:size]], X
+    trial_angles = AngleLoss(X_trial, line=angles.line, workers=workers)
+    test_angles = angles
     if len(X_hat) > len(sample):
-        many = single[sample]
-        about_many = AngleLoss(
-            many, line=about_all.line, workers=workers, sharing=about_all, rows=sample
+        X_test = X[sample]
+        test_angles = AngleLoss(
+            X_test, line=angles.line, workers=workers, sharing=angles, rows=sample
         )
-    rough = functools.partial(
-        quietly, few, careful=False, tol=max(tol, _ROUGHLY), sharing=about_few
+    solve = functools.partial(
+        descend_silently, X_trial, careful=False, tol=max(tol, _TRIAL_TOL), sharing=trial_angles
     )
 
-    rounding = SMOOTH if about_all.line is None else SHARP
+    softening_fraction = SMOOTH if angles.line is None else SHARP
 
-    def follow(start: np.ndarray) -> LandmarkPlacer:
-        fit = rough(start)
-        takes = takes_pairs(len(few), about_all.line, fit.angle_fit.correlation)
+    def solved_landmarks(start: np.ndarray) -> LandmarkPlacer:
+        fit = solve(start)
+        with_pairs = takes_pairs(len(X_trial), angles.line, fit.angle_fit.correlation)
         landmarks = prepare_landmarks(
-            few.astype(np.float64),
+            X_trial.astype(np.float64),
             fit.Y,
             fit.angle_fit.calibration,
-            rounding=rounding,
-            terms=placed_terms(few, fit.Y, fit.angle_fit) if takes else (),
+            softening_fraction=softening_fraction,
+            terms=placed_terms(X_trial, fit.Y, fit.angle_fit) if with_pairs else (),
         )
         return as_type(landmarks, np.float32)
 
-    def judged(landmarks: LandmarkPlacer) -> float:
-        judge = AngleLoss(many, line=about_all.line, workers=workers, sharing=about_many)
-        Y = in_parts(lambda rows: landmarks.place_roughly(rows)[0], many)
-        return objective_of(judge).value(Y)
+    def test_objective(landmarks: LandmarkPlacer) -> float:
+        loss = AngleLoss(X_test, line=angles.line, workers=workers, sharing=test_angles)
+        Y = in_blocks(lambda rows: landmarks.place_roughly(rows)[0], X_test)
+        return objective_of(loss).value(Y)
 
-    starts = many_positions(scores[sample[:size]])
+    starts = start_positions(scores[sample[:size]])
     before = Promising() if before is None else before
     promising = before.among(len(starts))
-    if len(promising) > _PROMISING:
-        tried = [rough(starts[k], max_iter=_TRIED_FOR).history[-1] for k in promising]
-        promising = promising[np.argsort(tried, kind="stable")[:_PROMISING]]
-    found, best = [follow(starts[k]) for k in promising], 0
-    if len(found) > 1:
+    if len(promising) > _N_PROMISING:
+        losses = [solve(starts[k], max_iter=_TRIAL_ITERATIONS).history[-1] for k in promising]
+        promising = promising[np.argsort(losses, kind="stable")[:_N_PROMISING]]
+    solutions, best = [solved_landmarks(starts[k]) for k in promising], 0
+    if len(solutions) > 1:
         # Favour the paper's start a little.
-        handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
-        best = int(np.argmin(np.array([judged(landmarks) for landmarks in found]) * handicap))
-        before.add(promising, int(promising[best]), [landmarks.Y for landmarks in found])
-    return _of_usual_size(scores, in_parts(found[best].place, single), about_all)
+        factors = np.where(promising == 0, 1 - _MIN_IMPROVEMENT, 1.0)
+        objectives = np.array([test_objective(landmarks) for landmarks in solutions])
+        best = int(np.argmin(objectives * factors))
+        before.add(promising, int(promising[best]), [landmarks.Y for landmarks in solutions])
+    return _with_usual_size(scores, in_blocks(solutions[best].place, X), angles)
 
 
 def _sample_size(n: int) -> int:
     """Number of points on which starts are tried, of n."""
-    return min(max(_LEAST_SAMPLE, round(n / _JUDGED_BY)), _MOST_SAMPLE)
+    return min(max(_MIN_SAMPLE, round(n / _TEST_FACTOR)), _MAX_SAMPLE)
 
 
 def _best_on_device(
-    scores: np.ndarray, about_all: AngleLoss, sample: np.ndarray, workers: Workers
+    scores: np.ndarray, angles: AngleLoss, sample: np.ndarray, workers: Workers
 ) -> np.ndarray:
     """`best_start` with all starts at once on the device of the data, for the calibrated objective."""
-    xp, line = namespace(about_all.X), None
-    X = xp.astype(about_all.X, xp.float32)
+    xp, line = namespace(angles.X), None
+    X = xp.astype(angles.X, xp.float32)
     size = _sample_size(len(X))
-    sample = sample[: round(_JUDGED_BY * size)]
+    sample = sample[: round(_TEST_FACTOR * size)]
     rows = xp.asarray(sample, **beside(X))
-    few, many = X[rows[:size], :], X[rows, :]
-    about_few, about_many = (AngleLoss(P, line=line, workers=workers) for P in (few, many))
-    both = takes_pairs(len(few), line, 0.0)
-    objectives = trials.Objectives(about_few, ROUGH, distances=both)
-    starts = np.stack(many_positions(scores[sample[:size]])).astype(np.float32)
+    X_trial, X_test = X[rows[:size], :], X[rows, :]
+    trial_angles, test_angles = (
+        AngleLoss(P, line=line, workers=workers) for P in (X_trial, X_test)
+    )
+    with_pairs = takes_pairs(len(X_trial), line, 0.0)
+    objectives = trials.Objectives(trial_angles, ROUGH, distances=with_pairs)
+    starts = np.stack(start_positions(scores[sample[:size]])).astype(np.float32)
     trial = trials.begin(objectives, xp.asarray(starts, **beside(X)))
     # A device completes all starts in the same time as the most promising ones.
-    trial = trials.descended(objectives, trial, _TRIED_ON_DEVICE)
-    promising = np.argsort(to_numpy(trial.value), kind="stable")[:_PROMISING]
-    found = []
+    trial = trials.descended(objectives, trial, _TRIAL_EVALUATIONS)
+    promising = np.argsort(to_numpy(trial.value), kind="stable")[:_N_PROMISING]
+    solutions = []
     for k in range(len(promising)):
         Y = trial.Y[int(promising[k]), ...]
-        fit = about_few.judge(Y)
-        alone = not takes_pairs(len(few), line, fit.correlation)
-        terms = () if alone else placed_terms(few, Y, fit)
-        X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (few, Y))
-        landmarks = prepare_landmarks(X_wide, Y_wide, fit.calibration, rounding=SMOOTH, terms=terms)
+        fit = trial_angles.judge(Y)
+        with_pairs = takes_pairs(len(X_trial), line, fit.correlation)
+        terms = placed_terms(X_trial, Y, fit) if with_pairs else ()
+        X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (X_trial, Y))
+        landmarks = prepare_landmarks(
+            X_wide, Y_wide, fit.calibration, softening_fraction=SMOOTH, terms=terms
+        )
         landmarks = as_type(landmarks, xp.float32)
-        value = objective_of(about_many).value(landmarks.place_roughly(many)[0])
-        found.append((value * (1 - _CLEARLY if promising[k] == 0 else 1.0), landmarks))
-    _, landmarks = min(found, key=lambda pair: pair[0])
-    return _of_usual_size(scores, to_numpy(landmarks.place(X)), about_all)
+        value = objective_of(test_angles).value(landmarks.place_roughly(X_test)[0])
+        solutions.append((value * (1 - _MIN_IMPROVEMENT if promising[k] == 0 else 1.0), landmarks))
+    _, landmarks = min(solutions, key=lambda pair: pair[0])
+    return _with_usual_size(scores, to_numpy(landmarks.place(X)), angles)
 
 
-def _of_usual_size(scores: np.ndarray, placed: np.ndarray, about_all: AngleLoss) -> np.ndarray:
+def _with_usual_size(scores: np.ndarray, placed: np.ndarray, angles: AngleLoss) -> np.ndarray:
     """The placed points or the paper's start, whichever is better; at the usual size if that is as good."""
-    value = objective_of(about_all).value
+    value = objective_of(angles).value
     # The paper's start may be perfect, as for points on a line.
-    judged = ((start, value(start)) for start in (pca_positions(scores), placed))
-    best, lowest = min(judged, key=lambda pair: pair[1])
+    candidates = ((start, value(start)) for start in (pca_positions(scores), placed))
+    best, lowest = min(candidates, key=lambda pair: pair[1])
     usual = resized(best, _USUAL_SIZE)
-    return usual if value(usual) <= _NO_DIFFERENCE * lowest else best
+    return usual if value(usual) <= _EQUAL_FACTOR * lowest else best

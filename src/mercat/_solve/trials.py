@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._data.arrays import Array, namespace
-from .._math.angles import LEAST_SOFTENING
+from .._math.angles import MIN_SOFTENING
 from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 
 class Objectives:
-    """The objective of n points at several maps, with directions softened as by `rounded`.
+    """The objective of n points at several maps, with directions softened as by `softening_for`.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Objectives:
         frame = tangent_frame(Y.reshape(-1, 3)).reshape(2, s, n, 3)
         B = frame @ Y.mT  # (2, s, n, n)
         softening = Y.var(1, correction=0).sum(1) * (self._fraction / n)
-        softening = softening.clamp_(min=LEAST_SOFTENING)[:, None, None]
+        softening = softening.clamp_(min=MIN_SOFTENING)[:, None, None]
         inverse_sine = ((B * B).sum(0) + softening).rsqrt_().mul_(self._mask)
         B *= inverse_sine
         W = B * self._inverse_distance

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from .diagnostics import Diagnostics
 
 # Thresholds beyond the values for real data of good quality, which are listed in docs/measurements.md.
-LEAST_CORRELATION = 0.4
-ALL_ALIKE = 0.01  # loss below which all angles of the data are equal and cannot correlate
-LEAST_VARIANCE = 0.5  # share that the components should keep, unless ...
+MIN_CORRELATION = 0.4
+EQUAL_ANGLES = (
+    0.01  # a loss below this and a low correlation mean that all angles of the data are equal
+)
+MIN_VARIANCE = 0.5  # share that the components should keep, unless ...
 NOISE = 5.0  # ... the largest variance dropped is at most this multiple of the mean dropped
-MOST_OF_ONE = 0.99  # share of the variance that no single column should exceed ...
-ROUNDING = 1e-24  # ... unless the share of the others is below this
-LEAST_DISTANCE = 1e-4  # typical distance between points, in units of the spread of the data
-MOST_FLATTERY = 0.1  # correlation with landmarks minus correlation among other points
-MOST_APART = 0.01  # share of the points outside the largest component of the graph of neighbours
+MAX_SHARE = 0.99  # share of the variance that no single column should exceed ...
+ROUNDING = 1e-24  # ... unless the share of the others is at most this
+MIN_DISTANCE = 1e-4  # typical distance between points, in units of the spread of the data
+MAX_CORRELATION_GAP = 0.1  # between angles to landmarks and angles among other points
+MAX_OUTSIDE = 0.01  # share of the points outside the largest component of the graph of neighbours
 
 _COLUMN_NAMES: ContextVar[Sequence[str] | None] = ContextVar("column names", default=None)
 
@@ -30,41 +32,42 @@ class TrustWarning(UserWarning):
     """A fit succeeded, but its map should not be trusted. The message says why and what to do."""
 
 
-def trust_warnings(model: Any, found: Diagnostics) -> Iterator[str]:
+def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
     """Yield a sentence for each reason not to trust the map of a fitted model."""
-    if model.correlation_ < LEAST_CORRELATION and model.loss_ <= ALL_ALIKE:
+    if model.correlation_ < MIN_CORRELATION and model.loss_ <= EQUAL_ANGLES:
         yield (
             "All angles of the data are equal: the points coincide, or are all equally far from each other. "
             "Positions on the map have no meaning. Look for constant or duplicate rows, or for unrelated "
             "features."
         )
-    elif model.correlation_ < LEAST_CORRELATION:
+    elif model.correlation_ < MIN_CORRELATION:
         less_detail = "lower detail, " if model.detail > 0 else ""
         yield (
             f"The angles of map and data correlate by {model.correlation_:.2f}, less than "
-            f"{LEAST_CORRELATION}: the map shows little of the data. Prepare the data (scale columns of "
+            f"{MIN_CORRELATION}: the map shows little of the data. Prepare the data (scale columns of "
             f"different units, remove noise with n_spectral='auto'), {less_detail}"
             f"or use the map only where point_loss_ is low.{_graph_advice(model)}"
         )
-    cut = found.cut if model.n_spectral != "auto" else None
-    if cut is not None and cut.kept < LEAST_VARIANCE and cut.largest > NOISE:
+    cut = diagnostics.cut if model.n_spectral != "auto" else None
+    if cut is not None and cut.kept < MIN_VARIANCE and cut.largest > NOISE:
         yield (
             f"n_spectral={model.n_spectral} keeps {cut.kept:.0%} of the variance and drops more than noise. "
             "loss_ and correlation_ refer to the part kept. Raise n_spectral, or set n_spectral='auto'."
         )
-    yield from _dominance(model, found.crowding, found.dominance)
-    unseen = found.unseen
-    if unseen is not None and unseen.to_landmarks - unseen.among > MOST_FLATTERY:
+    yield from _dominance(model, diagnostics.crowding, diagnostics.dominance)
+    unseen = diagnostics.unseen
+    if unseen is not None and unseen.to_landmarks - unseen.among > MAX_CORRELATION_GAP:
         yield (
             f"n_landmarks={model.n_landmarks} is too small for these data: angles correlate by "
             f"{unseen.to_landmarks:.2f} with the landmarks, but by {unseen.among:.2f} among other points. "
             "Raise n_landmarks."
         )
-    if found.parts is not None and found.parts.apart > MOST_APART:
+    parts = diagnostics.parts
+    if parts is not None and parts.fraction_outside > MAX_OUTSIDE:
         yield (
-            f"The graph of neighbours has {found.parts.number} connected components, with "
-            f"{found.parts.apart:.0%} of the points outside the largest. Only angles, which weigh less with "
-            "more detail, determine how the components lie relative to each other. "
+            f"The graph of neighbours has {parts.number} connected components, with "
+            f"{parts.fraction_outside:.0%} of the points outside the largest. Only angles, which weigh less "
+            "with more detail, determine how the components lie relative to each other. "
             + ("Connect them in neighbors" if _has_graph(model) else "Raise neighbors")
             + ", or lower detail."
         )
@@ -86,40 +89,40 @@ def _graph_advice(model: Any) -> str:
 def _dominance(model: Any, distance: float | None, dominance: Dominance | None) -> Iterator[str]:
     """Yield a sentence if a column, or a few rows, dominate the data."""
     variance = model.explained_variance_
-    if distance is not None and distance < LEAST_DISTANCE:
+    if distance is not None and distance < MIN_DISTANCE:
         yield (
             f"Most points lie within {distance:.0e} of the spread of the data of each other, because a few "
             "lie far away: single precision hardly resolves them. Remove or correct rows that are far from "
             "the median."
         )
         return
-    found = dominance
     if model.metric == "euclidean" and model.components_ is not None and len(variance) > 1:
-        # From all rows, if their components are known.
-        loads, whole = model.components_[0] ** 2, float(variance.sum())
-        others = float(variance[1:].sum()) / whole if whole > 0 else 0.0  # squares may vanish
-        column = int(loads.argmax())
-        found = Dominance(column, float(loads[column]), others)
-    if found is not None and dominates(found):
+        # The components of all rows are more accurate than the sample.
+        loadings, total = model.components_[0] ** 2, float(variance.sum())
+        others = float(variance[1:].sum()) / total if total > 0 else 0.0  # squares may underflow
+        column = int(loadings.argmax())
+        dominance = Dominance(column, float(loadings[column]), others)
+    if dominance is not None and dominates(dominance):
         names = getattr(model, "feature_names_in_", None)
         yield dominance_sentence(
-            found, model.metric, _COLUMN_NAMES.get() if names is None else names
+            dominance, model.metric, _COLUMN_NAMES.get() if names is None else names
         )
 
 
-def dominates(found: Dominance) -> bool:
-    """Whether one column has nearly the whole share, and the others more than rounding errors."""
-    return found.share > MOST_OF_ONE and ROUNDING < found.others < 1 - MOST_OF_ONE
+def dominates(dominance: Dominance) -> bool:
+    """Whether one column has nearly the whole share, and the others have more than rounding errors."""
+    return dominance.share > MAX_SHARE and ROUNDING < dominance.others < 1 - MAX_SHARE
 
 
-def dominance_sentence(found: Dominance, metric: str, names: Any = None) -> str:
+def dominance_sentence(dominance: Dominance, metric: str, names: Any = None) -> str:
     """Warning about a dominating column, which is named if columns have names."""
-    name = f"{found.column} of X" if names is None else repr(str(names[found.column]))
+    column = dominance.column
+    name = f"{column} of X" if names is None else repr(str(names[column]))
     scale = "Scale columns of different units (StandardScaler, or --scale on the command line), or remove it."
     if metric in ("hamming", "jaccard"):
         scale = "The other columns hardly vary: remove it, or add columns that do."
-    much = f"more than {MOST_OF_ONE:.0%} of {SHARED[metric]}"
-    return f"Column {name} has {much}: the map shows little else. {scale}"
+    share = f"more than {MAX_SHARE:.0%} of {SHARED[metric]}"
+    return f"Column {name} has {share}: the map shows little else. {scale}"
 
 
 @contextmanager

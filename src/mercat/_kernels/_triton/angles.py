@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Directions and angles at points on the sphere: parts of other kernels, and sums over pairs of legs."""
+"""Directions and angles at points on the sphere, and sums over pairs of legs."""
 
 # Triton reads annotations as types: no `from __future__ import annotations` here.
 import triton
@@ -18,24 +18,24 @@ def frame(x, y, z):
 
 
 @triton.jit
-def directions(x, y, z, u, v, w, part, softening):
+def directions(x, y, z, u, v, w, mask, softening):
     """Unit directions from apices to legs along the sphere; see `_math.angles.bearings`."""
     Ux, Uy, Uz, Vx, Vy, Vz = frame(x, y, z)
     B1 = Ux[:, None] * u + Uy[:, None] * v + Uz[:, None] * w
     B2 = Vx[:, None] * u + Vy[:, None] * v + Vz[:, None] * w
-    inverse_sine = tl.where(part, 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening), 0.0)
+    inverse_sine = tl.where(mask, 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening), 0.0)
     return B1 * inverse_sine, B2 * inverse_sine, inverse_sine
 
 
 @triton.jit
-def turned(g1, g2, B1, B2, inverse_sine):
-    """The part of a gradient that turns directions; see `_math.angles.pull_back_turning`."""
+def pull_back_rotation(g1, g2, B1, B2, inverse_sine):
+    """The part of a gradient that rotates directions; see `_math.angles.pull_back_rotation`."""
     across = (g2 * B1 - g1 * B2) * inverse_sine
     return -B2 * across, B1 * across
 
 
 @triton.jit
-def pulled_back(g1, g2, B1, B2, inverse_sine):
+def pull_back(g1, g2, B1, B2, inverse_sine):
     """See `_math.angles.pull_back`."""
     along = g1 * B1 + g2 * B2
     return (g1 - B1 * along) * inverse_sine, (g2 - B2 * along) * inverse_sine
@@ -53,88 +53,92 @@ def map_sums(B1, B2):
 @triton.jit
 def map_moments(S1, S2, S12, t1, t2):
     """Sums of b and of b^2 over pairs of legs; see `_math.angles.map_moments`."""
-    itself = S1 + S2
-    return t1 * t1 + t2 * t2 - itself, S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - itself
+    equal_legs = S1 + S2
+    return t1 * t1 + t2 * t2 - equal_legs, S1 * S1 + S2 * S2 + 2.0 * S12 * S12 - equal_legs
 
 
 @triton.jit
-def mixed_sums(B1, B2, close, product, q, summed1, summed2):
+def mixed_sums(B1, B2, inv_d, product, x_norm, summed1, summed2):
     """M times the differences in the data, and the sum of a b over pairs of legs, including equal ones."""
-    W1 = B1 * close
-    W2 = B2 * close
-    M1 = _over_pairs(W1, product, q, summed1)
-    M2 = _over_pairs(W2, product, q, summed2)
+    W1 = B1 * inv_d
+    W2 = B2 * inv_d
+    M1 = _sum_over_pairs(W1, product, x_norm, summed1)
+    M2 = _sum_over_pairs(W2, product, x_norm, summed2)
     return M1, M2, tl.sum(W1 * M1 + W2 * M2, axis=1)
 
 
 @triton.jit
-def _over_pairs(W, P, q, summed):
+def _sum_over_pairs(W, P, x_norm, summed):
     """Sums over legs k of W_k (x_k - x).(x_j - x).
 
-    P are the inner products of x with the legs, q is |x|^2, `summed` are the sums of W_k x_k.x_j.
+    P are the inner products of x with the legs, `x_norm` is |x|^2, `summed` are the sums of W_k x_k.x_j.
     """
     total = tl.sum(W, axis=1)
-    mixed = q * total - tl.sum(W * P, axis=1)
+    mixed = x_norm * total - tl.sum(W * P, axis=1)
     return summed - P * total[:, None] + mixed[:, None]
 
 
 @triton.jit(do_not_specialize=["n", "m"])
 def weights(
-    Y, near, n, legs_Y, m, softening, found, ROWS: tl.constexpr, LEGS: tl.constexpr
+    Y, inv_d_ptr, n, legs_Y, m, softening, result, ROWS: tl.constexpr, LEGS: tl.constexpr
 ):  # fmt: skip
-    """Directions from points at Y (n x 3) to legs, divided by distances in the data (2 x n x m)."""
+    """Directions from points at Y (n x 3) to legs, divided by distances in the data (2 x n x m).
+
+    `inv_d_ptr` (n x m) are the inverse distances.
+    """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.program_id(1) * LEGS + tl.arange(0, LEGS)
-    there = i < n
-    leg = j < m
-    x, y, z = load_points(Y, i, there)
-    u, v, w = load_legs(legs_Y, j, m, leg)
-    both = there[:, None] & leg[None, :]
+    row_mask = i < n
+    leg_mask = j < m
+    x, y, z = load_points(Y, i, row_mask)
+    u, v, w = load_legs(legs_Y, j, m, leg_mask)
+    tile_mask = row_mask[:, None] & leg_mask[None, :]
     at = i[:, None] * m + j[None, :]
-    close = tl.load(near + at, mask=both, other=0.0)
-    B1, B2, _ = directions(x, y, z, u, v, w, close > 0, softening)
-    tl.store(found + at, B1 * close, mask=both)
-    tl.store(found + n.to(tl.int64) * m + at, B2 * close, mask=both)
+    inv_d = tl.load(inv_d_ptr + at, mask=tile_mask, other=0.0)
+    B1, B2, _ = directions(x, y, z, u, v, w, inv_d > 0, softening)
+    tl.store(result + at, B1 * inv_d, mask=tile_mask)
+    tl.store(result + n.to(tl.int64) * m + at, B2 * inv_d, mask=tile_mask)
 
 
 @triton.jit(do_not_specialize=["n", "m"])
 def moments(
-    Y, near, products, x_norms, n, legs_Y, gram, m, softening, found,
+    Y, inv_d_ptr, products, x_norms, n, legs_Y, gram, m, softening, result,
     ROWS: tl.constexpr, LEGS: tl.constexpr,
 ):  # fmt: skip
     """See `_solve.placement.placed_moments`: sums (6 x n) over pairs of legs.
 
-    `products` (n x m) are those of the points with the legs, `gram` (m x m) those of the legs.
+    `inv_d_ptr` (n x m) are the inverse distances, `products` (n x m) the inner products of the points with
+    the legs, `gram` (m x m) those of the legs.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.arange(0, LEGS)
-    there = i < n
-    leg = j < m
-    both = there[:, None] & leg[None, :]
-    far = n.to(tl.int64)
+    row_mask = i < n
+    leg_mask = j < m
+    tile_mask = row_mask[:, None] & leg_mask[None, :]
+    n64 = n.to(tl.int64)
     at = i[:, None] * m + j[None, :]
-    close = tl.load(near + at, mask=both, other=0.0)
-    product = tl.load(products + at, mask=both, other=0.0)
-    q = tl.load(x_norms + i, mask=there, other=0.0)
-    x, y, z = load_points(Y, i, there)
-    u, v, w = load_legs(legs_Y, j, m, leg)
-    B1, B2, _ = directions(x, y, z, u, v, w, close > 0, softening)
+    inv_d = tl.load(inv_d_ptr + at, mask=tile_mask, other=0.0)
+    product = tl.load(products + at, mask=tile_mask, other=0.0)
+    x_norm = tl.load(x_norms + i, mask=row_mask, other=0.0)
+    x, y, z = load_points(Y, i, row_mask)
+    u, v, w = load_legs(legs_Y, j, m, leg_mask)
+    B1, B2, _ = directions(x, y, z, u, v, w, inv_d > 0, softening)
     all_a = tl.zeros((ROWS, LEGS), tl.float32)
     all_aa = tl.zeros((ROWS, LEGS), tl.float32)
     all_ab = tl.zeros((ROWS, LEGS), tl.float32)
     Ux, Uy, Uz, Vx, Vy, Vz = frame(x, y, z)
     for k in range(m):
-        own = q - tl.load(products + i * m + k, mask=there, other=0.0)
-        scale = tl.load(near + i * m + k, mask=there, other=0.0)
-        to_x = tl.load(legs_Y + k)
-        to_y = tl.load(legs_Y + m + k)
-        to_z = tl.load(legs_Y + 2 * m + k)
-        C1 = Ux * to_x + Uy * to_y + Uz * to_z
-        C2 = Vx * to_x + Vy * to_y + Vz * to_z
+        constant_k = x_norm - tl.load(products + i * m + k, mask=row_mask, other=0.0)
+        inv_d_k = tl.load(inv_d_ptr + i * m + k, mask=row_mask, other=0.0)
+        x_k = tl.load(legs_Y + k)
+        y_k = tl.load(legs_Y + m + k)
+        z_k = tl.load(legs_Y + 2 * m + k)
+        C1 = Ux * x_k + Uy * y_k + Uz * z_k
+        C2 = Vx * x_k + Vy * y_k + Vz * z_k
         inverse_sine = 1.0 / tl.sqrt(C1 * C1 + C2 * C2 + softening)
         b = B1 * (C1 * inverse_sine)[:, None] + B2 * (C2 * inverse_sine)[:, None]
-        others = tl.load(gram + k * m + j, mask=leg, other=0.0)[None, :]
-        a = (others - product + own[:, None]) * close * scale[:, None]
+        gram_k = tl.load(gram + k * m + j, mask=leg_mask, other=0.0)[None, :]
+        a = (gram_k - product + constant_k[:, None]) * inv_d * inv_d_k[:, None]
         all_a += a
         all_aa += a * a
         all_ab += a * b
@@ -143,10 +147,10 @@ def moments(
     ab = tl.sum(all_ab, axis=1)
     S1, S2, S12, t1, t2 = map_sums(B1, B2)
     of_b, of_bb = map_moments(S1, S2, S12, t1, t2)
-    number = tl.sum((close > 0).to(tl.float32), axis=1)
-    tl.store(found + i, number * (number - 1.0), mask=there)
-    tl.store(found + far + i, a - number, mask=there)
-    tl.store(found + 2 * far + i, aa - number, mask=there)
-    tl.store(found + 3 * far + i, of_b, mask=there)
-    tl.store(found + 4 * far + i, of_bb, mask=there)
-    tl.store(found + 5 * far + i, ab - (S1 + S2), mask=there)
+    n_legs = tl.sum((inv_d > 0).to(tl.float32), axis=1)
+    tl.store(result + i, n_legs * (n_legs - 1.0), mask=row_mask)
+    tl.store(result + n64 + i, a - n_legs, mask=row_mask)
+    tl.store(result + 2 * n64 + i, aa - n_legs, mask=row_mask)
+    tl.store(result + 3 * n64 + i, of_b, mask=row_mask)
+    tl.store(result + 4 * n64 + i, of_bb, mask=row_mask)
+    tl.store(result + 5 * n64 + i, ab - (S1 + S2), mask=row_mask)

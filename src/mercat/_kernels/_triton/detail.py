@@ -5,42 +5,45 @@
 import triton
 import triton.language as tl
 
-from .angles import directions, frame, map_moments, map_sums, mixed_sums, turned
+from .angles import directions, frame, map_moments, map_sums, mixed_sums, pull_back_rotation
 from .memory import load_legs, load_points, load_vectors, store_vectors
 
 
 @triton.jit(do_not_specialize=["n"])
 def attraction(
-    ends, columns, weights, Y, n, square, force, ROWS: tl.constexpr, WIDTH: tl.constexpr
+    ends, columns, weights, Y, n, inverse_square, force, ROWS: tl.constexpr, WIDTH: tl.constexpr
 ):  # fmt: skip
-    """-4 square sum_j w_ij y_j over the edges of each row, w = weight / (1 + square |y_i - y_j|^2)."""
+    """-4 s sum_j w_ij y_j over the edges of each row, with w = weight / (1 + s |y_i - y_j|^2).
+
+    s is `inverse_square`, the inverse of the squared bandwidth.
+    """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    there = row < n
-    start = tl.load(ends + row, mask=there, other=0)
-    stop = tl.load(ends + row + 1, mask=there, other=0)
-    x, y, z = load_vectors(Y, row, there)
+    row_mask = row < n
+    start = tl.load(ends + row, mask=row_mask, other=0)
+    stop = tl.load(ends + row + 1, mask=row_mask, other=0)
+    x, y, z = load_vectors(Y, row, row_mask)
     to_x = tl.zeros((ROWS, WIDTH), tl.float32)
     to_y = tl.zeros((ROWS, WIDTH), tl.float32)
     to_z = tl.zeros((ROWS, WIDTH), tl.float32)
     longest = tl.max(stop - start, axis=0)
     for first in range(0, longest, WIDTH):
         at = start[:, None] + first + tl.arange(0, WIDTH)[None, :]
-        inside = at < stop[:, None]
-        column = tl.load(columns + at, mask=inside, other=0).to(tl.int64)
-        weight = tl.load(weights + at, mask=inside, other=0.0)
-        u, v, w = load_vectors(Y, column, inside)
+        edge_mask = at < stop[:, None]
+        column = tl.load(columns + at, mask=edge_mask, other=0).to(tl.int64)
+        weight = tl.load(weights + at, mask=edge_mask, other=0.0)
+        u, v, w = load_vectors(Y, column, edge_mask)
         dx = x[:, None] - u
         dy = y[:, None] - v
         dz = z[:, None] - w
         chord = dx * dx + dy * dy + dz * dz
-        weight = weight / (1.0 + square * chord)
+        weight = weight / (1.0 + inverse_square * chord)
         to_x += weight * u
         to_y += weight * v
         to_z += weight * w
-    f = -4.0 * square * tl.sum(to_x, axis=1)
-    g = -4.0 * square * tl.sum(to_y, axis=1)
-    h = -4.0 * square * tl.sum(to_z, axis=1)
-    store_vectors(force, row, there, f, g, h)
+    f = -4.0 * inverse_square * tl.sum(to_x, axis=1)
+    g = -4.0 * inverse_square * tl.sum(to_y, axis=1)
+    h = -4.0 * inverse_square * tl.sum(to_z, axis=1)
+    store_vectors(force, row, row_mask, f, g, h)
 
 
 @triton.jit(do_not_specialize=["r"])
@@ -49,26 +52,26 @@ def longest_steps(ends, columns, X, r, lengths, steps, WIDTH: tl.constexpr, PART
     i = tl.program_id(0).to(tl.int64)
     start = tl.load(ends + i)
     j = tl.arange(0, WIDTH)
-    inside = j < tl.load(ends + i + 1) - start
-    column = tl.load(columns + start + j, mask=inside, other=0).to(tl.int64)
-    length = tl.load(lengths + start + j, mask=inside, other=0.0)
+    edge_mask = j < tl.load(ends + i + 1) - start
+    column = tl.load(columns + start + j, mask=edge_mask, other=0).to(tl.int64)
+    length = tl.load(lengths + start + j, mask=edge_mask, other=0.0)
     step = length * length
     products = tl.zeros((WIDTH, WIDTH), tl.float32)
     for first in range(0, r, PART):
         c = first + tl.arange(0, PART)
-        there = inside[:, None] & (c < r)[None, :]
+        tile_mask = edge_mask[:, None] & (c < r)[None, :]
         x = tl.load(X + i * r + c, mask=c < r, other=0.0)[None, :]
-        a = tl.load(X + column[:, None] * r + c[None, :], mask=there, other=0.0)
-        a = tl.where(there, a - x, 0.0)
+        a = tl.load(X + column[:, None] * r + c[None, :], mask=tile_mask, other=0.0)
+        a = tl.where(tile_mask, a - x, 0.0)
         products += tl.dot(a, tl.trans(a), input_precision="ieee")
     between = step[:, None] + step[None, :] - 2.0 * products
-    between = tl.where(inside[:, None], between, float("inf"))
+    between = tl.where(edge_mask[:, None], between, float("inf"))
     shorter = 1
     while shorter > 0:
         through = tl.min(tl.maximum(step[:, None], between), axis=0)
         shorter = tl.sum((through < step).to(tl.int32), axis=0)
         step = tl.minimum(step, through)
-    tl.store(steps + start + j, tl.sqrt(step), mask=inside)
+    tl.store(steps + start + j, tl.sqrt(step), mask=edge_mask)
 
 
 @triton.jit
@@ -97,10 +100,10 @@ def _spline_slope(t, node: tl.constexpr):
 
 
 @triton.jit
-def _cell(row, column, i, there, n_columns):
+def _cell(row, column, i, mask, n_columns):
     """Positions within cells of a grid, offsets of their first rows of nodes, and their first columns."""
-    r = tl.load(row + i, mask=there, other=2.0)
-    c = tl.load(column + i, mask=there, other=0.0)
+    r = tl.load(row + i, mask=mask, other=2.0)
+    c = tl.load(column + i, mask=mask, other=0.0)
     r_below = tl.floor(r)
     c_below = tl.floor(c)
     corner = (r_below.to(tl.int32) - 1) * n_columns
@@ -108,8 +111,8 @@ def _cell(row, column, i, there, n_columns):
 
 
 @triton.jit
-def _around(column, n_columns):
-    """Columns, wrapped around the sphere."""
+def _wrapped(column, n_columns):
+    """Columns of the grid, wrapped around the sphere."""
     column = tl.where(column < 0, column + n_columns, column)
     return tl.where(column >= n_columns, column - n_columns, column)
 
@@ -122,13 +125,13 @@ def spread(row, column, n, n_columns, unit, grid, size, n_copies, BLOCK: tl.cons
     """
     grid += (tl.program_id(0) % n_copies).to(tl.int64) * size
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    there = i < n
-    t, s, corner, left = _cell(row, column, i, there, n_columns)
+    mask = i < n
+    t, s, corner, left = _cell(row, column, i, mask, n_columns)
     for a in tl.static_range(4):
         for b in tl.static_range(4):
-            at = _around(left + b, n_columns)
-            part = (_spline(t, a) * _spline(s, b) * unit + 0.5).to(tl.int64)
-            tl.atomic_add(grid + corner + a * n_columns + at, part, mask=there, sem="relaxed")
+            at = _wrapped(left + b, n_columns)
+            charge = (_spline(t, a) * _spline(s, b) * unit + 0.5).to(tl.int64)
+            tl.atomic_add(grid + corner + a * n_columns + at, charge, mask=mask, sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n", "n_columns"])
@@ -141,8 +144,8 @@ def read_field(
     The grid has `rows` per radian of latitude and `columns` per radian of longitude.
     """
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
-    there = i < n
-    t, s, corner, left = _cell(row, column, i, there, n_columns)
+    mask = i < n
+    t, s, corner, left = _cell(row, column, i, mask, n_columns)
     total = tl.zeros((BLOCK,), tl.float32)
     by_row = tl.zeros((BLOCK,), tl.float32)
     by_column = tl.zeros((BLOCK,), tl.float32)
@@ -150,65 +153,65 @@ def read_field(
         level = tl.zeros((BLOCK,), tl.float32)
         tilt = tl.zeros((BLOCK,), tl.float32)
         for b in tl.static_range(4):
-            at = _around(left + b, n_columns)
-            f = tl.load(field + corner + a * n_columns + at, mask=there, other=0.0)
+            at = _wrapped(left + b, n_columns)
+            f = tl.load(field + corner + a * n_columns + at, mask=mask, other=0.0)
             level += f * _spline(s, b)
             tilt += f * _spline_slope(s, b)
         total += _spline(t, a) * level
         by_row += _spline_slope(t, a) * level
         by_column += _spline(t, a) * tilt
-    x, y, z = load_points(Y, i, there)
+    x, y, z = load_points(Y, i, mask)
     cosine = tl.maximum(tl.sqrt(x * x + y * y), least_cosine)
     north = by_row * rows
     east = by_column * columns / cosine
     x = x / cosine
     y = y / cosine
-    tl.store(value + i, total, mask=there)
+    tl.store(value + i, total, mask=mask)
     f = -z * x * north - y * east
     g = -z * y * north + x * east
-    store_vectors(slope, i, there, f, g, cosine * north)
+    store_vectors(slope, i, mask, f, g, cosine * north)
 
 
 @triton.jit(do_not_specialize=["n"])
 def move(
-    Y, velocity, force, curvature, n, momentum, factor, longest, moved, faster, BLOCK: tl.constexpr
+    Y, velocity, force, curvature, n, momentum, factor, longest, new_Y, new_velocity, BLOCK: tl.constexpr
 ):  # fmt: skip
     """A step with momentum, against a force; see `_detail.descent._moved`."""
     i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
-    there = i < n
-    x, y, z = load_points(Y, i, there)
-    u, v, w = load_vectors(velocity, i, there)
-    f, g, h = load_vectors(force, i, there)
-    along = u * x + v * y + w * z
-    out = f * x + g * y + h * z
-    step = factor / tl.load(curvature + i, mask=there, other=1.0)
-    u = momentum * (u - along * x) - step * (f - out * x)
-    v = momentum * (v - along * y) - step * (g - out * y)
-    w = momentum * (w - along * z) - step * (h - out * z)
+    mask = i < n
+    x, y, z = load_points(Y, i, mask)
+    u, v, w = load_vectors(velocity, i, mask)
+    f, g, h = load_vectors(force, i, mask)
+    normal_v = u * x + v * y + w * z
+    normal_f = f * x + g * y + h * z
+    step = factor / tl.load(curvature + i, mask=mask, other=1.0)
+    u = momentum * (u - normal_v * x) - step * (f - normal_f * x)
+    v = momentum * (v - normal_v * y) - step * (g - normal_f * y)
+    w = momentum * (w - normal_v * z) - step * (h - normal_f * z)
     length = tl.sqrt(u * u + v * v + w * w)
-    short = longest / tl.maximum(length, longest)
-    x += short * u
-    y += short * v
-    z += short * w
+    shorten = longest / tl.maximum(length, longest)
+    x += shorten * u
+    y += shorten * v
+    z += shorten * w
     scale = 1.0 / tl.sqrt(x * x + y * y + z * z)
-    store_vectors(moved, i, there, x * scale, y * scale, z * scale)
-    store_vectors(faster, i, there, u, v, w)
+    store_vectors(new_Y, i, mask, x * scale, y * scale, z * scale)
+    store_vectors(new_velocity, i, mask, u, v, w)
 
 
 @triton.jit
 def _force_as_apex(
-    x, y, z, u, v, w, close, product, q, summed1, summed2, softening, alpha, beta
+    x, y, z, u, v, w, inv_d, product, x_norm, summed1, summed2, softening, alpha, beta
 ):  # fmt: skip
     """Force on points as apices over pairs of anchors, steepness, and moments."""
-    B1, B2, inverse_sine = directions(x, y, z, u, v, w, close > 0, softening)
+    B1, B2, inverse_sine = directions(x, y, z, u, v, w, inv_d > 0, softening)
     S1, S2, S12, t1, t2 = map_sums(B1, B2)
     of_b, of_bb = map_moments(S1, S2, S12, t1, t2)
-    M1, M2, ab = mixed_sums(B1, B2, close, product, q, summed1, summed2)
-    g1 = -M1 * close
-    g2 = -M2 * close
+    M1, M2, ab = mixed_sums(B1, B2, inv_d, product, x_norm, summed1, summed2)
+    g1 = -M1 * inv_d
+    g2 = -M2 * inv_d
     g1 += beta * (B1 * S1[:, None] + B2 * S12[:, None]) + alpha * t1[:, None]
     g2 += beta * (B2 * S2[:, None] + B1 * S12[:, None]) + alpha * t2[:, None]
-    p1, p2 = turned(g1, g2, B1, B2, inverse_sine)
+    p1, p2 = pull_back_rotation(g1, g2, B1, B2, inverse_sine)
     cosine = x[:, None] * u + y[:, None] * v + z[:, None] * w
     along_U = tl.sum(p1 * cosine, axis=1)
     along_V = tl.sum(p2 * cosine, axis=1)
@@ -220,23 +223,23 @@ def _force_as_apex(
 
 
 @triton.jit
-def _force_as_leg(x, y, z, close, K1, K2, legs, j, m, leg, softening, alpha, beta):
+def _force_as_leg(x, y, z, inv_d, K1, K2, legs, j, m, leg_mask, softening, alpha, beta):
     """Force on points as legs at each anchor."""
-    ux, uy, uz = load_legs(legs, j, m, leg)
-    vx, vy, vz = load_legs(legs + 3 * m, j, m, leg)
+    ux, uy, uz = load_legs(legs, j, m, leg_mask)
+    vx, vy, vz = load_legs(legs + 3 * m, j, m, leg_mask)
     B1 = ux * x[:, None] + uy * y[:, None] + uz * z[:, None]
     B2 = vx * x[:, None] + vy * y[:, None] + vz * z[:, None]
-    inverse_sine = tl.where(close > 0, 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening), 0.0)
+    inverse_sine = tl.where(inv_d > 0, 1.0 / tl.sqrt(B1 * B1 + B2 * B2 + softening), 0.0)
     B1 *= inverse_sine
     B2 *= inverse_sine
-    s1, s2, s12 = load_legs(legs + 6 * m, j, m, leg)
-    g1 = alpha * tl.load(legs + 9 * m + j, mask=leg, other=0.0)[None, :]
-    g2 = alpha * tl.load(legs + 10 * m + j, mask=leg, other=0.0)[None, :]
-    K1 -= tl.load(legs + 11 * m + j, mask=leg, other=0.0)[None, :]
-    K2 -= tl.load(legs + 12 * m + j, mask=leg, other=0.0)[None, :]
-    g1 += beta * (B1 * s1 + B2 * s12) - K1 * close
-    g2 += beta * (B2 * s2 + B1 * s12) - K2 * close
-    p1, p2 = turned(g1, g2, B1, B2, inverse_sine)
+    s1, s2, s12 = load_legs(legs + 6 * m, j, m, leg_mask)
+    g1 = alpha * tl.load(legs + 9 * m + j, mask=leg_mask, other=0.0)[None, :]
+    g2 = alpha * tl.load(legs + 10 * m + j, mask=leg_mask, other=0.0)[None, :]
+    K1 -= tl.load(legs + 11 * m + j, mask=leg_mask, other=0.0)[None, :]
+    K2 -= tl.load(legs + 12 * m + j, mask=leg_mask, other=0.0)[None, :]
+    g1 += beta * (B1 * s1 + B2 * s12) - K1 * inv_d
+    g2 += beta * (B2 * s2 + B1 * s12) - K2 * inv_d
+    p1, p2 = pull_back_rotation(g1, g2, B1, B2, inverse_sine)
     f = tl.sum(p1 * ux + p2 * vx, axis=1)
     g = tl.sum(p1 * uy + p2 * vy, axis=1)
     h = tl.sum(p1 * uz + p2 * vz, axis=1)
@@ -245,43 +248,43 @@ def _force_as_leg(x, y, z, close, K1, K2, legs, j, m, leg, softening, alpha, bet
 
 @triton.jit(do_not_specialize=["n", "m"])
 def angle_force(
-    Y, near, products, summed, x_norms, n, legs_Y, legs, m, softening, alpha, beta,
+    Y, inv_d_ptr, products, summed, x_norms, n, legs_Y, legs, m, softening, alpha, beta,
     force, steepness, moments, ROWS: tl.constexpr, LEGS: tl.constexpr,
 ):  # fmt: skip
     """Forces of angles on points at Y (n x 3) from anchors; see `_detail.terms.AngleTerm`.
 
-    `near` (n x m) are inverse distances, `products` (n x 3 m) those of the points with the anchors and with
-    both parts of the anchors' sums M, `x_norms` the squared norms of the points, and `summed` (2 x n x m) the
-    `weights` times the inner products of the anchors. `legs_Y` (3 x m) are the positions of the anchors,
-    `legs` (13 x m) their frames, S, S12, t, and products with M. A block of points and all anchors are one
-    tile.
+    `inv_d_ptr` (n x m) are inverse distances, `products` (n x 3 m) the inner products of the points with the
+    anchors and with both parts of the anchors' sums M, `x_norms` the squared norms of the points, and
+    `summed` (2 x n x m) the `weights` times the inner products of the anchors. `legs_Y` (3 x m) are the
+    positions of the anchors, `legs` (13 x m) their frames, S, S12, t, and products with M. A block of points
+    and all anchors are one tile.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     j = tl.arange(0, LEGS)
-    there = i < n
-    leg = j < m
-    both = there[:, None] & leg[None, :]
-    far = n.to(tl.int64)
+    row_mask = i < n
+    leg_mask = j < m
+    tile_mask = row_mask[:, None] & leg_mask[None, :]
+    n64 = n.to(tl.int64)
     at = i[:, None] * m + j[None, :]
-    close = tl.load(near + at, mask=both, other=0.0)
-    summed1 = tl.load(summed + at, mask=both, other=0.0)
-    summed2 = tl.load(summed + far * m + at, mask=both, other=0.0)
+    inv_d = tl.load(inv_d_ptr + at, mask=tile_mask, other=0.0)
+    summed1 = tl.load(summed + at, mask=tile_mask, other=0.0)
+    summed2 = tl.load(summed + n64 * m + at, mask=tile_mask, other=0.0)
     at = i[:, None] * (3 * m) + j[None, :]
-    product = tl.load(products + at, mask=both, other=0.0)
-    K1 = tl.load(products + at + m, mask=both, other=0.0)
-    K2 = tl.load(products + at + 2 * m, mask=both, other=0.0)
-    q = tl.load(x_norms + i, mask=there, other=0.0)
-    x, y, z = load_points(Y, i, there)
-    u, v, w = load_legs(legs_Y, j, m, leg)
-    f, g, h, steep, of_b, of_bb, of_ab = _force_as_apex(
-        x, y, z, u, v, w, close, product, q, summed1, summed2, softening, alpha, beta
+    product = tl.load(products + at, mask=tile_mask, other=0.0)
+    K1 = tl.load(products + at + m, mask=tile_mask, other=0.0)
+    K2 = tl.load(products + at + 2 * m, mask=tile_mask, other=0.0)
+    x_norm = tl.load(x_norms + i, mask=row_mask, other=0.0)
+    x, y, z = load_points(Y, i, row_mask)
+    u, v, w = load_legs(legs_Y, j, m, leg_mask)
+    f, g, h, squares, of_b, of_bb, of_ab = _force_as_apex(
+        x, y, z, u, v, w, inv_d, product, x_norm, summed1, summed2, softening, alpha, beta
     )
-    fu, fv, fw = _force_as_leg(x, y, z, close, K1, K2, legs, j, m, leg, softening, alpha, beta)
+    fu, fv, fw = _force_as_leg(x, y, z, inv_d, K1, K2, legs, j, m, leg_mask, softening, alpha, beta)
     f += fu
     g += fv
     h += fw
-    store_vectors(force, i, there, 4.0 * beta * f, 4.0 * beta * g, 4.0 * beta * h)
-    tl.store(steepness + i, steep, mask=there)
-    tl.store(moments + i, of_b, mask=there)
-    tl.store(moments + far + i, of_bb, mask=there)
-    tl.store(moments + 2 * far + i, of_ab, mask=there)
+    store_vectors(force, i, row_mask, 4.0 * beta * f, 4.0 * beta * g, 4.0 * beta * h)
+    tl.store(steepness + i, squares, mask=row_mask)
+    tl.store(moments + i, of_b, mask=row_mask)
+    tl.store(moments + n64 + i, of_bb, mask=row_mask)
+    tl.store(moments + 2 * n64 + i, of_ab, mask=row_mask)
