@@ -59,6 +59,7 @@ def write_uncertainty(adata: AnnData, found: Any, key: str = KEY) -> None:
         "uncertainty": {
             "stability": found.stability,
             "n_maps": found.n_maps,
+            "n_comparisons": found.n_comparisons,
             "sizes": np.asarray(found.sizes),
         },
     }
@@ -94,6 +95,7 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
         alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
         stability=float(about["stability"]),
         n_maps=int(about["n_maps"]),
+        n_comparisons=int(about.get("n_comparisons", about["n_maps"])),
         sizes=np.asarray(about.get("sizes", np.full(int(about["n_maps"]), np.nan))),
         **numbers,
     )
