@@ -6,10 +6,10 @@ Data are drawn from known distributions and mapped, and 50 % and 90 % regions ar
 then fitted to new draws ("draws"), with other components, landmarks and seed, on which the first data are
 placed by `transform`, and to the same data with other landmarks ("landmarks"; since landmarks are chosen by
 the values of the rows, the data are scaled, which does not change a map otherwise). These maps are rotated
-onto the first, and the fraction of points in their regions is computed. Points of a map move together, so
-this fraction varies between maps; the level refers to its mean over maps and distributions. The tails and
-the size of regions were chosen on other draws of the first five distributions, and the size of those with
-detail on other draws of all of them. Results go to benchmarks/results/calibration.json.
+and scaled onto the first, and the fraction of points in their regions is computed. Points of a map move
+together, so this fraction varies between maps; the level refers to its mean over maps and distributions. The
+tails and the size of regions were chosen on other draws of these distributions and of a few more. Results go
+to benchmarks/results/calibration.json.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ import numpy as np
 
 from benchmarks.harness.record import Store, stamp
 from mercat import Mercat, uncertainty
-from mercat._math.orientation import orthogonal_onto
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-N_OTHER_MAPS, N_DATA_SETS = 8, 2  # other maps per data set, and data sets per distribution
-MAX_POINTS = 500  # maximum number of points compared on other maps
+N_OTHER_MAPS, N_DATA_SETS = (
+    8,
+    2,
+)  # number of other maps per data set, and of data sets per distribution
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
     "exact": (400, {}),
     "landmarks": (3000, {"n_landmarks": 300}),
@@ -61,6 +62,15 @@ def cube(n: int, rng: np.random.Generator) -> np.ndarray:
     return rng.random((n, 5))
 
 
+def noise(n: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=(n, 10))
+
+
+def symmetric_clusters(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Five clusters, each as far from each other."""
+    return 4 * np.eye(5, 8)[rng.integers(5, size=n)] + 0.7 * rng.normal(size=(n, 8))
+
+
 def heavy_tails(n: int, rng: np.random.Generator) -> np.ndarray:
     return rng.standard_t(4, size=(n, 8)) * np.linspace(1, 0.3, 8)
 
@@ -77,16 +87,25 @@ def roll(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 DISTRIBUTIONS: dict[str, Draw] = {
-    f.__name__: f for f in (ellipsoid, clusters, branches, cube, heavy_tails, ring, roll)
+    f.__name__: f
+    for f in (
+        ellipsoid,
+        clusters,
+        branches,
+        cube,
+        heavy_tails,
+        ring,
+        roll,
+        noise,
+        symmetric_clusters,
+    )
 }
 
 
-def coverage(result: Any, places: np.ndarray, fresh: np.ndarray) -> list[float]:
-    """Fraction of points in their regions, by level, on a map rotated onto another."""
-    m = len(fresh)
-    rotated = fresh @ orthogonal_onto(fresh, places[:m]).T
-    rotated = np.concatenate([rotated, places[m:]])
-    return [round(float(np.mean(result.contains(rotated, level)[:m])), 4) for level in LEVELS]
+def coverage(bars: Any, fresh: np.ndarray) -> list[float]:
+    """Fraction of points in their regions, by level, on another map."""
+    aligned = bars.aligned(fresh)
+    return [round(float(np.mean(bars.contains(aligned, level))), 4) for level in LEVELS]
 
 
 def run(name: str, setting: str, store: Store) -> None:
@@ -97,14 +116,13 @@ def run(name: str, setting: str, store: Store) -> None:
         rng = np.random.default_rng([7, k, n])
         X = draw(n, rng)
         model = Mercat(random_state=100 + k, **options).fit(X)
-        result = uncertainty(model, X, random_state=k)
-        Y = np.asarray(model.embedding_, dtype=np.float64)
+        bars = uncertainty(model, X, random_state=k)
         for seed in range(1000, 1000 + N_OTHER_MAPS):
             other = Mercat(random_state=seed, **options).fit(draw(n, rng))
-            coverages["draws"].append(coverage(result, Y, other.transform(X[:MAX_POINTS])))
-            if setting != "exact":  # all points are solved
+            coverages["draws"].append(coverage(bars, other.transform(X)))
+            if setting == "landmarks":
                 other = Mercat(random_state=seed, **options).fit(X * (1 + seed / 1e4))
-                coverages["landmarks"].append(coverage(result, Y, other.embedding_[:MAX_POINTS]))
+                coverages["landmarks"].append(coverage(bars, other.embedding_))
     covered = {kind: fractions for kind, fractions in coverages.items() if fractions}
     store.put(f"{setting}/{name}", stamp(distribution=name, setting=setting, n=n, coverage=covered))
     means = {

@@ -88,6 +88,7 @@ def error_bars(n=40):
         p_value=np.linspace(0.1, 1, n),
         stability=0.9,
         n_maps=20,
+        n_comparisons=20,
         sizes=np.full(20, 1.0),
     )
 

@@ -979,6 +979,7 @@ def with_error_bars(n=300):
         p_value=np.linspace(0.01, 1, n),
         stability=0.9,
         n_maps=20,
+        n_comparisons=20,
         sizes=np.full(20, 1.0),
     )
     return SimpleNamespace(embedding_=places, point_loss_=np.linspace(0.1, 0.2, n)), bars

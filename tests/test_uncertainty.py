@@ -12,10 +12,9 @@ from sklearn.pipeline import make_pipeline
 import mercat
 from mercat import Mercat, Uncertainty, metrics, uncertainty
 from mercat._data.arrays import rows_alike
-from mercat._math.orientation import orthogonal_onto
 from mercat._math.sphere import geodesic, normalize, tangent_frame
 from mercat._solve import starts as _starts
-from mercat._solve.initial import resized, size_of
+from mercat._solve.initial import centre_of, resized, size_of
 from mercat._solve.placement import (
     LandmarkPlacer,
     as_type,
@@ -29,7 +28,7 @@ from mercat._uncertainty import points as _points
 FIELDS = [
     f.name
     for f in dataclasses.fields(Uncertainty)
-    if f.name not in ("stability", "n_maps", "sizes")
+    if f.name not in ("stability", "n_maps", "n_comparisons", "sizes")
 ]
 
 
@@ -78,17 +77,46 @@ def test_scatter_by_hand():
     steps = np.array([[0, 0.1, 0], [0, -0.1, 0], [0, 0, 0.02], [0, 0, -0.02]])
     length = np.linalg.norm(steps, axis=1, keepdims=True)
     found = (np.cos(length) * Y + np.sin(length) * steps / length)[:, None, :]
-    axes = _points.scatter(found, Y, 1.0)[0]
+    axes = _points.scatter(found, Y)[0]
     np.testing.assert_allclose(np.abs(axes[0]), [0, 0.1 / np.sqrt(2), 0], atol=1e-12)
     np.testing.assert_allclose(np.abs(axes[1]), [0, 0, 0.02 / np.sqrt(2)], atol=1e-12)
-    np.testing.assert_allclose(_points.scatter(found, Y, 4.0)[0], 2 * axes, atol=1e-12)
+
+
+def test_scatter_from_halves_by_hand():
+    """Two pairs of maps: positions differ by 0.1 eastwards, far to the north, and by 0.06 northwards.
+
+    Half of each position is random, so on maps of new data the point is half as far from the mean.
+    """
+    Y, north = np.array([[1.0, 0.0, 0.0]]), np.array([[np.cos(0.7), 0.0, np.sin(0.7)]])
+    east = np.cos(0.1) * north + np.sin(0.1) * np.array([[0, 1.0, 0]])
+    farther = np.array([[np.cos(0.06), 0.0, np.sin(0.06)]])
+    found = np.stack([north, east, Y, farther, east])  # the last map is in no pair
+    halves = _points.Halves(2.0, 0.5, np.array([0.5, 0.0, 0.08]))
+    axes = _points.scatter(found, Y, halves)[0]
+    # Mean squares times 2, and for the shift by half of 0.08 to the north, its square.
+    np.testing.assert_allclose(np.abs(axes[0]), [0, 0.1, 0], atol=1e-12)
+    np.testing.assert_allclose(np.abs(axes[1]), [0, 0, np.sqrt(0.06**2 + 0.04**2)], atol=1e-12)
+
+
+def test_vectors_are_moved_along_great_circles():
+    """The direction of a great circle stays its direction, and lengths and angles stay."""
+    Y, places = random_places(6, 3), random_places(4, 6, 3, seed=1)
+    frame = tangent_frame(Y)
+    moved = np.stack([_points.transported(v, Y, places) for v in frame])
+    gram = np.einsum("amnk,bmnk->mnab", moved, moved)
+    np.testing.assert_allclose(gram, np.broadcast_to(np.eye(2), gram.shape), atol=1e-12)
+    np.testing.assert_allclose(np.sum(moved * places, axis=-1), 0, atol=1e-12)
+    ahead = normalize(places[0] - np.sum(places[0] * Y, axis=1)[:, None] * Y)
+    arc = geodesic(places[0], Y)[:, None]
+    there = _points.transported(ahead, Y, places[:1])[0]
+    np.testing.assert_allclose(there, np.cos(arc) * ahead - np.sin(arc) * Y, atol=1e-12)
 
 
 def test_scatter_is_the_covariance_in_the_tangent_plane():
     rng = np.random.default_rng(0)
     Y = random_places(7, 3)
     found = normalize((Y + 0.1 * rng.normal(size=(9, 7, 3))).reshape(-1, 3)).reshape(9, 7, 3)
-    axes = _points.scatter(found, Y, 1.0)
+    axes = _points.scatter(found, Y)
     frame = tangent_frame(Y)
     for i in range(7):
         arc = geodesic(found[:, i], np.broadcast_to(Y[i], (9, 3)))
@@ -158,15 +186,34 @@ def test_stability_of_the_same_and_of_unrelated_maps():
     assert _maps.stability(np.stack([Y, Y, Y])) == pytest.approx(1)
     unrelated = np.stack([random_places(4000, 3, seed=s) for s in range(5)])
     assert abs(_maps.stability(unrelated)) < 0.05
+    pairs = np.stack([Y, Y, unrelated[0], unrelated[0], unrelated[1]])
+    assert _maps.stability(pairs, halves=True) == pytest.approx(1)
+    assert _maps.stability(pairs[1:], halves=True) < 0.6
 
 
 def test_sizes_of_other_maps(bars):
     Y = resized(random_places(500, 3), 0.4)
-    maps = np.stack([resized(Y, size) for size in (0.2, 0.4, 0.6)])
-    np.testing.assert_allclose(_maps.relative_sizes(maps, Y), [0.5, 1, 1.5], rtol=1e-3)
-    assert np.isnan(_maps.relative_sizes(maps, np.tile(Y[:1], (500, 1)))).all()
+    sizes = [_maps.relative_size(resized(Y, size), Y) for size in (0.2, 0.4, 0.6)]
+    np.testing.assert_allclose(sizes, [0.5, 1, 1.5], rtol=1e-3)
+    assert np.isnan(_maps.relative_size(Y, np.tile(Y[:1], (500, 1))))
     assert bars.sizes.shape == (6,)
     assert repr(bars).endswith(f"{bars.sizes.min():.2g} to {bars.sizes.max():.2g} times as large")
+
+
+def test_other_maps_are_scaled_to_the_size_of_the_map(bars, fitted):
+    """Twice the map, turned, is the map; a map of another size has the same error bars."""
+    Y = np.asarray(fitted[0].embedding_, dtype=np.float64)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    twice = resized(Y, 2 * size_of(Y)) @ turn
+    # The mean direction, from which arcs are scaled, depends a little on the size.
+    np.testing.assert_allclose(bars.aligned(twice), Y, atol=5e-4)
+    with pytest.raises(ValueError, match="Y must"):
+        bars.aligned(Y[:5])
+    for size in (0.7, 0.2):
+        other = _points.OtherMap(None, None, False, centre_of(Y), size_of(Y) / size)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(other.__class__, "placed", lambda self, X, starts, H: starts)
+            np.testing.assert_allclose(other.place(None, resized(Y, size), None), Y, atol=1e-6)
 
 
 def test_regions(bars, fitted):
@@ -191,14 +238,14 @@ def test_positions_on_other_maps_match_a_full_search(fitted):
     """Points start at their positions and must reach the same minimum as in a full search."""
     model, X = fitted
     taken = {}
-    place = _points.OtherMap.place
+    place = _points.OtherMap.placed
 
     def both(self, X_hat, *starts):
         taken.setdefault("pairs", []).append((place(self, X_hat, *starts), self, X_hat))
         return taken["pairs"][-1][0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_points.OtherMap, "place", both)
+        patch.setattr(_points.OtherMap, "placed", both)
         uncertainty(model, X, n_maps=4, random_state=1)
     apart = []
     for near, other, X_hat in taken["pairs"]:
@@ -565,32 +612,77 @@ def test_regions_with_detail_contain_most_positions_on_maps_of_other_data():
     """Maps that share neighbours or data are much more similar than these."""
     X = clusters(200)
     model = small(detail=0.3).fit(X)
-    bars, Y = uncertainty(model, X, n_maps=8, random_state=0), model.embedding_
+    bars = uncertainty(model, X, n_maps=8, random_state=0)
     inside = []
     for seed in range(1, 4):
-        there = small(detail=0.3).fit(clusters(200, seed)).transform(X)
-        there = there @ orthogonal_onto(there, Y).T
+        there = bars.aligned(small(detail=0.3).fit(clusters(200, seed)).transform(X))
         inside.append([bars.contains(there, level).mean() for level in (0.5, 0.9)])
     half, most = np.mean(inside, axis=0)
     assert half > 0.4
     assert most > 0.8
 
 
-@pytest.mark.parametrize(("n", "size"), [(61, 30), (10, 5)])
-def test_samples_with_detail_are_halves_without_replacement(monkeypatch, n, size):
+@pytest.mark.parametrize("n", [61, 10])
+@pytest.mark.parametrize("parameters", [{"detail": 0.1}, {}, {"n_landmarks": 40}], ids=str)
+def test_maps_of_most_rows_are_compared_in_pairs_of_complementary_halves(
+    monkeypatch, n, parameters
+):
     taken = []
 
-    def with_detail(plan, samples, points):
-        taken.extend(samples.maps)
-        return (points.Y for _ in samples.maps)
+    def draw(*args, original=_judge.draw):
+        taken.append(original(*args))
+        return taken[-1]
 
-    monkeypatch.setattr(_judge, "with_detail", with_detail)
+    monkeypatch.setattr(_judge, "draw", draw)
     X = clusters(n)
-    uncertainty(small(detail=0.1).fit(X), X, n_maps=5, random_state=0)
-    assert len(taken) == 5
-    for rows in taken:
-        assert len(rows) == len(np.unique(rows)) == size
-    assert len(np.unique(np.concatenate(taken))) > 0.8 * n
+    found = uncertainty(small(**parameters).fit(X), X, n_maps=5, random_state=0)
+    (samples,) = taken
+    assert samples.halves
+    assert [len(rows) for rows in samples.maps] == [n // 2, n - n // 2] * 2 + [n // 2]
+    for k in (0, 2):
+        both = np.concatenate(samples.maps[k : k + 2])
+        np.testing.assert_array_equal(np.sort(both), np.arange(n))
+    assert not np.array_equal(samples.maps[0], samples.maps[2])
+    assert found.n_maps == 5
+    assert found.n_comparisons == 2
+
+
+def test_other_maps_of_few_landmarks_have_other_landmarks(fitted):
+    model = fitted[0]
+    rows = np.array([1, 2, 5, 9])
+    found = [_maps.other_rows(10, rows, np.random.default_rng(s)) for s in range(50)]
+    assert all(len(np.unique(drawn)) == 4 for drawn in found)
+    np.testing.assert_array_equal(np.unique(np.concatenate(found)), [0, 3, 4, 6, 7, 8])
+    taken = []
+
+    def draw(*args, original=_judge.draw):
+        taken.append(original(*args))
+        return taken[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_judge, "draw", draw)
+        found = uncertainty(*fitted, n_maps=4, random_state=0)
+    assert not taken[0].halves
+    assert found.n_comparisons == 4
+    for drawn in taken[0].maps:
+        assert len(drawn) == len(model.landmarks_)
+        assert not np.intersect1d(drawn, model.landmarks_).size
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_regions_of_noise_contain_most_positions_on_maps_of_other_data():
+    """Maps of noise have nothing in common but chance, and parts of the same data have the same chance."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 8))
+    model = Mercat(random_state=0).fit(X)
+    bars = uncertainty(model, X, random_state=0)
+    inside = []
+    for _ in range(8):
+        there = bars.aligned(Mercat().fit(rng.normal(size=(300, 8))).transform(X))
+        inside.append([bars.contains(there, level).mean() for level in (0.5, 0.9)])
+    half, most = np.mean(inside, axis=0)
+    assert 0.35 < half < 0.65
+    assert 0.8 < most < 0.97
 
 
 @pytest.mark.usefixtures("brief_descent")

@@ -59,6 +59,7 @@ def write_uncertainty(adata: AnnData, uncertainty: Any, key: str = KEY) -> None:
         "uncertainty": {
             "stability": uncertainty.stability,
             "n_maps": uncertainty.n_maps,
+            "n_comparisons": uncertainty.n_comparisons,
             "sizes": np.asarray(uncertainty.sizes),
         },
     }
@@ -94,6 +95,7 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
         alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
         stability=float(entry["stability"]),
         n_maps=int(entry["n_maps"]),
+        n_comparisons=int(entry.get("n_comparisons", entry["n_maps"])),
         sizes=np.asarray(entry.get("sizes", np.full(int(entry["n_maps"]), np.nan))),
         **numbers,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._data.arrays import Array, namespace
+from .._data.arrays import Array, namespace, row_dot
 from .._math.sphere import from_lonlat, normalize
 
 _MIN_SIZE = 1e-7  # smaller arcs are rounding errors of the arccosine
@@ -59,27 +59,34 @@ def flat_positions(scores: np.ndarray, radius: float = 0.5) -> np.ndarray:
 
 def size_of(Y: Array) -> float:
     """Root mean square arc of positions from their centre."""
-    xp, arc = namespace(Y), _arcs_from_centre(Y)[0]
+    xp, arc = namespace(Y), _arcs_from(Y, centre_of(Y))[0]
     return float(xp.sqrt(xp.mean(arc * arc)))
 
 
 def resized(Y: Array, size: float) -> Array:
     """Scale all arcs from the centre so that the map has this size; arcs are at most pi."""
-    xp, old_size = namespace(Y), size_of(Y)
-    if old_size < _MIN_SIZE:
-        return Y
-    arc, cosine, centre = _arcs_from_centre(Y)
+    old_size = size_of(Y)
+    return Y if old_size < _MIN_SIZE else scaled(Y, centre_of(Y), size / old_size)
+
+
+def scaled(Y: Array, centre: Array, factor: float) -> Array:
+    """Multiply all arcs from a centre (3) by a factor; arcs are at most pi."""
+    xp = namespace(Y)
+    arc, cosine = _arcs_from(Y, centre)
     direction = normalize(Y - cosine[:, None] * centre)
-    arc = xp.clip(arc * (size / old_size), None, xp.pi)[:, None]
+    arc = xp.clip(arc * factor, None, xp.pi)[:, None]
     return xp.cos(arc) * centre + xp.sin(arc) * direction
 
 
-def _arcs_from_centre(Y: Array) -> tuple[Array, Array, Array]:
-    """Arcs (n) of positions from their centre, the cosines of these arcs, and the centre (3)."""
-    xp = namespace(Y)
-    centre = normalize(xp.mean(Y, axis=0)[None, :])[0, :]
-    cosine = Y @ centre
-    return xp.acos(xp.clip(cosine, -1, 1)), cosine, centre
+def centre_of(Y: Array) -> Array:
+    """Mean direction (3) of positions."""
+    return normalize(namespace(Y).mean(Y, axis=0)[None, :])[0, :]
+
+
+def _arcs_from(Y: Array, centre: Array) -> tuple[Array, Array]:
+    """Arcs (n) of positions from a centre, and their cosines."""
+    xp, cosine = namespace(Y), row_dot(Y, centre[None, :])
+    return xp.acos(xp.clip(cosine, -1, 1)), cosine
 
 
 def start_positions(scores: np.ndarray) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ from .._estimator import Mercat
 from .._math.angles import AngleFit, Calibration
 from .._math.sphere import geodesic
 from .._progress import Progress
-from .._solve.initial import size_of
+from .._solve.initial import resized, scaled, size_of
 from .._solve.pipeline import Plan, landmark_placer
 from .._solve.placement import LandmarkPlacer
 from .._solve.rotated import rotated
@@ -30,22 +30,21 @@ from .maps import (
     other_maps,
     placed,
     projected,
-    relative_sizes,
+    relative_size,
     stability,
     with_detail,
 )
-from .points import Judge, Legs, OtherMap, Taken
+from .points import Halves, Judge, Legs, OtherMap, Taken
 from .record import Uncertainty
 
 _LEAST_MAPS = 4
 _COMPARED = 200  # number of landmarks compared with the map
 _MOST_APART = 0.1  # largest median distance from the map, in map sizes
 _LEAST_WITH_DETAIL = 10  # points, of which other maps have half
-# Factors from the scatter of other maps to that of maps of new data, chosen empirically
-# (benchmarks/calibration.py): 1 + 0.5 for bootstrap samples of all rows, and 2.5 for halves of the rows, with
-# detail. The mean over half of the rows deviates from the mean over all rows as much as the latter from its
-# expectation, so the means of two data sets have twice this scatter; points of a half scatter a little less.
-_OTHER_DATA, _FROM_HALVES = 0.5, 2.5
+# Without detail, the variance of positions should be inversely proportional to the number of rows of a map.
+# Between maps of new data, it is larger by about this factor (chosen empirically, benchmarks/calibration.py).
+# With detail, it depends on the nearest rows, not on their number.
+_MORE_SCATTER = 1.2
 
 
 def uncertainty(
@@ -53,10 +52,10 @@ def uncertainty(
 ) -> Uncertainty:
     """Uncertainty of each position on a map, from other maps of the same data.
 
-    Other maps are fitted like the map, each from its own start and its own bootstrap sample of the rows of X,
-    and rotated onto the map. A sample has as many rows as the map was fitted to; with `detail`, it is half of
-    the rows, with their own neighbours. Each point is placed on all other maps: its positions there show the
-    effect of other data from the same distribution.
+    Other maps are fitted to other rows of X, rotated and scaled onto the map, and each point is placed on all
+    of them: its positions there show the effect of other data from the same distribution. For a map of few
+    landmarks, other maps have other landmarks. For a map of all rows, or with `detail`, pairs of maps of
+    complementary halves of the rows are compared with each other.
 
     Parameters
     ----------
@@ -147,6 +146,7 @@ def uncertainty(
         p_value=found[:, points.P_VALUE],
         stability=stability,
         n_maps=n_maps,
+        n_comparisons=n_maps if judge.halves is None else n_maps // 2,
         sizes=sizes,
     )
 
@@ -155,29 +155,40 @@ def _prepared(
     model: Mercat, plan: Plan, n_maps: int
 ) -> tuple[Judge, np.ndarray | None, float, np.ndarray]:
     """The judge; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
-    samples = draw(plan, n_maps)
+    samples = draw(plan, model.landmarks_, n_maps)
     n, detail = plan.source.shape[0], plan.detail > 0
     needed = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
     taken = _taken(model, plan, needed)
     reference, landmarks = taken.some(samples.reference), taken.some(model.landmarks_)
     plan.progress.phase("other maps", n_maps, "map")
     maps: tuple[OtherMap, ...] = ()
-    placed, inflation = None, 1 + _OTHER_DATA * len(samples.maps[0]) / n
+    here = reference.Y[:N_PROBES]
+    placed = None
     if detail:
-        placed, inflation = np.stack(list(with_detail(plan, samples, taken))), _FROM_HALVES
-        probes = placed[:, samples.reference[:N_PROBES]]
+        found = list(with_detail(plan, samples, taken))
+        sizes = np.array([relative_size(Y, taken.Y) for Y in found])
+        placed = np.stack([resized(Y, size_of(taken.Y)) for Y in found])
+        probes = placed[:, samples.reference[:N_PROBES]].astype(np.float64)
     else:
         made = other_maps(plan, samples, taken, reference, model.correlation_)
-        maps, probes = zip(*made, strict=True)
+        maps, raw = zip(*made, strict=True)
+        sizes = np.array([relative_size(Y, here) for Y in raw])
+        probes = np.stack([scaled(Y, m.centre, m.scale) for m, Y in zip(maps, raw, strict=True)])
     rng = samples.generators[-1]
     null = null_distribution(plan, taken.some(samples.null).X.astype(np.float64), rng)
     line = Calibration(*model.calibration_)
+    agreement = stability(probes, halves=samples.halves)
+    halves = None
+    if samples.halves:
+        fitted_to = len(model.landmarks_) if plan.sampled else n
+        inflation = 1.0 if detail else _MORE_SCATTER * (n / 2) / fitted_to
+        halves = Halves(inflation, agreement, reference.Y.mean(axis=0, dtype=np.float64))
     judge = Judge(
         spectral=plan.reducer,
         own=_own_placer(model, landmarks, plan),
         rotation=model._rotation,
         maps=maps,
-        inflation=inflation,
+        halves=halves,
         legs=Legs(landmarks.X, landmarks.Y, line),
         reference=reference,
         k=N_NEIGHBORS,
@@ -185,8 +196,7 @@ def _prepared(
         null=null,
         loss=model.loss_,
     )
-    there, here = np.asarray(probes, dtype=np.float64), reference.Y[:N_PROBES]
-    return judge, placed, stability(there), relative_sizes(there, here)
+    return judge, placed, agreement, sizes
 
 
 def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:

@@ -1,8 +1,9 @@
 """Other maps of the same data, and the null distribution from a map of permuted data.
 
-Each other map is fitted to a random sample of the rows, from its own start, and rotated onto the map. The
-sample is a bootstrap sample, or half of the rows for a map with detail: there, a row drawn twice would be its
-own neighbour, and maps of all rows would have the same neighbours, unlike maps of other data.
+Two maps are compared as the map is with one of new data from the same distribution, so they must be
+independent: have no rows in common, and start from principal components of their own rows. A map of a few
+landmarks is compared with maps of other landmarks. A map of all rows, or of most of them, leaves no rows for
+others: then, pairs of maps of complementary halves of the rows are compared with each other.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from .._detail.neighbors import Search, check_neighbors
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from .._progress import Progress
+from .._reduce.components import ComponentReducer
 from .._reduce.reducer import Reducer, fit_reducer, project_all
 from .._solve.detail import add_detail
-from .._solve.initial import size_of
+from .._solve.initial import centre_of, resized, size_of
 from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, descend, landmark_placer, solve
 from .._solve.placement import LandmarkPlacer, place_in_blocks
@@ -46,7 +48,8 @@ class Samples(NamedTuple):
     """All random samples of rows, drawn before the data are read."""
 
     reference: np.ndarray
-    maps: list[np.ndarray]  # rows of each other map; with replacement, if without detail
+    maps: list[np.ndarray]  # rows of each other map
+    halves: bool  # whether maps 2 k and 2 k + 1 have complementary halves of the rows
     null: np.ndarray
     generators: list[np.random.Generator]  # one per map, and one for permuted data
 
@@ -60,30 +63,46 @@ def n_reference(n: int) -> int:
     return min(n, max(_LEAST_REFERENCE, _REFERENCE_PAIRS // n))
 
 
-def draw(plan: Plan, n_maps: int) -> Samples:
-    """Draw all samples; those for other maps are as large as the map's own, or halves with detail."""
+def draw(plan: Plan, landmarks: np.ndarray, n_maps: int) -> Samples:
+    """Draw all samples; `landmarks` are the rows that the map was fitted to, if it is without detail."""
     n = plan.source.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
-    size = min(n, plan.n_landmarks) if plan.sampled else n
+    size = len(landmarks) if plan.sampled else n
     n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
+    halves = plan.detail > 0 or 2 * size > n
     return Samples(
         common.choice(n, n_reference(n), replace=False),
-        [
-            np.sort(g.choice(n, n // 2, replace=False)) if plan.detail > 0 else g.choice(n, size)
-            for g in generators
-        ],
+        complementary_halves(n, generators)
+        if halves
+        else [other_rows(n, np.sort(landmarks), g) for g in generators],
+        halves,
         common.choice(n, n_null, replace=False),
         [*generators, common],
     )
 
 
+def complementary_halves(n: int, generators: list[np.random.Generator]) -> list[np.ndarray]:
+    """One half of n rows per generator, ascending; each second half has the rows that the first has not."""
+    halves: list[np.ndarray] = []
+    for first in generators[::2]:
+        order = first.permutation(n)
+        halves += [np.sort(order[: n // 2]), np.sort(order[n // 2 :])]
+    return halves[: len(generators)]
+
+
+def other_rows(n: int, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """As many random rows of n as given, none of which is among these (ascending)."""
+    drawn = rng.choice(n - len(rows), len(rows), replace=False)
+    return drawn + np.searchsorted(rows - np.arange(len(rows)), drawn, side="right")
+
+
 def other_maps(
     plan: Plan, samples: Samples, taken: Taken, reference: Taken, correlation: float
 ) -> Iterator[tuple[OtherMap, np.ndarray]]:
-    """Yield other maps without detail, and the positions of the probes on each of them.
+    """Yield other maps without detail, and the positions of the probes on each of them before scaling.
 
-    Each has its own rows and start, and is rotated onto the map. `correlation` is the correlation between the
-    angles of the map and of the data.
+    Each has its own rows and start, and is rotated onto the map; that of a second half, onto the map of the
+    first. `correlation` is the correlation between the angles of the map and of the data.
     """
     X, Y = reference.X[:N_PROBES], reference.Y[:N_PROBES]
     if correlation < _FAR_FROM_EXACT:
@@ -93,24 +112,38 @@ def other_maps(
     # Not for few points: their maps take little time, and depend more on the start.
     if plan.sampled:
         plan = plan._replace(before=Promising())
-    for rows, rng in zip(samples.maps, samples.generators, strict=False):
+    plan = plan._replace(reducer=_no_reducer(taken.X))
+    placer: LandmarkPlacer | None = None
+    for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
         sample, own_plan = taken.some(rows), plan._replace(rng=rng)
         fit = descend(sample.X, rows, own_plan, careful=not plan.sampled)
-        turned = fit.Y @ orthogonal_onto(fit.Y, sample.Y.astype(np.float64)).T
+        onto = sample.Y.astype(np.float64)
+        if samples.halves and k % 2:
+            onto = placed(placer, sample.X, plan.workers)
+        turned = fit.Y @ _rotation_onto(fit.Y, onto).T
         placer = landmark_placer(sample.X, turned, fit.angle_fit, own_plan)
         there = placed(placer, X, plan.workers)
-        yield _warped(placer, X, Y, there), there
+        other = _other_map(placer, X, Y, there)
+        # A warm start saves most of the time for many points; among few, some would stay near their start.
+        yield other._replace(search=other.search or samples.halves), there
         plan.progress.advance()
 
 
-def _warped(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.ndarray) -> OtherMap:
+def _other_map(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.ndarray) -> OtherMap:
     """The map of a placer that puts the points X, which are at Y on the map, `there`."""
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
-    other = OtherMap(placer, warp, False)
+    size = relative_size(there, Y)
+    scale = 1 / size if np.isfinite(size) and size > 0 else 1.0
+    other = OtherMap(placer, warp, False, centre_of(there), scale)
     with rows_alike():
-        found = other.place(X, warped((other,), Y)[0][:, None, :], None)
+        found = other.placed(X, warped((other,), Y)[0][:, None, :], None)
     missed = np.mean(geodesic(found.astype(np.float64), there) > _REARRANGED)
     return other._replace(search=bool(missed > _MOST_MISSED))
+
+
+def _rotation_onto(Y: np.ndarray, onto: np.ndarray) -> np.ndarray:
+    """Rotation or reflection of a map onto another one, whatever their sizes."""
+    return orthogonal_onto(resized(Y, size_of(onto)), onto)
 
 
 def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
@@ -124,14 +157,16 @@ def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
 
 
 def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndarray]:
-    """Yield the positions of all points (n x 3) on each other map with detail, rotated onto the map.
+    """Yield the positions of all points (n x 3) on each other map with detail, as `other_maps` does.
 
     Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
     placed as by `transform`, as they would be on maps of other data.
     """
-    for rows, rng in zip(samples.maps, samples.generators, strict=False):
+    reducer, first = _no_reducer(points.X), points.Y
+    for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
         own_plan = plan._replace(
-            source=plan.source.part(rows),
+            source=RowSource(points.X[rows].astype(np.float64), plan.workers),
+            reducer=reducer,
             solver="landmarks" if plan.sampled else "exact",
             init=plan.init if isinstance(plan.init, str) else plan.init[rows],
             neighbors=_neighbors_among(rows, plan.neighbors, points.X[rows], rng),
@@ -140,8 +175,16 @@ def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndar
         )
         made = add_detail(solve(own_plan), own_plan).placement.placer
         there = placed(made.against, points.X, plan.workers)
-        yield (there @ orthogonal_onto(there, points.Y.astype(np.float64)).T).astype(np.float32)
+        onto = first if k % 2 else points.Y
+        first = (there @ _rotation_onto(there, onto.astype(np.float64)).T).astype(np.float32)
+        yield first
         plan.progress.advance()
+
+
+def _no_reducer(X_hat: np.ndarray) -> ComponentReducer:
+    """Reducer for data that are X_hat: maps then start from principal components of their own rows."""
+    r = X_hat.shape[1]
+    return ComponentReducer(np.zeros(r), None, np.ones(r), 1.0, "euclidean")
 
 
 def _neighbors_among(
@@ -211,19 +254,21 @@ def without_structure(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.permuted(X @ rotation, axis=0)
 
 
-def stability(maps: np.ndarray) -> float:
-    """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1.
+def stability(maps: np.ndarray, *, halves: bool = False) -> float:
+    """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1; with `halves`, in pairs.
 
     One minus the mean squared distance between the positions of a point on two maps, divided by that between
     two points of a map.
     """
+    if halves:
+        return float(np.mean([stability(maps[k : k + 2]) for k in range(0, len(maps) - 1, 2)]))
     m = len(maps)
     between = np.sum((maps - maps.mean(axis=0)) ** 2, axis=2).mean() * m / (m - 1)
     within = np.sum((maps - maps.mean(axis=1, keepdims=True)) ** 2, axis=2).mean()
     return float(1 - between / within) if within > 0 else 1.0
 
 
-def relative_sizes(maps: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Size of each map (m x n x 3) as a multiple of that of Y (n x 3); NaN if all points of Y coincide."""
+def relative_size(there: np.ndarray, Y: np.ndarray) -> float:
+    """Size of a map (n x 3) as a multiple of that of Y (n x 3); NaN if all points of Y coincide."""
     size = size_of(Y.astype(np.float64))
-    return np.array([size_of(other) / size if size > 0 else np.nan for other in maps])
+    return size_of(there) / size if size > 0 else np.nan

@@ -29,8 +29,9 @@ from .._data.arrays import (
 from .._data.source import RowSource
 from .._detail.neighbors import Search
 from .._math.angles import Calibration, Moments, mean_square
-from .._math.sphere import geodesic, normalize, tangent_frame
+from .._math.sphere import geodesic, normalize, tangent, tangent_frame
 from .._solve.fitted_map import within_reach
+from .._solve.initial import scaled
 from .._solve.placement import LandmarkPlacer, placed_moments
 
 ELSEWHERE = 0.3  # smallest distance of an alternative position, in radians ...
@@ -38,6 +39,9 @@ _STEPS_ELSEWHERE = 10  # ... after this number of additional steps
 N_LEGS = 100  # number of landmarks used to judge the angles of a point
 _ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
 _LEAST_LOSS = 1e-6
+_ANTIPODAL = (
+    1e-9  # smallest 1 + cosine between positions: for opposite ones, all great circles are shortest
+)
 _RECORDS = ("spectral", "own", "rotation", "legs", "reference", "null")
 # Columns of the results per point.
 PLACE, AXES, ALTERNATIVE = slice(0, 3), slice(3, 9), slice(9, 12)
@@ -45,18 +49,26 @@ GAP, WINS, TORN, P_VALUE, N_COLUMNS = 12, 13, 14, 15, 16
 
 
 class OtherMap(NamedTuple):
-    """Another map of the data, rotated onto the map."""
+    """Another map of the data, rotated onto the map and scaled to its size."""
 
     placer: LandmarkPlacer
     # (20, 3): maps `monomials` of a position on the map to the approximate position on this one.
     warp: np.ndarray
     search: bool  # whether points are placed by a full search
+    centre: np.ndarray  # (3,) of this map
+    scale: float  # from the size of this map to that of the map
 
     def place(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
-        """Positions of points from the best of the starts (b x n x 3), NaN for none.
+        """Positions of points, scaled, from the best of the starts (b x n x 3); NaN for none.
 
         `H` are the inverse Hessians at the positions on the map, if known.
         """
+        found = self.placed(X_hat, starts, H)
+        centre = namespace(found).asarray(self.centre, **like(found))
+        return scaled(found, centre, self.scale)
+
+    def placed(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
+        """Positions as by `place`, before scaling."""
         return self.placer.place(X_hat) if self.search else self.placer.place_near(X_hat, starts, H)
 
 
@@ -82,6 +94,23 @@ class Taken(NamedTuple):
         return Taken(self.X[at], self.Y[at], rows)
 
 
+class Halves(NamedTuple):
+    """How the scatter of maps of halves of the data predicts that of maps of new data."""
+
+    inflation: float  # ratio of the variances of positions
+    stability: float  # of the maps of halves
+    mean: np.ndarray  # (3,) of the positions on the map
+
+    def drift(self, Y: Array) -> Array:
+        """Expected displacement, in the tangent plane, of points at Y (b x 3) on maps of new data.
+
+        To the extent that maps disagree, positions are random, and new ones are nearer the mean.
+        """
+        xp = namespace(Y)
+        mean = xp.asarray(self.mean, **like(Y))
+        return (1 - max(self.stability, 0.0)) * tangent(mean[None, :] - Y, Y)
+
+
 class Legs(NamedTuple):
     """Landmarks used to judge the angles at a point, and the calibration line."""
 
@@ -103,7 +132,7 @@ class Judge(NamedTuple):
     own: LandmarkPlacer  # of the map, before rotation
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
-    inflation: float  # factor from the scatter of maps of the same data to that of new data
+    halves: Halves | None  # if pairs of maps are compared with each other instead of with the map
     legs: Legs
     reference: Taken
     k: int  # number of true neighbours
@@ -147,7 +176,7 @@ class Judge(NamedTuple):
         else:
             found = xp.asarray(others, **single)
         places = xp.astype(Y, wide)
-        axes = scatter(xp.astype(found, wide), places, self.inflation)
+        axes = scatter(xp.astype(found, wide), places, self.halves)
         alternative, wins = elsewhere(found, Y)
         alternative = xp.where((wins > 0)[:, None], alternative, other_minimum)
         wins = xp.where(xp.isnan(alternative[:, 0]), xp.nan, wins)
@@ -204,16 +233,26 @@ class Judge(NamedTuple):
         return xp.where(away[:, None], there, xp.nan)
 
 
-def scatter(found: Array, Y: Array, inflation: float) -> Array:
-    """Axes (b x 2 x 3) of the scatter of positions on other maps (m x b x 3) about Y (b x 3).
+def scatter(found: Array, Y: Array, halves: Halves | None = None) -> Array:
+    """Axes (b x 2 x 3) of the scatter of positions on maps of new data about Y (b x 3).
 
     An axis is a tangent vector at Y whose length is the root mean square deviation along it, longer one
-    first.
+    first. Positions on other maps (m x b x 3) are such positions; with `halves`, the scatter is predicted
+    from the differences between each two.
     """
     xp = namespace(found)
     frame = tangent_frame(Y)
-    u, v = unstack(tangent_coordinates(Y, frame, found))
-    uu, vv, uv = (inflation * xp.mean(p, axis=0) for p in (u * u, v * v, u * v))
+    if halves is None:
+        u, v = unstack(tangent_coordinates(Y, frame, found))
+        uu, vv, uv = (xp.mean(p, axis=0) for p in (u * u, v * v, u * v))
+    else:
+        u, v = unstack(differences(Y, frame, found))
+        drift = halves.drift(Y)
+        du, dv = (row_dot(drift, axis) for axis in unstack(frame))
+        uu, vv, uv = (
+            halves.inflation * xp.mean(p, axis=0) + q
+            for p, q in ((u * u, du * du), (v * v, dv * dv), (u * v, du * dv))
+        )
     middle, half = (uu + vv) / 2, xp.hypot((uu - vv) / 2, uv)
     angle = xp.atan2(uv, (uu - vv) / 2) / 2
     c, s = xp.cos(angle)[:, None], xp.sin(angle)[:, None]
@@ -221,6 +260,27 @@ def scatter(found: Array, Y: Array, inflation: float) -> Array:
     long = xp.sqrt(middle + half)[:, None] * (c * U + s * V)
     short = xp.sqrt(xp.maximum(middle - half, xp.zeros_like(half)))[:, None] * (c * V - s * U)
     return xp.stack([long, short], axis=1)
+
+
+def differences(Y: Array, frame: Array, found: Array) -> Array:
+    """Displacements between maps 2 k and 2 k + 1 of points at Y (b x 3): coordinates (2 x m // 2 x b).
+
+    Displacements on the sphere from positions `found` (m x b x 3) on the one map to those on the other, moved
+    to Y along great circles; `frame` (2 x b x 3) spans the tangent planes at Y.
+    """
+    xp, m = namespace(found), found.shape[0]
+    first, second = found[: m - m % 2 : 2, ...], found[1::2, ...]
+    return tangent_coordinates(
+        first, xp.stack([transported(v, Y, first) for v in unstack(frame)]), second
+    )
+
+
+def transported(vectors: Array, Y: Array, places: Array) -> Array:
+    """Tangent vectors (b x 3) at Y, moved along great circles to places (m x b x 3)."""
+    xp = namespace(Y)
+    one_plus_cosine = xp.sum(places * Y, axis=-1) + 1
+    along = xp.sum(places * vectors, axis=-1) / xp.clip(one_plus_cosine, _ANTIPODAL, None)
+    return vectors - along[..., None] * (places + Y)
 
 
 def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:

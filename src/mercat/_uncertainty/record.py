@@ -11,10 +11,12 @@ from scipy.stats import f as _f_distribution
 
 from .._data.arrays import is_dask, like, namespace, to_numpy
 from .._data.checks import check_integer, check_rows, check_unit
+from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
-from .._solve.initial import size_of
+from .._solve.initial import resized, size_of
 
-_TAILS = 7  # degrees of freedom, chosen empirically (benchmarks/calibration.py)
+# Degrees of freedom of regions from very many comparisons, chosen empirically (benchmarks/calibration.py).
+_TAILS = 11
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -55,9 +57,11 @@ class Uncertainty:
         squared distance of a point on two maps over that of two points on one map.
     n_maps : int
         Number of other maps.
+    n_comparisons : int
+        Number of comparisons of two maps behind the ellipses: `n_maps`, or half of it if pairs of other maps
+        are compared with each other.
     sizes : array of shape (n_maps,)
-        Size of each other map, as a multiple of that of the map. The size of a map has no meaning, but where
-        it is arbitrary, it is part of the spread: points move towards the centre or away from it.
+        Size of each other map before it was scaled, as a multiple of the size of the map.
     """
 
     places: Any
@@ -69,6 +73,7 @@ class Uncertainty:
     p_value: Any
     stability: float
     n_maps: int
+    n_comparisons: int
     sizes: Any
 
     def __repr__(self) -> str:
@@ -108,11 +113,12 @@ class Uncertainty:
         -------
         factor : float
             The quantile of a distribution with heavier tails than the normal one, chosen empirically: a
-            t-distribution with 7 degrees of freedom, or `n_maps` if that is less.
+            t-distribution whose number of degrees of freedom grows with `n_comparisons`, up to 11.
         """
         if not isinstance(level, numbers.Real) or not 0 < level < 1:
             raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")
-        return float(np.sqrt(2 * _f_distribution.ppf(level, 2, min(_TAILS, self.n_maps))))
+        degrees = 1 / (1 / self.n_comparisons + 1 / _TAILS)
+        return float(np.sqrt(2 * _f_distribution.ppf(level, 2, degrees)))
 
     def ellipses(self, level: float = 0.9, *, rows: Any = None, n_vertices: int = 48) -> Any:
         """Outlines of the regions that contain the positions on another map with a given probability.
@@ -142,13 +148,31 @@ class Uncertainty:
         direction = step / np.where(length > 0, np.linalg.norm(step, axis=2, keepdims=True), 1)
         return np.cos(length) * center[:, None, :] + np.sin(length) * direction
 
+    def aligned(self, Y: Any) -> np.ndarray:
+        """Another map of the same points, rotated and scaled onto this one.
+
+        Parameters
+        ----------
+        Y : array of shape (n, 3)
+            Unit vectors, one per point.
+
+        Returns
+        -------
+        Y : array of shape (n, 3)
+        """
+        places = np.asarray(to_numpy(self.places), dtype=np.float64)
+        Y = check_unit("Y", to_numpy(Y))
+        _check_one_per_point(Y, places)
+        Y = resized(Y, size_of(places))
+        return np.asarray(Y @ orthogonal_onto(Y, places).T)
+
     def contains(self, Y: Any, level: float = 0.9) -> Any:
         """Whether positions lie in the regions of a level.
 
         Parameters
         ----------
         Y : array of shape (n, 3)
-            Unit vectors, one per point.
+            Unit vectors, one per point, such as the result of `aligned`.
         level : float, default=0.9
             The probability.
 
@@ -162,10 +186,7 @@ class Uncertainty:
             Y = xp.asarray(
                 check_unit("Y", to_numpy(Y)), **({} if is_dask(center) else like(center))
             )
-        if Y.shape != center.shape:
-            raise ValueError(
-                f"Y must have a unit vector for each of the {len(center)} points, got the shape {Y.shape}."
-            )
+        _check_one_per_point(Y, center)
         length = (axes * axes).sum(axis=2) ** 0.5
         distance = geodesic(Y, center)
         along = (axes * Y[:, None, :]).sum(axis=2)  # times sine and length
@@ -179,6 +200,13 @@ class Uncertainty:
             along * unit[:, None] / xp.where(flat, 1.0, length) ** 2,
         )
         return (deviation * deviation).sum(axis=1) <= self.factor(level) ** 2
+
+
+def _check_one_per_point(Y: Any, places: Any) -> None:
+    if Y.shape != places.shape:
+        raise ValueError(
+            f"Y must have a unit vector for each of the {len(places)} points, got the shape {Y.shape}."
+        )
 
 
 class MedianSpread(NamedTuple):
