@@ -241,7 +241,7 @@ def test_regression_coefficients_are_updated_during_the_descent():
 
 
 def test_averages_are_means_over_a_point_and_its_neighbors(monkeypatch):
-    monkeypatch.setattr("mercat._detail.affinities._AVERAGED", 1)
+    monkeypatch.setattr("mercat._detail.affinities._N_AVERAGINGS", 1)
     X = np.array([[0.0, 1], [2, 3], [4, 8], [9, 9]])
     graph = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 1, 0, 0], [1, 1, 1, 0]]))
     with Workers(1) as workers:

@@ -8,7 +8,7 @@ The edges of each point get shares that sum to 1: one half equal, one half decay
 where :math:`\langle d_i^2 \rangle` is the mean over the k neighbours of the point. The equal half keeps the
 neighbourhood together, the other half keeps the order within it. If the data have many dimensions, all
 neighbours are about equally far and get about equal shares; along a thin structure, such as a loop, the
-nearest ones get most, so that it stays in one piece. The affinities are
+nearest ones get most, so that it stays connected. The affinities are
 
 .. math:: p_{ij} = p_{ji} \propto \frac{g_{ij}}{r_i^2} + \frac{g_{ji}}{r_j^2}
 
@@ -21,7 +21,7 @@ In the first half of the descent, while the shapes of classes and loops form, th
 
 where s is the longest step on the best path from i to j through other neighbours of i (`longest_steps`).
 Along a loop, or over a surface, all steps are short, however far apart the points are. To a neighbour on
-another loop, one step is long. So loops and classes become whole even if points of others are among the
+another loop, one step is long. So loops and classes become connected even if points of others are among the
 neighbours.
 """
 
@@ -41,28 +41,28 @@ from .._kernels import device as device_kernels
 from .graphs import Graph, Rows, row_sums, with_its_transpose, with_transposes
 
 DECAY = 5.0  # of the shares, per squared distance in units of its mean over the neighbours
-_AVERAGED = 2  # number of averaging rounds
-_SMALLEST_RADIUS = 0.1  # in units of the mean radius: distances between duplicates are 0
+_N_AVERAGINGS = 2  # number of averaging rounds
+_MIN_RADIUS = 0.1  # in units of the mean radius; the distances between duplicates are 0
 
 
 def averages_over(X: Array, graph: Any, workers: Workers) -> Array:
-    """Replace each point by the mean of itself and its neighbours (CSR graph), `_AVERAGED` times."""
+    """Replace each point by the mean of itself and its neighbours (CSR graph), `_N_AVERAGINGS` times."""
     xp = namespace(X)
 
     def part(rows: slice) -> Array:
         ends = graph.indptr[rows.start : rows.stop + 1]
-        some = slice(int(ends[0]), int(ends[-1]))
+        entries = slice(int(ends[0]), int(ends[-1]))
         count = 1 + (ends[1:] - ends[:-1])[:, None]
         if not on_host(X):
-            sums = row_sums(X[graph.indices[some]], ends - ends[0])
+            sums = row_sums(X[graph.indices[entries]], ends - ends[0])
             return (X[rows] + sums) / xp.astype(count, X.dtype)
         ones = np.ones(ends[-1] - ends[0], dtype=X.dtype)
         shape = (rows.stop - rows.start, len(X))
-        edges = scipy.sparse.csr_array((ones, graph.indices[some], ends - ends[0]), shape=shape)
+        edges = scipy.sparse.csr_array((ones, graph.indices[entries], ends - ends[0]), shape=shape)
         return np.asarray((X[rows] + edges @ X) / count.astype(X.dtype))
 
     numbers = 3 * (graph.nnz // len(X) + 1) * X.shape[1]
-    for _ in range(_AVERAGED):
+    for _ in range(_N_AVERAGINGS):
         X = xp.concat(list(workers.map(part, row_blocks(X, 4096, numbers))))
     return X
 
@@ -159,8 +159,9 @@ def in_row_blocks(
     """`edge_shares` or `path_shares` in blocks of rows."""
 
     def part(rows: slice) -> Array:
-        some = ends[rows.start : rows.stop + 1]
-        return shares(*(v[some[0] : some[-1]] for v in values), some - some[0], decay)
+        row_ends = ends[rows.start : rows.stop + 1]
+        entries = slice(row_ends[0], row_ends[-1])
+        return shares(*(v[entries] for v in values), row_ends - row_ends[0], decay)
 
     numbers = 16 * (len(values[0]) // (len(ends) - 1) + 1)
     parts = workers.map(part, row_blocks(ends[1:], 4096, numbers))
@@ -187,7 +188,7 @@ class Strength(NamedTuple):
 
     def __call__(self, radius: Array) -> Array:
         xp = namespace(radius)
-        return self.factor / xp.clip(radius / self.unit, _SMALLEST_RADIUS, None) ** 2
+        return self.factor / xp.clip(radius / self.unit, _MIN_RADIUS, None) ** 2
 
 
 def strength_of(radius: Array) -> Strength:
@@ -214,6 +215,6 @@ def affinities_of(X: Array, graph: Any, workers: Workers) -> tuple[Affinities, S
     radius = radii(lengths, shares, graph.indptr)
     strength = strength_of(radius)
     along_paths = by_rows(path_shares, steps, lengths)
-    del steps, lengths  # to free memory of a device for what follows
-    both = affinities(graph, (along_paths, shares), strength(radius), workers)
-    return Affinities(*both), strength
+    del steps, lengths  # to free memory of a device
+    forming, settled = affinities(graph, (along_paths, shares), strength(radius), workers)
+    return Affinities(forming, settled), strength

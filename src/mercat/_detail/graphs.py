@@ -41,14 +41,14 @@ def graph_of(indices: Array) -> Any:
     return Graph(indices.reshape(-1), ends, indices.new_ones(1, dtype=torch.float32).expand(n * k))
 
 
-def graph_like(graph: scipy.sparse.csr_array, near: Array) -> Any:
+def graph_like(graph: scipy.sparse.csr_array, array: Array) -> Any:
     """The graph on the device of an array; unchanged if the array is in memory."""
-    if on_host(near):
+    if on_host(array):
         return graph
     import torch
 
     parts = graph.indices.astype(np.int64), graph.indptr.astype(np.int64), graph.data
-    return Graph(*(torch.as_tensor(part, device=near.device) for part in parts))
+    return Graph(*(torch.as_tensor(part, device=array.device) for part in parts))
 
 
 class Rows:
@@ -65,6 +65,7 @@ class Rows:
             self._width = int(self.degree[0])
 
     def sums(self, values: Array) -> Array:
+        """Sum of the values of each row."""
         if on_host(values):
             return np.add.reduceat(values, self.ends[:-1])
         if self._width:

@@ -30,12 +30,12 @@ from .._data.threads import Workers
 from .._kernels import device as device_kernels
 
 _NODES_PER_BANDWIDTH = 2.0  # grid nodes per bandwidth
-_FEWEST_ROWS = 12
+_MIN_ROWS = 12  # of the grid
 _POINTS_PER_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
 _NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
-_LEAST = 1e-10  # relative to the largest coefficient: smaller ones are not in the table
+_MIN_COEFFICIENT = 1e-10  # relative to the largest one; smaller ones are not in the table
 _GHOSTS = 2  # rows beyond each pole, used by interpolation
-_FREQUENCIES = 1 << 24  # number of matrix entries computed at a time
+_ENTRIES_AT_ONCE = 1 << 24  # number of matrix entries computed at a time
 
 
 class Kernel:
@@ -55,7 +55,7 @@ class Kernel:
         self.bandwidth = bandwidth
         self._workers = workers
         near = np.empty(0, dtype=np.float32) if near is None else near
-        half = max(_FEWEST_ROWS, int(np.ceil(_NODES_PER_BANDWIDTH * np.pi / bandwidth))) // 2
+        half = max(_MIN_ROWS, int(np.ceil(_NODES_PER_BANDWIDTH * np.pi / bandwidth))) // 2
         self.n_rows = 2 * half
         self.n_columns = scipy.fft.next_fast_len(4 * half, real=True)
         self.n_columns += self.n_columns % 2  # even: opposite meridians are on the grid
@@ -83,7 +83,7 @@ class Kernel:
         power, rho = self._coefficients(half, np.empty(0))
         count = self.n_columns // 2 + 1
         rho = np.maximum(rho, 1e-30)
-        least = _LEAST * power.max()
+        least = _MIN_COEFFICIENT * power.max()
         number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies to keep
         number = np.clip(np.ceil(number), 0, count).astype(np.int32)
         frequencies, lanes = np.arange(count), kernels.LANES
@@ -133,7 +133,9 @@ class Kernel:
             mirrored = xp.flip(K[:, :, half:], axis=2)
             return K[:, :, :half] + mirrored, K[:, :, :half] - mirrored
 
-        parts = list(self._workers.map(part, blocks(count, max(1, _FREQUENCIES // (2 * half**2)))))
+        parts = list(
+            self._workers.map(part, blocks(count, max(1, _ENTRIES_AT_ONCE // (2 * half**2))))
+        )
         even, odd = (
             xp.concat([xp.astype(K, near.dtype) for K in some]) for some in zip(*parts, strict=True)
         )

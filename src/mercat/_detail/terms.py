@@ -45,23 +45,25 @@ from .._math.distances import LEAST_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
-_N_ANCHORS = 48  # minimum; for few points more, up to ...
-_PAIRS = 250_000  # ... this number of pairs of a point and an anchor
+# At least the first number of anchors; for few points, as many as give the second number of pairs.
+_MIN_ANCHORS, _PAIRS = 48, 250_000
 _ROWS_PER_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
 _COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
 _PARAMETER_SAMPLE = 256  # points used to fit the terms over pairs at first
-_NO_VARIANCE = 1e-9
+_MIN_VARIANCE = 1e-9  # of cosines; smaller variances are rounding errors
 _ANGLE_CURVATURE = 3.0  # safety factor for the curvature of the angle term
 
 
-class _Anchors(NamedTuple):
-    X: Array
-    Y: Array
+class _Fields(NamedTuple):
+    """Fields of `Anchors`."""
+
+    X: Array  # (m, r) data
+    Y: Array  # (m, 3) positions
     sums: ApexSums
     softening: float  # of directions, see `bearings`
 
 
-class Anchors(_Anchors):
+class Anchors(_Fields):
     """Sample of the points, with sums of the directions between them."""
 
     @functools.cached_property
@@ -85,7 +87,7 @@ class Anchors(_Anchors):
 
 def n_anchors(n: int) -> int:
     """Number of anchors for n points; all points if there are few."""
-    return min(n, max(_N_ANCHORS, _PAIRS // n))
+    return min(n, max(_MIN_ANCHORS, _PAIRS // n))
 
 
 def anchors_at(X: Array, Y: Array, softening: float) -> Anchors:
@@ -162,8 +164,10 @@ class AngleTerm(NamedTuple):
                 xp.matrix_transpose(mask),
             )
             legs = legs_with_ones(anchors.X, X, inverse_distance)._replace(mask=mask)
-            c = bearings(anchors.Y, Y, mask, anchors.softening)
-            _, to_legs = apex_gradient(legs, anchors.Y, Y, c, anchors.sums, self.calibration)
+            b_anchors = bearings(anchors.Y, Y, mask, anchors.softening)
+            _, to_legs = apex_gradient(
+                legs, anchors.Y, Y, b_anchors, anchors.sums, self.calibration
+            )
             force, steepness = to_apices + to_legs, row_dot(b.inverse_sine, b.inverse_sine)
             sums = xp.stack([xp.sum(v) for v in map_moments(s)])
         return force / count, steepest * steepness[:, None], sums
@@ -187,13 +191,15 @@ def products_of(X: Array, anchors: Anchors) -> Array:
 
 def angle_term(X: Array, calibration: Calibration, calibrated: bool, sample: Sample) -> AngleTerm:
     """Angle term for data X (n x r), given the calibration of the map of angles."""
-    some = X[sample.rows[:_COSINE_SAMPLE]]
+    X = X[sample.rows[:_COSINE_SAMPLE]]
     count, a, aa = (
-        float(to_numpy(m).astype(np.float64).sum()) for m in data_moments(legs_of(some, some))
+        float(to_numpy(m).astype(np.float64).sum()) for m in data_moments(legs_of(X, X))
     )
     mean = a / max(count, 1.0)
     variance = aa / max(count, 1.0) - mean**2
-    return AngleTerm(calibration, variance if variance > _NO_VARIANCE else np.inf, mean, calibrated)
+    return AngleTerm(
+        calibration, variance if variance > _MIN_VARIANCE else np.inf, mean, calibrated
+    )
 
 
 class PairForces(NamedTuple):
@@ -271,8 +277,8 @@ class FarTerms:
         def part(block: slice) -> tuple[Array, Array, list[np.ndarray]]:
             squares = None if self._squares is None else self._squares[block]
             pairs = pairs_of(self.X[block], anchors, squares)
-            found = [term.force(pairs, Y[block], anchors) for term in terms]
-            forces, curvatures, sums = zip(*found, strict=True)
+            results = [term.force(pairs, Y[block], anchors) for term in terms]
+            forces, curvatures, sums = zip(*results, strict=True)
             return sum(forces), sum(curvatures), [to_numpy(s).astype(np.float64) for s in sums]
 
         blocks = row_blocks(Y, max(_ROWS_PER_BLOCK, -(-n // _N_BLOCKS)), 16 * m)

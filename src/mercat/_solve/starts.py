@@ -25,9 +25,8 @@ from .placement import (
     prepare_landmarks,
 )
 
-_VERY_FEW = (
-    20  # up to this number of points every start is solved; one may have all angles reversed
-)
+# Up to this number of points, every start is solved; one may have all angles reversed.
+_VERY_FEW = 20
 _TRIAL_ITERATIONS = 8  # of every start, after which ...
 _N_PROMISING = 2  # ... this many are chosen
 # Samples of the same data after which only starts that were promising are tried.
@@ -44,9 +43,8 @@ _POINTS_PER_BLOCK = 256  # placed by a thread at a time
 # Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.35  # root mean square arc from the centre
 _EQUAL_FACTOR = 1.004  # objectives within this factor count as equal
-_MIN_IMPROVEMENT = (
-    0.002  # fraction of the objective by which other starts must be better than the first
-)
+# Fraction of the objective by which another start must be better than the first.
+_MIN_IMPROVEMENT = 0.002
 
 
 class Promising:
