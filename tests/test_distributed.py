@@ -327,6 +327,26 @@ def test_detail_applies_to_a_sample_and_other_points_are_placed(kind, tmp_path, 
 
 @pytest.mark.usefixtures("brief_descent")
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_backed_anndata_gives_the_bits_of_data_in_memory(kind, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    X = np.maximum(data(np.float32) - 5, 0)
+    X = sp.csr_matrix(X) if kind == "sparse" else X
+    anndata.AnnData(X).write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    values = backed.X.group if kind == "sparse" else backed.X
+    lazy = anndata.experimental.read_elem_lazy(values, chunks=(500, D))
+    for n_detail in (None, 600):
+        model = mercat(detail=0.3, n_detail=n_detail)
+        expected = model.fit_transform(X)
+        np.testing.assert_array_equal(model.fit_transform(lazy), expected)
+    if kind == "sparse":
+        with pytest.raises(TypeError, match=r"^X .*X\.to_memory.*read_elem_lazy"):
+            mercat().fit(backed.X)
+
+
+@pytest.mark.usefixtures("brief_descent")
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_points_outside_the_sample_are_placed_one_task_per_chunk():
     lazy = mercat(detail=0.3, n_detail=600).fit(chunked(data()))
     assert isinstance(lazy.embedding_, da.Array)
